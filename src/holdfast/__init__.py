@@ -1,0 +1,1 @@
+"""Exact held-out predictions for kernel least-squares models."""
