@@ -1,0 +1,60 @@
+"""The errors and warnings that holdfast raises: this page is their table of contents.
+
+| class | raised when |
+|---|---|
+| `InvalidInputError` | an argument or the data are not usable as given |
+| `HoldOutError` | a split cannot be carried out (nothing left to train on, rows out of range, …) |
+| `KernelError` | a kernel gives wrong shapes, non-finite values or an indefinite matrix |
+| `SingularBasisError` | the kernel matrix of the basis rows is numerically singular |
+| `NotSupportedError` | a combination of options has no meaning or no algorithm |
+| `MissingDependencyError` | an optional package is needed and not installed |
+| `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
+| `GridEdgeWarning` | the best penalty sits at an end of the grid |
+| `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
+"""
+
+import numpy as np
+
+
+class HoldfastError(Exception):
+    """Base class of all errors raised by holdfast."""
+
+
+class InvalidInputError(HoldfastError, ValueError):
+    """An argument or the data cannot be used as given."""
+
+
+class HoldOutError(InvalidInputError):
+    """A held-out experiment is impossible: its rows or what remains to train on."""
+
+
+class KernelError(InvalidInputError):
+    """A kernel returned wrong shapes, non-finite values or an indefinite matrix."""
+
+
+class SingularBasisError(KernelError, np.linalg.LinAlgError):
+    """The kernel matrix of the basis rows is numerically singular."""
+
+
+class NotSupportedError(HoldfastError, NotImplementedError):
+    """A combination of options that has no meaning or no algorithm."""
+
+
+class MissingDependencyError(HoldfastError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class FileFormatError(HoldfastError, ValueError):
+    """A file is damaged, foreign, or of an unknown version."""
+
+
+class HoldfastWarning(UserWarning):
+    """Base class of all warnings raised by holdfast."""
+
+
+class GridEdgeWarning(HoldfastWarning):
+    """The best penalty sits at an end of the grid: the optimum may lie beyond."""
+
+
+class SelectionBiasWarning(HoldfastWarning):
+    """Basis rows were chosen by looking at rows that are later held out."""
