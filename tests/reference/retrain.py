@@ -1,0 +1,289 @@
+"""The naive twin: train on the rows that are left, predict the test rows, repeat.
+
+The model (one definition for every path of the package): with basis rows B, held-out
+rows H, removed basis rows E, L = B without E, weights w and penalty alpha, minimise
+
+    sum_{i not in H} w_i (y_i - b - sum_{j in L} a_j k(x_i, x_j))^2
+        + alpha a' (K_LL + jitter I) a
+
+over a and, when there is a bias, over b, which is never penalised. Without a basis
+(the dense model) L is the set of training rows with w > 0 and there is no jitter. Rows of
+weight zero are never trained on but may be tested, and may be basis rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Solver = Literal["normal", "whitened", "qr"]
+Policy = Literal["remove", "keep", "train", "skip"]
+
+SOLVERS: tuple[Solver, ...] = ("normal", "whitened", "qr")
+POLICIES: tuple[Policy, ...] = ("remove", "keep", "train", "skip")
+
+
+def retrain(
+    K: ArrayLike,
+    y: ArrayLike,
+    held_out: ArrayLike,
+    test: ArrayLike,
+    alpha: float,
+    basis: ArrayLike | None = None,
+    removed: ArrayLike = (),
+    weights: ArrayLike | None = None,
+    bias: bool = True,
+    jitter: float = 0.0,
+    solver: Solver = "qr",
+) -> Floats:
+    """Return predictions (|test|, targets) of the model trained on the rows not in ``held_out``.
+
+    Parameters
+    ----------
+    K : (m, m)
+        Kernel matrix of all rows.
+    y : (m,) or (m, targets)
+        Labels; those of held-out rows and rows of weight zero are never read.
+    held_out, test : row indices
+        Rows that do not train, and rows to predict (any rows, in any order).
+    alpha : float
+        The penalty.
+    basis, removed : row indices, optional
+        Basis rows and those of them that this experiment removes. ``None``: dense model.
+    weights : (m,), optional
+        Non-negative row weights, ones by default.
+    bias : bool
+        Whether the model has an unpenalised bias.
+    jitter : float
+        Absolute shift of the basis block K_LL, part of the model.
+    solver : {"normal", "whitened", "qr"}
+        Which arithmetic; see Notes.
+
+    Notes
+    -----
+    With a basis: ``"normal"`` solves the raw normal equations, which square the condition of
+    K_LL; ``"whitened"`` solves them in the coordinates of W = K_{:L} C^-T, CC' = K_LL +
+    jitter I; ``"qr"`` solves the stacked least-squares problem in those coordinates, which
+    squares nothing. Dense: the bordered system by LU, the same system scaled to be symmetric
+    and solved by Cholesky, and stacked least squares on features F with FF' = K.
+    Cost: O(m n^2) with a basis, O(m^3) dense, per call.
+    """
+    K = np.asarray(K, dtype=np.float64)
+    Y = as_columns(y)
+    w = as_weights(weights, len(K))
+    tested = as_rows(test)
+    train = training_rows(len(K), held_out, w)
+    if bias and not len(train):
+        raise ValueError("no training row of positive weight is left, so the bias is undefined")
+    if basis is None:
+        if len(as_rows(removed)) or jitter:
+            raise ValueError("removed and jitter belong to a model with a basis; this one is dense")
+        return _DENSE[solver](K, Y[train], train, tested, alpha, w[train], bias)
+    left = remaining_basis(basis, removed)
+    K_LL = K[np.ix_(left, left)] + jitter * np.eye(len(left))
+    return _SPARSE[solver](
+        K[np.ix_(train, left)], K[np.ix_(tested, left)], K_LL, Y[train], alpha, w[train], bias
+    )
+
+
+def policy_experiment(
+    held_out: ArrayLike, test: ArrayLike, basis: ArrayLike | None, policy: Policy
+) -> tuple[Rows, Rows, Rows]:
+    """Return (held_out, test, removed) to retrain with, under a policy for basis rows.
+
+    Notes
+    -----
+    ``"remove"``: basis rows in H leave the training set and the basis. ``"keep"``: they leave
+    the training set only. ``"train"``: they leave neither, so that a basis row among the test
+    rows is predicted by a model that trained on it. ``"skip"``: as ``"train"``, and they are
+    not tested. (Paper 000, sections 6.2 and 6.4.) A dense model has no basis to speak of.
+    """
+    H, T = as_rows(held_out), as_rows(test)
+    none = np.empty(0, dtype=np.int64)
+    B = none if basis is None else as_rows(basis)
+    in_basis = set(B.tolist())
+    H_without_B = as_rows([i for i in H.tolist() if i not in in_basis])
+    T_without_B = as_rows([i for i in T.tolist() if i not in in_basis])
+    if policy == "remove":
+        return H, T, as_rows([i for i in H.tolist() if i in in_basis])
+    if policy == "keep":
+        return H, T, none
+    if policy == "train":
+        return H_without_B, T, none
+    if policy == "skip":
+        return H_without_B, T_without_B, none
+    raise ValueError(f"policy must be one of {POLICIES}, got {policy!r}")
+
+
+def retrain_all(
+    K: ArrayLike,
+    y: ArrayLike,
+    experiments: Iterable[tuple[ArrayLike, ArrayLike]],
+    alphas: Sequence[float] | Floats,
+    basis: ArrayLike | None = None,
+    policy: Policy = "remove",
+    weights: ArrayLike | None = None,
+    bias: bool = True,
+    jitter: float = 0.0,
+    solver: Solver = "qr",
+) -> list[Floats]:
+    """Return one (alphas, rows, targets) array per experiment (held_out, test), by retraining."""
+    predictions = []
+    for held_out, test in experiments:
+        H, T, removed = policy_experiment(held_out, test, basis, policy)
+        predictions.append(
+            np.stack(
+                [
+                    retrain(K, y, H, T, alpha, basis, removed, weights, bias, jitter, solver)
+                    for alpha in np.asarray(alphas, dtype=np.float64).tolist()
+                ]
+            )
+        )
+    return predictions
+
+
+def as_columns(y: ArrayLike) -> Floats:
+    """Return y as (m, targets)."""
+    Y = np.asarray(y, dtype=np.float64)
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
+def as_rows(rows: ArrayLike) -> Rows:
+    """Return row indices as a one-dimensional int64 array."""
+    return np.asarray(rows, dtype=np.int64).reshape(-1)
+
+
+def as_weights(weights: ArrayLike | None, n_rows: int) -> Floats:
+    """Return weights as an array of length m."""
+    return np.ones(n_rows) if weights is None else np.asarray(weights, dtype=np.float64)
+
+
+def training_rows(n_rows: int, held_out: ArrayLike, weights: Floats) -> Rows:
+    """Return the rows that train: not held out and of positive weight."""
+    is_held_out = np.zeros(n_rows, dtype=bool)
+    is_held_out[as_rows(held_out)] = True
+    return np.flatnonzero(~is_held_out & (weights > 0))
+
+
+def remaining_basis(basis: ArrayLike, removed: ArrayLike) -> Rows:
+    """Return the basis without the removed rows, in the order of the basis."""
+    gone = set(as_rows(removed).tolist())
+    return as_rows([j for j in as_rows(basis).tolist() if j not in gone])
+
+
+def _ridge_qr(F: Floats, Y: Floats, alpha: float, w: Floats, bias: bool) -> tuple[Floats, Floats]:
+    """Return (beta, b) that minimise sum_i w_i (y_i - b - F_i beta)^2 + alpha |beta|^2, by QR."""
+    p = F.shape[1]
+    # Stacked system (t + p, p + 1): unit penalty rows below, and no penalty on the bias column.
+    A = np.vstack([np.sqrt(w)[:, None] * F, np.sqrt(alpha) * np.eye(p)])
+    rhs = np.vstack([np.sqrt(w)[:, None] * Y, np.zeros((p, Y.shape[1]))])
+    if bias:
+        A = np.column_stack([A, np.concatenate([np.sqrt(w), np.zeros(p)])])
+    Q, R = np.linalg.qr(A)
+    solution = scipy.linalg.solve_triangular(R, Q.T @ rhs) if A.shape[1] else Q.T @ rhs
+    return solution[:p], solution[p:].sum(axis=0)
+
+
+def _sparse_normal(
+    K_TL: Floats, K_SL: Floats, K_LL: Floats, Y: Floats, alpha: float, w: Floats, bias: bool
+) -> Floats:
+    """Predict K_SL a + b, with (a, b) from the normal equations in raw coordinates."""
+    Z = np.column_stack([K_TL, np.ones(len(K_TL))]) if bias else K_TL
+    Z_S = np.column_stack([K_SL, np.ones(len(K_SL))]) if bias else K_SL
+    R = scipy.linalg.block_diag(alpha * K_LL, np.zeros((1, 1))) if bias else alpha * K_LL
+    p = np.linalg.solve(Z.T @ (w[:, None] * Z) + R, Z.T @ (w[:, None] * Y))
+    return np.asarray(Z_S @ p)
+
+
+def _whiten(K_TL: Floats, K_SL: Floats, K_LL: Floats) -> tuple[Floats, Floats]:
+    """Return K_TL C^-T and K_SL C^-T for the Cholesky factor C of K_LL."""
+    if not len(K_LL):
+        return K_TL, K_SL
+    C = scipy.linalg.cholesky(K_LL, lower=True)
+    W_T = scipy.linalg.solve_triangular(C, K_TL.T, lower=True).T
+    W_S = scipy.linalg.solve_triangular(C, K_SL.T, lower=True).T
+    return W_T, W_S
+
+
+def _sparse_whitened(
+    K_TL: Floats, K_SL: Floats, K_LL: Floats, Y: Floats, alpha: float, w: Floats, bias: bool
+) -> Floats:
+    """Predict with the normal equations in whitened coordinates, the bias centred out."""
+    W_T, W_S = _whiten(K_TL, K_SL, K_LL)
+    # Weighted means (p,), (targets,): zero when there is no bias to take them up.
+    mean_W = w @ W_T / w.sum() if bias else np.zeros(W_T.shape[1])
+    mean_y = w @ Y / w.sum() if bias else np.zeros(Y.shape[1])
+    A = (W_T - mean_W).T @ (w[:, None] * (W_T - mean_W)) + alpha * np.eye(W_T.shape[1])
+    beta = np.linalg.solve(A, (W_T - mean_W).T @ (w[:, None] * (Y - mean_y)))
+    return np.asarray((W_S - mean_W) @ beta + mean_y)
+
+
+def _sparse_qr(
+    K_TL: Floats, K_SL: Floats, K_LL: Floats, Y: Floats, alpha: float, w: Floats, bias: bool
+) -> Floats:
+    """Predict with stacked least squares in whitened coordinates."""
+    W_T, W_S = _whiten(K_TL, K_SL, K_LL)
+    beta, b = _ridge_qr(W_T, Y, alpha, w, bias)
+    return np.asarray(W_S @ beta + b)
+
+
+def _dense_normal(
+    K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
+) -> Floats:
+    """Predict with the bordered system [K + alpha W^-1, 1; 1', 0] of paper 002, section 2.2."""
+    t = len(train)
+    A = np.zeros((t + bias, t + bias))
+    A[:t, :t] = K[np.ix_(train, train)] + alpha * np.diag(1.0 / w)
+    A[:t, t:] = 1.0
+    A[t:, :t] = 1.0
+    a = np.linalg.solve(A, np.vstack([Y, np.zeros((int(bias), Y.shape[1]))]))
+    b = a[t:].sum(axis=0)
+    return np.asarray(K[np.ix_(test, train)] @ a[:t] + b)
+
+
+def _dense_whitened(
+    K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
+) -> Floats:
+    """Predict with Cholesky of sqrt(W) K sqrt(W) + alpha I, the bias by block elimination."""
+    s = np.sqrt(w)
+    G = s[:, None] * K[np.ix_(train, train)] * s + alpha * np.eye(len(train))
+    if not len(train):
+        return np.zeros((len(test), Y.shape[1]))
+    factor = scipy.linalg.cho_factor(G, lower=True)
+    c = scipy.linalg.cho_solve(factor, s[:, None] * Y)  # (t, targets): a / s without bias
+    d = scipy.linalg.cho_solve(factor, s)  # (t,)
+    b = s @ c / (s @ d) if bias else np.zeros(Y.shape[1])
+    return np.asarray(K[np.ix_(test, train)] @ (s[:, None] * (c - d[:, None] * b)) + b)
+
+
+def _dense_qr(
+    K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
+) -> Floats:
+    """Predict with stacked least squares on features F of all rows, FF' = K."""
+    # F only gives rows coordinates; nothing about labels of held-out rows enters here.
+    values, vectors = np.linalg.eigh(K)
+    if len(K) and values[0] < -1e-10 * abs(values[-1]):
+        raise ValueError('K is indefinite: no feature map exists, use solver="normal"')
+    F = vectors * np.sqrt(np.clip(values, 0.0, None))
+    beta, b = _ridge_qr(F[train], Y, alpha, w, bias)
+    return np.asarray(F[test] @ beta + b)
+
+
+_SparseSolver = Callable[[Floats, Floats, Floats, Floats, float, Floats, bool], Floats]
+_DenseSolver = Callable[[Floats, Floats, Rows, Rows, float, Floats, bool], Floats]
+_SPARSE: dict[Solver, _SparseSolver] = {
+    "normal": _sparse_normal,
+    "whitened": _sparse_whitened,
+    "qr": _sparse_qr,
+}
+_DENSE: dict[Solver, _DenseSolver] = {
+    "normal": _dense_normal,
+    "whitened": _dense_whitened,
+    "qr": _dense_qr,
+}
