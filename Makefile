@@ -1,0 +1,100 @@
+# holdfast: every chore is one word. Needs python3 (3.11 or newer, with venv) and make; nothing else.
+#
+#   make demo          a first run: fits real data and writes a report to look at
+#   make test          the whole test suite
+#   make help          the other words
+#
+# PYTHON=python3.12 make test    chooses the interpreter that the environments are made from.
+
+PYTHON ?= python3
+VENV ?= .venv
+VENV_LOWEST ?= .venv-lowest
+PYTEST_ARGS ?=
+DEMO_DIR ?= demo
+
+BIN := $(VENV)/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+
+# Tests run on all cores at once, so each process keeps to one BLAS thread.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-quick test-lowest lint format types docs bench bench-smoke dev picture clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- environments: one stamp per set of extras, renewed when pyproject.toml changes ---------------
+
+define make_venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "holdfast needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)."; \
+	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "'$(PYTHON)' has no venv module: install it (Debian, Ubuntu: apt install python3-venv)."; exit 1; }
+	$(PYTHON) -m venv --clear $(1)
+endef
+
+$(VENV)/.made:
+	$(call make_venv,$(VENV))
+	@touch $@
+
+$(VENV)/.extras-%: $(VENV)/.made pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --editable ".[$*]"
+	@touch $@
+
+# --- running ------------------------------------------------------------------------------------
+
+demo: $(VENV)/.extras-demo ## a first run on real data, with a report to look at
+	$(BIN)/holdfast demo --output $(DEMO_DIR)
+
+test: $(VENV)/.extras-test ## the whole test suite
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+test-quick: $(VENV)/.extras-test ## the test suite without the slow tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
+
+lint: $(VENV)/.extras-lint ## ruff (lint and format) and codespell
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+
+format: $(VENV)/.extras-lint ## put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.extras-lint ## mypy --strict on src
+	$(BIN)/mypy
+
+docs: $(VENV)/.extras-docs ## the documentation, warnings as errors: docs/_build/html/index.html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
+
+picture: $(VENV)/.extras-docs ## the picture in the README
+	$(BIN)/python docs/pictures/readme.py
+
+bench: $(VENV)/.extras-bench ## the benchmarks in full (takes a while)
+	$(BIN)/python -m benchmarks
+
+bench-smoke: $(VENV)/.extras-bench ## the benchmarks on tiny problems, to see that they run
+	$(BIN)/python -m benchmarks --smoke
+
+dev: $(VENV)/.extras-dev ## an environment with everything a contributor needs
+	$(BIN)/pre-commit install
+
+# --- the oldest versions that pyproject.toml promises to work with --------------------------------
+
+$(VENV_LOWEST)/.made: pyproject.toml tools/lowest.py
+	$(call make_venv,$(VENV_LOWEST))
+	$(VENV_LOWEST)/bin/python tools/lowest.py > $(VENV_LOWEST)/constraints.txt
+	$(VENV_LOWEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_LOWEST)/constraints.txt --editable ".[test-core]"
+	@touch $@
+
+test-lowest: $(VENV_LOWEST)/.made ## the core tests with the oldest supported versions, no extras
+	$(ONE_THREAD) $(VENV_LOWEST)/bin/python -m pytest -n auto -q -m "not slow" $(PYTEST_ARGS)
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) $(VENV_LOWEST) $(DEMO_DIR) build dist docs/_build docs/gallery docs/api/generated
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
