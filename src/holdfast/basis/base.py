@@ -1,0 +1,244 @@
+"""What every selector of basis rows shares: the task it is given, the checks, the answer.
+
+A selector answers ``select(data, y, weights, groups, experiments, rng)`` with the positions of
+the basis rows, in the order they were chosen. `Selector.select` checks what arrives, leaves out
+the rows that are never trained on (weight zero), and hands a `Task` to the one method that a
+selector writes, ``_choose``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from holdfast.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from holdfast.experiments import Experiments
+    from holdfast.gram import KernelData
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a selector chooses from: only rows of positive weight, numbered 0 … m-1.
+
+    Attributes
+    ----------
+    data : KernelData
+        The m rows and their kernel.
+    y : (m, v) array or None
+        Targets.
+    weights : (m,) array
+        Positive row weights.
+    groups : (m,) int array or None
+        Group of each row, as integers 0 … n_groups-1.
+    folds : (m,) int array or None
+        The one experiment that holds each row out.
+    rng : numpy.random.Generator
+        The only source of chance.
+    """
+
+    data: KernelData
+    y: Floats | None
+    weights: Floats
+    groups: Rows | None
+    folds: Rows | None
+    rng: np.random.Generator
+
+    def __len__(self) -> int:
+        """Return the number of rows to choose from."""
+        return len(self.weights)
+
+    def targets(self) -> Floats:
+        """Return the targets (m, v), for a selector that declares that it needs them."""
+        assert self.y is not None, "select() checks `needs`"
+        return self.y
+
+
+class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carries no types
+    """A way of choosing basis rows, with scikit-learn's ``get_params`` and ``set_params``.
+
+    Attributes
+    ----------
+    data_dependent : bool
+        Whether the choice looks at the rows themselves. If it does, and is made once outside the
+        cross-validation loop, the held-out rows have had a say in the model that predicts them
+        and the estimate may be optimistic (paper 000, §6.3.2). Only ``held_out_basis="reselect"``
+        is free of that. Selectors that look at the kernel but not at y count as data-dependent
+        too: what they leak is the position of the held-out rows, not their targets, which is
+        usually the smaller bias, but it is not none, and no one can tell its size beforehand.
+    needs : frozenset of str
+        What `select` cannot do without, among ``"y"``, ``"groups"`` and ``"experiments"``.
+
+    Notes
+    -----
+    Rows of weight zero are not trained on, so a selector never chooses them: the answer is the
+    same as if those rows were absent. Only the user's own indices (`Fixed`) may name them.
+    """
+
+    data_dependent: ClassVar[bool]
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def select(
+        self,
+        data: KernelData,
+        y: Floats | None = None,
+        weights: Floats | None = None,
+        groups: NDArray[Any] | None = None,
+        experiments: Experiments | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> Rows:
+        """Return the positions of the chosen basis rows, in the order of choice.
+
+        Parameters
+        ----------
+        data : KernelData
+            The rows and their kernel.
+        y : (m, v) or (m,) array, optional
+            Targets.
+        weights : (m,) array, optional
+            Row weights; ones if absent.
+        groups : (m,) array, optional
+            Group labels.
+        experiments : Experiments, optional
+            The held-out experiments that the model will be judged by.
+        rng : numpy.random.Generator or int, optional
+            Source of chance.
+
+        Returns
+        -------
+        (n,) int64 array
+        """
+        m = len(data)
+        weights = np.ones(m) if weights is None else _per_row(weights, m, "weights").astype(float)
+        if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+            raise InvalidInputError("weights must be finite and not negative.")
+        self._check_needs(y=y, groups=groups, experiments=experiments)
+        rows = np.flatnonzero(weights > 0)
+        if len(rows) == 0:
+            raise InvalidInputError(
+                "there are no rows to choose basis rows from: every weight is zero. "
+                "Give at least one row a positive weight."
+            )
+        everything = len(rows) == m
+        task = Task(
+            data=data if everything else data.take(rows),
+            y=_targets(y, m, rows) if "y" in self.needs else None,
+            weights=weights[rows],
+            groups=_codes(groups, m, rows) if groups is not None else None,
+            folds=_folds(experiments, m, self)[rows] if "experiments" in self.needs else None,
+            rng=np.random.default_rng(rng),
+        )
+        chosen = np.asarray(self._choose(task), dtype=np.int64)
+        return chosen if everything else rows[chosen].astype(np.int64)
+
+    @abstractmethod
+    def _choose(self, task: Task) -> Rows:
+        """Return the chosen rows of the task, in the order of choice."""
+
+    def _check_needs(self, **given: object) -> None:
+        remedy = {
+            "y": "pass the targets",
+            "groups": "pass groups= to fit, one label per row",
+            "experiments": "set cv= to a partition of the rows, such as 10 or KFold(10)",
+        }
+        for name in sorted(self.needs):
+            if given[name] is None:
+                raise InvalidInputError(
+                    f"{type(self).__name__} needs {name} to choose basis rows, and got None: "
+                    f"{remedy[name]}, or use a selector that does without, such as Random."
+                )
+
+
+def how_many(n: int | float, m: int, name: str = "n") -> int:
+    """Return how many rows ``n`` asks for out of m: a count, or a fraction (0, 1] of them.
+
+    A fraction is rounded to the nearest count and is never less than one row.
+    """
+    if isinstance(n, bool | np.bool_) or not isinstance(n, Real):
+        raise InvalidInputError(
+            f"{name} must be a number of rows (int) or a fraction of them (float), got {n!r}."
+        )
+    if isinstance(n, Integral):
+        if n < 1:
+            raise InvalidInputError(
+                f"{name} must be at least 1 basis row, got {n}. For the dense model, in which "
+                "every row is a basis row, pass basis=None."
+            )
+        if n > m:
+            raise InvalidInputError(
+                f"{name} asks for {n} basis rows, but there are only {m} rows to choose from "
+                f"(rows of weight zero do not count). Use at most {m}, or a fraction such as 0.1."
+            )
+        return int(n)
+    if not 0.0 < n <= 1.0:
+        raise InvalidInputError(
+            f"{name} given as a float is a fraction of the rows and must lie in (0, 1], got {n}. "
+            "For a number of rows pass an int."
+        )
+    return max(1, round(float(n) * m))
+
+
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise unless ``value`` is one of the allowed words."""
+    if value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise InvalidInputError(f"{name} must be one of {words}; got {value!r}.")
+
+
+def check_positive(name: str, value: object, *, zero: bool = False) -> float:
+    """Return ``value`` as a float, or raise unless it is a finite number above zero (or zero)."""
+    if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+        number = float(value)
+        if np.isfinite(number) and (number > 0 or (zero and number == 0)):
+            return number
+    bound = "zero or positive" if zero else "positive"
+    raise InvalidInputError(f"{name} must be a finite {bound} number, got {value!r}.")
+
+
+def _per_row(values: NDArray[Any], m: int, name: str) -> NDArray[Any]:
+    values = np.asarray(values)
+    if values.shape != (m,):
+        raise InvalidInputError(
+            f"{name} must hold one value per row, shape ({m},); got shape {values.shape}."
+        )
+    return values
+
+
+def _targets(y: Floats | None, m: int, rows: Rows) -> Floats:
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim not in (1, 2) or len(y) != m:
+        raise InvalidInputError(f"y must have shape ({m},) or ({m}, targets); got {y.shape}.")
+    targets: Floats = y.reshape(m, -1)[rows]
+    return targets
+
+
+def _codes(groups: NDArray[Any], m: int, rows: Rows) -> Rows:
+    codes = np.unique(_per_row(groups, m, "groups")[rows], return_inverse=True)[1]
+    return codes.astype(np.int64)
+
+
+def _folds(experiments: Experiments | None, m: int, selector: Selector) -> Rows:
+    """Return which experiment holds each row out, or raise unless there is exactly one."""
+    assert experiments is not None, "select() checks `needs`"
+    held_out = experiments.held_out
+    rows = np.asarray(held_out.values)
+    if len(rows) != m or not np.array_equal(np.sort(rows), np.arange(m)):
+        raise InvalidInputError(
+            f"{type(selector).__name__} needs experiments that partition the rows (each of the "
+            f"{m} rows held out exactly once), and these hold out {len(rows)} rows in "
+            f"{len(experiments)} experiments, with repeats or gaps. Use a partition such as "
+            "KFold(10) or GroupKFold, or another selector."
+        )
+    folds = np.empty(m, dtype=np.int64)
+    folds[rows] = np.repeat(np.arange(len(experiments)), np.diff(held_out.ptr))
+    return folds
