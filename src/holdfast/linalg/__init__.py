@@ -1,0 +1,28 @@
+"""Dense linear algebra on float64 arrays: the numeric ground that the rest stands on.
+
+| module | what it answers |
+|---|---|
+| `eigen` | eigendecomposition of a symmetric matrix |
+| `whitening` | Cholesky factor of the basis kernel, and rows of K in its coordinates |
+| `deflation` | a symmetric matrix without one direction (unpenalised bias) |
+| `constraint` | a symmetric matrix without the span of a few rows (removed basis rows) |
+
+Everything is a pure function or a frozen dataclass. Arguments stay unchanged unless an
+`overwrite=True` or `out=` says otherwise. Nothing loops over rows in Python, and nothing is
+repaired silently: a matrix that is numerically singular is an error with a remedy.
+"""
+
+from holdfast.linalg.constraint import Complement, orthonormal_rows
+from holdfast.linalg.deflation import Deflation
+from holdfast.linalg.eigen import eigh
+from holdfast.linalg.whitening import Whitening, cholesky_basis, whiten
+
+__all__ = [
+    "Complement",
+    "Deflation",
+    "Whitening",
+    "cholesky_basis",
+    "eigh",
+    "orthonormal_rows",
+    "whiten",
+]

