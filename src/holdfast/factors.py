@@ -1,0 +1,245 @@
+"""A smoother in coordinates where the penalty is diagonal: factorise once, ask many questions.
+
+With D = 1/(Λ + α·penalised), coordinates V_i for each training row and z = Vᵀ√w y, both systems have
+
+    fitted values   ŷ_i = out_i · D z
+    residual map    primal: I − S = I − V D Vᵀ        dual: I − S = α V D' Vᵀ   (D' = D, 0 at the bias)
+
+and one pair of formulas answers every hold-out question (papers 000 Cor. 2, 002 §2.6, 003 (16), 004 (9)):
+
+    r_H = (I − S_HH)⁻¹ (y − ŷ)_H                      held-out residuals
+    f_T = out_T · D (z − V_Hᵀ r_H)                    predictions anywhere by the model without H
+
+where `out` is V itself (primal) or V·Λ (dual). The dual form has no subtraction from the identity, so
+nothing cancels at tiny α; the second formula has none at huge α.
+
+`spectral_*` factors hold for every α. `single_*` factors hold for one α and cost a Cholesky
+factorisation instead of an eigendecomposition (papers 002, 003 eq. 14): Λ = 1, D = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from holdfast.exceptions import KernelError
+from holdfast.experiments import IntArray
+from holdfast.linalg import Deflation, eigh
+from holdfast.systems import DualSystem, FloatArray, PrimalSystem, RowScale, rotate, row_blocks
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Rows of a smoother in coordinates where the penalised normal equations are diagonal.
+
+    Attributes
+    ----------
+    V : ndarray of shape (m, p)
+        Coordinates of the rows, times √w. Rows of weight zero hold their output coordinates.
+    Lambda : ndarray of shape (p,)
+        Eigenvalues; the bias, if any, is the last coordinate and has 1.
+    penalised : ndarray of shape (p,)
+        1 where α adds to Λ, else 0.
+    scale : RowScale
+    dual : bool
+        Whether I − S is α V D' Vᵀ (dense models) or I − V D Vᵀ.
+    bias : bool
+    N : ndarray of shape (n, p) or None
+        Coefficients of the basis rows from coordinates, for removal.
+    out : ndarray of shape (m, p) or None
+        Output coordinates where they are neither V (primal) nor V·Λ (dual).
+    """
+
+    V: FloatArray
+    Lambda: FloatArray
+    penalised: FloatArray
+    scale: RowScale
+    dual: bool
+    bias: bool
+    N: FloatArray | None = None
+    out: FloatArray | None = None
+
+    def D(self, alphas: FloatArray) -> FloatArray:
+        """Return 1/(Λ + α·penalised), shape (a, p)."""
+        return np.asarray(1.0 / (self.Lambda + alphas[:, None] * self.penalised))
+
+    def residual_D(self, D: FloatArray) -> FloatArray:
+        """Return the diagonal of the residual map: D, without the bias in the dual form."""
+        if not (self.dual and self.bias):
+            return D
+        D = D.copy()
+        D[:, -1] = 0.0
+        return D
+
+    def project(self, Y: FloatArray) -> FloatArray:
+        """Return z = Vᵀ√w Y, shape (p, v)."""
+        return np.asarray(self.V.T @ self.scale.targets(Y))
+
+    def outputs(self, rows: IntArray | slice) -> FloatArray:
+        """Return the output coordinates of rows, unscaled: f = outputs · D (z − V_Hᵀ r_H)."""
+        scale, trained = self.scale.root[rows, ..., None], self.scale.trained[rows, ..., None]
+        if self.out is not None:
+            return np.asarray(self.out[rows] / scale)
+        if not self.dual:
+            return np.asarray(self.V[rows] / scale)
+        return np.asarray(np.where(trained, self.V[rows] * (self.Lambda / scale), self.V[rows]))
+
+
+def spectral_primal(system: PrimalSystem) -> Factor:
+    """Return the factor of a primal system for every α; overwrites `system.W`."""
+    rotated = rotate(system)
+    return Factor(
+        V=rotated.W,
+        Lambda=rotated.gram,
+        penalised=rotated.penalised,
+        scale=rotated.scale,
+        dual=False,
+        bias=rotated.bias,
+        N=rotated.N,
+    )
+
+
+def single_primal(system: PrimalSystem, alpha: float) -> Factor:
+    """Return the factor of a primal system for one α, by Cholesky: V = W L⁻ᵀ, S = V Vᵀ."""
+    p = system.W.shape[1]
+    gram = np.diag(system.gram) if system.gram.ndim == 1 else system.gram
+    L = _cholesky(gram + np.diag(alpha * system.penalised), alpha)
+    V = np.empty_like(system.W)
+    for rows in row_blocks(*V.shape):
+        V[rows] = solve_triangular(L, system.W[rows].T, lower=True, check_finite=False).T
+    N = solve_triangular(L, system.N.T, lower=True, check_finite=False).T
+    one, none = np.ones(p), np.zeros(p)
+    return Factor(V, one, none, system.scale, dual=False, bias=system.bias, N=N)
+
+
+def spectral_dual(system: DualSystem) -> Factor:
+    """Return the factor of a dense model for every α, from one eigendecomposition.
+
+    Notes
+    -----
+    Papers 003 (16) and 004 (4). With a bias the direction q is deflated by a Householder
+    reflection first, so the null vector q never mixes with the null space of K. Cost: one
+    eigendecomposition of size m; memory two m × m matrices.
+    """
+    K, deflation = deflated_kernel(system)
+    Lambda, V = eigh(K, overwrite=True)
+    if system.definite:
+        _check_definite(Lambda)
+        Lambda = np.maximum(Lambda, 0.0)
+    penalised = np.ones(Lambda.size)
+    if deflation is not None:
+        V = _with_bias(deflation.lift(V), system)
+        Lambda, penalised = np.append(Lambda, 1.0), np.append(penalised, 0.0)
+    factor = Factor(V, Lambda, penalised, system.scale, dual=True, bias=system.bias)
+    return _all_rows(factor, system)
+
+
+def single_dual(system: DualSystem, alpha: float) -> Factor:
+    """Return the factor of a dense model for one α, by Cholesky (An et al. 2007, paper 003 (14)).
+
+    Notes
+    -----
+    K + αI = L Lᵀ gives V = L⁻ᵀ with V Vᵀ = (K + αI)⁻¹, and output coordinates K V = L − α L⁻ᵀ.
+    """
+    K, deflation = deflated_kernel(system)
+    size = K.shape[0]
+    K[np.diag_indices(size)] += alpha
+    L = _cholesky(K, alpha)
+    V = np.ascontiguousarray(
+        solve_triangular(L, np.eye(size), lower=True, check_finite=False).T
+    )
+    out = L - alpha * V
+    p = size
+    if deflation is not None:
+        V = _with_bias(deflation.lift(V), system)
+        out = _with_bias(deflation.lift(out), system)
+        p += 1
+    one, none = np.ones(p), np.zeros(p)
+    factor = Factor(V, one, none, system.scale, dual=True, bias=system.bias, out=out)
+    return _all_rows(factor, system)
+
+
+def deflated_kernel(system: DualSystem) -> tuple[FloatArray, Deflation | None]:
+    """Return √w K √w over the trained rows, without the direction q if there is a bias."""
+    live, root = system.scale.trained, system.scale.root
+    K = system.K.copy() if live.all() else system.K[np.ix_(live, live)]
+    if not np.all(root == 1.0):
+        K *= root[live, None]
+        K *= root[None, live]
+    if not system.bias:
+        return K, None
+    deflation = Deflation(system.scale.q[live])
+    return deflation.symmetric(K), deflation
+
+
+def _with_bias(V: FloatArray, system: DualSystem) -> FloatArray:
+    return np.hstack([V, system.scale.q[system.scale.trained, None]])
+
+
+def _all_rows(factor: Factor, system: DualSystem) -> Factor:
+    """Return the factor with a row for every row of the data, also those of weight zero."""
+    live = system.scale.trained
+    if live.all():
+        return factor
+    m, p = live.size, factor.Lambda.size
+    extra = output_rows(factor, system.K[np.ix_(live, live)], system.K[np.ix_(~live, live)])
+    V = np.empty((m, p))
+    V[live], V[~live] = factor.V, extra
+    out = factor.out
+    if out is not None:
+        full = np.empty((m, p))
+        full[live], full[~live] = out, extra
+        out = full
+    return replace(factor, V=V, out=out)
+
+
+def output_rows(factor: Factor, K_train: FloatArray, K_new: FloatArray) -> FloatArray:
+    """Return output coordinates of new rows of a dense model.
+
+    Parameters
+    ----------
+    factor : Factor
+        Dual factor with one row of V per trained row.
+    K_train : ndarray of shape (m, m)
+        Kernel of the trained rows with each other.
+    K_new : ndarray of shape (k, m)
+        Kernel of the new rows with the trained rows.
+
+    Notes
+    -----
+    The dual coefficients are c = V D z, so f(x) = k(x, ·)√w V D z + bias, and the bias follows
+    from the optimality conditions multiplied by q: its coordinates are −qᵀ√wK√w V/‖√w‖.
+    """
+    scale = factor.scale
+    root, q = scale.root[scale.trained], scale.q[scale.trained]
+    if not factor.bias:
+        return np.asarray((K_new * root) @ factor.V)
+    V = factor.V[:, :-1]
+    centre = ((q * root) @ K_train * root) @ V / scale.norm
+    rows = np.empty((K_new.shape[0], factor.V.shape[1]))
+    rows[:, :-1] = (K_new * root) @ V - centre
+    rows[:, -1] = 1.0 / scale.norm
+    return rows
+
+
+def _cholesky(A: FloatArray, alpha: float) -> FloatArray:
+    L, info = lapack.dpotrf(A, lower=1, clean=1)
+    if info != 0:
+        raise KernelError(
+            f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {len(A)}); "
+            "use a larger alpha, or a positive semidefinite kernel."
+        )
+    return np.asarray(L)
+
+
+def _check_definite(Lambda: FloatArray) -> None:
+    """Refuse an indefinite kernel matrix: the penalised problem has no minimum there."""
+    low, high = float(Lambda[0]), float(np.abs(Lambda).max())
+    if low < -100.0 * Lambda.size * np.finfo(float).eps * high:
+        raise KernelError(
+            "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
+            f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
+            "Use a positive semidefinite kernel."
+        )
