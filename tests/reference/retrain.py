@@ -70,9 +70,9 @@ def retrain(
     With a basis: ``"normal"`` solves the raw normal equations, which square the condition of
     K_LL; ``"whitened"`` solves them in the coordinates of W = K_{:L} C^-T, CC' = K_LL +
     jitter I; ``"qr"`` solves the stacked least-squares problem in those coordinates, which
-    squares nothing. Dense: the bordered system by LU, the same system scaled to be symmetric
-    and solved by Cholesky, and stacked least squares on features F with FF' = K.
-    Cost: O(m n^2) with a basis, O(m^3) dense, per call.
+    squares nothing. Dense: the bordered system by LU; sqrt(W) K sqrt(W) + alpha I by Cholesky
+    with the bias eliminated, for positive semidefinite K only; the same with the bias as an
+    unknown, by QR. Cost: O(m n^2) with a basis, O(m^3) dense, per call.
     """
     K = np.asarray(K, dtype=np.float64)
     Y = as_columns(y)
@@ -265,14 +265,17 @@ def _dense_whitened(
 def _dense_qr(
     K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
 ) -> Floats:
-    """Predict with stacked least squares on features F of all rows, FF' = K."""
-    # F only gives rows coordinates; nothing about labels of held-out rows enters here.
-    values, vectors = np.linalg.eigh(K)
-    if len(K) and values[0] < -1e-10 * abs(values[-1]):
-        raise ValueError('K is indefinite: no feature map exists, use solver="normal"')
-    F = vectors * np.sqrt(np.clip(values, 0.0, None))
-    beta, b = _ridge_qr(F[train], Y, alpha, w, bias)
-    return np.asarray(F[test] @ beta + b)
+    """Predict with QR of the bordered system in c = a / sqrt(w), the bias kept as an unknown."""
+    t, s = len(train), np.sqrt(w)
+    A = np.zeros((t + bias, t + bias))
+    A[:t, :t] = s[:, None] * K[np.ix_(train, train)] * s + alpha * np.eye(t)
+    A[:t, t:] = s[:, None]
+    A[t:, :t] = s
+    rhs = np.vstack([s[:, None] * Y, np.zeros((int(bias), Y.shape[1]))])
+    Q, R = np.linalg.qr(A)
+    solution = scipy.linalg.solve_triangular(R, Q.T @ rhs) if len(A) else rhs
+    b = solution[t:].sum(axis=0)
+    return np.asarray(K[np.ix_(test, train)] @ (s[:, None] * solution[:t]) + b)
 
 
 _SparseSolver = Callable[[Floats, Floats, Floats, Floats, float, Floats, bool], Floats]
