@@ -1,0 +1,282 @@
+"""Rows together with their kernel: every block of the kernel matrix on demand, checked.
+
+Selectors, features and hold-out computations see data only through `KernelData`; nothing here
+builds the whole m × m matrix unless all its columns are asked for.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from holdfast.exceptions import InvalidInputError, KernelError
+from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels.checks import kernel_matrix
+from holdfast.kernels.rows import FloatArray, Rows, as_rows, take_rows
+
+__all__ = [
+    "KernelData",
+    "KernelRows",
+    "PrecomputedRows",
+    "as_rows",
+    "kernel_data",
+    "take_rows",
+]
+
+IndexArray: TypeAlias = npt.NDArray[np.intp]
+Index: TypeAlias = slice | npt.ArrayLike
+
+_BLOCK_ENTRIES = 2**20
+
+
+class KernelData(ABC):
+    """The kernel matrix K of m rows, seen block by block."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of rows m."""
+
+    @abstractmethod
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """The matrix K[rows][:, columns], freshly allocated, float64, C-contiguous, finite.
+
+        Parameters
+        ----------
+        rows, columns : slice, array of row numbers or boolean mask of length m
+            Both number the same m rows.
+        """
+
+    @abstractmethod
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Values k(x, x) of those rows (default: all), at the cost of a row each."""
+
+    @abstractmethod
+    def take(self, rows: Index) -> "KernelData":
+        """The data restricted to those rows, in that order, numbered from zero."""
+
+    @abstractmethod
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Kernel values of new rows with those rows of the data, shape (len(X_new), columns)."""
+
+    def _index(self, index: Index) -> slice | IndexArray:
+        """The index with masks and lists turned into checked row numbers."""
+        return row_index(index, len(self))
+
+
+def row_index(index: Index, n_rows: int) -> slice | IndexArray:
+    """A slice as it is, anything else as an array of row numbers in 0 … n_rows − 1."""
+    if isinstance(index, slice):
+        return index
+    array = np.asarray(index)
+    if array.ndim == 1 and array.dtype == np.bool_ and array.shape[0] == n_rows:
+        return np.flatnonzero(array)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidInputError(
+            f"rows must be a slice, a 1-D array of integers or a boolean mask of length {n_rows}; "
+            f"got an array of shape {array.shape} and dtype {array.dtype}."
+        )
+    if array.size and (array.min() < 0 or array.max() >= n_rows):
+        wrong = array[(array < 0) | (array >= n_rows)][0]
+        raise InvalidInputError(
+            f"rows must lie between 0 and {n_rows - 1}; got {wrong}: number the rows from zero."
+        )
+    return array.astype(np.intp, copy=False)
+
+
+def _same_index(rows: slice | IndexArray, columns: slice | IndexArray) -> bool:
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        return isinstance(rows, slice) and isinstance(columns, slice) and rows == columns
+    return rows is columns or np.array_equal(rows, columns)
+
+
+class KernelRows(KernelData):
+    """Rows and a kernel object; every block is computed when asked for.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : 2-D array, scipy.sparse matrix or sequence of objects
+    """
+
+    def __init__(self, kernel: Kernel, X: Any) -> None:
+        self.kernel = kernel
+        self.X: Rows = as_rows(X)
+
+    def __len__(self) -> int:
+        """Number of rows m."""
+        return int(self.X.shape[0])
+
+    def __repr__(self) -> str:
+        """Kernel and number of rows."""
+        return f"KernelRows({self.kernel!r}, {len(self)} rows)"
+
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """The matrix K[rows][:, columns]; symmetric to the last bit when both are the same."""
+        rows, columns = self._index(rows), self._index(columns)
+        X = take_rows(self.X, rows)
+        return self._evaluate(X, None if _same_index(rows, columns) else take_rows(self.X, columns))
+
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Values k(x, x) of those rows (default: all)."""
+        X = self.X if rows is None else take_rows(self.X, self._index(rows))
+        values = self.kernel.diag(X)
+        return kernel_matrix(values, X.shape[:1], repr(self.kernel), copy=False)
+
+    def take(self, rows: Index) -> "KernelRows":
+        """The data restricted to those rows, in that order."""
+        return KernelRows(self.kernel, take_rows(self.X, self._index(rows)))
+
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Kernel values of new rows with those rows of the data."""
+        return self._evaluate(as_rows(X_new), take_rows(self.X, self._index(columns)))
+
+    def _evaluate(self, X: Rows, Z: Rows | None) -> FloatArray:
+        # Overflow shows as inf or NaN in the result, which the check below reports.
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.kernel(X, Z)
+        shape = (X.shape[0], X.shape[0] if Z is None else Z.shape[0])
+        return kernel_matrix(values, shape, repr(self.kernel), copy=False)
+
+
+class PrecomputedRows(KernelData):
+    """A kernel matrix computed elsewhere.
+
+    Parameters
+    ----------
+    K : array of shape (m, m), or (m, n) together with `columns`
+        The square form must be symmetric.
+    columns : array of n row numbers, optional
+        Which rows the columns of K stand for; then only these can be asked for as columns.
+    """
+
+    def __init__(self, K: Any, columns: npt.ArrayLike | None = None) -> None:
+        self._K = _real_matrix(K)
+        n_rows, n_columns = self._K.shape
+        self._rows: IndexArray = np.arange(n_rows)  # rows of the data -> rows of _K
+        if columns is None:
+            if n_rows != n_columns:
+                raise InvalidInputError(
+                    f"a precomputed kernel must be square; got shape {self._K.shape}: pass K(X, X) "
+                    "of all rows, or name the rows its columns stand for (columns=…)."
+                )
+            _require_symmetric(self._K)
+            self._columns = self._rows  # rows of the data -> columns of _K, −1: not there
+            return
+        index = np.arange(n_rows)[row_index(columns, n_rows)]
+        if index.shape != (n_columns,) or np.unique(index).size != index.size:
+            raise InvalidInputError(
+                f"columns must name one row, each once, for each of the {n_columns} columns of K; "
+                f"got {index.size} numbers, {np.unique(index).size} of them different."
+            )
+        self._columns = np.full(n_rows, -1)
+        self._columns[index] = np.arange(n_columns)
+
+    def __len__(self) -> int:
+        """Number of rows m."""
+        return int(self._rows.size)
+
+    def __repr__(self) -> str:
+        """Shape of the matrix."""
+        return f"PrecomputedRows({len(self)} rows of a {self._K.shape} matrix)"
+
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """The matrix K[rows][:, columns]."""
+        return self._part(self._K, self._rows[self._index(rows)], self._matrix_columns(columns))
+
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Values of the diagonal for those rows (default: all)."""
+        rows = slice(None) if rows is None else rows
+        values = self._K[self._rows[self._index(rows)], self._matrix_columns(rows)]
+        return kernel_matrix(values, values.shape, "precomputed", copy=False)
+
+    def take(self, rows: Index) -> "PrecomputedRows":
+        """The data restricted to those rows, in that order; the matrix is shared, not copied."""
+        index = self._index(rows)
+        taken = object.__new__(PrecomputedRows)
+        taken._K = self._K
+        taken._rows, taken._columns = self._rows[index], self._columns[index]
+        return taken
+
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Kernel values of new rows with those rows of the data, cut from a matrix of them.
+
+        Parameters
+        ----------
+        X_new : array of shape (new rows, columns of K) or (new rows, m)
+            The kernel of the new rows, with columns laid out as those of K or as the m rows.
+        columns : slice, row numbers or mask
+        """
+        new = _real_matrix(X_new)
+        if new.shape[1] == self._K.shape[1]:
+            index = self._matrix_columns(columns)
+        elif new.shape[1] == len(self):
+            index = np.arange(len(self))[self._index(columns)]
+        else:
+            widths = sorted({self._K.shape[1], len(self)})
+            raise InvalidInputError(
+                "with a precomputed kernel, X must be the kernel of the new rows with the training "
+                f"rows, {' or '.join(map(str, widths))} columns wide; got {new.shape[1]} columns."
+            )
+        return self._part(new, np.arange(new.shape[0]), index)
+
+    def _matrix_columns(self, columns: Index) -> IndexArray:
+        rows = np.arange(len(self))[self._index(columns)]
+        found = self._columns[rows]
+        if (found < 0).any():
+            missing = rows[found < 0]
+            raise InvalidInputError(
+                f"the precomputed kernel has no column for row {missing[0]} ({missing.size} rows "
+                "missing): use only rows named in columns, or pass the square matrix."
+            )
+        return found
+
+    @staticmethod
+    def _part(K: npt.NDArray[Any], rows: IndexArray, columns: IndexArray) -> FloatArray:
+        part = K[np.ix_(rows, columns)]
+        return kernel_matrix(part, part.shape, "precomputed", copy=False)
+
+
+def kernel_data(kernel: Kernel | Precomputed, X: Any) -> KernelData:
+    """Rows X with their kernel, or X as the kernel matrix itself when it is precomputed."""
+    return PrecomputedRows(X) if isinstance(kernel, Precomputed) else KernelRows(kernel, X)
+
+
+def _real_matrix(K: Any) -> npt.NDArray[Any]:
+    if sp.issparse(K):
+        raise InvalidInputError(
+            "a precomputed kernel must be a dense 2-D array; got a scipy.sparse matrix: use "
+            "K.toarray()."
+        )
+    matrix = np.asarray(K)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biufO":
+        raise InvalidInputError(
+            "a precomputed kernel must be a 2-D array of real numbers; got shape "
+            f"{matrix.shape}, dtype {matrix.dtype}."
+        )
+    return matrix.astype(np.float64) if matrix.dtype.kind == "O" else matrix
+
+
+def _require_symmetric(K: npt.NDArray[Any], tolerance: float = 1e-8) -> None:
+    """Raise KernelError when |K − Kᵀ| exceeds the tolerance times the largest |K|."""
+    m = K.shape[0]
+    step = max(1, _BLOCK_ENTRIES // max(1, m))
+    largest, worst, where = 0.0, -1.0, (0, 0)
+    for start in range(0, m, step):
+        rows = slice(start, start + step)
+        part = K[rows].astype(np.float64)
+        kernel_matrix(part, part.shape, "precomputed", copy=False)  # finite
+        largest = max(largest, float(np.abs(part).max(initial=0.0)))
+        np.subtract(part, K[:, rows].T, out=part)
+        np.abs(part, out=part)
+        position = int(part.argmax())
+        if part.flat[position] > worst:
+            worst = float(part.flat[position])
+            where = (start + position // m, position % m)
+    if worst > tolerance * largest:
+        i, j = where
+        raise KernelError(
+            f"a precomputed kernel must be symmetric; got |K[{i}, {j}] − K[{j}, {i}]| = {worst:.3g}"
+            f" with largest value {largest:.3g}: pass K(X, X), or its symmetric part (K + K.T)/2."
+        )

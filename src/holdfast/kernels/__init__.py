@@ -1,0 +1,46 @@
+"""Kernels: small frozen objects that turn two sets of rows into a matrix.
+
+A kernel is called as `k(X, Z)` and returns a fresh float64 matrix of shape (len(X), len(Z));
+`k(X)` is the symmetric matrix of X with itself. Kernels add and multiply:
+
+>>> from holdfast.kernels import RBF, Linear
+>>> k = RBF(gamma=0.5) + 2.0 * Linear()
+>>> k([[0.0], [1.0]]).round(3).tolist()
+[[1.0, 0.607], [0.607, 3.0]]
+
+| module | kernels | start from |
+|---|---|---|
+| `dot` | `Linear`, `Polynomial`, `Cosine`, `Sigmoid` | inner products |
+| `stationary` | `RBF`, `Matern`, `Laplacian` | distances |
+| `compose` | `Sum`, `Product`, `Scaled`, `Normalised` | other kernels |
+| `adapters` | `FunctionKernel`, `SklearnKernel` | a function; a Gaussian-process kernel |
+"""
+
+from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
+from holdfast.kernels.base import Kernel
+from holdfast.kernels.compose import Normalised, Product, Scaled, Sum
+from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from holdfast.kernels.products import squared_distances
+from holdfast.kernels.resolve import KERNEL_NAMES, Precomputed, resolve_kernel
+from holdfast.kernels.stationary import RBF, Laplacian, Matern
+
+__all__ = [
+    "KERNEL_NAMES",
+    "RBF",
+    "Cosine",
+    "FunctionKernel",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Normalised",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "Scaled",
+    "Sigmoid",
+    "SklearnKernel",
+    "Sum",
+    "resolve_kernel",
+    "squared_distances",
+]

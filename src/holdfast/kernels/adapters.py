@@ -1,0 +1,127 @@
+"""Kernels that come from elsewhere: functions of two sets of rows, scikit-learn's GP kernels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as gp
+
+from holdfast.exceptions import InvalidInputError
+from holdfast.kernels.base import Kernel
+from holdfast.kernels.checks import kernel_matrix
+from holdfast.kernels.rows import FloatArray, as_rows
+
+__all__ = ["FunctionKernel", "SklearnKernel"]
+
+# Rows per call when only the diagonal is wanted: few calls for a vectorised function,
+# and still a small share of the evaluations that a fit needs anyway.
+_DIAGONAL_BLOCK = 8
+
+
+@dataclass(frozen=True)
+class FunctionKernel(Kernel):
+    """A kernel computed by a function `func(X, Z, **params)` that returns the whole matrix.
+
+    Parameters
+    ----------
+    func : callable
+        Takes two sets of rows as `as_rows` gives them (2-D array, CSR, or 1-D object array
+        of strings, graphs, …) and returns an array of shape (len(X), len(Z)). It must be a
+        function of the pairs of rows alone, since it is called on parts of the data.
+    params : mapping, optional
+        Keyword arguments passed on at every call.
+    positive_semidefinite : bool, default True
+        What the caller promises about the function.
+    """
+
+    func: Callable[..., Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    positive_semidefinite: bool = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.func):
+            raise InvalidInputError(f"func must be callable as func(X, Z); got {self.func!r}.")
+        object.__setattr__(self, "params", dict(self.params))
+
+    def __hash__(self) -> int:
+        """Hash of the function alone: equal kernels share it, and params need not be hashable."""
+        return hash((type(self), self.func))
+
+    @property
+    def name(self) -> str:
+        """The function's name, for messages."""
+        return getattr(self.func, "__name__", repr(self.func))
+
+    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
+        """Kernel values of every row of X with every row of Z (default: X)."""
+        X = as_rows(X)
+        Z = X if Z is None else as_rows(Z)
+        values = self.func(X, Z, **self.params)
+        # A copy: the function may hand out an array of its own that must not be overwritten.
+        return kernel_matrix(values, (X.shape[0], Z.shape[0]), self.name, copy=True)
+
+    def diag(self, X: Any) -> FloatArray:
+        """Kernel values k(x, x) of every row, shape (len(X),), from small diagonal blocks."""
+        X = as_rows(X)
+        diagonal = np.empty(X.shape[0])
+        for start in range(0, X.shape[0], _DIAGONAL_BLOCK):
+            rows = slice(start, start + _DIAGONAL_BLOCK)
+            diagonal[rows] = self(X[rows]).diagonal()
+        return diagonal
+
+
+@dataclass(frozen=True)
+class SklearnKernel(Kernel):
+    """A kernel from `sklearn.gaussian_process.kernels`, with its parameters as they stand.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Copied. `WhiteKernel` is refused: its value is no function of two rows, and the penalty
+        `alpha` plays its part.
+    """
+
+    kernel: gp.Kernel
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, gp.Kernel):
+            raise InvalidInputError(
+                "kernel must be an object of sklearn.gaussian_process.kernels; got "
+                f"{self.kernel!r}."
+            )
+        parts = [self.kernel, *self.kernel.get_params(deep=True).values()]
+        if any(isinstance(part, gp.WhiteKernel) for part in parts):
+            raise InvalidInputError(
+                f"kernel must be a function of two rows; got {self.kernel!r} with a WhiteKernel: "
+                "leave it out, the penalty alpha takes its place."
+            )
+        object.__setattr__(self, "kernel", clone(self.kernel))
+
+    def __hash__(self) -> int:
+        """Hash of the printed form: scikit-learn's kernels define equality but no hash."""
+        return hash((type(self), repr(self.kernel)))
+
+    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
+        """Kernel values of every row of X with every row of Z (default: X)."""
+        X = self._rows(X)
+        Z = X if Z is None else self._rows(Z)
+        shape = (X.shape[0], Z.shape[0])
+        return kernel_matrix(self.kernel(X, Z), shape, repr(self.kernel), copy=True)
+
+    def diag(self, X: Any) -> FloatArray:
+        """Kernel values k(x, x) of every row, shape (len(X),)."""
+        X = self._rows(X)
+        return kernel_matrix(self.kernel.diag(X), X.shape[:1], repr(self.kernel), copy=True)
+
+    @staticmethod
+    def _rows(X: Any) -> Any:
+        rows = as_rows(X)
+        if sp.issparse(rows):
+            raise InvalidInputError(
+                "X must be dense for a kernel of sklearn.gaussian_process; got a scipy.sparse "
+                "matrix: use holdfast's RBF, Matern, Polynomial or Linear, which keep it sparse."
+            )
+        return rows

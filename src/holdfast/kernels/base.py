@@ -1,0 +1,92 @@
+"""What a kernel is: a frozen, comparable function of two sets of rows."""
+
+from abc import ABC, abstractmethod
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
+
+from holdfast.exceptions import InvalidInputError
+from holdfast.kernels.rows import FloatArray, Rows, numeric_rows
+
+if TYPE_CHECKING:
+    from holdfast.kernels.compose import Normalised, Product, Scaled, Sum
+
+__all__ = ["Kernel", "VectorKernel"]
+
+
+class Kernel(ABC):
+    """A positive semidefinite (or at least symmetric) function of two rows.
+
+    Kernels are immutable values: equal parameters make equal kernels, so `sklearn.base.clone`
+    returns the kernel itself and grid searches can run over whole kernels.
+    """
+
+    @abstractmethod
+    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
+        """Kernel values of every row of X with every row of Z (default: X), freshly allocated.
+
+        Returns
+        -------
+        K : ndarray of shape (len(X), len(Z))
+            float64, C-contiguous, free to be overwritten.
+        """
+
+    @abstractmethod
+    def diag(self, X: Any) -> FloatArray:
+        """Kernel values k(x, x) of every row, shape (len(X),), at the cost of a row each."""
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether every kernel matrix has only non-negative eigenvalues."""
+        return True
+
+    def normalised(self) -> "Normalised":
+        """The kernel k(x, z) / sqrt(k(x, x) k(z, z)), whose diagonal is one."""
+        from holdfast.kernels.compose import Normalised
+
+        return Normalised(self)
+
+    def __add__(self, other: Any) -> "Sum":
+        from holdfast.kernels.compose import Sum
+
+        return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> "Product | Scaled":
+        from holdfast.kernels.compose import Product
+
+        return Product((self, other)) if isinstance(other, Kernel) else self.__rmul__(other)
+
+    def __rmul__(self, other: Any) -> "Scaled":
+        from holdfast.kernels.compose import Scaled
+
+        return Scaled(self, float(other)) if isinstance(other, Real) else NotImplemented
+
+    def __sklearn_clone__(self) -> Self:
+        """The kernel itself: it cannot change, so a copy would serve nothing."""
+        return self
+
+
+class VectorKernel(Kernel):
+    """A kernel on numeric rows, dense or sparse."""
+
+    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
+        """Kernel values of every row of X with every row of Z (default: X)."""
+        X = numeric_rows(X)
+        Z = None if Z is None or Z is X else numeric_rows(Z)
+        if Z is not None and Z.shape[1] != X.shape[1]:
+            raise InvalidInputError(
+                f"X and Z must have the same number of features; got {X.shape[1]} and "
+                f"{Z.shape[1]}: pass the columns the model was trained on."
+            )
+        return self._matrix(X, Z)
+
+    def diag(self, X: Any) -> FloatArray:
+        """Kernel values k(x, x) of every row, shape (len(X),)."""
+        return self._diagonal(numeric_rows(X))
+
+    @abstractmethod
+    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+        """Matrix of checked numeric rows; Z=None stands for X itself."""
+
+    @abstractmethod
+    def _diagonal(self, X: Rows) -> FloatArray:
+        """Diagonal of checked numeric rows."""

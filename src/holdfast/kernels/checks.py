@@ -1,0 +1,102 @@
+"""Checks of kernel parameters and of the matrices that kernels return."""
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from holdfast.exceptions import InvalidInputError, KernelError
+from holdfast.kernels.rows import FloatArray
+
+__all__ = ["finite_number", "kernel_matrix", "positive_number", "positive_width"]
+
+
+def _as_float(value: Any) -> float | None:
+    """The value as a float, or None when it is not a finite real number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def finite_number(name: str, value: Any) -> float:
+    """The value as a float, if it is a finite real number."""
+    number = _as_float(value)
+    if number is None:
+        raise InvalidInputError(
+            f"{name} must be a finite number; got {value!r}: give one number, such as {name}=1.0."
+        )
+    return number
+
+
+def positive_number(name: str, value: Any) -> float:
+    """The value as a float, if it is a finite number above zero."""
+    number = _as_float(value)
+    if number is None or number <= 0.0:
+        raise InvalidInputError(
+            f"{name} must be a finite number > 0; got {value!r}: give a positive number, such as "
+            f"{name}=1.0."
+        )
+    return number
+
+
+def positive_width(name: str, value: Any) -> float | tuple[float, ...]:
+    """A positive float, or a tuple of positive floats (one per feature)."""
+    if np.ndim(value) == 0:
+        return positive_number(name, value.item() if isinstance(value, np.ndarray) else value)
+    array = np.asarray(value)
+    valid = array.ndim == 1 and array.size > 0 and array.dtype.kind in "iuf"
+    if valid and np.isfinite(array).all() and (array > 0).all():
+        return tuple(float(entry) for entry in array)
+    raise InvalidInputError(
+        f"{name} must be a finite number > 0 or a 1-D array of such numbers, one per feature; got "
+        f"{value!r}: give positive widths only (leave a feature out by dropping its column)."
+    )
+
+
+def kernel_matrix(values: Any, shape: tuple[int, ...], name: str, *, copy: bool) -> FloatArray:
+    """The values as a C-contiguous float64 array of exactly that shape, all finite.
+
+    Raises
+    ------
+    KernelError
+        If shape, type or values are wrong; the message names the kernel.
+    """
+    if sp.issparse(values):
+        values = values.toarray()
+    array = np.asarray(values)
+    if array.shape != shape:
+        raise KernelError(
+            f"kernel {name} must return shape {shape} (rows of X, rows of Z); got "
+            f"{array.shape}: return one value for every pair of rows."
+        )
+    if array.dtype.kind not in "biuf" and array.dtype.kind != "O":
+        raise KernelError(
+            f"kernel {name} must return real numbers; got dtype {array.dtype}: return float64."
+        )
+    try:
+        result = np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
+    except (TypeError, ValueError) as error:
+        raise KernelError(
+            f"kernel {name} must return real numbers; got dtype {array.dtype} ({error}): return "
+            "float64."
+        ) from error
+    require_finite(result, name)
+    return result
+
+
+def require_finite(values: FloatArray, name: str) -> None:
+    """Raise KernelError when a value is NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    # A finite sum proves finite entries without a boolean array of the matrix's size.
+    if np.isfinite(total):
+        return
+    nans = int(np.count_nonzero(np.isnan(values)))
+    infinite = int(np.count_nonzero(np.isinf(values)))
+    if nans or infinite:
+        raise KernelError(
+            f"kernel {name} must return finite values; got {nans} NaN and {infinite} infinite of "
+            f"{values.size}: look for missing or huge values in X, or scale X."
+        )

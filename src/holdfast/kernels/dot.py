@@ -1,0 +1,139 @@
+"""Kernels of the inner product x·z."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.exceptions import InvalidInputError
+from holdfast.kernels.base import VectorKernel
+from holdfast.kernels.checks import finite_number, positive_number
+from holdfast.kernels.products import inner_products, row_norms_squared
+from holdfast.kernels.rows import FloatArray, Rows
+
+__all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid"]
+
+
+@dataclass(frozen=True)
+class Linear(VectorKernel):
+    """The inner product x·z."""
+
+    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+        return inner_products(X, Z)
+
+    def _diagonal(self, X: Rows) -> FloatArray:
+        return row_norms_squared(X)
+
+
+@dataclass(frozen=True)
+class Polynomial(VectorKernel):
+    """The power (gamma x·z + coef0)^degree.
+
+    Parameters
+    ----------
+    degree : int, default 3
+        Whole number, at least 1.
+    gamma : float, default 1.0
+        Positive factor of the inner product.
+    coef0 : float, default 1.0
+        Constant term; the kernel is positive semidefinite when it is not negative.
+    """
+
+    degree: int = 3
+    gamma: float = 1.0
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        degree = finite_number("degree", self.degree)
+        if degree < 1 or degree != int(degree):
+            raise InvalidInputError(
+                f"degree must be a whole number >= 1; got {self.degree!r}: give degree=2, 3, …"
+            )
+        object.__setattr__(self, "degree", int(degree))
+        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
+        object.__setattr__(self, "coef0", finite_number("coef0", self.coef0))
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """Whether the constant term is non-negative."""
+        return self.coef0 >= 0.0
+
+    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+        return inner_products(X, Z, lambda block, rows: self._finish(block))
+
+    def _diagonal(self, X: Rows) -> FloatArray:
+        values = row_norms_squared(X)
+        self._finish(values)
+        return values
+
+    def _finish(self, values: FloatArray) -> None:
+        values *= self.gamma
+        values += self.coef0
+        # Left-to-right binary powering: products only, many times faster than a real power.
+        base = values.copy()
+        for bit in f"{self.degree:b}"[1:]:
+            values *= values
+            if bit == "1":
+                values *= base
+
+
+@dataclass(frozen=True)
+class Sigmoid(VectorKernel):
+    """The hyperbolic tangent tanh(gamma x·z + coef0); not positive semidefinite.
+
+    Parameters
+    ----------
+    gamma : float, default 1.0
+        Positive factor of the inner product.
+    coef0 : float, default 1.0
+        Constant term.
+    """
+
+    gamma: float = 1.0
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
+        object.__setattr__(self, "coef0", finite_number("coef0", self.coef0))
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        """False: a kernel matrix may have negative eigenvalues."""
+        return False
+
+    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+        return inner_products(X, Z, lambda block, rows: self._finish(block))
+
+    def _diagonal(self, X: Rows) -> FloatArray:
+        values = row_norms_squared(X)
+        self._finish(values)
+        return values
+
+    def _finish(self, values: FloatArray) -> None:
+        values *= self.gamma
+        values += self.coef0
+        np.tanh(values, out=values)
+
+
+@dataclass(frozen=True)
+class Cosine(VectorKernel):
+    """The cosine x·z / (|x| |z|); zero with a row of zeros, as in scikit-learn."""
+
+    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+        lengths_X = _lengths(X)
+        lengths_Z = lengths_X if Z is None else _lengths(Z)
+
+        def finish(block: FloatArray, rows: slice) -> None:
+            # One product of lengths, so that the matrix of X with itself stays symmetric.
+            block /= np.multiply.outer(lengths_X[rows], lengths_Z)
+
+        return inner_products(X, Z, finish)
+
+    def _diagonal(self, X: Rows) -> FloatArray:
+        return (row_norms_squared(X) > 0.0).astype(np.float64)
+
+
+def _lengths(X: Rows) -> FloatArray:
+    """Length of every row, one in place of zero."""
+    lengths = np.sqrt(row_norms_squared(X))
+    lengths[lengths == 0.0] = 1.0
+    return lengths

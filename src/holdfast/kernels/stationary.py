@@ -1,0 +1,182 @@
+"""Kernels of the distance between two rows."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
+
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.kernels.base import VectorKernel
+from holdfast.kernels.checks import positive_width
+from holdfast.kernels.products import float64_rows, row_blocks, squared_distances
+from holdfast.kernels.rows import FloatArray, Rows
+
+__all__ = ["RBF", "Laplacian", "Matern"]
+
+Gamma: TypeAlias = float | Sequence[float] | FloatArray
+
+
+class _Stationary(VectorKernel):
+    """A kernel whose diagonal is one and whose width may differ by feature."""
+
+    gamma: Gamma
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", positive_width("gamma", self.gamma))
+
+    def _diagonal(self, X: Rows) -> FloatArray:
+        return np.ones(X.shape[0])
+
+    def _scaled(self, X: Rows, factors: FloatArray) -> Rows:
+        """Columns times factors, one per feature; sparse rows stay sparse."""
+        if factors.size != X.shape[1]:
+            raise InvalidInputError(
+                f"gamma must be one number or one per feature; got {factors.size} numbers for "
+                f"{X.shape[1]} features: give {X.shape[1]} numbers."
+            )
+        return X @ sp.diags_array(factors).tocsr() if sp.issparse(X) else X * factors
+
+
+class _Euclidean(_Stationary):
+    """A stationary kernel of the squared distance, `q = gamma |x − z|²`."""
+
+    def from_squared_distances(self, D2: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Kernel values from a matrix of squared distances, so that widths can share one.
+
+        Parameters
+        ----------
+        D2 : ndarray of |x − z|², float64
+            As returned by `squared_distances`.
+        out : ndarray of the same shape, optional
+            Where to write; `out=D2` works in place. By default a new array.
+
+        Raises
+        ------
+        NotSupportedError
+            If gamma differs by feature: the distances then depend on it.
+        """
+        if not isinstance(self.gamma, float):
+            raise NotSupportedError(
+                "from_squared_distances needs one gamma for all features; got one per feature: "
+                "call the kernel on the rows instead."
+            )
+        out = np.empty_like(D2) if out is None else out
+        for rows in row_blocks(D2.shape[0], math.prod(D2.shape[1:])):
+            np.multiply(D2[rows], self.gamma, out=out[rows])
+            self._profile(out[rows])
+        return out
+
+    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+        if isinstance(self.gamma, float):
+            gamma = self.gamma
+        else:
+            # sum_j gamma_j (x_j − z_j)²: distance of columns scaled by sqrt(gamma_j)
+            roots, gamma = np.sqrt(np.asarray(self.gamma)), 1.0
+            X, Z = self._scaled(X, roots), None if Z is None else self._scaled(Z, roots)
+
+        def finish(block: FloatArray, rows: slice) -> None:
+            block *= gamma
+            self._profile(block)
+
+        return squared_distances(X, Z, finish)
+
+    @abstractmethod
+    def _profile(self, q: FloatArray) -> None:
+        """Turn q into kernel values, in place."""
+
+
+@dataclass(frozen=True)
+class RBF(_Euclidean):
+    """The Gaussian exp(−gamma |x − z|²).
+
+    Parameters
+    ----------
+    gamma : float or one float per feature, default 1.0
+        With one per feature the kernel is exp(−Σ_j gamma_j (x_j − z_j)²).
+    """
+
+    gamma: Gamma = 1.0
+
+    def _profile(self, q: FloatArray) -> None:
+        np.negative(q, out=q)
+        np.exp(q, out=q)
+
+
+@dataclass(frozen=True)
+class Matern(_Euclidean):
+    """The Matérn kernel of smoothness nu with length scale 1/sqrt(2 gamma).
+
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}, default 1.5
+        Sample paths are differentiable nu − 1/2 times.
+    gamma : float or one float per feature, default 1.0
+        Plays the part it has in `RBF`, which is the limit of large nu.
+
+    Notes
+    -----
+    With t = sqrt(2 nu) sqrt(2 gamma) |x − z|: exp(−t), (1 + t) exp(−t) and
+    (1 + t + t²/3) exp(−t).
+    """
+
+    nu: float = 1.5
+    gamma: Gamma = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise InvalidInputError(f"nu must be 0.5, 1.5 or 2.5; got {self.nu!r}: choose one.")
+        object.__setattr__(self, "nu", float(self.nu))
+
+    def _profile(self, q: FloatArray) -> None:
+        q *= 4.0 * self.nu
+        np.sqrt(q, out=q)  # t
+        if self.nu == 0.5:
+            factor = None
+        elif self.nu == 1.5:
+            factor = q + 1.0
+        else:
+            factor = (q / 3.0 + 1.0) * q + 1.0
+        np.negative(q, out=q)
+        np.exp(q, out=q)
+        if factor is not None:
+            q *= factor
+
+
+@dataclass(frozen=True)
+class Laplacian(_Stationary):
+    """The exponential exp(−gamma |x − z|₁) of the sum of absolute differences.
+
+    Parameters
+    ----------
+    gamma : float or one float per feature, default 1.0
+        With one per feature the kernel is exp(−Σ_j gamma_j |x_j − z_j|).
+    """
+
+    gamma: Gamma = 1.0
+
+    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+        Z = X if Z is None else Z
+        gamma = 1.0
+        if isinstance(self.gamma, float):
+            gamma = self.gamma
+        else:
+            widths = np.asarray(self.gamma)
+            X, Z = self._scaled(X, widths), self._scaled(Z, widths)
+        Z = float64_rows(Z)
+        out = np.empty((X.shape[0], Z.shape[0]))
+        for rows in row_blocks(*out.shape):
+            block, X_block = out[rows], float64_rows(X[rows])
+            if sp.issparse(X) or sp.issparse(Z):
+                block[...] = manhattan_distances(sp.csr_matrix(X_block), sp.csr_matrix(Z))
+            else:
+                cdist(X_block, Z, "cityblock", out=block)
+            block *= -gamma
+            np.exp(block, out=block)
+        return out
