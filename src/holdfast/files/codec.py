@@ -1,0 +1,320 @@
+"""Python values to JSON and arrays, and back, for a closed list of types.
+
+JSON's own types pass as they are. Everything else becomes an object with one key that starts
+with ``$``:
+
+| JSON | value |
+|---|---|
+| ``{"$array": name}`` | a NumPy array, kept outside the document |
+| ``{"$number": "inf"}`` | a float that JSON does not know |
+| ``{"$complex": [re, im]}`` | a complex number |
+| ``{"$tuple": [...]}`` | a tuple |
+| ``{"$slice": [a, b, c]}`` | a slice |
+| ``{"$pairs": [[key, value], ...]}`` | a dict whose keys are not all plain strings |
+| ``{"$sparse": {...}}`` | a scipy.sparse matrix in CSR form |
+| ``{"$object": "module:Name", "fields": {...}}`` | an object of a class on the list below |
+| ``{"$function": "module:name"}`` | a function or class, by its import name |
+
+The classes that may be built are holdfast's own dataclasses and parameter objects (kernels,
+selectors, experiments) and scikit-learn's splitters and Gaussian-process kernels. They are built
+through their constructors with checked parameters: no `__setstate__`, no `__reduce__`. Functions
+are imported only when the caller allows it, because importing a module runs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from holdfast.exceptions import FileFormatError, InvalidInputError
+
+__all__ = ["Decoder", "Encoder"]
+
+# Modules whose parameter objects and dataclasses only keep what they are given.
+_OWN_MODULES = (
+    "holdfast.basis",
+    "holdfast.experiments",
+    "holdfast.kernels",
+    "holdfast.tables",
+)
+_SPLITTERS = "sklearn.model_selection._split"
+_GP_KERNELS = "sklearn.gaussian_process.kernels"
+_TAGS = frozenset(
+    (
+        "$array",
+        "$number",
+        "$complex",
+        "$tuple",
+        "$slice",
+        "$pairs",
+        "$sparse",
+        "$object",
+        "$function",
+    )
+)
+
+
+class Encoder:
+    """Turns values into a JSON document; arrays are collected in `arrays`.
+
+    Attributes
+    ----------
+    arrays : dict of ndarray
+        The arrays met so far, by the names the document gives them. An array met twice is
+        stored once.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self._names: dict[int, str] = {}
+        # Keeps every array alive, so that an id in _names stays its own.
+        self._kept: list[NDArray[Any]] = []
+
+    def encode(self, value: Any, where: str) -> Any:
+        """Return the JSON form of `value`; `where` names it in errors and names its arrays."""
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, (int, np.integer)):
+            return int(value)
+        if isinstance(value, np.bool_):
+            return bool(value)
+        if isinstance(value, (float, np.floating)):
+            number = float(value)
+            return number if math.isfinite(number) else {"$number": repr(number)}
+        if isinstance(value, (complex, np.complexfloating)):
+            return {"$complex": [repr(value.real), repr(value.imag)]}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if scipy.sparse.issparse(value):
+            return self._sparse(value, where)
+        if isinstance(value, list):
+            return self._list(value, where)
+        if type(value) is tuple:
+            return {"$tuple": self._list(list(value), where)}
+        if isinstance(value, slice):
+            parts = [value.start, value.stop, value.step]
+            return {"$slice": self._list(parts, where)}
+        if isinstance(value, Mapping):
+            return self._mapping(value, where)
+        if inspect.isroutine(value) or inspect.isclass(value):
+            return {"$function": _import_name(value, where)}
+        return self._object(value, where)
+
+    def _list(self, values: list[Any], where: str) -> list[Any]:
+        return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(values)]
+
+    def _array(self, array: NDArray[Any], where: str) -> Any:
+        if array.dtype == object:
+            array = _text_array(array, where)
+        if array.dtype.kind not in "biufcUS":
+            raise InvalidInputError(
+                f"{where} is an array of {array.dtype}, which a holdfast file cannot hold."
+            )
+        name = self._names.get(id(array))
+        if name is None:
+            name = where if where not in self.arrays else f"{where}#{len(self.arrays)}"
+            self._names[id(array)] = name
+            self._kept.append(array)
+            self.arrays[name] = array
+        return {"$array": name}
+
+    def _sparse(self, value: Any, where: str) -> Any:
+        matrix = value.tocsr()
+        parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+        fields: dict[str, Any] = {k: self._array(v, f"{where}.{k}") for k, v in parts.items()}
+        fields["shape"] = [int(n) for n in matrix.shape]
+        fields["is_array"] = isinstance(value, scipy.sparse.sparray)
+        return {"$sparse": fields}
+
+    def _mapping(self, value: Mapping[Any, Any], where: str) -> Any:
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: self.encode(item, f"{where}.{key}") for key, item in value.items()}
+        pairs = [
+            [self.encode(key, f"{where} key"), self.encode(item, f"{where}[{key!r}]")]
+            for key, item in value.items()
+        ]
+        return {"$pairs": pairs}
+
+    def _object(self, value: Any, where: str) -> Any:
+        cls = type(value)
+        name = f"{cls.__module__}:{cls.__qualname__}"
+        if _trusted_class(cls.__module__, cls) is None:
+            raise InvalidInputError(
+                f"{where} is a {name.replace(':', '.')}, which a holdfast file cannot hold. "
+                "Allowed are numbers, text, arrays, functions that can be imported, holdfast's "
+                "kernels, selectors and experiments, and scikit-learn's splitters and "
+                "Gaussian-process kernels. Use joblib or skops for this model."
+            )
+        fields = {
+            key: self.encode(item, f"{where}.{key}") for key, item in _parameters(value).items()
+        }
+        return {"$object": name, "fields": fields}
+
+
+class Decoder:
+    """Turns a JSON document of `Encoder` back into values.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        The arrays of the file.
+    allow_callables : bool
+        Whether functions may be imported by name.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], allow_callables: bool) -> None:
+        self.arrays = arrays
+        self.allow_callables = allow_callables
+
+    def decode(self, document: Any) -> Any:
+        """Return the value that `document` describes."""
+        if isinstance(document, list):
+            return [self.decode(item) for item in document]
+        if not isinstance(document, dict):
+            return document
+        tags = _TAGS.intersection(document)
+        if not tags:
+            return {key: self.decode(item) for key, item in document.items()}
+        tag = min(tags)
+        try:
+            return self._tagged(tag, document[tag], document)
+        except FileFormatError:
+            raise
+        except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+            raise FileFormatError(f"A {tag} entry of the file is malformed: {error}.") from error
+
+    def _tagged(self, tag: str, body: Any, document: dict[str, Any]) -> Any:
+        if tag == "$array":
+            return self.arrays[body]
+        if tag == "$number":
+            return float(body)
+        if tag == "$complex":
+            return complex(float(body[0]), float(body[1]))
+        if tag == "$tuple":
+            return tuple(self.decode(item) for item in body)
+        if tag == "$slice":
+            return slice(*(self.decode(item) for item in body))
+        if tag == "$pairs":
+            return {self.decode(key): self.decode(item) for key, item in body}
+        if tag == "$sparse":
+            return self._sparse(body)
+        if tag == "$function":
+            return self._function(body)
+        return self._object(body, document["fields"])
+
+    def _sparse(self, body: dict[str, Any]) -> Any:
+        parts = tuple(self.decode(body[key]) for key in ("data", "indices", "indptr"))
+        rows, columns = (int(n) for n in body["shape"])
+        make = scipy.sparse.csr_array if body["is_array"] else scipy.sparse.csr_matrix
+        # A row costs memory even when empty, but indptr, which is in the file, pays for it.
+        if parts[2].shape != (rows + 1,):
+            raise ValueError("indptr does not fit the number of rows")
+        matrix = make(parts, shape=(rows, columns))
+        matrix.check_format(full_check=True)
+        return matrix
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        if not self.allow_callables:
+            raise FileFormatError(
+                f"The file refers to the function {name!r}. Loading it imports its module, which "
+                "runs that module's code. If you trust it, load with allow_callables=True."
+            )
+        module, _, path = name.partition(":")
+        try:
+            found = _find(importlib.import_module(module), path)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise FileFormatError(
+                f"The file refers to the function {name!r}, which cannot be imported here: {error}."
+            ) from error
+        if not callable(found):
+            raise FileFormatError(f"The file refers to {name!r}, which is not a function.")
+        return found  # type: ignore[no-any-return]  # callable() does not narrow Any
+
+    def _object(self, name: str, fields: dict[str, Any]) -> Any:
+        module, _, path = name.partition(":")
+        cls = None
+        if _own(module) or module in (_SPLITTERS, _GP_KERNELS):
+            # Only modules of holdfast and two of scikit-learn are ever imported here.
+            try:
+                cls = _trusted_class(module, _find(importlib.import_module(module), path))
+            except (ImportError, AttributeError, ValueError):
+                cls = None
+        if cls is None:
+            raise FileFormatError(
+                f"The file asks for a {name!r}; it is not among the classes that a file may hold."
+            )
+        return cls(**{key: self.decode(item) for key, item in fields.items()})
+
+
+def _own(module: str) -> bool:
+    return "__" not in module and any(
+        module == name or module.startswith(f"{name}.") for name in _OWN_MODULES
+    )
+
+
+def _trusted_class(module: str, cls: Any) -> Callable[..., Any] | None:
+    """Return `cls` if files may hold its instances, else None."""
+    if not inspect.isclass(cls) or cls.__module__ != module:
+        return None
+    if _own(module):
+        parameters = hasattr(cls, "get_params")
+        return cls if dataclasses.is_dataclass(cls) or parameters else None
+    if module == _SPLITTERS:
+        return cls if hasattr(cls, "get_n_splits") and not cls.__name__.startswith("_") else None
+    if module == _GP_KERNELS:
+        return cls if hasattr(cls, "get_params") else None
+    return None
+
+
+def _parameters(value: Any) -> dict[str, Any]:
+    """Return what `value`'s class must be given to make an equal object."""
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+    if hasattr(value, "get_params"):
+        return dict(value.get_params(deep=False))
+    if hasattr(value, "cvargs"):  # scikit-learn's repeated splitters keep the inner arguments here
+        own = {"n_repeats": value.n_repeats, "random_state": value.random_state}
+        return {**own, **value.cvargs}
+    names = inspect.signature(type(value)).parameters
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+
+def _import_name(value: Any, where: str) -> str:
+    module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+    try:
+        found = _find(importlib.import_module(str(module)), path)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if found is not value or module == "__main__":
+        raise InvalidInputError(
+            f"{where} is the function {value!r}, which cannot be found again by an import name "
+            "(a lambda, a local function, or one defined in __main__). Define it at the top of "
+            "a module that can be imported where the file is loaded."
+        )
+    return f"{module}:{path}"
+
+
+def _find(module: Any, path: str) -> Any:
+    found = module
+    for part in path.split("."):
+        if part.startswith("__"):
+            raise AttributeError(part)
+        found = getattr(found, part)
+    return found
+
+
+def _text_array(array: NDArray[Any], where: str) -> NDArray[Any]:
+    if all(isinstance(item, str) for item in array.flat):
+        return array.astype(str)
+    raise InvalidInputError(
+        f"{where} is an array of Python objects, which a holdfast file cannot hold: reading "
+        "them back would run code from the file. Allowed are numbers, booleans and text."
+    )

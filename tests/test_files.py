@@ -1,0 +1,559 @@
+"""Model files: what is written comes back, and hostile files are refused before they do harm."""
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import pickle
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn import gaussian_process, model_selection
+
+from holdfast.basis import Random
+from holdfast.exceptions import FileFormatError, InvalidInputError
+from holdfast.experiments import HoldOut
+from holdfast.files import FORMAT_VERSION, atomic_write, read_archive, write_archive, write_text
+from holdfast.files.codec import Decoder, Encoder
+
+ARRAYS = {
+    "X": np.arange(12.0).reshape(4, 3),
+    "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "labels": np.array(["a", "žluťoučký", ""]),
+    "flags": np.array([True, False]),
+    "scalar": np.array(3.5),
+    "empty": np.zeros((0, 5)),
+    "big_endian": np.arange(3, dtype=">i4"),
+    "name with / and ..": np.array([1, 2, 3]),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.holdfast"
+
+
+def rewrite(path, change_manifest=None, members=None, comment=None, compress=zipfile.ZIP_STORED):
+    """Forge `path`: a changed manifest with a fitting checksum, other members."""
+    with zipfile.ZipFile(path) as archive:
+        content = {info.filename: archive.read(info) for info in archive.infolist()}
+    manifest = json.loads(content["manifest.json"])
+    if change_manifest:
+        change_manifest(manifest)
+    content["manifest.json"] = json.dumps(manifest).encode()
+    content.update(members or {})
+    digest = hashlib.sha256(content["manifest.json"]).hexdigest()
+    with zipfile.ZipFile(path, "w", compress) as archive:
+        archive.comment = comment or f"holdfast {FORMAT_VERSION} sha256:{digest}".encode()
+        for name, data in content.items():
+            archive.writestr(name, data)
+
+
+def forge_array(path, name, data):
+    """Replace an array by `data` with a checksum that fits, as a forger would."""
+
+    def change(manifest):
+        manifest["arrays"][name]["sha256"] = hashlib.sha256(data).hexdigest()
+
+    with zipfile.ZipFile(path) as archive:
+        member = json.loads(archive.read("manifest.json"))["arrays"][name]["member"]
+    rewrite(path, change, {member: data})
+
+
+def npy(header):
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+def test_round_trip(path):
+    content = {"text": "naïve", "numbers": [1, 2.5, None, True], "nested": {"a": {}}}
+    digest = write_archive(path, "Thing", content, ARRAYS)
+    archive = read_archive(path)
+    assert archive.kind == "Thing"
+    assert archive.content == content
+    assert archive.checksum == digest
+    assert archive.written_by["numpy"] == np.__version__
+    assert list(archive.arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(archive.arrays[name], array)
+        assert archive.arrays[name].shape == array.shape
+        assert archive.arrays[name].dtype == array.dtype.newbyteorder("=")
+        assert archive.arrays[name].flags.writeable
+
+
+def test_same_content_same_bytes(path, tmp_path):
+    for name in ("a", "b"):
+        write_archive(tmp_path / name, "Thing", {"x": 1}, ARRAYS)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_readable_without_holdfast(path):
+    write_archive(path, "Thing", {}, ARRAYS)
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        member = manifest["arrays"]["X"]["member"]
+        loaded = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
+    np.testing.assert_array_equal(loaded, ARRAYS["X"])
+
+
+@pytest.mark.parametrize(
+    ("content", "arrays", "words"),
+    [
+        ({}, {"y": np.array([object()])}, "'y' has dtype object"),
+        ({}, {"y": np.array(["2020-01-01"], dtype="M8[D]")}, "dtype datetime64"),
+        ({"x": {1, 2}}, {}, "not JSON serializable"),
+        ({"x": float("nan")}, {}, "JSON"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_leaves_nothing(path, content, arrays, words):
+    with pytest.raises(InvalidInputError, match=words):
+        write_archive(path, "Thing", content, arrays)
+    assert list(path.parent.iterdir()) == []
+
+
+# --- hostile files ---------------------------------------------------------------------------
+
+
+def test_truncated_at_any_place(path):
+    write_archive(path, "Thing", {"x": 1}, ARRAYS)
+    whole = path.read_bytes()
+    for length in [0, 1, 30, *np.linspace(31, len(whole) - 1, 60, dtype=int)]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(FileFormatError):
+            read_archive(path)
+
+
+def test_any_changed_byte_is_noticed_or_harmless(path):
+    """A flipped byte is refused, unless it is a date or such that the reader does not use."""
+    write_archive(path, "Thing", {"x": 1}, {"X": ARRAYS["X"]})
+    whole = path.read_bytes()
+    expected = read_archive(path)
+    rng = np.random.default_rng(5)
+    refused = 0
+    places = rng.choice(len(whole), 200, replace=False)
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            archive = read_archive(path)
+        except FileFormatError:
+            refused += 1
+            continue
+        assert archive.content == expected.content
+        np.testing.assert_array_equal(archive.arrays["X"], expected.arrays["X"])
+    assert refused > 150
+
+
+def test_not_a_zip_and_foreign_zip(path, tmp_path):
+    path.write_bytes(b"hello, world" * 100)
+    with pytest.raises(FileFormatError, match="not a readable holdfast file"):
+        read_archive(path)
+    np.savez(tmp_path / "foreign.npz", X=np.ones(3))
+    with pytest.raises(FileFormatError, match="not a holdfast file"):
+        read_archive(tmp_path / "foreign.npz")
+
+
+def test_pickle_file_is_not_run(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(FileFormatError):
+        read_archive(path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_pickle_inside_an_array_is_not_run(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([Bomb()], dtype=object), allow_pickle=True)
+    forge_array(path, "X", buffer.getvalue())
+    with pytest.raises(FileFormatError, match="dtype object"):
+        read_archive(path)
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((10**15,), "<f8"),
+        ((2**62, 2**62), "<f8"),
+        ((10**18,), "<U0"),
+        ((0, 2**70), "<f8"),
+        ((3, 4), "<f8"),
+        ((4,), "|O"),
+        ((4,), "<M8[s]"),
+    ],
+)
+def test_declared_shapes_do_not_allocate(path, shape, dtype):
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    data = npy(f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}")
+    data += bytes(0 if 0 in shape or dtype == "<U0" else 64)
+
+    def change(manifest):
+        entry = manifest["arrays"]["X"]
+        entry.update(shape=list(shape), dtype=dtype, sha256=hashlib.sha256(data).hexdigest())
+
+    rewrite(path, change, {"arrays/0.npy": data})
+    with pytest.raises(FileFormatError):
+        read_archive(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 3), 'x': __import__('os')}",
+        "not a dictionary",
+        "{" * 3000,
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-4, -3)}",
+        "{'descr': '<f8', 'fortran_order': True, 'shape': (4, 3)}",
+    ],
+)
+def test_malformed_array_headers(path, header):
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    forge_array(path, "X", npy(header) + ARRAYS["X"].tobytes())
+    with pytest.raises(FileFormatError):
+        read_archive(path)
+
+
+def test_values_outside_their_type(path):
+    write_archive(path, "Thing", {}, {"t": np.array(["ab"]), "b": np.array([True, False])})
+    whole = path.read_bytes()
+    header = "{'descr': '<U2', 'fortran_order': False, 'shape': (1,), }"
+    forge_array(path, "t", npy(header) + b"\xff" * 8)
+    with pytest.raises(FileFormatError, match="outside Unicode"):
+        read_archive(path)
+    path.write_bytes(whole)
+    header = "{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }"
+    forge_array(path, "b", npy(header) + b"\x01\x07")
+    with pytest.raises(FileFormatError, match="truth values"):
+        read_archive(path)
+
+
+def test_compressed_members_are_refused_so_there_are_no_bombs(path):
+    write_archive(path, "Thing", {}, {"X": np.zeros(100_000)})
+    rewrite(path, compress=zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(FileFormatError, match="compressed"):
+        read_archive(path)
+
+
+def test_overlapping_members_are_refused(path):
+    write_archive(path, "Thing", {}, {"X": np.zeros(1000)})
+    with zipfile.ZipFile(path, "a") as archive:
+        info = archive.getinfo("arrays/0.npy")
+        for i in range(1, 50):
+            twin = zipfile.ZipInfo(f"arrays/{i}.npy")
+            for field in ("header_offset", "CRC", "compress_size", "file_size"):
+                setattr(twin, field, getattr(info, field))
+            archive.filelist.append(twin)
+            archive.NameToInfo[twin.filename] = twin
+        archive._didModify = True
+    with pytest.raises(FileFormatError, match="declare"):
+        read_archive(path)
+
+
+@pytest.mark.parametrize("name", ["../../evil.npy", "/etc/evil", "C:\\evil", "arrays/../x.npy"])
+def test_path_tricks_write_nothing(path, name, tmp_path):
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    rewrite(path, members={name: b"evil"})
+    with pytest.raises(FileFormatError, match="not those the manifest lists"):
+        read_archive(path)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_member_named_twice(path):
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("arrays/0.npy", b"evil")
+    with pytest.raises(FileFormatError, match="twice"):
+        read_archive(path)
+
+
+def test_one_member_for_two_arrays(path):
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"], "Z": ARRAYS["X"] + 1})
+    rewrite(path, lambda m: m["arrays"]["Z"].update(m["arrays"]["X"]))
+    with pytest.raises(FileFormatError, match="not those"):
+        read_archive(path)
+
+
+def test_future_version(path):
+    write_archive(path, "Thing", {}, ARRAYS)
+    rewrite(path, comment=b"holdfast 99 sha256:" + b"0" * 64)
+    with pytest.raises(FileFormatError, match=r"format version 99.*Upgrade holdfast"):
+        read_archive(path)
+    write_archive(path, "Thing", {}, ARRAYS)
+    rewrite(path, lambda m: m.update(format_version=99))
+    with pytest.raises(FileFormatError, match="version 99"):
+        read_archive(path)
+
+
+def test_wrong_checksums(path):
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    rewrite(path, lambda m: m["arrays"]["X"].update(sha256="0" * 64))
+    with pytest.raises(FileFormatError, match="checksum of array 'X'"):
+        read_archive(path)
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    rewrite(path, comment=f"holdfast {FORMAT_VERSION} sha256:{'0' * 64}".encode())
+    with pytest.raises(FileFormatError, match="checksum of the manifest"):
+        read_archive(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.pop("arrays"),
+        lambda m: m.update(content=[]),
+        lambda m: m.update(format="other"),
+        lambda m: m["arrays"].update(X=7),
+        lambda m: m["arrays"]["X"].update(shape=[True]),
+        lambda m: m["arrays"]["X"].update(shape=[-1]),
+        lambda m: m["arrays"]["X"].update(shape=[1] * 100),
+        lambda m: m["arrays"]["X"].update(member="manifest.json"),
+    ],
+)
+def test_malformed_manifests(path, change):
+    write_archive(path, "Thing", {}, {"X": ARRAYS["X"]})
+    rewrite(path, change)
+    with pytest.raises(FileFormatError):
+        read_archive(path)
+
+
+@pytest.mark.parametrize("document", [b"[" * 100_000, b"\xff\xfe", b"7", b'{"a": 1e999999', b""])
+def test_manifests_that_are_not_json(path, document):
+    write_archive(path, "Thing", {}, {})
+    digest = hashlib.sha256(document).hexdigest()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = f"holdfast {FORMAT_VERSION} sha256:{digest}".encode()
+        archive.writestr("manifest.json", document)
+    with pytest.raises(FileFormatError):
+        read_archive(path)
+
+
+# --- atomic writing --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_interrupted_writing_leaves_the_old_file(path, error):
+    path.write_text("old")
+
+    def write():
+        with atomic_write(path) as file:
+            file.write(b"half of the n")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert path.read_text() == "old"
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_access_rights(path):
+    write_text(path, "new")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+    path.chmod(0o640)
+    write_text(path, "newer")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_links_stay_links(path, tmp_path):
+    write_text(path, "old")
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+
+
+def test_missing_folder(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        write_text(tmp_path / "nowhere" / "file", "x")
+
+
+# --- values ----------------------------------------------------------------------------------
+
+
+def there_and_back(value, allow_callables=False):
+    encoder = Encoder()
+    document = json.loads(json.dumps(encoder.encode(value, "value"), allow_nan=False))
+    return Decoder(encoder.arrays, allow_callables).decode(document)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        3,
+        2.5,
+        "text",
+        [1, [2, "x"]],
+        (1, (2, None)),
+        {"a": 1, "b": {"c": ()}},
+        {1: "x", None: "y"},
+        {"$array": "not a reference"},
+        slice(1, None, 2),
+        float("inf"),
+        2.0 - 3.0j,
+    ],
+)
+def test_values_round_trip(value):
+    again = there_and_back(value)
+    assert again == value
+    assert type(again) is type(value)
+
+
+def test_nan_and_numpy_scalars():
+    assert np.isnan(there_and_back(float("nan")))
+    assert there_and_back(np.float32(0.5)) == 0.5
+    assert there_and_back(np.int8(-3)) == -3
+    assert there_and_back(np.bool_(True)) is True
+
+
+def test_arrays_and_sparse_matrices_round_trip():
+    matrix = scipy.sparse.random(20, 7, 0.2, format="csc", random_state=0)
+    dense = np.arange(4.0)
+    again = there_and_back({"m": matrix, "a": scipy.sparse.csr_array(matrix), "d": [dense, dense]})
+    np.testing.assert_array_equal(again["m"].toarray(), matrix.toarray())
+    assert isinstance(again["a"], scipy.sparse.sparray)
+    assert not isinstance(again["m"], scipy.sparse.sparray)
+    np.testing.assert_array_equal(again["d"][1], dense)
+    assert there_and_back(np.array(["a", "bc"], dtype=object)).tolist() == ["a", "bc"]
+
+
+def test_an_array_met_twice_is_stored_once():
+    encoder = Encoder()
+    array = np.ones(3)
+    encoder.encode({"x": array, "y": array, "z": array.copy()}, "v")
+    assert len(encoder.arrays) == 2
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        model_selection.KFold(5, shuffle=True, random_state=3),
+        model_selection.LeaveOneGroupOut(),
+        model_selection.RepeatedKFold(n_splits=4, n_repeats=3, random_state=1),
+        model_selection.StratifiedGroupKFold(3),
+        model_selection.ShuffleSplit(4, test_size=0.3, random_state=0),
+        model_selection.TimeSeriesSplit(3, gap=2),
+        model_selection.PredefinedSplit(np.array([0, 1, 1, 0])),
+        model_selection.LeavePOut(2),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_splitters_round_trip(splitter):
+    again = there_and_back(splitter)
+    assert type(again) is type(splitter)
+    X, y, groups = np.zeros((12, 1)), np.arange(12) % 2, np.arange(12) % 4
+    if isinstance(splitter, model_selection.PredefinedSplit):
+        X, y = X[:4], y[:4]
+    if "Group" not in type(splitter).__name__:
+        groups = None  # scikit-learn warns of groups that go unused
+    for (a, b), (c, d) in zip(splitter.split(X, y, groups), again.split(X, y, groups), strict=True):
+        np.testing.assert_array_equal(a, c)
+        np.testing.assert_array_equal(b, d)
+
+
+def test_gaussian_process_kernels_round_trip():
+    kernel = 2.0 * gaussian_process.kernels.RBF(0.5) + gaussian_process.kernels.WhiteKernel(0.1)
+    assert there_and_back(kernel) == kernel
+
+
+def test_holdfast_objects_round_trip():
+    assert there_and_back(Random(0.25)).get_params() == Random(0.25).get_params()
+    again = there_and_back([HoldOut(np.array([1, 2, 5]), np.array([2]))])[0]
+    np.testing.assert_array_equal(again.held_out, [1, 2, 5])
+    np.testing.assert_array_equal(again.test, [2])
+
+
+def test_functions_are_loaded_only_when_allowed():
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    with pytest.raises(FileFormatError, match="allow_callables=True"):
+        there_and_back(rbf_kernel)
+    assert there_and_back(rbf_kernel, allow_callables=True) is rbf_kernel
+
+
+def test_functions_without_an_import_name_are_refused():
+    with pytest.raises(InvalidInputError, match="import name"):
+        Encoder().encode(lambda X, Z: X @ Z.T, "kernel")
+
+
+@dataclasses.dataclass(frozen=True)
+class Foreign:
+    x: int = 0
+
+
+@pytest.mark.parametrize("value", [Foreign(), np.random.RandomState(0), {1, 2}, b"bytes"])
+def test_foreign_objects_are_refused(value):
+    with pytest.raises(InvalidInputError, match="cannot hold"):
+        Encoder().encode(value, "thing")
+
+
+def test_arrays_of_objects_are_refused():
+    with pytest.raises(InvalidInputError, match="Python objects"):
+        Encoder().encode(np.array([{}, None], dtype=object), "thing")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"$object": "subprocess:Popen", "fields": {"args": ["touch", "exploded"]}},
+        {"$object": "holdfast.kernels:np.load", "fields": {"file": "exploded"}},
+        {"$object": "holdfast.cli.__main__:main", "fields": {}},
+        {"$object": "holdfast.experiments:as_experiments", "fields": {}},
+        {"$object": "holdfast.experiments:HoldOut.__class__", "fields": {}},
+        {"$object": "holdfast.experiments:HoldOut", "fields": {"nonsense": 1}},
+        {"$object": "holdfast.experiments:HoldOut", "fields": {"held_out": "x", "test": {}}},
+        {"$object": "holdfast.nowhere:Thing", "fields": {}},
+        {"$object": "sklearn.model_selection._split:check_cv", "fields": {}},
+        {"$object": "sklearn.model_selection._split:KFold"},
+        {"$object": 7, "fields": {}},
+        {"$array": "missing"},
+        {"$array": []},
+        {"$number": "evil"},
+        {"$tuple": 3},
+        {"$pairs": [[1]]},
+        {"$pairs": [[[], 1]]},
+        {"$slice": [1, 2, 3, 4]},
+        {"$complex": []},
+        {"$sparse": {"data": {"$array": "a"}, "shape": [10**15, 3], "is_array": True}},
+        {"$function": "os:system"},
+    ],
+)
+def test_hostile_documents(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileFormatError):
+        Decoder({"a": np.ones(3)}, allow_callables=False).decode(document)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["os:__dict__", "no_such_module:f", "os:sep", "os", ":", "..os:f"])
+def test_functions_that_are_none(name):
+    with pytest.raises(FileFormatError):
+        Decoder({}, allow_callables=True).decode({"$function": name})
+
+
+def test_hostile_sparse_matrices():
+    arrays = {
+        "data": np.ones(2),
+        "indices": np.array([0, 10**9], dtype=np.int64),
+        "indptr": np.array([0, 1, 2], dtype=np.int64),
+    }
+    body = {name: {"$array": name} for name in arrays}
+    for shape in ([2, 3], [10**15, 3], [2, 3, 4], ["x", 3]):
+        with pytest.raises(FileFormatError):
+            Decoder(arrays, False).decode({"$sparse": {**body, "shape": shape, "is_array": True}})
