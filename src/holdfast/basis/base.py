@@ -1,23 +1,24 @@
-"""What every selector of basis rows shares: the task it is given, the checks, the answer.
+"""What every selector of basis rows shares: the pool it is given, the checks, the answer.
 
 A selector answers ``select(data, y, weights, groups, experiments, rng)`` with the positions of
 the basis rows, in the order they were chosen. `Selector.select` checks what arrives, leaves out
-the rows that are never trained on (weight zero), and hands a `Task` to the one method that a
-selector writes, ``_choose``.
+the rows that are never trained on (weight zero), and hands the others as a `Pool` to the one
+method that a selector writes, ``_choose``.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from holdfast.exceptions import InvalidInputError
+from holdfast.exceptions import HoldfastWarning, InvalidInputError
 
 if TYPE_CHECKING:
     from holdfast.experiments import Experiments
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
+SQRT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
 
 
 @dataclass(frozen=True)
-class Task:
+class Pool:
     """What a selector chooses from: only rows of positive weight, numbered 0 … m-1.
 
     Attributes
@@ -76,8 +78,6 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         is free of that. Selectors that look at the kernel but not at y count as data-dependent
         too: what they leak is the position of the held-out rows, not their targets, which is
         usually the smaller bias, but it is not none, and no one can tell its size beforehand.
-    needs : frozenset of str
-        What `select` cannot do without, among ``"y"``, ``"groups"`` and ``"experiments"``.
 
     Notes
     -----
@@ -86,7 +86,15 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
     """
 
     data_dependent: ClassVar[bool]
-    needs: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What `select` cannot do without, among ``"y"``, ``"groups"`` and ``"experiments"``."""
+        return frozenset()
+
+    def explain(self, m: int) -> str:
+        """Return one line for a plan: what choosing from m rows takes beyond O(mn) memory."""
+        return f"{self!r}: no more memory than the m x n kernel block of the model itself"
 
     def select(
         self,
@@ -130,7 +138,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
                 "Give at least one row a positive weight."
             )
         everything = len(rows) == m
-        task = Task(
+        pool = Pool(
             data=data if everything else data.take(rows),
             y=_targets(y, m, rows) if "y" in self.needs else None,
             weights=weights[rows],
@@ -138,12 +146,12 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
             folds=_folds(experiments, m, self)[rows] if "experiments" in self.needs else None,
             rng=np.random.default_rng(rng),
         )
-        chosen = np.asarray(self._choose(task), dtype=np.int64)
+        chosen = np.asarray(self._choose(pool), dtype=np.int64)
         return chosen if everything else rows[chosen].astype(np.int64)
 
     @abstractmethod
-    def _choose(self, task: Task) -> Rows:
-        """Return the chosen rows of the task, in the order of choice."""
+    def _choose(self, pool: Pool) -> Rows:
+        """Return the chosen rows of the pool, in the order of choice."""
 
     def _check_needs(self, **given: object) -> None:
         remedy = {
@@ -159,16 +167,21 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
                 )
 
 
+def is_number(value: object) -> bool:
+    """Return whether ``value`` is a real number; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
 def how_many(n: int | float, m: int, name: str = "n") -> int:
     """Return how many rows ``n`` asks for out of m: a count, or a fraction (0, 1] of them.
 
     A fraction is rounded to the nearest count and is never less than one row.
     """
-    if isinstance(n, bool | np.bool_) or not isinstance(n, Real):
+    if not is_number(n):
         raise InvalidInputError(
             f"{name} must be a number of rows (int) or a fraction of them (float), got {n!r}."
         )
-    if isinstance(n, Integral):
+    if isinstance(n, int | np.integer):
         if n < 1:
             raise InvalidInputError(
                 f"{name} must be at least 1 basis row, got {n}. For the dense model, in which "
@@ -188,6 +201,13 @@ def how_many(n: int | float, m: int, name: str = "n") -> int:
     return max(1, round(float(n) * m))
 
 
+def whole_number(name: str, value: object, least: int = 1) -> int:
+    """Return ``value`` as an int, or raise unless it is a whole number of at least ``least``."""
+    if isinstance(value, int | np.integer) and is_number(value) and value >= least:
+        return int(value)
+    raise InvalidInputError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+
+
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise unless ``value`` is one of the allowed words."""
     if value not in allowed:
@@ -197,8 +217,8 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 def check_positive(name: str, value: object, *, zero: bool = False) -> float:
     """Return ``value`` as a float, or raise unless it is a finite number above zero (or zero)."""
-    if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
-        number = float(value)
+    if is_number(value):
+        number = float(value)  # type: ignore[arg-type]  # is_number says so
         if np.isfinite(number) and (number > 0 or (zero and number == 0)):
             return number
     bound = "zero or positive" if zero else "positive"
@@ -242,3 +262,13 @@ def _folds(experiments: Experiments | None, m: int, selector: Selector) -> Rows:
     folds = np.empty(m, dtype=np.int64)
     folds[rows] = np.repeat(np.arange(len(experiments)), np.diff(held_out.ptr))
     return folds
+
+
+def warn_short(selector: Selector, got: int, wanted: int, why: str) -> None:
+    """Warn that a selector found fewer rows than it was asked for, and why."""
+    warnings.warn(
+        f"{type(selector).__name__} chose {got} basis rows instead of {wanted}: {why}. "
+        f"Ask for at most {got} rows to silence this.",
+        HoldfastWarning,
+        stacklevel=4,
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.basis.base import Floats, Rows, Selector, Task, how_many
+from holdfast.basis.base import Floats, Pool, Rows, Selector, how_many
 from holdfast.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ class Random(Selector):
     def __init__(self, n: int | float = 0.1) -> None:
         self.n = n
 
-    def _choose(self, task: Task) -> Rows:
-        m = len(task)
-        return task.rng.choice(m, size=how_many(self.n, m), replace=False).astype(np.int64)
+    def _choose(self, pool: Pool) -> Rows:
+        m = len(pool)
+        return pool.rng.choice(m, size=how_many(self.n, m), replace=False).astype(np.int64)
 
 
 class Fixed(Selector):
@@ -71,8 +71,8 @@ class Fixed(Selector):
         """Return the given positions, checked against the number of rows."""
         return check_rows(self.rows, len(data))
 
-    def _choose(self, task: Task) -> Rows:
-        return check_rows(self.rows, len(task))
+    def _choose(self, pool: Pool) -> Rows:
+        return check_rows(self.rows, len(pool))
 
 
 def check_rows(rows: ArrayLike, m: int) -> Rows:

@@ -1,0 +1,103 @@
+"""Basis rows spread evenly over the groups or the folds: chance, with a structure."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from holdfast.basis.base import Pool, Rows, Selector, how_many, whole_number
+
+
+class PerGroup(Selector):
+    """The same number of random rows from every group.
+
+    Parameters
+    ----------
+    k : int
+        Rows per group. A group with fewer rows gives all it has.
+
+    Notes
+    -----
+    Paper 000, §6.4: one parse per sentence, which beat a wholly random choice. Groups need
+    not be the folds: every row of positive weight belongs to a group and may be drawn.
+    The rows come group by group, in the sorted order of the group labels.
+    """
+
+    data_dependent: ClassVar[bool] = False
+
+    def __init__(self, k: int = 1) -> None:
+        self.k = k
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The groups."""
+        return frozenset({"groups"})
+
+    def _choose(self, pool: Pool) -> Rows:
+        k = whole_number("k", self.k)
+        assert pool.groups is not None, "select() checks `needs`"
+        return draw_from_each(pool.groups, np.full(pool.groups.max() + 1, k), pool.rng)
+
+
+class BalancedOverFolds(Selector):
+    """Random rows, the same number in every fold.
+
+    Parameters
+    ----------
+    n : int or float
+        How many rows in all, or which fraction of them. If the number of folds does not divide
+        n, some folds drawn at random get one row more; a fold that has too few rows gives
+        all it has and the others make up for it.
+
+    Notes
+    -----
+    Paper 000, §6.2 approach 1. With ``held_out_basis="remove"`` and f folds every held-out
+    model then has n (f - 1) / f basis rows: to estimate how a model with n of them performs,
+    ask for ``n * f / (f - 1)``. The experiments must hold out every row exactly once.
+    """
+
+    data_dependent: ClassVar[bool] = False
+
+    def __init__(self, n: int | float = 0.1) -> None:
+        self.n = n
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The experiments."""
+        return frozenset({"experiments"})
+
+    def _choose(self, pool: Pool) -> Rows:
+        assert pool.folds is not None, "select() checks `needs`"
+        sizes = np.bincount(pool.folds)
+        shares = even_shares(how_many(self.n, len(pool)), sizes, pool.rng)
+        return draw_from_each(pool.folds, shares, pool.rng)
+
+
+def even_shares(n: int, sizes: Rows, rng: np.random.Generator) -> Rows:
+    """Return how many of n rows each part gives: as equal as the sizes of the parts allow.
+
+    What cannot be divided goes to parts drawn at random, so no part is favoured by its place.
+    """
+    shares = np.zeros_like(sizes)
+    while (rest := n - int(shares.sum())) > 0:
+        open_parts = np.flatnonzero(shares < sizes)
+        each = rest // len(open_parts)
+        if each == 0:
+            shares[rng.choice(open_parts, size=rest, replace=False)] += 1
+        else:
+            room = sizes[open_parts] - shares[open_parts]
+            shares[open_parts] += np.minimum(room, each)
+    return shares
+
+
+def draw_from_each(parts: Rows, shares: Rows, rng: np.random.Generator) -> Rows:
+    """Return ``shares[p]`` rows drawn without replacement from each part p (all, if fewer)."""
+    order = np.argsort(parts, kind="stable")  # rows sorted by part
+    ends = np.cumsum(np.bincount(parts, minlength=len(shares)))
+    members = np.split(order, ends[:-1])
+    drawn = [
+        rng.choice(rows, size=min(int(share), len(rows)), replace=False)
+        for rows, share in zip(members, shares, strict=True)
+    ]
+    return np.concatenate(drawn).astype(np.int64)
