@@ -84,10 +84,10 @@ KERNELS: dict[str, Callable[..., float]] = {
 
 
 def gram(
-    kernel: str | Callable[..., float], X: ArrayLike, Z: ArrayLike | None = None, **params: Any
+    name: str | Callable[..., float], X: ArrayLike, Z: ArrayLike | None = None, /, **params: Any
 ) -> Floats:
     """Return the matrix of k(x, z) for rows x of X and z of Z (X itself by default)."""
-    k = KERNELS[kernel] if isinstance(kernel, str) else kernel
+    k = KERNELS[name] if isinstance(name, str) else name
     rows = np.asarray(X, dtype=np.float64)
     columns = rows if Z is None else np.asarray(Z, dtype=np.float64)
     return np.array([[k(x, z, **params) for z in columns] for x in rows], dtype=np.float64)

@@ -42,7 +42,7 @@ def exact_retrain(
     Notes
     -----
     Arguments as there. Cost: one system of order n + 1 with a basis, of order m + 1 without, in
-    software arithmetic: about 0.05 s for m = 40, n = 15; 0.2 s dense.
+    software arithmetic: about 0.02 s for m = 40, n = 15, 0.15 s dense.
     """
     K = np.asarray(K, dtype=np.float64)
     w = as_weights(weights, len(K))
@@ -51,7 +51,7 @@ def exact_retrain(
     if bias and not len(train):
         raise ValueError("no training row of positive weight is left, so the bias is undefined")
     with mpmath.workdps(digits):
-        Y = _exact(as_columns(y)[train])
+        Y = _exact(as_columns(y)[train].T)  # one row per target
         w_T = [mpmath.mpf(float(v)) for v in w[train]]
         lam = mpmath.mpf(float(alpha))
         if basis is None:
@@ -65,13 +65,12 @@ def exact_retrain(
             for j in range(len(columns)):
                 K_LL[j][j] += mpmath.mpf(float(jitter))
             A, rhs = _sparse_system(_exact(K[np.ix_(train, columns)]), K_LL, Y, w_T, lam, bias)
-        coefficients = _solve(A, rhs, as_columns(y).shape[1])
+        coefficients = _solve(A, rhs)
         Z = _exact(K[np.ix_(tested, columns)])
         if bias:
             Z = [[*row, mpmath.mpf(1)] for row in Z]
-        return np.array(
-            [[float(mpmath.fdot(row, a)) for a in coefficients] for row in Z], dtype=np.float64
-        ).reshape(len(tested), as_columns(y).shape[1])
+        predicted = [[float(mpmath.fdot(row, a)) for a in coefficients] for row in Z]
+    return np.array(predicted, dtype=np.float64).reshape(len(tested), len(Y))
 
 
 def relative_error(computed: ArrayLike, exact: ArrayLike) -> float:
@@ -100,10 +99,9 @@ def _sparse_system(
             )
             if r < n:  # never the bias
                 A[r][c] = A[c][r] = A[r][c] + lam * K_LL[r][c]
-    targets = len(Y[0]) if Y else 0
     rhs = [
-        [mpmath.fdot((row[r], y[v]) for row, y in zip(weighted, Y, strict=True)) for r in range(p)]
-        for v in range(targets)
+        [mpmath.fdot((row[r], y_i) for row, y_i in zip(weighted, y, strict=True)) for r in range(p)]
+        for y in Y
     ]
     return A, rhs
 
@@ -117,15 +115,13 @@ def _dense_system(
         A[i][i] += lam / w_i
     if bias:
         A.append([mpmath.mpf(1)] * len(w) + [mpmath.mpf(0)])
-    targets = len(Y[0]) if Y else 0
-    rhs = [[y[v] for y in Y] + [mpmath.mpf(0)] * bias for v in range(targets)]
-    return A, rhs
+    return A, [y + [mpmath.mpf(0)] * bias for y in Y]
 
 
-def _solve(A: Matrix, rhs: Matrix, targets: int) -> Matrix:
+def _solve(A: Matrix, rhs: Matrix) -> Matrix:
     """Return the solution of A a = r for each right-hand side r (each a row of ``rhs``)."""
     if not A:
-        return [[] for _ in range(targets)]
+        return rhs
     matrix = mpmath.matrix(A)  # lu_solve keeps its factorisation, so only the first one costs
     return [list(mpmath.lu_solve(matrix, mpmath.matrix(r))) for r in rhs]
 

@@ -1,8 +1,10 @@
 """The formulas of the papers as they are printed, explicit inverses and all.
 
 Misprints are corrected and named where they stood. These are references for what the papers
-say, not for accuracy: whatever forms K_B K_B' loses digits when K_BB is ill conditioned. Only
-the models of the papers: no weights, and a bias only in paper 002.
+say, not for accuracy. Two things cost Proposition 1 its digits when K_BB is ill conditioned:
+K_B K_B' formed before whitening, and, when basis rows are removed, the corrections K_HE Q_E and
+Q_E' (K_B y)_E, large terms that cancel. Only the models of the papers: no weights, and a bias
+only in paper 002.
 """
 
 from __future__ import annotations

@@ -1,0 +1,571 @@
+"""The references agree with each other, with scikit-learn and with exact arithmetic."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.metrics import pairwise
+
+from reference import basis as naive_basis
+from reference import kernels, printed
+from reference.oracle import conditioned_problem, exact_retrain, relative_error
+from reference.retrain import POLICIES, SOLVERS, policy_experiment, retrain, retrain_all
+
+M = 40
+BASIS = np.array([3, 17, 5, 30, 8, 21, 12, 26, 39, 1])
+HELD_OUT = np.array([5, 2, 30, 11, 19, 33, 8])  # 5, 30 and 8 are basis rows
+ALPHAS = [1e-3, 1e-1, 10.0]
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["seed0", "seed1"])
+def data(request):
+    """Return X, K (condition of K_BB below 1e3), y with two targets, weights with some zeros."""
+    rng = np.random.default_rng(request.param)
+    X = rng.normal(size=(M, 4))
+    K = kernels.gram("rbf", X, gamma=0.3)
+    y = np.sin(X[:, :2]) + 0.1 * rng.normal(size=(M, 2)) + 3.0
+    weights = rng.uniform(0.2, 3.0, size=M)
+    weights[[4, 17, 33]] = 0.0  # a plain row, a basis row, a held-out row
+    return X, K, y, weights
+
+
+def model_kwargs(weights, *, sparse, bias, weighted):
+    """Return the keyword arguments of one model of the matrix."""
+    return {
+        "basis": BASIS if sparse else None,
+        "jitter": 1e-9 if sparse else 0.0,
+        "bias": bias,
+        "weights": weights if weighted else None,
+    }
+
+
+every_model = pytest.mark.parametrize(
+    ("sparse", "bias", "weighted"),
+    [(s, b, w) for s in (False, True) for b in (False, True) for w in (False, True)],
+)
+
+
+def test_the_references_do_not_import_the_package():
+    folder = Path(__file__).parent / "reference"
+    files = sorted(folder.glob("*.py"))
+    assert len(files) >= 6
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [n for n in names if n.split(".")[0] == "holdfast"], file
+
+
+# Kernels
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "theirs"),
+    [
+        ("linear", {}, pairwise.linear_kernel),
+        ("poly", {"degree": 3, "gamma": 0.7, "coef0": 1.5}, pairwise.polynomial_kernel),
+        ("rbf", {"gamma": 0.7}, pairwise.rbf_kernel),
+        ("laplacian", {"gamma": 0.7}, pairwise.laplacian_kernel),
+        ("cosine", {}, pairwise.cosine_similarity),
+        ("sigmoid", {"gamma": 0.7, "coef0": -0.5}, pairwise.sigmoid_kernel),
+    ],
+)
+def test_kernels_are_those_of_scikit_learn(name, params, theirs):
+    rng = np.random.default_rng(7)
+    X, Z = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    X[2] = 0.0
+    np.testing.assert_allclose(
+        kernels.gram(name, X, Z, **params), theirs(X, Z, **params), rtol=1e-13, atol=1e-14
+    )
+
+
+@pytest.mark.parametrize(("name", "nu"), [("matern12", 0.5), ("matern32", 1.5), ("matern52", 2.5)])
+@pytest.mark.parametrize("gamma", [0.7, np.array([0.1, 2.0, 0.5])], ids=["scalar", "per_feature"])
+def test_matern_has_length_scale_one_over_root_two_gamma(name, nu, gamma):
+    rng = np.random.default_rng(8)
+    X, Z = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    theirs = Matern(length_scale=1.0 / np.sqrt(2.0 * gamma), nu=nu)(X, Z)
+    np.testing.assert_allclose(kernels.gram(name, X, Z, gamma=gamma), theirs, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("name", "power"), [("rbf", 2), ("laplacian", 1)])
+def test_gamma_per_feature_scales_the_features(name, power):
+    rng = np.random.default_rng(9)
+    X, gamma = rng.normal(size=(6, 3)), np.array([0.1, 2.0, 0.5])
+    np.testing.assert_allclose(
+        kernels.gram(name, X, gamma=gamma),
+        kernels.gram(name, X * gamma ** (1.0 / power), gamma=1.0),
+        rtol=1e-13,
+    )
+
+
+def test_normalised_kernel_is_the_correlation_of_the_kernel():
+    X = np.random.default_rng(10).normal(size=(6, 3))
+    params = {"degree": 2, "gamma": 0.7, "coef0": 1.5}
+    K = kernels.gram("poly", X, **params)
+    scale = 1.0 / np.sqrt(np.diag(K))
+    normalised = kernels.gram(kernels.normalised, X, kernel=kernels.poly, **params)
+    np.testing.assert_allclose(normalised, scale[:, None] * K * scale, rtol=1e-13)
+
+
+# Retraining
+
+
+@every_model
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_three_solvers_agree(data, policy, sparse, bias, weighted):
+    _, K, y, weights = data
+    kwargs = model_kwargs(weights, sparse=sparse, bias=bias, weighted=weighted)
+    experiments = [(HELD_OUT, HELD_OUT), (HELD_OUT, HELD_OUT[[4, 0]]), ([7], [7])]
+    normal, whitened, qr = (
+        retrain_all(K, y, experiments, ALPHAS, policy=policy, solver=solver, **kwargs)
+        for solver in SOLVERS
+    )
+    skipped = sparse and policy == "skip"
+    assert [p.shape for p in qr] == [
+        (3, 4 if skipped else 7, 2),
+        (3, 1 if skipped else 2, 2),
+        (3, 1, 2),
+    ]
+    for j in range(len(experiments)):
+        np.testing.assert_allclose(whitened[j], qr[j], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(normal[j], qr[j], rtol=1e-9, atol=1e-9)
+
+
+@every_model
+def test_every_solver_agrees_with_exact_arithmetic(data, sparse, bias, weighted):
+    _, K, y, weights = data
+    kwargs = model_kwargs(weights, sparse=sparse, bias=bias, weighted=weighted)
+    removed = [5, 30, 8] if sparse else []
+    args = (K, y, HELD_OUT, [2, 5, 17, 4], 1e-2)  # held out, removed, zero weight twice
+    exact = exact_retrain(*args, removed=removed, **kwargs)
+    for solver in SOLVERS:
+        got = retrain(*args, removed=removed, solver=solver, **kwargs)
+        assert relative_error(got, exact) < (1e-11 if solver == "normal" else 1e-12), solver
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_dense_without_bias_is_scikit_learns_kernel_ridge(data, solver, weighted):
+    X, K, y, weights = data
+    w = weights if weighted else np.ones(M)
+    train = np.setdiff1d(np.flatnonzero(w), HELD_OUT)
+    theirs = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.3)
+    theirs.fit(X[train], y[train], sample_weight=w[train])
+    ours = retrain(K, y, HELD_OUT, HELD_OUT, 0.1, weights=w, bias=False, solver=solver)
+    np.testing.assert_allclose(ours, theirs.predict(X[HELD_OUT]), rtol=1e-10, atol=1e-12)
+
+
+@every_model
+def test_scikit_learns_ridge_on_features_is_the_same_model(data, sparse, bias, weighted):
+    # Dense: FF' = K. Sparse: coordinates in which the penalty a'(K_LL + jitter I)a is |beta|^2.
+    _, K, y, weights = data
+    kwargs = model_kwargs(weights, sparse=sparse, bias=bias, weighted=weighted)
+    w = weights if weighted else np.ones(M)
+    left = np.array([3, 17, 21, 12, 26, 39, 1])
+    if sparse:
+        values, V = np.linalg.eigh(K[np.ix_(left, left)] + kwargs["jitter"] * np.eye(len(left)))
+        F = K[:, left] @ V / np.sqrt(values)
+    else:
+        values, V = np.linalg.eigh(K)
+        F = V * np.sqrt(np.clip(values, 0.0, None))
+    train = np.setdiff1d(np.flatnonzero(w), HELD_OUT)
+    theirs = Ridge(alpha=0.1, fit_intercept=bias, solver="cholesky")
+    theirs.fit(F[train], y[train], sample_weight=w[train])
+    ours = retrain(K, y, HELD_OUT, HELD_OUT, 0.1, removed=[5, 8, 30] if sparse else (), **kwargs)
+    np.testing.assert_allclose(ours, theirs.predict(F[HELD_OUT]), rtol=1e-9, atol=1e-11)
+
+
+@every_model
+@pytest.mark.parametrize("train_twin", [retrain, exact_retrain], ids=["float64", "exact"])
+def test_labels_of_rows_that_do_not_train_are_never_read(data, train_twin, sparse, bias, weighted):
+    _, K, y, weights = data
+    kwargs = model_kwargs(weights, sparse=sparse, bias=bias, weighted=weighted)
+    unread = np.union1d(HELD_OUT, np.flatnonzero(weights == 0) if weighted else [])
+    hidden = y.copy()
+    hidden[unread.astype(int)] = np.nan
+    args = (HELD_OUT, HELD_OUT[:3], 0.1)
+    seen = train_twin(K, y, *args, **kwargs)
+    np.testing.assert_array_equal(train_twin(K, hidden, *args, **kwargs), seen)
+
+
+@every_model
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_weight_zero_is_held_out(data, solver, sparse, bias, weighted):
+    _, K, y, weights = data
+    kwargs = model_kwargs(weights, sparse=sparse, bias=bias, weighted=weighted)
+    zeroed = np.ones(M) if kwargs["weights"] is None else kwargs["weights"].copy()
+    zeroed[HELD_OUT] = 0.0
+    held_out = retrain(K, y, HELD_OUT, HELD_OUT, 0.1, solver=solver, **kwargs)
+    kwargs["weights"] = zeroed
+    np.testing.assert_array_equal(
+        retrain(K, y, [], HELD_OUT, 0.1, solver=solver, **kwargs), held_out
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_integer_weights_are_repeated_rows(data, solver, bias, sparse):
+    _, K, y, _ = data
+    counts = np.random.default_rng(3).integers(0, 4, size=M)
+    counts[BASIS] = np.maximum(counts[BASIS], 1)  # a basis row must be somewhere to be repeated
+    rows = np.repeat(np.arange(M), counts)
+    first = np.array([np.flatnonzero(rows == j)[0] for j in BASIS])
+    common = {"alpha": 0.1, "bias": bias, "solver": solver}
+    by_weight = retrain(
+        K, y, HELD_OUT, HELD_OUT, weights=counts, basis=BASIS if sparse else None, **common
+    )
+    # Test rows are appended and held out too, so that rows of count zero can be predicted.
+    repeated = np.concatenate([rows, HELD_OUT])
+    held_out = np.flatnonzero(np.isin(repeated, HELD_OUT))
+    by_copies = retrain(
+        K[np.ix_(repeated, repeated)],
+        y[repeated],
+        held_out,
+        np.arange(len(rows), len(repeated)),
+        basis=first if sparse else None,
+        **common,
+    )
+    np.testing.assert_allclose(by_copies, by_weight, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_dense_is_sparse_with_every_training_row_as_basis(data, bias):
+    _, K, y, _ = data
+    train = np.setdiff1d(np.arange(M), HELD_OUT)
+    dense = exact_retrain(K, y, HELD_OUT, HELD_OUT, 0.1, bias=bias)
+    sparse = exact_retrain(K, y, HELD_OUT, HELD_OUT, 0.1, basis=train, bias=bias)
+    np.testing.assert_allclose(sparse, dense, rtol=4e-16)
+
+
+def test_oracle_digits_are_more_than_enough():
+    p = conditioned_problem(1e14, seed=4)
+    args = (p.K, p.y, p.held_out, p.held_out, 1e-6)
+    removed = np.intersect1d(p.held_out, p.basis)
+    for kwargs in ({"basis": p.basis, "removed": removed}, {}):
+        fifty = exact_retrain(*args, **kwargs)
+        np.testing.assert_allclose(exact_retrain(*args, digits=70, **kwargs), fifty, rtol=3e-16)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_empty_basis_predicts_the_weighted_mean(data, solver):
+    _, K, y, weights = data
+    args = (K, y, HELD_OUT, [0, 1], 0.1, HELD_OUT[:2], HELD_OUT[:2], weights)
+    kept = np.setdiff1d(np.arange(M), HELD_OUT)
+    mean = np.average(y[kept], axis=0, weights=weights[kept])
+    np.testing.assert_allclose(retrain(*args, solver=solver), [mean, mean], rtol=1e-13)
+    np.testing.assert_allclose(exact_retrain(*args), [mean, mean], rtol=1e-13)
+    np.testing.assert_array_equal(retrain(*args, bias=False, solver=solver), np.zeros((2, 2)))
+    np.testing.assert_array_equal(exact_retrain(*args, bias=False), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_nothing_to_train_on(data, solver, sparse):
+    _, K, y, _ = data
+    args = (K, y, np.arange(M), [0, 3], 0.1, BASIS if sparse else None)
+    np.testing.assert_array_equal(retrain(*args, bias=False, solver=solver), np.zeros((2, 2)))
+    np.testing.assert_array_equal(exact_retrain(*args, bias=False), np.zeros((2, 2)))
+    for train_twin in (retrain, exact_retrain):
+        with pytest.raises(ValueError, match="no training row"):
+            train_twin(*args)
+
+
+def test_an_indefinite_kernel_has_a_dense_model(data):
+    X, _, y, _ = data
+    K = kernels.gram("sigmoid", X, gamma=0.5, coef0=-1.0)
+    assert np.linalg.eigvalsh(K)[0] < -1.0
+    exact = exact_retrain(K, y, HELD_OUT, HELD_OUT, 0.05)
+    for solver in ("normal", "qr"):
+        got = retrain(K, y, HELD_OUT, HELD_OUT, 0.05, solver=solver)
+        assert relative_error(got, exact) < 1e-11
+
+
+def test_removed_and_jitter_need_a_basis(data):
+    _, K, y, _ = data
+    for train_twin in (retrain, exact_retrain):
+        with pytest.raises(ValueError, match="belong to a model with a basis"):
+            train_twin(K, y, [0], [0], 0.1, removed=[0])
+        with pytest.raises(ValueError, match="belong to a model with a basis"):
+            train_twin(K, y, [0], [0], 0.1, jitter=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("policy", "held_out", "test", "removed"),
+    [
+        ("remove", [9, 3, 4, 1], [3, 9], [3, 1]),
+        ("keep", [9, 3, 4, 1], [3, 9], []),
+        ("train", [9, 4], [3, 9], []),
+        ("skip", [9, 4], [9], []),
+    ],
+)
+def test_policies_say_what_leaves_and_what_is_tested(policy, held_out, test, removed):
+    got = policy_experiment([9, 3, 4, 1], [3, 9], [1, 2, 3], policy)
+    assert [part.tolist() for part in got] == [held_out, test, removed]
+    dense = policy_experiment([9, 3], [3], None, policy)
+    assert [part.tolist() for part in dense] == [[9, 3], [3], []]
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(ValueError, match="policy must be one of"):
+        policy_experiment([0], [0], [0], "drop")
+
+
+# Printed formulas, where they are accurate
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("remove", [True, False], ids=["proposition_1", "corollary_2"])
+@pytest.mark.parametrize("size", [1, 7, 20])  # fewer and more than the ten basis rows
+def test_000_proposition_1_is_retraining(data, size, remove, side):
+    _, K, y, _ = data
+    held_out = np.concatenate([HELD_OUT, np.setdiff1d(np.arange(M), HELD_OUT)])[:size]
+    caches = printed.proposition_1_caches(K, y, BASIS, jitter=1e-9)
+    policy = "remove" if remove else "keep"
+    [expected] = retrain_all(
+        K, y, [(held_out, held_out)], ALPHAS, BASIS, policy, bias=False, jitter=1e-9
+    )
+    for alpha, row in zip(ALPHAS, expected, strict=True):
+        got = printed.proposition_1(caches, held_out, alpha, remove=remove, side=side)
+        np.testing.assert_allclose(got, row, rtol=1e-8, atol=1e-8)
+
+
+def test_000_equation_19_and_the_modified_kernel_are_retraining(data):
+    _, K, y, _ = data
+    H, T, removed = policy_experiment(HELD_OUT, HELD_OUT, BASIS, "remove")
+    expected = retrain(K, y, H, T, 0.1, BASIS, removed, bias=False, jitter=1e-9)
+    got = printed.equation_19(K, y, HELD_OUT, BASIS, 0.1, jitter=1e-9)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-10)
+    kept = retrain(K, y, H, T, 0.1, BASIS, bias=False)
+    dense = retrain(printed.modified_kernel(K, BASIS), y, H, T, 0.1, bias=False)  # (18)
+    np.testing.assert_allclose(dense, kept, rtol=1e-9, atol=1e-10)
+
+
+def test_000_method_1_is_retraining_for_each_penalty(data):
+    _, K, y, _ = data
+    experiments = [([i], [i]) for i in range(M)]
+    expected = retrain_all(K, y, experiments, ALPHAS, BASIS, "keep", bias=False, jitter=1e-9)
+    got = printed.method_1_leave_one_out(K, y, BASIS, ALPHAS, jitter=1e-9)
+    np.testing.assert_allclose(got, np.concatenate(expected, axis=1), rtol=1e-8, atol=1e-8)
+
+
+def test_002_the_entries_of_a2_make_the_system_a3(data):
+    _, K, y, _ = data
+    C, d, _ = printed.sparse_lssvm_system(K, y[:, 0], BASIS, gamma=5.0)
+    matrix, rhs = printed.sparse_lssvm_entries(K, y[:, 0], BASIS, gamma=5.0)
+    np.testing.assert_allclose(matrix, C, rtol=1e-12)
+    np.testing.assert_allclose(rhs, d, rtol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [5.0, 500.0])
+def test_002_closed_form_leave_one_out_is_retraining(data, gamma):
+    _, K, y, _ = data
+    t = y[:, 0]
+    everything = np.arange(M)
+    E = printed.closed_form_residuals(K, t, BASIS, gamma, jitter=1e-9)
+    for i in range(M):
+        model = retrain(K, t, [i], everything, 1.0 / (2.0 * gamma), BASIS, jitter=1e-9)[:, 0]
+        np.testing.assert_allclose(E[i], t - model, rtol=1e-8, atol=1e-8)
+        p = printed.bartlett_parameters(K, t, BASIS, gamma, i, jitter=1e-9)
+        np.testing.assert_allclose(K[:, BASIS] @ p[:-1] + p[-1], model, rtol=1e-8, atol=1e-8)
+    left_out = [retrain(K, t, [i], [i], 0.5 / gamma, BASIS, jitter=1e-9)[0, 0] for i in range(M)]
+    press = printed.press(K, t, BASIS, gamma, jitter=1e-9)
+    np.testing.assert_allclose(press, np.sum((t - left_out) ** 2), rtol=1e-8)
+
+
+def test_002_the_dense_block_is_k_plus_half_of_one_over_gamma(data):
+    _, K, y, _ = data
+    t, gamma = y[:, 0], 5.0
+
+    def objective(a, b):  # section 2.2, |w|^2 = a'Ka
+        return 0.5 * a @ K @ a + gamma * np.sum((t - K @ a - b) ** 2)
+
+    a, b = printed.dense_lssvm(K, t, gamma)
+    as_printed = printed.dense_lssvm(K, t, gamma / 2.0)  # the block K + I / gamma
+    assert objective(a, b) < 0.999 * objective(*as_printed)
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        assert objective(a, b) < objective(a + 1e-3 * rng.normal(size=M), b + 1e-3 * rng.normal())
+    expected = retrain(K, t, [], np.arange(M), 1.0 / (2.0 * gamma))[:, 0]
+    np.testing.assert_allclose(K @ a + b, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("held_out", [HELD_OUT, np.array([7]), np.arange(25)])
+def test_003_and_004_dense_formulas_are_retraining(data, held_out, alpha):
+    _, K, y, _ = data
+    expected = retrain(K, y, held_out, held_out, alpha, bias=False)
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    for residuals in (printed.equation_14, printed.equation_16):
+        got = y[held_out] - residuals(K, y, held_out, alpha)
+        np.testing.assert_allclose(got, expected, **close)
+    np.testing.assert_allclose(printed.equation_9(K, y, held_out, alpha), expected, **close)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_004_equation_10_is_leave_one_out(data, alpha):
+    _, K, y, _ = data
+    expected = [retrain(K, y, [i], [i], alpha, bias=False)[0] for i in range(M)]
+    np.testing.assert_allclose(printed.equation_10(K, y, alpha), expected, rtol=1e-9, atol=1e-9)
+
+
+# Accuracy: where the digits go
+
+
+@pytest.mark.parametrize("condition", [1e4, 1e7, 1e10, 1e12, 1e14])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_conditioned_problem_has_the_condition_it_was_asked_for(condition, seed):
+    p = conditioned_problem(condition, seed=seed)
+    K_BB = p.K[np.ix_(p.basis, p.basis)]
+    assert 0.8 * condition < np.linalg.cond(K_BB) < 1.25 * condition
+    assert p.condition == np.linalg.cond(K_BB)
+    assert p.K.shape == (40, 40)
+    assert p.y.shape == (40, 2)
+    assert len(np.unique(p.basis)) == 15
+    assert len(np.unique(p.held_out)) == 10
+    assert len(np.intersect1d(p.held_out, p.basis)) == 3
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "alpha", "digits_kept"),
+    [
+        (1e4, 1.0, 13), (1e4, 1e-4, 13),
+        (1e8, 1.0, 12), (1e8, 1e-4, 11),
+        (1e10, 1.0, 11), (1e10, 1e-4, 9),
+        (1e12, 1.0, 11), (1e12, 1e-4, 9),
+        (1e14, 1.0, 10), (1e14, 1e-4, 7),
+    ],
+)  # fmt: skip
+def test_whitened_retraining_keeps_its_digits(condition, alpha, digits_kept, bias):
+    for seed in range(3):
+        p = conditioned_problem(condition, seed=seed)
+        kwargs = {"basis": p.basis, "removed": np.intersect1d(p.held_out, p.basis), "bias": bias}
+        exact = exact_retrain(p.K, p.y, p.held_out, p.held_out, alpha, **kwargs)
+        for solver in ("whitened", "qr"):
+            got = retrain(p.K, p.y, p.held_out, p.held_out, alpha, solver=solver, **kwargs)
+            assert relative_error(got, exact) < 10.0**-digits_kept, f"{solver}, seed {seed}"
+
+
+@pytest.mark.parametrize("condition", [1e10, 1e11, 1e12, 1e14])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_printed_proposition_1_loses_digits_that_whitening_keeps(condition, side):
+    # Relative errors at alpha = 1e-4, median of five seeds, m = 60, n = 18, |H| = 12, |E| = 3:
+    # cond     printed   raw normal equations   whitened
+    # 1e10     1e-2      2e-5                   1e-11
+    # 1e12     4e-1      8e-5                   3e-11
+    # 1e14     3e-1      5e-4                   3e-10
+    alpha = 1e-4
+    for seed in range(3):
+        p = conditioned_problem(condition, 60, 18, 12, 3, seed=seed)
+        args = (p.K, p.y, p.held_out, p.held_out, alpha, p.basis)
+        removed = np.intersect1d(p.held_out, p.basis)
+        exact = exact_retrain(*args, removed, bias=False)
+        caches = printed.proposition_1_caches(p.K, p.y, p.basis)
+        as_printed = printed.proposition_1(caches, p.held_out, alpha, side=side)
+        error_printed = relative_error(as_printed, exact)
+        error_normal, error_whitened = (
+            relative_error(retrain(*args, removed, bias=False, solver=solver), exact)
+            for solver in ("normal", "whitened")
+        )
+        assert error_printed > 100 * error_whitened, f"seed {seed}"
+        assert error_normal > 100 * error_whitened, f"seed {seed}"
+        # Corollary 2 (nothing removed) loses them too, by forming K_B K_B' before whitening.
+        exact_kept = exact_retrain(*args, bias=False)
+        kept = printed.proposition_1(caches, p.held_out, alpha, remove=False, side=side)
+        whitened_kept = retrain(*args, bias=False, solver="whitened")
+        assert relative_error(kept, exact_kept) > 100 * relative_error(whitened_kept, exact_kept)
+
+
+# Basis selection
+
+
+def test_greedy_takes_the_candidate_of_lowest_training_error(data):
+    _, K, y, weights = data
+    rng = np.random.default_rng(11)
+    chosen = naive_basis.greedy(K, y, 3, 0.1, rng, n_candidates=M, weights=weights)
+    assert len(set(chosen.tolist())) == 3
+    for step in range(3):
+        errors = {}
+        for h in np.setdiff1d(np.arange(M), chosen[:step]):
+            rows = [*chosen[:step], h]
+            values, V = np.linalg.eigh(K[np.ix_(rows, rows)])
+            F = K[:, rows] @ V / np.sqrt(values)
+            model = Ridge(alpha=0.1).fit(F, y, sample_weight=weights)
+            errors[h] = np.sum(weights[:, None] * (y - model.predict(F)) ** 2)
+        assert min(errors, key=errors.get) == chosen[step]
+
+
+def test_greedy_draws_by_the_contract(data):
+    _, K, y, _ = data
+    rng, replay = np.random.default_rng(12), np.random.default_rng(12)
+    chosen = naive_basis.greedy(K, y, 4, 0.1, rng, n_candidates=6)
+    for step, row in enumerate(chosen):
+        remaining = np.setdiff1d(np.arange(M), chosen[:step])
+        assert row in replay.choice(remaining, size=6, replace=False)
+    assert rng.bit_generator.state == replay.bit_generator.state
+    few = naive_basis.greedy(K[:5, :5], y[:5], 5, 0.1, rng)  # fewer rows than 60 candidates
+    assert sorted(few.tolist()) == [0, 1, 2, 3, 4]
+
+
+def test_greedy_ties_go_to_the_first_candidate_drawn():
+    K = np.ones((30, 30))  # every row the same: every candidate ties, bit for bit
+    y = np.random.default_rng(1).normal(size=30)
+    for seed in range(5):
+        first = np.random.default_rng(seed).choice(np.arange(30), size=8, replace=False)[0]
+        chosen = naive_basis.greedy(K, y, 1, 0.1, np.random.default_rng(seed), n_candidates=8)
+        assert chosen.tolist() == [first]
+
+
+def test_reconstruction_is_the_mean_share_of_projected_norms():
+    X = np.random.default_rng(13).normal(size=(20, 5))
+    K = kernels.gram("linear", X)
+    Q = np.linalg.qr(X[[4, 9, 2]].T).Q
+    share = np.sum((X @ Q) ** 2, axis=1) / np.sum(X**2, axis=1)
+    np.testing.assert_allclose(naive_basis.reconstruction(K, [4, 9, 2]), share.mean(), rtol=1e-12)
+    assert naive_basis.reconstruction(K, []) == 0.0
+
+
+def test_feature_vectors_are_greedy_and_stop_at_the_rank():
+    X = np.random.default_rng(14).normal(size=(20, 4))
+    K = kernels.gram("linear", X)
+    chosen = naive_basis.feature_vectors(K, 10).tolist()
+    assert len(chosen) == 4  # the rank of the linear kernel
+    for step in range(4):
+        scores = {}
+        for j in sorted(set(range(20)) - set(chosen[:step])):
+            Q = np.linalg.qr(X[[*chosen[:step], j]].T).Q
+            scores[j] = np.mean(np.sum((X @ Q) ** 2, axis=1) / np.sum(X**2, axis=1))
+        if step < 3:  # at full rank every candidate reconstructs everything
+            assert max(scores, key=scores.get) == chosen[step]
+    np.testing.assert_allclose(naive_basis.reconstruction(K, chosen), 1.0, rtol=1e-12)
+
+
+def test_feature_vectors_stop_at_a_size_or_an_error(data):
+    _, K, _, _ = data
+    ten = naive_basis.feature_vectors(K, 10)
+    assert naive_basis.feature_vectors(K, 4).tolist() == ten[:4].tolist()
+    errors = [1.0 - naive_basis.reconstruction(K, ten[:n].tolist()) for n in range(11)]
+    assert np.all(np.diff(errors) < 0)
+    tolerance = 0.5 * (errors[5] + errors[6])
+    assert naive_basis.feature_vectors(K, 10, tolerance).tolist() == ten[:6].tolist()
+
+
+def test_sampled_feature_vectors_draw_by_the_same_contract(data):
+    _, K, _, _ = data
+    rng, replay = np.random.default_rng(15), np.random.default_rng(15)
+    chosen = naive_basis.feature_vectors(K, 4, n_candidates=6, rng=rng)
+    for step, row in enumerate(chosen):
+        drawn = replay.choice(np.setdiff1d(np.arange(M), chosen[:step]), size=6, replace=False)
+        scores = [naive_basis.reconstruction(K, [*chosen[:step], j]) for j in drawn]
+        assert row == drawn[np.argmax(scores)]
+    assert rng.bit_generator.state == replay.bit_generator.state
+    with pytest.raises(ValueError, match="needs rng"):
+        naive_basis.feature_vectors(K, 4, n_candidates=6)
