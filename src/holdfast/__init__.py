@@ -1,1 +1,49 @@
-"""Exact held-out predictions for kernel least-squares models."""
+"""Exact held-out predictions for kernel least-squares models.
+
+>>> from holdfast import KernelRidgeCV, KernelRidgeClassifierCV, HoldOut
+
+Everything is imported on first use, so that ``import holdfast`` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+#: Public names and the module that each comes from.
+_WHERE = {
+    "KernelRidgeCV": "holdfast.regression",
+    "KernelRidgeClassifierCV": "holdfast.classification",
+    "HoldOut": "holdfast.experiments",
+    "Experiments": "holdfast.experiments",
+}
+_MODULES = ("basis", "exceptions", "kernels")
+
+__all__ = [  # noqa: F822  # resolved by __getattr__
+    "Experiments",
+    "HoldOut",
+    "KernelRidgeCV",
+    "KernelRidgeClassifierCV",
+    "__version__",
+    "basis",
+    "exceptions",
+    "kernels",
+]
+
+if TYPE_CHECKING:
+    from holdfast import basis, exceptions, kernels
+    from holdfast.classification import KernelRidgeClassifierCV
+    from holdfast.experiments import Experiments, HoldOut
+    from holdfast.regression import KernelRidgeCV
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
+    if name in _MODULES:
+        return import_module(f"holdfast.{name}")
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -365,6 +365,15 @@ class Tasks:
     def __len__(self) -> int:
         return len(self.held)
 
+    def select(self, index: IntArray) -> Tasks:
+        """Return the chosen tasks, in that order."""
+        return Tasks(
+            self.held.items(index),
+            self.removed.items(index),
+            self.test.items(index),
+            self.source[index],
+        )
+
     def shapes(self) -> Iterator[Shape]:
         """Yield the tasks grouped by the sizes of their held, removed and test sets."""
         sizes = np.stack([self.held.sizes, self.removed.sizes, self.test.sizes], axis=1)

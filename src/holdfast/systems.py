@@ -26,7 +26,7 @@ from scipy.linalg.blas import dsyrk
 from holdfast.exceptions import KernelError
 from holdfast.experiments import BoolArray, IntArray
 from holdfast.gram import KernelData
-from holdfast.linalg import cholesky_basis, eigh, whiten
+from holdfast.linalg import Whitening, cholesky_basis, eigh
 
 FloatArray = NDArray[np.float64]
 
@@ -169,8 +169,10 @@ def sparse_system(
     n, m = basis.size, len(data)
     C = cholesky_basis(data.block(basis, basis), shift)
     W = np.empty((m, n + bias))
+    whitening = Whitening.prepare(C, m)
     for rows in row_blocks(m, n):
-        W[rows, :n] = whiten(data.block(rows, basis), C)
+        block = data.block(rows, basis)
+        W[rows, :n] = whitening.rows(block, out=block)
     inverse, _ = lapack.dtrtri(C, lower=1)
     return _finish(W, np.ascontiguousarray(inverse.T), weights, bias)
 

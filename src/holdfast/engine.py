@@ -1,0 +1,173 @@
+"""One model on one data set, factorised once: held-out predictions and coefficients on demand."""
+
+from __future__ import annotations
+
+
+import numpy as np
+
+from holdfast.exceptions import KernelError
+from holdfast.experiments import IntArray, Tasks
+from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, spectral_primal
+from holdfast.gram import KernelData
+from holdfast.holdout import fold_gram, spectral
+from holdfast.plan import Path, Plan, make_plan
+from holdfast.systems import (
+    DualSystem,
+    FloatArray,
+    PrimalSystem,
+    RowScale,
+    linear_system,
+    rotate,
+    solve_primal,
+    sparse_system,
+)
+
+
+class Engine:
+    """The model on all rows and the factors it has been asked for so far.
+
+    Parameters
+    ----------
+    data : KernelData
+        Rows and kernel.
+    weights : ndarray of shape (m,)
+    basis : ndarray of int or None
+        Basis rows; None for a dense model.
+    features : ndarray of shape (m, d) or None
+        Columns of a linear kernel, where the primal form is taken; then `basis` is None.
+    bias : bool
+    shift : float
+        ε of a sparse model.
+    definite : bool
+        Whether the kernel declares itself positive semidefinite.
+    trusted : bool
+        Whether that declaration needs no check (kernels of this package).
+
+    Notes
+    -----
+    The only state besides the arguments is a cache: the weighted system, which turns into its
+    rotated form when the spectral path is first asked for, and a dense model's spectrum.
+    """
+
+    def __init__(
+        self,
+        data: KernelData,
+        weights: FloatArray,
+        *,
+        basis: IntArray | None,
+        features: FloatArray | None,
+        bias: bool,
+        shift: float,
+        definite: bool,
+        trusted: bool,
+    ) -> None:
+        self.data, self.weights, self.basis, self.bias = data, weights, basis, bias
+        self.features, self.shift = features, shift
+        self.system: PrimalSystem | DualSystem
+        if basis is not None:
+            self.system = sparse_system(data, basis, weights, bias=bias, shift=shift)
+        elif features is not None:
+            self.system = linear_system(features, weights, bias=bias)
+        else:
+            every = slice(0, len(data))
+            K = data.block(every, every)
+            self.system = DualSystem(K, RowScale.of(weights), bias, definite)
+        self._unchecked = definite and not trusted and self.dual
+        self._spectrum: Factor | None = None
+
+    @property
+    def dual(self) -> bool:
+        """Whether the model is dense, with the kernel matrix of all rows."""
+        return isinstance(self.system, DualSystem)
+
+    def plan(self, tasks: Tasks, n_targets: int, n_alphas: int, path: str) -> Plan:
+        """Return which path these tasks will take."""
+        p = len(self.data) if isinstance(self.system, DualSystem) else self.system.W.shape[1]
+        return make_plan(
+            tasks,
+            m=len(self.data),
+            p=p,
+            v=n_targets,
+            n_alphas=n_alphas,
+            dual=self.dual,
+            asked=path,
+            basis=None if self.basis is None else self.basis.size,
+        )
+
+    def spectrum(self) -> Factor:
+        """Return the factor that holds for every penalty."""
+        if isinstance(self.system, PrimalSystem):
+            self.system = rotate(self.system)
+            return spectral_primal(self.system)
+        if self._spectrum is None:
+            self._spectrum = spectral_dual(self.system)
+        return self._spectrum
+
+    def predict(self, Y: FloatArray, tasks: Tasks, alphas: FloatArray, path: Path) -> FloatArray:
+        """Return held-out predictions (alphas, test rows, targets)."""
+        if path == "spectral":
+            return spectral.predict(self.spectrum(), Y, tasks, alphas)
+        if self._unchecked and isinstance(self.system, DualSystem):
+            check_semidefinite(self.system.K)
+            self._unchecked = False
+        if path == "fold_gram":
+            if isinstance(self.system, PrimalSystem):
+                return fold_gram.predict_primal(self.system, Y, tasks, alphas)
+            return fold_gram.predict_dual(self.system, self.weights, Y, tasks, alphas)
+        single = [
+            spectral.predict(self._single(alpha), Y, tasks, np.array([alpha])) for alpha in alphas
+        ]
+        return np.concatenate(single)
+
+    def _single(self, alpha: float) -> Factor:
+        if isinstance(self.system, PrimalSystem):
+            return single_primal(self.system, alpha)
+        return single_dual(self.system, alpha)
+
+    def fit(self, Y: FloatArray, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (coefficients, intercept) on all rows, one penalty per target.
+
+        Coefficients have one row per basis row; per row of the data for a dense model; per
+        input feature for a linear kernel in primal form.
+        """
+        coef, intercept = None, np.zeros(Y.shape[1])
+        for alpha in np.unique(alphas):
+            columns = np.flatnonzero(alphas == alpha)
+            part, shift = self._fit_one(Y[:, columns], float(alpha))
+            if coef is None:
+                coef = np.empty((part.shape[0], Y.shape[1]))
+            coef[:, columns], intercept[columns] = part, shift
+        assert coef is not None
+        return coef, intercept
+
+    def _fit_one(self, Y: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+        if isinstance(self.system, PrimalSystem):
+            theta = solve_primal(self.system, self.system.project(Y), alpha)
+            return self.system.coefficients(theta)
+        factor = self._spectrum if self._spectrum is not None else self._single(alpha)
+        scale, live = self.system.scale, self.system.scale.trained
+        z = factor.project(Y)
+        D = factor.residual_D(factor.D(np.array([alpha])))[0]
+        c = np.zeros_like(Y)
+        c[live] = (factor.V[live] @ (D[:, None] * z)) * scale.root[live, None]
+        if not self.bias:
+            return c, np.zeros(Y.shape[1])
+        q = (scale.q * scale.root * live) / scale.norm
+        return c, q @ Y - (q @ self.system.K) @ c
+
+
+def check_semidefinite(K: FloatArray) -> None:
+    """Refuse a kernel matrix with a clearly negative eigenvalue, at the price of one Cholesky.
+
+    The spectral path sees every eigenvalue and checks for itself; this serves the other paths.
+    """
+    shift = 1e3 * len(K) * np.finfo(float).eps * float(np.abs(np.diag(K)).max())
+    try:
+        np.linalg.cholesky(K + np.diag(np.full(len(K), shift)))
+    except np.linalg.LinAlgError:
+        raise KernelError(
+            "the kernel matrix is not positive semidefinite, so kernel least squares has no "
+            "minimum. Use a positive semidefinite kernel."
+        ) from None
+
+

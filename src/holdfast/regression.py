@@ -1,0 +1,122 @@
+"""Kernel ridge regression whose penalty is chosen by exact cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from holdfast._base import CrossValidatedKernelRidge
+from holdfast.inputs import check_targets
+from holdfast.systems import FloatArray
+
+
+class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
+    """Kernel ridge regression (RLS, LS-SVM) with exact held-out predictions for every penalty.
+
+    Parameters
+    ----------
+    kernel : str, kernel object or callable, default="rbf"
+        "linear", "poly", "rbf", "laplacian", "matern12", "matern32", "matern52", "cosine", "sigmoid",
+        "precomputed"; an object of `holdfast.kernels` or of scikit-learn's Gaussian-process
+        kernels; or a function ``kernel(X, Z)`` that returns the matrix of two sets of rows, which
+        may be arbitrary objects.
+    gamma, degree, coef0, kernel_params
+        As in `sklearn.kernel_ridge.KernelRidge`; `gamma` may hold one value per feature.
+    alphas : array-like, default=np.logspace(-6, 3, 30)
+        Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ).
+    basis : None, int, float, array-like of int or selector, default=None
+        None: a dense model. Otherwise the rows that the model expands in: how many random rows
+        (or which fraction), row numbers, or a selector from `holdfast.basis`.
+    cv : None, int, splitter or iterable, default=None
+        None: leave-one-out. A number of folds, any scikit-learn splitter, an iterable of (train,
+        test) pairs (held out is all that is not in train) or of `HoldOut` experiments.
+    held_out_basis : {"remove", "keep", "train", "skip", "reselect"}, default="remove"
+        What happens to basis rows that are held out: they leave the training set and the basis
+        ("remove"), or only the training set ("keep"); they stay in both ("train"); they stay in
+        both and are not tested ("skip"); or the basis is chosen anew from the training rows of
+        each experiment, by retraining ("reselect").
+    fit_intercept : bool, default=True
+        Whether to fit a bias without penalty.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
+    pooled : bool, default=True
+        Compare penalties by the score of all held-out predictions together, or by the average
+        over experiments.
+    alpha_per_target : bool, default=False
+        Choose one penalty for each target.
+    rule : {"best", "1se"}, default="best"
+        The best score, or the largest penalty within one standard error of it.
+    jitter : float, default=1e-10
+        ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is
+        λ aᵀ(K_BB + εI)a. Part of the model's definition, never raised silently.
+    path : {"auto", "spectral", "fold_gram", "single"}, default="auto"
+        How held-out predictions are computed; all give the same numbers.
+    random_state : int, RandomState or None, default=None
+        Seed for the choice of basis rows.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (v,)
+        The chosen penalty, one per target with `alpha_per_target`.
+    best_score_ : float or ndarray of shape (v,)
+        Its held-out score.
+    best_index_ : int or ndarray of shape (v,)
+        Its place in the grid.
+    cv_results_ : dict of ndarrays
+        ``alpha``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
+        ``pooled_test_score``, ``rank_test_score``, ``split{i}_test_score``, ….
+    n_splits_ : int
+        Number of experiments.
+    basis_indices_ : ndarray of int
+        Basis rows; all rows for a dense model.
+    dual_coef_ : ndarray of shape (n,) or (n, v)
+        Coefficients of the basis rows.
+    intercept_ : float or ndarray of shape (v,)
+    jitter_ : float
+        The absolute ε used; 0 for a dense model.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Notes
+    -----
+    With basis rows B, held-out rows H, policy "remove", weights w and L = B∖H, the held-out model
+    minimises ``Σ_{i∉H} w_i (y_i − b − Σ_{j∈L} a_j k(x_i,x_j))² + λ aᵀ(K_LL + εI)a``, and the
+    predictions of all these models come from one factorisation of the whole data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import KernelRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(200, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = KernelRidgeCV(gamma=0.5, cv=10).fit(X, y)
+    >>> bool(model.best_score_ > -0.02)
+    True
+    >>> model.held_out(cv=5).matrix().shape
+    (30, 200, 1)
+    """
+
+    @property
+    def _classes(self) -> None:
+        return None
+
+    def _targets(
+        self, y: Any, n_rows: int, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], bool]:
+        Y = check_targets(y, n_rows, weights)
+        return Y, Y, np.ndim(y) == 1
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return predictions for new rows, shape (k,) or (k, v)."""
+        values = self._decision(X)
+        return values[:, 0] if self._training.flat else values
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
