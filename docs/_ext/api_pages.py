@@ -1,0 +1,84 @@
+"""One page of the API for each public module, written from what the package exports.
+
+A module that appears in the package appears on the pages: nothing has to be listed by hand.
+Public names are those of ``__all__``; a module without one shows the classes and functions it defines.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.util.typing import ExtensionMetadata
+
+PACKAGE = "holdfast"
+# A reader's order: what everyone uses first; whatever is not named here follows by name.
+FIRST = ("holdfast", "kernels", "basis", "experiments", "results", "exceptions")
+
+
+def public_modules() -> list[ModuleType]:
+    """Return the package and its public direct children, in reading order."""
+    package = importlib.import_module(PACKAGE)
+    names = [
+        info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")
+    ]
+    rank = {name: i for i, name in enumerate(FIRST)}
+    names.sort(key=lambda name: (rank.get(name, len(FIRST)), name))
+    return [package, *(importlib.import_module(f"{PACKAGE}.{name}") for name in names)]
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return the names to document: ``__all__``, or what the module itself defines."""
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if not name.startswith("_")]
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__ == module.__name__
+    ]
+
+
+def page(module: ModuleType, names: list[str]) -> str:
+    """Return the reStructuredText of one module's page."""
+    title = f"``{module.__name__}``"
+    lines = [title, "=" * len(title), "", f".. currentmodule:: {module.__name__}", ""]
+    first_line = (inspect.getdoc(module) or "").partition("\n")[0]
+    lines += [first_line, ""] if first_line else []
+    for name in names:
+        value = getattr(module, name)
+        if inspect.isclass(value):
+            lines += [f".. autoclass:: {name}", "   :members:", ""]
+        elif inspect.isroutine(value):
+            lines += [f".. autofunction:: {name}", ""]
+    return "\n".join(lines)
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write the pages; a page that has not changed keeps its date, so Sphinx does not redo it."""
+    folder = Path(app.srcdir) / "api" / "generated"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = set()
+    for position, module in enumerate(public_modules()):
+        names = public_names(module)
+        if not names:
+            continue
+        target = folder / f"{position:02d}-{module.__name__.rpartition('.')[2]}.rst"
+        text = page(module, names)
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+        written.add(target)
+    for stale in set(folder.glob("*.rst")) - written:
+        stale.unlink()
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    app.connect("builder-inited", write_pages, priority=100)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,84 @@
+"""Every python block of the README and of the documentation runs, page by page, and shows what it says.
+
+The blocks of a page share one namespace, as a reader would type them. A block after the comment
+``<!-- skip: reason -->`` is not run. A ``text`` block after the comment ``<!-- output -->`` is what
+the block before it prints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FENCE = re.compile(
+    r"(?P<comment><!-- (?:skip: [^\n]+|output) -->\n+)?"
+    r"^```(?P<language>python|text)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass
+class Block:
+    line: int
+    source: str
+    output: str | None = None
+
+
+def blocks(text: str) -> list[Block]:
+    """Return the blocks to run, each with the output that the page promises, if any."""
+    found: list[Block] = []
+    for match in FENCE.finditer(text):
+        comment, body = match["comment"] or "", match["body"]
+        if match["language"] == "python" and not comment.startswith("<!-- skip"):
+            found.append(Block(text.count("\n", 0, match.start("body")) + 1, body))
+        elif match["language"] == "text" and comment.startswith("<!-- output"):
+            found[-1].output = body
+    return found
+
+
+def pages() -> list[Path]:
+    written = [path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts]
+    return [page for page in [ROOT / "README.md", *sorted(written)] if blocks(page.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page.read_text("utf-8")):
+        # Blank lines first: a traceback then names the line of the page.
+        code = compile("\n" * (block.line - 1) + block.source, str(page), "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if block.output is not None:
+            assert printed.getvalue().rstrip() == block.output.rstrip(), f"{page}:{block.line}"
+
+
+def test_blocks_are_found_skipped_and_compared() -> None:
+    text = (
+        "```python\nx = 1\n```\n\n"
+        "<!-- skip: needs a cluster -->\n```python\nx = 2\n```\n\n"
+        "```python\nprint(x)\n```\n\n<!-- output -->\n```text\n1\n```\n\n```text\nnot compared\n```\n"
+    )
+    assert blocks(text) == [Block(2, "x = 1\n"), Block(11, "print(x)\n", "1\n")]
+
+
+def links(text: str) -> list[str]:
+    """Return the targets of Markdown links that point into the repository."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [t.partition("#")[0] for t in targets if not re.match(r"[a-z]+:|#", t)]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    missing = [target for target in links(page.read_text("utf-8")) if not (ROOT / target).exists()]
+    assert not missing
