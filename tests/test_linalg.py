@@ -1,12 +1,16 @@
 """The numeric ground against plain NumPy, with awkward sizes and conditions."""
 
+import mpmath
 import numpy as np
 import pytest
+from scipy.linalg import cho_factor, cho_solve
 
 from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
 from holdfast.linalg import (
     Complement,
     Deflation,
+    Spectrum,
+    Tridiagonal,
     Whitening,
     cholesky_basis,
     eigh,
@@ -179,6 +183,9 @@ def test_deflation_against_the_explicit_matrix(q):
     assert np.array_equal(K, kept)
     Y = np.random.default_rng(10).standard_normal((m, 3))
     np.testing.assert_allclose(d.project(Y), Z.T @ Y, atol=1e-13)
+    stack = np.stack([Y, 2 * Y])
+    np.testing.assert_allclose(d.project(stack)[1], 2 * d.project(Y), atol=1e-13)
+    np.testing.assert_allclose(d.lift(d.project(stack))[1], 2 * Z @ (Z.T @ Y), atol=1e-13)
 
 
 @pytest.mark.parametrize("q", [np.zeros(3), np.ones(3), np.array([np.nan, 1.0]), np.zeros(0)])
@@ -211,6 +218,9 @@ def test_complement_against_the_explicit_basis(e, p):
         assert np.array_equal(matrix, A)
     z = rng.standard_normal((p, 2))
     np.testing.assert_allclose(c.project(z), Z.T @ z, atol=1e-13)
+    stack = np.stack([z, 2 * z])
+    np.testing.assert_allclose(c.project(stack)[1], 2 * Z.T @ z, atol=1e-13)
+    np.testing.assert_allclose(c.lift(c.project(stack))[1], 2 * Z @ (Z.T @ z), atol=1e-13)
 
 
 def test_complement_does_not_alias_its_argument():
@@ -237,3 +247,83 @@ def test_dependent_constraints_are_an_error(N):
 def test_more_constraints_than_unknowns_are_an_error():
     with pytest.raises(InvalidInputError, match=r"\(3, 2\)"):
         orthonormal_rows(np.ones((3, 2)))
+
+
+# --- many shifts --------------------------------------------------------------------------------
+
+ALPHAS = np.array([1e-12, 1e-6, 1e-2, 1.0, 1e8])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("v", [1, 3])
+@pytest.mark.parametrize("p", [1, 2, 3, 40])
+@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
+def test_shifts_against_one_solve_per_alpha(kind, p, v, order):
+    A = np.array(spd(p, p), order=order)
+    Z = np.random.default_rng(v).standard_normal((p, v))
+    kept = A.copy(), Z.copy()
+    x = kind.reduce(A).solve(Z, ALPHAS)
+    assert x.shape == (len(ALPHAS), p, v)
+    assert np.array_equal(A, kept[0])
+    assert np.array_equal(Z, kept[1])
+    for alpha, solution in zip(ALPHAS, x, strict=True):
+        expected = np.linalg.solve(A + alpha * np.eye(p), Z)
+        np.testing.assert_allclose(solution, expected, atol=1e-11 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
+def test_shifts_in_place(kind, order):
+    A = np.array(spd(30, 4), order=order)
+    kept = A.copy()
+    reduced = kind.reduce(A, overwrite=True)
+    assert np.shares_memory(A, reduced.reflectors if kind is Tridiagonal else reduced.V)
+    Z = np.ones((30, 1))
+    expected = np.linalg.solve(kept + np.eye(30), Z)
+    for _ in range(2):  # solving leaves the reduction as it was
+        np.testing.assert_allclose(reduced.solve(Z, np.ones(1))[0], expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
+def test_shifts_of_nothing(kind):
+    assert kind.reduce(np.zeros((0, 0))).solve(np.zeros((0, 2)), ALPHAS).shape == (5, 0, 2)
+    assert kind.reduce(np.eye(3)).solve(np.zeros((3, 2)), np.zeros(0)).shape == (0, 3, 2)
+    assert kind.reduce(np.eye(3)).solve(np.zeros((3, 0)), ALPHAS).shape == (5, 3, 0)
+
+
+@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
+def test_an_indefinite_system_is_an_error_that_names_alpha(kind):
+    A = spd(12, 6) - 0.5 * np.eye(12)
+    reduced = kind.reduce(A)
+    with pytest.raises(KernelError, match=r"12 x 12 .* alpha = 0\.25 .*larger alpha"):
+        reduced.solve(np.ones((12, 1)), np.array([1.0, 0.25]))
+    x = reduced.solve(np.ones((12, 1)), np.array([1.0]))[0]
+    np.testing.assert_allclose((A + np.eye(12)) @ x, 1.0, atol=1e-12)
+
+
+def _exact_solution(A, Z, alpha):
+    """Return the solution of (A + alpha I) x = Z in 50 digits, rounded."""
+    with mpmath.workdps(50):
+        p = len(A)
+        shifted = mpmath.matrix(A.tolist()) + mpmath.mpf(float(alpha)) * mpmath.eye(p)
+        return np.array(mpmath.lu_solve(shifted, mpmath.matrix(Z.tolist())).tolist(), dtype=float)
+
+
+@pytest.mark.parametrize("cond", [1e4, 1e8, 1e12])
+def test_tridiagonal_is_as_accurate_as_cholesky_and_eigh(cond):
+    p = 30
+    errors = {"tridiagonal": 0.0, "eigh": 0.0, "cholesky": 0.0}
+    for seed in range(4):
+        A = spd(p, seed, cond)
+        Z = A @ np.random.default_rng(seed).standard_normal((p, 1))
+        for alpha in (0.0, 1e-10, 1e-3):
+            exact = _exact_solution(A, Z, alpha)
+            answers = {
+                "tridiagonal": Tridiagonal.reduce(A).solve(Z, np.array([alpha]))[0],
+                "eigh": Spectrum.reduce(A).solve(Z, np.array([alpha]))[0],
+                "cholesky": cho_solve(cho_factor(A + alpha * np.eye(p)), Z),
+            }
+            for name, x in answers.items():
+                error = np.linalg.norm(x - exact) / np.linalg.norm(exact)
+                errors[name] = max(errors[name], error)
+    assert errors["tridiagonal"] <= 5 * max(errors["eigh"], errors["cholesky"])

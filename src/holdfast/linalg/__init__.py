@@ -6,6 +6,7 @@
 | `whitening` | Cholesky factor of the basis kernel, and rows of K in its coordinates |
 | `deflation` | a symmetric matrix without one direction (unpenalised bias) |
 | `constraint` | a symmetric matrix without the span of a few rows (removed basis rows) |
+| `shifts` | many systems (A + alpha I) x = z from one reduction of A |
 
 Everything is a pure function or a frozen dataclass. Arguments stay unchanged unless an
 `overwrite=True` or `out=` says otherwise. Nothing loops over rows in Python, and nothing is
@@ -15,11 +16,14 @@ repaired silently: a matrix that is numerically singular is an error with a reme
 from holdfast.linalg.constraint import Complement, orthonormal_rows
 from holdfast.linalg.deflation import Deflation
 from holdfast.linalg.eigen import eigh
+from holdfast.linalg.shifts import Spectrum, Tridiagonal
 from holdfast.linalg.whitening import Whitening, cholesky_basis, whiten
 
 __all__ = [
     "Complement",
     "Deflation",
+    "Spectrum",
+    "Tridiagonal",
     "Whitening",
     "cholesky_basis",
     "eigh",

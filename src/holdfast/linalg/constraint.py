@@ -112,13 +112,13 @@ class Complement:
         return np.asarray(dgemm(-1.0, left, right, beta=1.0, c=reduced, trans_b=1, overwrite_c=1))
 
     def project(self, z: Array) -> Array:
-        """Return ``Zᵀ z`` (p − e, v) for `z` (p, v)."""
+        """Return ``Zᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""
         e = self.n_removed
-        return np.asarray(z[e:] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z)))
+        return np.asarray(z[..., e:, :] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z)))
 
     def lift(self, x: Array) -> Array:
-        """Return ``Z x`` (p, v) for `x` (p − e, v)."""
+        """Return ``Z x`` (…, p, v) for `x` (…, p − e, v), any stack of matrices."""
         e = self.n_removed
         lifted = -(self.Y @ (self.T @ (self.Y[e:].T @ x)))
-        lifted[e:] += x
+        lifted[..., e:, :] += x
         return np.asarray(lifted)

@@ -66,15 +66,15 @@ class Deflation:
         return reduced
 
     def lift(self, V: Array) -> Array:
-        """Return ``Q[:, 1:] V`` (m, k) for `V` (m − 1, k)."""
+        """Return ``Q[:, 1:] V`` (…, m, k) for `V` (…, m − 1, k), any stack of matrices."""
         u = self.u
-        lifted = np.multiply.outer(u, -2.0 * (u[1:] @ V))
-        lifted[1:] += V
+        lifted = u[:, None] * (-2.0 * (u[1:] @ V))[..., None, :]
+        lifted[..., 1:, :] += V
         return lifted
 
     def project(self, Y: Array) -> Array:
-        """Return ``Q[:, 1:]ᵀ Y`` (m − 1, k) for `Y` (m, k)."""
+        """Return ``Q[:, 1:]ᵀ Y`` (…, m − 1, k) for `Y` (…, m, k), any stack of matrices."""
         u = self.u
-        projected = np.multiply.outer(u[1:], -2.0 * (u @ Y))
-        projected += Y[1:]
+        projected = u[1:, None] * (-2.0 * (u @ Y))[..., None, :]
+        projected += Y[..., 1:, :]
         return projected

@@ -1,0 +1,164 @@
+"""Many systems (A + alpha I) x = z with one symmetric A: reduce once, then O(p) per alpha.
+
+Two reductions with one interface, `reduce` and `solve`. `Tridiagonal` costs a third to a fifth of
+`Spectrum` and is the choice when only solutions are wanted; `Spectrum` also gives the eigenvalues.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.exceptions import KernelError
+from holdfast.linalg._lapack import (
+    Array,
+    dormqr,
+    dpttrf,
+    dpttrs,
+    dsytrd,
+    dsytrd_lwork,
+    symmetric_workspace,
+)
+from holdfast.linalg.eigen import eigh
+
+_DORMQR_BLOCK = 64  # columns of LAPACK's block reflectors: sizes the workspace
+
+
+def _not_positive(alpha: float, pivot: float, p: int) -> KernelError:
+    return KernelError(
+        f"the {p} x {p} system is not positive definite at alpha = {alpha:.3g} (a pivot of "
+        f"{pivot:.3g}): no digit of its solution can be trusted. Use a larger alpha, a larger "
+        "`jitter`, or a positive semidefinite kernel"
+    )
+
+
+@dataclass(frozen=True)
+class Tridiagonal:
+    """A = Q T Qᵀ with tridiagonal T, ready to solve (A + alpha I) x = z for many alphas.
+
+    Attributes
+    ----------
+    reflectors : (p, p) float64, Fortran order
+        Householder vectors of Q below the subdiagonal, as `dsytrd` leaves them.
+    scales : (p − 1,) float64
+        Their factors tau.
+    diagonal, offdiagonal : (p,) and (p − 1,) float64
+        T.
+    """
+
+    reflectors: Array
+    scales: Array
+    diagonal: Array
+    offdiagonal: Array
+
+    @classmethod
+    def reduce(cls, A: Array, overwrite: bool = False) -> "Tridiagonal":
+        """Return the reduction of the symmetric `A` (p, p), destroying `A` if `overwrite`.
+
+        Notes
+        -----
+        `dsytrd`, 4/3 p³ flops, half of them matrix-vector products: 4 to 5 times the time of a
+        Cholesky factorisation while A fits into the cache, a third of an eigendecomposition.
+        """
+        p = A.shape[0]
+        if p < 2:
+            return cls(np.zeros((p, p)), np.zeros(0), np.array(np.diag(A)), np.zeros(0))
+        lwork = int(dsytrd_lwork(p, lower=1)[0])
+        reflectors, d, e, tau, _ = dsytrd(
+            symmetric_workspace(A, overwrite), lower=1, lwork=lwork, overwrite_a=1
+        )
+        return cls(reflectors, tau, d, e)
+
+    def solve(self, Z: Array, alphas: Array) -> Array:
+        """Return x (a, p, v) with (A + alpha I) x = Z (p, v) for each of `alphas` (a,).
+
+        Raises
+        ------
+        KernelError
+            If A + alpha I is not positive definite to working precision for one of the alphas.
+
+        Notes
+        -----
+        Qᵀ Z once, an L D Lᵀ factorisation of T + alpha I per alpha (O(p v)), and Q times all
+        solutions at once: 2 p² v (1 + a) flops. The errors are those of a Cholesky
+        factorisation, ≈ eps (‖A‖ + alpha) / (lambda_min + alpha). The result is a view of an
+        (a, v, p) array.
+        """
+        p, v = Z.shape
+        rotated = self._apply(np.array(Z.T, order="C"), transposed=True)
+        solutions = np.empty((len(alphas), v, p))
+        solutions[:] = rotated
+        for alpha, x in zip(alphas, solutions, strict=True):
+            self._solve_shifted(float(alpha), x)
+        self._apply(solutions.reshape(len(alphas) * v, p), transposed=False)
+        return solutions.swapaxes(1, 2)
+
+    def _solve_shifted(self, alpha: float, x: Array) -> None:
+        """Overwrite the rows of `x` (v, p) by the solutions of (T + alpha I) x = row."""
+        p = self.diagonal.shape[0]
+        if p == 0 or x.size == 0:
+            return
+        # f2py wants an off-diagonal of length 1 where LAPACK reads none.
+        offdiagonal = self.offdiagonal if p > 1 else np.zeros(1)
+        d, e, info = dpttrf(self.diagonal + alpha, offdiagonal, overwrite_d=1)
+        if info != 0 or not d.min() > 0.0:
+            raise _not_positive(alpha, float(d.min()), p)
+        dpttrs(d, e, x.T, overwrite_b=1)
+
+    def _apply(self, rows: Array, transposed: bool) -> Array:
+        """Overwrite each row r of the C-ordered `rows` (k, p) by Q r, or by Qᵀ r."""
+        p = self.diagonal.shape[0]
+        if p < 2 or len(rows) == 0:
+            return rows
+        # The reflectors act on coordinates 1 … p − 1 and sit in reflectors[1:, :-1]. Seen from
+        # the second element on, the same memory is a contiguous (p, p − 1) array whose leading
+        # p − 1 rows are that block: dormqr takes it without a copy.
+        block = self.reflectors.T.ravel()[1 : 1 + p * (p - 1)].reshape(p, p - 1, order="F")
+        tail = np.ascontiguousarray(rows[:, 1:])
+        trans = "T" if transposed else "N"
+        lwork = max(1, len(rows)) * _DORMQR_BLOCK
+        result, _, info = dormqr("L", trans, block, self.scales, tail.T, lwork, overwrite_c=1)
+        assert info == 0, info
+        rows[:, 1:] = result.T
+        return rows
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A = V Λ Vᵀ, with the interface of `Tridiagonal`.
+
+    Attributes
+    ----------
+    Lambda : (p,) float64
+        Eigenvalues, ascending.
+    V : (p, p) float64, Fortran order
+        Eigenvectors in columns.
+    """
+
+    Lambda: Array
+    V: Array
+
+    @classmethod
+    def reduce(cls, A: Array, overwrite: bool = False) -> "Spectrum":
+        """Return the eigendecomposition of the symmetric `A`, destroying `A` if `overwrite`."""
+        return cls(*eigh(A, overwrite=overwrite))
+
+    def solve(self, Z: Array, alphas: Array) -> Array:
+        """Return x (a, p, v) with (A + alpha I) x = Z (p, v) for each of `alphas` (a,).
+
+        Raises
+        ------
+        KernelError
+            If an eigenvalue of A + alpha I is not positive.
+
+        Notes
+        -----
+        2 p² v (1 + a) flops. The result is a view of an (a, v, p) array.
+        """
+        p, v = Z.shape
+        shifted = self.Lambda + np.asarray(alphas)[:, None]  # (a, p)
+        if shifted.size and not shifted.min() > 0.0:
+            index = int(shifted.min(axis=1).argmin())
+            raise _not_positive(float(alphas[index]), float(shifted.min()), p)
+        scaled = (Z.T @ self.V)[None] / shifted[:, None, :]  # (a, v, p)
+        solutions = scaled.reshape(len(alphas) * v, p) @ self.V.T
+        return solutions.reshape(len(alphas), v, p).swapaxes(1, 2)
