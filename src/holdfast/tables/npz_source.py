@@ -1,0 +1,91 @@
+"""Tables in NumPy's .npz files, read without pickles."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.exceptions import InvalidInputError
+from holdfast.tables.sources import ColumnBuilder, Source, check_names, file_checksum
+from holdfast.tables.table import level_of
+
+__all__ = ["NpzSource"]
+
+
+class NpzSource(Source):
+    """An .npz file: a matrix `X` (named by `feature_names`, else X0, X1, …) and vectors.
+
+    Parameters
+    ----------
+    file : binary file
+        Seekable.
+    label : str
+        What to call it in messages.
+
+    Notes
+    -----
+    With `X`, its columns are the features and every vector of the same length is a column that
+    can be target, group or weight. Without it, all vectors are columns. Arrays of another length
+    or rank are not columns.
+    """
+
+    def __init__(self, file: IO[bytes], label: str) -> None:
+        self.label = label
+        self.checksum = file_checksum(file)
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise InvalidInputError(
+                f"{label} cannot be read as .npz without pickles: {error}."
+            ) from error
+        X = arrays.get("X")
+        if X is not None and X.ndim == 2:
+            features = _feature_names(arrays, X.shape[1], label)
+            columns = {name: X[:, j] for j, name in enumerate(features)}
+            rows = X.shape[0]
+        else:
+            features, columns = (), {}
+            rows = max((a.shape[0] for a in arrays.values() if a.ndim == 1), default=0)
+        vectors = {n: a for n, a in arrays.items() if a.ndim == 1 and a.shape[0] == rows}
+        vectors.pop("feature_names", None)
+        self.names = check_names([*features, *vectors], label)
+        if not self.names or rows == 0:
+            raise InvalidInputError(
+                f"{label} has no columns: it needs a matrix X or vectors of one length."
+            )
+        self.candidates = tuple(features) or self.names
+        self._columns = {**columns, **vectors}
+
+    def fill(self, builders: Sequence[ColumnBuilder]) -> None:
+        """Read the builders' columns from beginning to end."""
+        for builder in builders:
+            values = self._columns[builder.name]
+            if values.dtype.kind == "U":
+                builder.add_texts(v or None for v in values.tolist())
+            elif values.dtype.kind not in "biuf":
+                raise InvalidInputError(
+                    f"{self.label}: {builder.name!r} has dtype {values.dtype}; columns must hold "
+                    "numbers, booleans or text."
+                )
+            elif builder.text:
+                builder.add_texts(
+                    None if np.isnan(v) else level_of(v) for v in values.astype(float).tolist()
+                )
+            else:
+                builder.add_numbers(values)
+
+
+def _feature_names(arrays: dict[str, NDArray[Any]], count: int, label: str) -> Sequence[str]:
+    names = arrays.get("feature_names")
+    if names is None:
+        return [f"X{j}" for j in range(count)]
+    if names.shape != (count,):
+        raise InvalidInputError(
+            f"{label}: feature_names has shape {names.shape}; X has {count} columns."
+        )
+    return [str(name) for name in names]

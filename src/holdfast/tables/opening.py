@@ -1,0 +1,142 @@
+"""The right reader for a file, and which of its columns play which role."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from holdfast.exceptions import InvalidInputError
+from holdfast.tables.arrow_source import ArrowSource
+from holdfast.tables.csv_source import CsvSource
+from holdfast.tables.npz_source import NpzSource
+from holdfast.tables.sources import Source, spooled
+
+__all__ = ["Roles", "open_source", "split_names"]
+
+
+@contextmanager
+def open_source(
+    path: str, *, delimiter: str | None = None, header: bool = True
+) -> Iterator[Source]:
+    """Open a table, told by its first bytes: Parquet, Arrow, Feather, NPZ, gzipped or plain CSV.
+
+    Parameters
+    ----------
+    path : str
+        The file; "-" is CSV on standard input.
+    delimiter, header
+        For CSV; see `CsvSource`.
+    """
+    with spooled(path) as (file, label):
+        magic = file.read(6)
+        file.seek(0)
+        if magic[:4] == b"PAR1":
+            yield ArrowSource(file, label, parquet=True)
+        elif magic == b"ARROW1" or magic[:4] in (b"FEA1", b"\xff\xff\xff\xff"):
+            yield ArrowSource(file, label, parquet=False)
+        elif magic[:4] == b"PK\x03\x04":
+            yield NpzSource(file, label)
+        else:
+            yield CsvSource(file, label, delimiter=delimiter, header=header)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns are features, target, group and weight.
+
+    Attributes
+    ----------
+    features : tuple of str
+        The columns the model sees, before encoding.
+    target, group, weight : str or None
+        Their columns, where asked for.
+    """
+
+    features: tuple[str, ...]
+    target: str | None = None
+    group: str | None = None
+    weight: str | None = None
+
+    @classmethod
+    def choose(
+        cls,
+        source: Source,
+        *,
+        target: str | None = None,
+        group: str | None = None,
+        weight: str | None = None,
+        features: str | None = None,
+        drop: str | None = None,
+    ) -> Roles:
+        """Return the roles that the options of a command give the columns of `source`.
+
+        Parameters
+        ----------
+        source : Source
+            The table.
+        target, group, weight : str, optional
+            Names of columns.
+        features : str, optional
+            Names separated by commas; by default all columns without another role.
+        drop : str, optional
+            Names, separated by commas, of columns that are no features.
+        """
+        for name, option in ((target, "--target"), (group, "--group"), (weight, "--weight")):
+            if name is not None:
+                _check_known(name, source, option)
+        taken = {target, group, weight} - {None}
+        dropped = set(split_names(drop, source, "--drop")) if drop else set()
+        if features is not None:
+            chosen = split_names(features, source, "--features")
+            for name in chosen:
+                if name in taken:
+                    raise InvalidInputError(
+                        f"--features: {name!r} is already the target, group or weight column."
+                    )
+        else:
+            chosen = [name for name in source.candidates if name not in taken]
+        chosen = [name for name in chosen if name not in dropped]
+        if not chosen:
+            raise InvalidInputError(f"No column of {source.label} is left to be a feature.")
+        return cls(tuple(chosen), target, group, weight)
+
+    def all(self) -> tuple[str, ...]:
+        """Return every column that has a role, each once."""
+        names = [*self.features, self.target, self.group, self.weight]
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def split_names(text: str, source: Source, option: str) -> list[str]:
+    """Return the columns in a list separated by commas; a column's own commas are tried first."""
+    if text in source.names:
+        return [text]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        _check_known(name, source, option)
+    if len(set(names)) != len(names):
+        raise InvalidInputError(f"{option} names a column twice: {text!r}.")
+    return names
+
+
+def check_columns(names: Sequence[str], source: Source) -> None:
+    """Raise unless the table has every one of the columns that a model needs."""
+    missing = [name for name in names if name not in source.names]
+    if missing:
+        raise InvalidInputError(
+            f"{source.label} lacks columns that the model was fitted on: "
+            f"{', '.join(map(repr, missing))}."
+        )
+
+
+def _check_known(name: str, source: Source, option: str) -> None:
+    if name in source.names:
+        return
+    near = difflib.get_close_matches(name, source.names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    shown = ", ".join(repr(n) for n in source.names[:12])
+    more = f" and {len(source.names) - 12} more" if len(source.names) > 12 else ""
+    raise InvalidInputError(
+        f"{option}: {source.label} has no column {name!r}.{hint} It has {shown}{more}."
+    )
