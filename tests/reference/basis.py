@@ -91,7 +91,7 @@ def reconstruction(K: ArrayLike, subset: list[int]) -> float:
 def feature_vectors(
     K: ArrayLike,
     n: int,
-    tolerance: float = 0.0,
+    tolerance: float | None = None,
     rank_tolerance: float = 1e-12,
     n_candidates: int | None = None,
     rng: np.random.Generator | None = None,
@@ -104,7 +104,7 @@ def feature_vectors(
         Kernel matrix.
     n : int
         How many rows at most.
-    tolerance : float
+    tolerance : float, optional
         Stop once the mean reconstruction error 1 - J(S) is at most this.
     rank_tolerance : float
         A candidate whose own error delta (paper 002, (4)) is at most this depends linearly on
@@ -125,7 +125,7 @@ def feature_vectors(
             break
         scores = [reconstruction(K, [*chosen, j]) for j in independent]
         chosen.append(independent[int(np.argmax(scores))])
-        if 1.0 - reconstruction(K, chosen) <= tolerance:
+        if tolerance is not None and 1.0 - reconstruction(K, chosen) <= tolerance:
             break
     return np.asarray(chosen, dtype=np.int64)
 
