@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -281,9 +282,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
             )
         return selector
 
-    def _tasks(
-        self, training: Training, basis: IntArray | None, experiments: Experiments
-    ) -> Tasks:
+    def _tasks(self, training: Training, basis: IntArray | None, experiments: Experiments) -> Tasks:
         policy = self.held_out_basis
         return resolve(
             experiments,
@@ -351,7 +350,9 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
     ) -> Scores:
         """Return the scores of all penalties, the targets taken in chunks if there are very many."""
         v, k = training.Y.shape[1], tasks.test.values.size
-        step = v if training.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (training.alphas.size * k))
+        step = (
+            v if training.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (training.alphas.size * k))
+        )
         parts, sizes = [], []
         for start in range(0, v, step):
             columns = slice(start, min(start + step, v))
@@ -548,6 +549,18 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         """Return the plan of `fit`: the path taken, the cost and memory of each, and why."""
         check_is_fitted(self)
         return self._plan
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file that `holdfast.load` reads, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; ".holdfast" is the usual ending. The file holds the training rows.
+        """
+        from holdfast.files import save
+
+        save(self, path)
 
     # -- scikit-learn -------------------------------------------------------------------------------
 

@@ -79,7 +79,8 @@ intercept_, jitter_, n_features_in_, feature_names_in_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class labels, shape (k,)."""
-        return np.asarray(self.classes_[decision_to_label_index(self._decision(X))])
+        values = self._decision(X)
+        return np.asarray(self.classes_[decision_to_label_index(values)])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return least-squares estimates of the class probabilities, shape (k, classes).
@@ -87,6 +88,5 @@ intercept_, jitter_, n_features_in_, feature_names_in_
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
         to one. They are not calibrated.
         """
-        return decision_to_proba(self._decision(X), self.classes_.size)
-
-
+        values = self._decision(X)
+        return decision_to_proba(values, self.classes_.size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from holdfast.exceptions import KernelError
@@ -169,5 +168,3 @@ def check_semidefinite(K: FloatArray) -> None:
             "the kernel matrix is not positive semidefinite, so kernel least squares has no "
             "minimum. Use a positive semidefinite kernel."
         ) from None
-
-

@@ -441,7 +441,7 @@ def resolve(
         if not source.size:
             raise HoldOutError(
                 'held_out_basis="skip" leaves no test rows: every tested row is a basis row. Use '
-                'fewer basis rows or another policy.'
+                "fewer basis rows or another policy."
             )
         if source.size < len(experiments):
             held, test, removed = (ragged.items(source) for ragged in (held, test, removed))

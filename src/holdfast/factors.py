@@ -147,9 +147,7 @@ def single_dual(system: DualSystem, alpha: float) -> Factor:
     size = K.shape[0]
     K[np.diag_indices(size)] += alpha
     L = _cholesky(K, alpha)
-    V = np.ascontiguousarray(
-        solve_triangular(L, np.eye(size), lower=True, check_finite=False).T
-    )
+    V = np.ascontiguousarray(solve_triangular(L, np.eye(size), lower=True, check_finite=False).T)
     out = L - alpha * V
     p = size
     if deflation is not None:

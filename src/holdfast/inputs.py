@@ -47,8 +47,8 @@ def _is_table(X: Any) -> bool:
     return np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf"
 
 
-def check_targets(y: Any, n_rows: int, weights: FloatArray) -> FloatArray:
-    """Return regression targets as (m, v) float64."""
+def check_targets(y: Any, n_rows: int, weights: FloatArray) -> tuple[FloatArray, bool]:
+    """Return regression targets as (m, v) float64, and whether y was one-dimensional."""
     if y is None:
         raise InvalidInputError(
             "requires y to be passed, but the target y is None: pass one value per row."
@@ -57,7 +57,8 @@ def check_targets(y: Any, n_rows: int, weights: FloatArray) -> FloatArray:
         check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", allow_nd=False)
     )
     check_consistent_length(np.empty((n_rows, 0)), Y)
-    Y = Y.reshape(-1, 1) if Y.ndim == 1 else Y
+    flat = Y.ndim == 1
+    Y = Y.reshape(-1, 1) if flat else Y
     if Y.shape[1] == 0:
         raise InvalidInputError("y must hold at least one target; got 0 columns.")
     seen = Y[weights > 0]
@@ -66,7 +67,7 @@ def check_targets(y: Any, n_rows: int, weights: FloatArray) -> FloatArray:
             f"y must vary; every value is {seen[0, 0]:g}, so there is nothing to learn and no "
             "penalty is better than another."
         )
-    return np.array(Y, dtype=np.float64, order="C")
+    return np.array(Y, dtype=np.float64, order="C"), flat
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:

@@ -79,7 +79,15 @@ def _size(n_bytes: float) -> str:
 
 
 def make_plan(
-    tasks: Tasks, *, m: int, p: int, v: int, n_alphas: int, dual: bool, asked: str, basis: int | None
+    tasks: Tasks,
+    *,
+    m: int,
+    p: int,
+    v: int,
+    n_alphas: int,
+    dual: bool,
+    asked: str,
+    basis: int | None,
 ) -> Plan:
     """Return the plan for these tasks.
 

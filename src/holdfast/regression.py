@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
@@ -88,8 +87,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from holdfast import KernelRidgeCV
+    >>>     >>> from holdfast import KernelRidgeCV
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(200, 1))
     >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
@@ -107,8 +105,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
     ) -> tuple[FloatArray, NDArray[Any], bool]:
-        Y = check_targets(y, n_rows, weights)
-        return Y, Y, np.ndim(y) == 1
+        Y, flat = check_targets(y, n_rows, weights)
+        return Y, Y, flat
 
     def predict(self, X: Any) -> FloatArray:
         """Return predictions for new rows, shape (k,) or (k, v)."""

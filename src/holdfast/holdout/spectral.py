@@ -152,5 +152,3 @@ def _no_digits(alpha: float) -> HoldOutError:
         f"at alpha={alpha:.3g} the model interpolates its training rows to the last digit, so what "
         "it would predict without them cannot be told in double precision. Use larger alphas."
     )
-
-
