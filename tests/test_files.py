@@ -13,11 +13,21 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn import gaussian_process, model_selection
+from sklearn.base import clone
 
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
 from holdfast.basis import Random
 from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.experiments import HoldOut
-from holdfast.files import FORMAT_VERSION, atomic_write, read_archive, write_archive, write_text
+from holdfast.files import (
+    FORMAT_VERSION,
+    atomic_write,
+    load_with_extras,
+    read_archive,
+    save,
+    write_archive,
+    write_text,
+)
 from holdfast.files.codec import Decoder, Encoder
 
 ARRAYS = {
@@ -557,3 +567,158 @@ def test_hostile_sparse_matrices():
     for shape in ([2, 3], [10**15, 3], [2, 3, 4], ["x", 3]):
         with pytest.raises(FileFormatError):
             Decoder(arrays, False).decode({"$sparse": {**body, "shape": shape, "is_array": True}})
+
+
+# --- models ----------------------------------------------------------------------------------
+
+
+def data(seed=0, m=60):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=m)
+    return X, y, np.arange(m) // 6
+
+
+MODELS = {
+    "dense": KernelRidgeCV(gamma=0.5, alphas=np.logspace(-3, 2, 7), cv=5),
+    "leave-one-out": KernelRidgeCV(alphas=[0.1, 1.0]),
+    "groups": KernelRidgeCV(
+        basis=20, cv=model_selection.LeaveOneGroupOut(), random_state=0, alphas=[0.1, 1.0, 10.0]
+    ),
+    "linear": KernelRidgeCV("linear", alphas=[0.1, 1.0, 10.0]),
+    "selector": KernelRidgeCV(basis=Random(0.3), random_state=1, alphas=[0.01, 1.0, 100.0]),
+    "holdouts": KernelRidgeCV(
+        cv=[HoldOut([0, 1, 2], [1]), HoldOut([5, 6])], alphas=[0.1, 1.0, 10.0]
+    ),
+    "pairs": KernelRidgeCV(cv=[(np.arange(30), np.arange(30, 60))], alphas=[0.1, 1.0, 10.0]),
+    "gp kernel": KernelRidgeCV(gaussian_process.kernels.Matern(nu=1.5), alphas=[0.1, 1.0, 10.0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_models_come_back_the_same(path, name):
+    X, y, groups = data()
+    model = clone(MODELS[name])
+    used = groups if name == "groups" else None
+    model.fit(X, y, groups=used, sample_weight=np.linspace(0.5, 2, len(y)))
+    model.save(path)
+    again = load(path)
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.held_out().values, model.held_out().values)
+    assert again.verify(2).max_relative_error == model.verify(2).max_relative_error
+    assert str(again.explain()) == str(model.explain())
+    assert repr(again) == repr(model)
+    for key, value in model.cv_results_.items():
+        np.testing.assert_array_equal(again.cv_results_[key], value)
+    again.fit(X, y, groups=used)
+
+
+def test_classifier_with_text_labels(path):
+    X, y, _ = data()
+    labels = np.where(y > 0.3, "high", np.where(y < -0.3, "low", "middle")).astype(object)
+    model = KernelRidgeClassifierCV(cv=4, alphas=[0.1, 1.0, 10.0]).fit(X, labels)
+    model.save(path)
+    again = load(path)
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+    np.testing.assert_array_equal(again.held_out().labels(), model.held_out().labels())
+
+
+def test_frames_and_unfitted_models(path):
+    pd = pytest.importorskip("pandas")
+    X, y, _ = data()
+    frame = pd.DataFrame(X, columns=["a", "b", "ç"])
+    model = KernelRidgeCV(cv=3, alphas=[0.01, 0.1, 1.0, 10.0]).fit(frame, y)
+    model.save(path)
+    again = load(path)
+    assert again.feature_names_in_.tolist() == ["a", "b", "ç"]
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    KernelRidgeCV(gamma=2.0).save(path)
+    assert load(path).gamma == 2.0
+
+
+def test_sparse_rows(path):
+    X, y, _ = data()
+    rows = scipy.sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    model = KernelRidgeCV(cv=3, alphas=[0.01, 0.1, 1.0, 10.0]).fit(rows, y)
+    model.save(path)
+    np.testing.assert_array_equal(load(path).predict(rows), model.predict(rows))
+
+
+def test_own_kernel_functions(path):
+    from sklearn.metrics.pairwise import laplacian_kernel
+
+    X, y, _ = data()
+    model = KernelRidgeCV(laplacian_kernel, cv=3, alphas=[0.01, 0.1, 1.0, 10.0]).fit(X, y)
+    model.save(path)
+    with pytest.raises(FileFormatError, match=r"written by holdfast .*allow_callables=True"):
+        load(path)
+    again = load(path, allow_callables=True)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    model.set_params(kernel=lambda A, B: A @ B.T)
+    with pytest.raises(InvalidInputError, match="import name"):
+        model.save(path)
+
+
+@pytest.mark.parametrize("tool", ["pickle", "joblib", "skops"])
+def test_other_tools_work_too(path, tool):
+    X, y, _ = data()
+    model = KernelRidgeCV(cv=3, basis=20, random_state=0, alphas=[0.01, 0.1, 1.0, 10.0]).fit(X, y)
+    if tool == "pickle":
+        again = pickle.loads(pickle.dumps(model))
+    elif tool == "joblib":
+        joblib = pytest.importorskip("joblib")
+        joblib.dump(model, path)
+        again = joblib.load(path)
+    else:
+        skops = pytest.importorskip("skops.io")
+        skops.dump(model, path)
+        again = skops.load(path, trusted=skops.get_untrusted_types(file=path))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.held_out().values, model.held_out().values)
+
+
+def test_extras_travel_with_the_model(path):
+    X, y, _ = data()
+    model = KernelRidgeCV(cv=3, alphas=[0.01, 0.1, 1.0, 10.0]).fit(X, y)
+    save(model, path, extras={"note": {"command": ["cv"], "rows": np.arange(3)}})
+    _, extras = load_with_extras(path)
+    assert extras["note"]["command"] == ["cv"]
+    np.testing.assert_array_equal(extras["note"]["rows"], np.arange(3))
+
+
+def test_only_holdfast_models(path):
+    class Mine(KernelRidgeCV):
+        pass
+
+    with pytest.raises(InvalidInputError, match="joblib"):
+        save(Mine(), path)
+    write_archive(path, "Thing", {}, {})
+    with pytest.raises(FileFormatError, match="holds a 'Thing'"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("section", "entry", "words"),
+    [
+        ("fitted", {"predict": 3}, "'predict', which is not"),
+        ("fitted", {"_classes": 3}, "'_classes', which is not"),
+        ("fitted", {"__class__": 3}, "__class__"),
+        ("fitted", {"a b": 3}, "'a b'"),
+        ("parameters", {"colour": 3}, "parameters differ"),
+        ("parameters", {"kernel": {"$function": "os:system"}}, "allow_callables"),
+    ],
+)
+def test_hostile_models(path, section, entry, words):
+    KernelRidgeCV().save(path)
+    rewrite(path, lambda m: m["content"][section].update(entry))
+    with pytest.raises(FileFormatError, match=words):
+        load(path)
+
+
+def test_missing_sections(path):
+    KernelRidgeCV().save(path)
+    rewrite(path, lambda m: m["content"].pop("fitted"))
+    with pytest.raises(FileFormatError, match="'fitted' is missing"):
+        load(path)

@@ -16,6 +16,7 @@ _WHERE = {
     "KernelRidgeClassifierCV": "holdfast.classification",
     "HoldOut": "holdfast.experiments",
     "Experiments": "holdfast.experiments",
+    "load": "holdfast.files",
 }
 _MODULES = ("basis", "exceptions", "kernels")
 
@@ -28,12 +29,14 @@ __all__ = [  # noqa: F822  # resolved by __getattr__
     "basis",
     "exceptions",
     "kernels",
+    "load",
 ]
 
 if TYPE_CHECKING:
     from holdfast import basis, exceptions, kernels
     from holdfast.classification import KernelRidgeClassifierCV
     from holdfast.experiments import Experiments, HoldOut
+    from holdfast.files import load
     from holdfast.regression import KernelRidgeCV
 
 

@@ -40,9 +40,11 @@ __all__ = ["Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
+    "holdfast._base",
     "holdfast.basis",
     "holdfast.experiments",
     "holdfast.kernels",
+    "holdfast.plan",
     "holdfast.tables",
 )
 _SPLITTERS = "sklearn.model_selection._split"
