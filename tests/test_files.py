@@ -30,6 +30,9 @@ from holdfast.files import (
 )
 from holdfast.files.codec import Decoder, Encoder
 
+# Small grids keep the tests quick; that the best lies at an end is not their business.
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+
 ARRAYS = {
     "X": np.arange(12.0).reshape(4, 3),
     "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
@@ -595,7 +598,6 @@ MODELS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_models_come_back_the_same(path, name):
     X, y, groups = data()
