@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels import Kernel, Precomputed
-from holdfast.kernels.checks import kernel_matrix
+from holdfast.kernels.checks import kernel_matrix, require_finite
 from holdfast.kernels.rows import FloatArray, Rows, as_rows, take_rows
 
 __all__ = [
@@ -28,7 +28,10 @@ __all__ = [
 IndexArray: TypeAlias = npt.NDArray[np.intp]
 Index: TypeAlias = slice | npt.ArrayLike
 
+# Rows compared at once when symmetry is checked, in entries of the matrix (8 MB).
 _BLOCK_ENTRIES = 2**20
+# What a precomputed matrix may lack in symmetry, relative to its largest entry.
+_ASYMMETRY = 1e-8
 
 
 class KernelData(ABC):
@@ -161,7 +164,7 @@ class PrecomputedRows(KernelData):
                     f"a precomputed kernel must be square; got shape {self._K.shape}: pass K(X, X) "
                     "of all rows, or name the rows its columns stand for (columns=…)."
                 )
-            _require_symmetric(self._K)
+            _require_symmetric(self._K, self._rows)
             self._columns = self._rows  # rows of the data -> columns of _K, −1: not there
             return
         index = np.arange(n_rows)[row_index(columns, n_rows)]
@@ -170,6 +173,7 @@ class PrecomputedRows(KernelData):
                 f"columns must name one row, each once, for each of the {n_columns} columns of K; "
                 f"got {index.size} numbers, {np.unique(index).size} of them different."
             )
+        _require_symmetric(self._K[index], index)
         self._columns = np.full(n_rows, -1)
         self._columns[index] = np.arange(n_columns)
 
@@ -234,8 +238,18 @@ class PrecomputedRows(KernelData):
 
     @staticmethod
     def _part(K: npt.NDArray[Any], rows: IndexArray, columns: IndexArray) -> FloatArray:
-        part = K[np.ix_(rows, columns)]
-        return kernel_matrix(part, part.shape, "precomputed", copy=False)
+        part = K[_as_slice(rows)]
+        cut = _as_slice(columns)
+        part = part[:, cut] if isinstance(cut, slice) else part.take(cut, axis=1)
+        fresh = not np.may_share_memory(part, K)
+        return kernel_matrix(part, part.shape, "precomputed", copy=not fresh)
+
+
+def _as_slice(index: IndexArray) -> slice | IndexArray:
+    """The index as a slice when its rows follow one another, which saves a copy of them."""
+    if index.size and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
 
 
 def kernel_data(kernel: Kernel | Precomputed, X: Any) -> KernelData:
@@ -255,28 +269,42 @@ def _real_matrix(K: Any) -> npt.NDArray[Any]:
             "a precomputed kernel must be a 2-D array of real numbers; got shape "
             f"{matrix.shape}, dtype {matrix.dtype}."
         )
-    return matrix.astype(np.float64) if matrix.dtype.kind == "O" else matrix
+    if matrix.dtype.kind != "O":
+        return matrix
+    try:
+        return matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"a precomputed kernel must hold numbers; got an entry that is none ({error})."
+        ) from error
 
 
-def _require_symmetric(K: npt.NDArray[Any], tolerance: float = 1e-8) -> None:
-    """Raise KernelError when |K − Kᵀ| exceeds the tolerance times the largest |K|."""
+def _require_symmetric(K: npt.NDArray[Any], names: IndexArray) -> None:
+    """Raise KernelError when |K − Kᵀ| exceeds the tolerance times the largest |K|.
+
+    `names` are the numbers of the rows that K stands for.
+    """
     m = K.shape[0]
-    step = max(1, _BLOCK_ENTRIES // max(1, m))
-    largest, worst, where = 0.0, -1.0, (0, 0)
-    for start in range(0, m, step):
-        rows = slice(start, start + step)
-        part = K[rows].astype(np.float64)
-        kernel_matrix(part, part.shape, "precomputed", copy=False)  # finite
-        largest = max(largest, float(np.abs(part).max(initial=0.0)))
-        np.subtract(part, K[:, rows].T, out=part)
-        np.abs(part, out=part)
-        position = int(part.argmax())
-        if part.flat[position] > worst:
-            worst = float(part.flat[position])
-            where = (start + position // m, position % m)
-    if worst > tolerance * largest:
-        i, j = where
+    largest, worst, where = 0.0, 0.0, (0, 0)
+    for start in range(0, m, max(1, _BLOCK_ENTRIES // max(1, m))):
+        rows = slice(start, start + max(1, _BLOCK_ENTRIES // m))
+        # Columns from the block on: those before it were compared as rows of earlier blocks.
+        below = K[start:, rows].T.astype(np.float64, order="C")
+        right = kernel_matrix(K[rows, start:], below.shape, "precomputed", copy=True)
+        require_finite(below, "precomputed")
+        largest = max(largest, float(np.abs(below).max()), float(right.max()), -float(right.min()))
+        right -= below
+        np.abs(right, out=right)
+        position = int(right.argmax())
+        if right.flat[position] > worst:
+            worst = float(right.flat[position])
+            where = (start + position // (m - start), start + position % (m - start))
+    # A matrix computed in float32 cannot be more symmetric than its digits.
+    digits = 16 * np.finfo(K.dtype).eps if K.dtype.kind == "f" else 0.0
+    if worst > max(_ASYMMETRY, digits) * largest:
+        i, j = names[where[0]], names[where[1]]
         raise KernelError(
-            f"a precomputed kernel must be symmetric; got |K[{i}, {j}] − K[{j}, {i}]| = {worst:.3g}"
-            f" with largest value {largest:.3g}: pass K(X, X), or its symmetric part (K + K.T)/2."
+            f"a precomputed kernel must be symmetric; got values for rows {i} and {j} that differ "
+            f"by {worst:.3g} (largest entry {largest:.3g}): pass K(X, X), or its symmetric part "
+            "(K + K.T) / 2 if the difference is noise."
         )

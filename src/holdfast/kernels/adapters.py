@@ -12,7 +12,7 @@ from sklearn.gaussian_process import kernels as gp
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import kernel_matrix
-from holdfast.kernels.rows import FloatArray, as_rows
+from holdfast.kernels.rows import FloatArray, as_rows, numeric_rows
 
 __all__ = ["FunctionKernel", "SklearnKernel"]
 
@@ -49,6 +49,11 @@ class FunctionKernel(Kernel):
     def __hash__(self) -> int:
         """Hash of the function alone: equal kernels share it, and params need not be hashable."""
         return hash((type(self), self.func))
+
+    @property
+    def accepts_objects(self) -> bool:
+        """True: the function decides what it can read."""
+        return True
 
     @property
     def name(self) -> str:
@@ -100,6 +105,11 @@ class SklearnKernel(Kernel):
             )
         object.__setattr__(self, "kernel", clone(self.kernel))
 
+    @property
+    def accepts_objects(self) -> bool:
+        """Whether scikit-learn's kernel says so."""
+        return not self.kernel.requires_vector_input
+
     def __hash__(self) -> int:
         """Hash of the printed form: scikit-learn's kernels define equality but no hash."""
         return hash((type(self), repr(self.kernel)))
@@ -116,9 +126,8 @@ class SklearnKernel(Kernel):
         X = self._rows(X)
         return kernel_matrix(self.kernel.diag(X), X.shape[:1], repr(self.kernel), copy=True)
 
-    @staticmethod
-    def _rows(X: Any) -> Any:
-        rows = as_rows(X)
+    def _rows(self, X: Any) -> Any:
+        rows = numeric_rows(X) if self.kernel.requires_vector_input else as_rows(X)
         if sp.issparse(rows):
             raise InvalidInputError(
                 "X must be dense for a kernel of sklearn.gaussian_process; got a scipy.sparse "

@@ -4,8 +4,7 @@ from abc import ABC, abstractmethod
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.exceptions import InvalidInputError
-from holdfast.kernels.rows import FloatArray, Rows, numeric_rows
+from holdfast.kernels.rows import FloatArray, Rows, numeric_pair, numeric_rows
 
 if TYPE_CHECKING:
     from holdfast.kernels.compose import Normalised, Product, Scaled, Sum
@@ -39,6 +38,11 @@ class Kernel(ABC):
         """Whether every kernel matrix has only non-negative eigenvalues."""
         return True
 
+    @property
+    def accepts_objects(self) -> bool:
+        """Whether rows may be arbitrary objects (strings, graphs, …) instead of vectors."""
+        return False
+
     def normalised(self) -> "Normalised":
         """The kernel k(x, z) / sqrt(k(x, x) k(z, z)), whose diagonal is one."""
         from holdfast.kernels.compose import Normalised
@@ -70,14 +74,7 @@ class VectorKernel(Kernel):
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Kernel values of every row of X with every row of Z (default: X)."""
-        X = numeric_rows(X)
-        Z = None if Z is None or Z is X else numeric_rows(Z)
-        if Z is not None and Z.shape[1] != X.shape[1]:
-            raise InvalidInputError(
-                f"X and Z must have the same number of features; got {X.shape[1]} and "
-                f"{Z.shape[1]}: pass the columns the model was trained on."
-            )
-        return self._matrix(X, Z)
+        return self._matrix(*numeric_pair(X, Z))
 
     def diag(self, X: Any) -> FloatArray:
         """Kernel values k(x, x) of every row, shape (len(X),)."""

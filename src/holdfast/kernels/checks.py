@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.rows import FloatArray
 
-__all__ = ["finite_number", "kernel_matrix", "positive_number", "positive_width"]
+__all__ = ["finite_number", "kernel_matrix", "positive_number", "positive_width", "require_finite"]
 
 
 def _as_float(value: Any) -> float | None:

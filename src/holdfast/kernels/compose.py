@@ -15,6 +15,14 @@ from holdfast.kernels.rows import FloatArray
 __all__ = ["Normalised", "Product", "Scaled", "Sum"]
 
 
+def _require_kernel(kernel: Any) -> None:
+    if not isinstance(kernel, Kernel):
+        raise InvalidInputError(
+            f"a kernel can only be built from kernel objects; got {kernel!r}: wrap a callable in "
+            "FunctionKernel, a scikit-learn kernel in SklearnKernel, a name in resolve_kernel."
+        )
+
+
 @dataclass(frozen=True)
 class _Combination(Kernel):
     """Several kernels combined entry by entry by one ufunc."""
@@ -24,11 +32,7 @@ class _Combination(Kernel):
     def __post_init__(self) -> None:
         flat: list[Kernel] = []
         for kernel in self.kernels:
-            if not isinstance(kernel, Kernel):
-                raise InvalidInputError(
-                    f"kernels must be kernel objects; got {kernel!r}: wrap a callable in "
-                    "FunctionKernel, a name in resolve_kernel."
-                )
+            _require_kernel(kernel)
             # Both operations are associative: (a + b) + c is kept as one sum of three.
             flat.extend(kernel.kernels if type(kernel) is type(self) else (kernel,))
         if not flat:
@@ -39,6 +43,11 @@ class _Combination(Kernel):
     def positive_semidefinite(self) -> bool:
         """Whether every part is (sums and, by Schur, products of such kernels are)."""
         return all(kernel.positive_semidefinite for kernel in self.kernels)
+
+    @property
+    def accepts_objects(self) -> bool:
+        """Whether every part does."""
+        return all(kernel.accepts_objects for kernel in self.kernels)
 
 
 @dataclass(frozen=True)
@@ -81,12 +90,18 @@ class Scaled(Kernel):
     factor: float
 
     def __post_init__(self) -> None:
+        _require_kernel(self.kernel)
         object.__setattr__(self, "factor", positive_number("factor", self.factor))
 
     @property
     def positive_semidefinite(self) -> bool:
         """Whether the kernel itself is."""
         return self.kernel.positive_semidefinite
+
+    @property
+    def accepts_objects(self) -> bool:
+        """Whether the kernel itself does."""
+        return self.kernel.accepts_objects
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Kernel values of every row of X with every row of Z (default: X)."""
@@ -111,10 +126,18 @@ class Normalised(Kernel):
 
     kernel: Kernel
 
+    def __post_init__(self) -> None:
+        _require_kernel(self.kernel)
+
     @property
     def positive_semidefinite(self) -> bool:
         """Whether the kernel itself is."""
         return self.kernel.positive_semidefinite
+
+    @property
+    def accepts_objects(self) -> bool:
+        """Whether the kernel itself does."""
+        return self.kernel.accepts_objects
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Kernel values of every row of X with every row of Z (default: X)."""

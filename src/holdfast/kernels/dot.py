@@ -58,7 +58,7 @@ class Polynomial(VectorKernel):
         return self.coef0 >= 0.0
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        return inner_products(X, Z, lambda block, rows: self._finish(block))
+        return inner_products(X, Z, lambda block, rows, columns: self._finish(block))
 
     def _diagonal(self, X: Rows) -> FloatArray:
         values = row_norms_squared(X)
@@ -69,8 +69,9 @@ class Polynomial(VectorKernel):
         values *= self.gamma
         values += self.coef0
         # Left-to-right binary powering: products only, many times faster than a real power.
-        base = values.copy()
-        for bit in f"{self.degree:b}"[1:]:
+        bits = f"{self.degree:b}"[1:]
+        base = values.copy() if "1" in bits else values
+        for bit in bits:
             values *= values
             if bit == "1":
                 values *= base
@@ -101,7 +102,7 @@ class Sigmoid(VectorKernel):
         return False
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        return inner_products(X, Z, lambda block, rows: self._finish(block))
+        return inner_products(X, Z, lambda block, rows, columns: self._finish(block))
 
     def _diagonal(self, X: Rows) -> FloatArray:
         values = row_norms_squared(X)
@@ -122,9 +123,9 @@ class Cosine(VectorKernel):
         lengths_X = _lengths(X)
         lengths_Z = lengths_X if Z is None else _lengths(Z)
 
-        def finish(block: FloatArray, rows: slice) -> None:
-            # One product of lengths, so that the matrix of X with itself stays symmetric.
-            block /= np.multiply.outer(lengths_X[rows], lengths_Z)
+        def finish(block: FloatArray, rows: slice, columns: slice) -> None:
+            block /= lengths_X[rows, np.newaxis]
+            block /= lengths_Z[columns]
 
         return inner_products(X, Z, finish)
 

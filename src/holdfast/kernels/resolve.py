@@ -21,7 +21,7 @@ class Precomputed:
     """Marks that X is the kernel matrix itself."""
 
 
-_Maker: TypeAlias = Callable[[Any, int, float], Kernel]
+_Maker: TypeAlias = Callable[[Any, Any, float], Kernel]
 
 _BY_NAME: dict[str, _Maker] = {
     "linear": lambda gamma, degree, coef0: Linear(),
@@ -44,7 +44,7 @@ def resolve_kernel(
     kernel: Any,
     *,
     gamma: Gamma | None = None,
-    degree: int = 3,
+    degree: float = 3,
     coef0: float = 1.0,
     kernel_params: Mapping[str, Any] | None = None,
     n_features: int | None = None,
@@ -90,7 +90,7 @@ def resolve_kernel(
 
 
 def _named_kernel(
-    name: str, gamma: Gamma | None, degree: int, coef0: float, n_features: int | None
+    name: str, gamma: Gamma | None, degree: float, coef0: float, n_features: int | None
 ) -> Kernel | Precomputed:
     width = None if gamma is None else positive_width("gamma", gamma)
     if name == "precomputed":

@@ -16,7 +16,15 @@ import scipy.sparse as sp
 
 from holdfast.exceptions import InvalidInputError
 
-__all__ = ["FloatArray", "Rows", "as_rows", "feature_count", "numeric_rows", "take_rows"]
+__all__ = [
+    "FloatArray",
+    "Rows",
+    "as_rows",
+    "feature_count",
+    "numeric_pair",
+    "numeric_rows",
+    "take_rows",
+]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 # 2-D ndarray, CSR, or 1-D object array: the three forms have no common static type.
@@ -121,3 +129,18 @@ def numeric_rows(X: Any) -> Rows:
             f"X must hold numbers; got dtype {rows.dtype} with values that are not numbers "
             f"({error}): encode them as numbers first."
         ) from error
+
+
+def numeric_pair(X: Any, Z: Any = None) -> tuple[Rows, Rows | None]:
+    """X and Z as numeric rows of the same width; Z is None when it is X or not given."""
+    symmetric = Z is None or Z is X
+    X = numeric_rows(X)
+    if symmetric:
+        return X, None
+    Z = numeric_rows(Z)
+    if Z.shape[1] != X.shape[1]:
+        raise InvalidInputError(
+            f"X and Z must have the same number of features; got {X.shape[1]} and {Z.shape[1]}: "
+            "pass the columns the model was trained on."
+        )
+    return X, Z

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels.base import VectorKernel
 from holdfast.kernels.checks import positive_width
-from holdfast.kernels.products import float64_rows, row_blocks, squared_distances
+from holdfast.kernels.products import distance_matrix, fill_blocks, float64_rows, row_blocks
 from holdfast.kernels.rows import FloatArray, Rows
 
 __all__ = ["RBF", "Laplacian", "Matern"]
@@ -33,14 +33,17 @@ class _Stationary(VectorKernel):
     def _diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
 
-    def _scaled(self, X: Rows, factors: FloatArray) -> Rows:
-        """Columns times factors, one per feature; sparse rows stay sparse."""
-        if factors.size != X.shape[1]:
+    def _factors(self, n_features: int) -> FloatArray | None:
+        """One gamma per feature, or None when one holds for all."""
+        if isinstance(self.gamma, float):
+            return None
+        widths = np.asarray(self.gamma)
+        if widths.size != n_features:
             raise InvalidInputError(
-                f"gamma must be one number or one per feature; got {factors.size} numbers for "
-                f"{X.shape[1]} features: give {X.shape[1]} numbers."
+                f"gamma must be one number or one per feature; got {widths.size} numbers for "
+                f"{n_features} features: give {n_features} numbers."
             )
-        return X @ sp.diags_array(factors).tocsr() if sp.issparse(X) else X * factors
+        return widths
 
 
 class _Euclidean(_Stationary):
@@ -73,18 +76,16 @@ class _Euclidean(_Stationary):
         return out
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        if isinstance(self.gamma, float):
-            gamma = self.gamma
-        else:
-            # sum_j gamma_j (x_j − z_j)²: distance of columns scaled by sqrt(gamma_j)
-            roots, gamma = np.sqrt(np.asarray(self.gamma)), 1.0
-            X, Z = self._scaled(X, roots), None if Z is None else self._scaled(Z, roots)
+        widths = self._factors(X.shape[1])
+        # sum_j gamma_j (x_j − z_j)² is the distance of columns times sqrt(gamma_j)
+        roots = None if widths is None else np.sqrt(widths)
+        gamma = self.gamma if isinstance(self.gamma, float) else 1.0
 
-        def finish(block: FloatArray, rows: slice) -> None:
+        def finish(block: FloatArray, rows: slice, columns: slice) -> None:
             block *= gamma
             self._profile(block)
 
-        return squared_distances(X, Z, finish)
+        return distance_matrix(X, Z, roots, finish)
 
     @abstractmethod
     def _profile(self, q: FloatArray) -> None:
@@ -162,21 +163,20 @@ class Laplacian(_Stationary):
     gamma: Gamma = 1.0
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        Z = X if Z is None else Z
-        gamma = 1.0
-        if isinstance(self.gamma, float):
-            gamma = self.gamma
-        else:
-            widths = np.asarray(self.gamma)
-            X, Z = self._scaled(X, widths), self._scaled(Z, widths)
-        Z = float64_rows(Z)
-        out = np.empty((X.shape[0], Z.shape[0]))
-        for rows in row_blocks(*out.shape):
-            block, X_block = out[rows], float64_rows(X[rows])
-            if sp.issparse(X) or sp.issparse(Z):
-                block[...] = manhattan_distances(sp.csr_matrix(X_block), sp.csr_matrix(Z))
+        widths = self._factors(X.shape[1])
+        gamma = self.gamma if isinstance(self.gamma, float) else 1.0
+        Z_rows = float64_rows(X if Z is None else Z, widths)
+        sparse = sp.issparse(X) or sp.issparse(Z_rows)
+
+        def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
+            X_block = float64_rows(X[rows], widths)
+            if sparse:
+                block[...] = manhattan_distances(
+                    sp.csr_matrix(X_block), sp.csr_matrix(Z_rows[columns])
+                )
             else:
-                cdist(X_block, Z, "cityblock", out=block)
+                cdist(X_block, Z_rows[columns], "cityblock", out=block)
             block *= -gamma
             np.exp(block, out=block)
-        return out
+
+        return fill_blocks(X, Z, evaluate)
