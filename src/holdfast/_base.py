@@ -348,7 +348,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
     def _score(
         self, scorer: Any, training: Training, engine: Engine, tasks: Tasks, plan: Plan
     ) -> Scores:
-        """Return the scores of all penalties, the targets taken in chunks if there are very many."""
+        """Return the scores of all penalties; very many targets are taken in chunks."""
         v, k = training.Y.shape[1], tasks.test.values.size
         step = (
             v if training.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (training.alphas.size * k))
@@ -562,7 +562,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
 
         save(self, path)
 
-    # -- scikit-learn -------------------------------------------------------------------------------
+    # -- scikit-learn -----------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the factors, which are built again when they are needed."""

@@ -73,7 +73,7 @@ intercept_, jitter_, n_features_in_, feature_names_in_
         return Y, labels, False
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return model values, shape (k,) for two classes (positive: the second), else (k, classes)."""
+        """Return model values, (k,) for two classes (positive: the second), else (k, classes)."""
         values = self._decision(X)
         return values[:, 0] if values.shape[1] == 1 else values
 

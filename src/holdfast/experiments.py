@@ -418,8 +418,9 @@ def resolve(
         position[basis] = np.arange(basis.size)
     elif policy in ("train", "skip"):
         raise NotSupportedError(
-            f'held_out_basis="{policy}" needs a set of basis rows; this model is dense (basis=None), '
-            'so every row is a basis row. Pass basis=..., or use held_out_basis="remove".'
+            f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
+            "(basis=None), so every row is a basis row. Pass basis=..., or use "
+            'held_out_basis="remove".'
         )
     held, test = experiments.held_out, experiments.test
     removed = Ragged.empty(len(experiments))
@@ -430,8 +431,8 @@ def resolve(
         if (removed.sizes >= basis.size).any():
             j = int(np.argmax(removed.sizes >= basis.size))
             raise HoldOutError(
-                f"experiment {j} of cv holds out every basis row ({basis.size} of {basis.size}), so "
-                'nothing is left to expand in. Use more basis rows or held_out_basis="keep".'
+                f"experiment {j} of cv holds out every basis row (all {basis.size}), so nothing "
+                'is left to expand in. Use more basis rows or held_out_basis="keep".'
             )
     if policy in ("train", "skip"):
         held = held.filter(position[held.values] < 0)

@@ -1,17 +1,20 @@
 """A smoother in coordinates where the penalty is diagonal: factorise once, ask many questions.
 
-With D = 1/(Λ + α·penalised), coordinates V_i for each training row and z = Vᵀ√w y, both systems have
+With D = 1/(Λ + α·penalised), coordinates V_i of each training row and z = Vᵀ√w y, both systems
+have
 
     fitted values   ŷ_i = out_i · D z
-    residual map    primal: I − S = I − V D Vᵀ        dual: I − S = α V D' Vᵀ   (D' = D, 0 at the bias)
+    residual map    primal: I − S = I − V D Vᵀ
+                    dual:   I − S = α V D' Vᵀ          D' = D, 0 at the bias
 
-and one pair of formulas answers every hold-out question (papers 000 Cor. 2, 002 §2.6, 003 (16), 004 (9)):
+and one pair of formulas answers every hold-out question (papers 000 Corollary 2, 002 §2.6,
+003 (16), 004 (9)):
 
-    r_H = (I − S_HH)⁻¹ (y − ŷ)_H                      held-out residuals
-    f_T = out_T · D (z − V_Hᵀ r_H)                    predictions anywhere by the model without H
+    r_H = (I − S_HH)⁻¹ (y − ŷ)_H      held-out residuals
+    f_T = out_T · D (z − V_Hᵀ r_H)    predictions anywhere by the model without H
 
-where `out` is V itself (primal) or V·Λ (dual). The dual form has no subtraction from the identity, so
-nothing cancels at tiny α; the second formula has none at huge α.
+where `out` is V itself (primal) or V·Λ (dual). The dual form has no subtraction from the identity,
+so nothing cancels at tiny α; the second formula has none at huge α.
 
 `spectral_*` factors hold for every α. `single_*` factors hold for one α and cost a Cholesky
 factorisation instead of an eigendecomposition (papers 002, 003 eq. 14): Λ = 1, D = 1.

@@ -1,8 +1,9 @@
 """Which path to the held-out predictions is cheapest, and why: one table of costs.
 
 The three paths give the same numbers (`holdfast.holdout`). Their costs differ by orders of
-magnitude with the sizes of the held-out sets and the number of penalties, so the planner counts the
-floating-point operations and bytes of each and takes the cheapest. A wrong guess costs time, never a digit.
+magnitude with the sizes of the held-out sets and the number of penalties, so the planner counts
+the floating-point operations and bytes of each and takes the cheapest. A wrong guess costs time,
+never a digit.
 """
 
 from __future__ import annotations

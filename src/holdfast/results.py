@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class HeldOutPredictions:
     def predictions(self) -> list[FloatArray]:
         """Predictions of each experiment, a list of arrays (alphas, rows, targets)."""
         ptr = self.experiments.test.ptr
-        return [self.values[:, start:stop] for start, stop in zip(ptr[:-1], ptr[1:], strict=True)]
+        return [self.values[:, start:stop] for start, stop in pairwise(ptr)]
 
     def matrix(self) -> FloatArray:
         """Return predictions as (alphas, m, targets) in row order, if each row is tested once."""

@@ -8,10 +8,10 @@ rows has W = X. The model is f(x) = φ(x)·θ, the penalty α‖θ‖².
 
 `DualSystem`: the m × m kernel matrix itself, f(x) = Σ a_i k(x, x_i), the penalty α aᵀKa.
 
-Weights multiply rows by √w. The unpenalised bias is projected out: with q = √w/‖√w‖ the features are
-centred by their weighted mean, which makes every column orthogonal to q, and q joins the
-features as one more column, without penalty. Rows of weight zero keep their plain features:
-they are predicted and never trained on.
+Weights multiply rows by √w. The unpenalised bias is projected out: with q = √w/‖√w‖ the features
+are centred by their weighted mean, which makes every column orthogonal to q, and q joins the
+features as one more column, without penalty. Rows of weight zero keep their plain features: they
+are predicted and never trained on.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def linear_system(X: FloatArray, weights: FloatArray, *, bias: bool) -> PrimalSy
 
 
 def _finish(W: FloatArray, N: FloatArray, weights: FloatArray, bias: bool) -> PrimalSystem:
-    """Centre and scale the raw features in W in place, add the bias column, form the Gram matrix."""
+    """Centre and scale raw features in place, add the bias column, form the Gram matrix."""
     m, p = W.shape
     scale = RowScale.of(weights)
     mean = np.zeros(p)

@@ -1,8 +1,9 @@
-"""Held-out predictions by taking the held-out rows out of the Gram matrix, one experiment at a time.
+"""Held-out predictions by taking the held-out rows out of the Gram matrix, fold by fold.
 
 The choice when |H| is not small against p. Primal: the p × p system of an experiment is
-A − W_HᵀW_H, so all folds of a partition together cost one more Gram matrix, and each fold is then solved for
-every α through one tridiagonal reduction. Dense: the training kernel of each fold, reduced in the same way.
+A − W_HᵀW_H, so all folds of a partition together cost one more Gram matrix, and each fold is then
+solved for every α through one tridiagonal reduction. Dense: the training kernel of each fold,
+reduced in the same way.
 
 Removal of basis rows restricts the system to the orthogonal complement of the constraint rows N_E
 (`holdfast.linalg.Complement`).

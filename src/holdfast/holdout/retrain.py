@@ -1,7 +1,7 @@
-"""Held-out predictions by training again: the slow way, for `verify` and `held_out_basis="reselect"`.
+"""Held-out predictions by training again: the slow way, for `verify` and for "reselect".
 
-Rows that are held out get weight zero and the model is fitted from scratch on its own basis rows, by
-direct solution of its normal equations: no hold-out identity, no removal algebra, no spectrum.
+Rows that are held out get weight zero and the model is fitted from scratch on its own basis rows,
+by direct solution of its normal equations: no hold-out identity, no removal algebra, no spectrum.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 Papers 000 (Proposition 1, Corollary 2), 003 (16), 004 (9)–(10), in the form of `holdfast.factors`.
 
-Removing basis rows E: a model on B∖E is the same problem under the constraint N_E θ = 0, where row j of
-N gives the coefficient of basis row j. With O an orthonormal basis of the span of the rows N_E,
+Removing basis rows E: a model on B∖E is the same problem under the constraint N_E θ = 0, where
+row j of N gives the coefficient of basis row j. With Q an orthonormal basis of the span of the
+rows N_E,
 
-    M = D − D O (OᵀDO)⁻¹ OᵀD
+    M = D − D Q (QᵀDQ)⁻¹ QᵀD
 
-takes the place of D everywhere. This replaces the printed Proposition 1, whose extra terms M annihilates.
+takes the place of D everywhere. This replaces the printed Proposition 1, whose extra terms M
+annihilates.
 
 Cost per α: Σ_H |H|² p + |H|³ (+ |H| p |E| with removal); leave-one-out m p for each α.
 """
@@ -51,16 +53,16 @@ def predict(factor: Factor, Y: FloatArray, tasks: Tasks, alphas: FloatArray) -> 
 
 
 def _constraint(factor: Factor, shape: Shape) -> FloatArray:
-    """Return O for each task, shape (b, p, e)."""
+    """Return Q for each task, shape (b, p, e)."""
     assert factor.N is not None
     p, e = factor.N.shape[1], shape.E.shape[1]
     if e == 1:  # one row each: normalise all at once
         N = factor.N[shape.E[:, 0]]
         return np.asarray((N / np.linalg.norm(N, axis=1, keepdims=True))[:, :, None])
-    O = np.empty((len(shape.E), p, e))
+    Q = np.empty((len(shape.E), p, e))
     for b, positions in enumerate(shape.E):
-        O[b] = orthonormal_rows(factor.N[positions])
-    return O
+        Q[b] = orthonormal_rows(factor.N[positions])
+    return Q
 
 
 def _rows(
@@ -69,7 +71,7 @@ def _rows(
     """Return predictions (a, b, t, v) for stacked tasks of any size."""
     V, out, Y = factor.V[shape.H], factor.outputs(shape.T), Ys[shape.H]
     h = shape.H.shape[1]
-    O = _constraint(factor, shape) if shape.E.shape[1] else None
+    Q = _constraint(factor, shape) if shape.E.shape[1] else None
     D_all = factor.D(alphas)
     D_res = factor.residual_D(D_all)
     predictions = np.empty((alphas.size, *shape.T.shape, Y.shape[2]))
@@ -78,19 +80,19 @@ def _rows(
         M = VR @ V.swapaxes(1, 2)
         e = VR @ z  # fitted values (primal), dual coefficients (dual)
         X = None
-        if O is not None:
-            DO = D[:, None] * O
-            X = np.linalg.solve(O.swapaxes(1, 2) @ DO, DO.swapaxes(1, 2))  # (OᵀDO)⁻¹OᵀD
-            VDO = V @ DO
-            M -= VDO @ (X @ V.swapaxes(1, 2))
-            e = e - VDO @ (X @ z)
+        if Q is not None:
+            DQ = D[:, None] * Q
+            X = np.linalg.solve(Q.swapaxes(1, 2) @ DQ, DQ.swapaxes(1, 2))  # (QᵀDQ)⁻¹QᵀD
+            VDQ = V @ DQ
+            M -= VDQ @ (X @ V.swapaxes(1, 2))
+            e = e - VDQ @ (X @ z)
         if not factor.dual:
             M = np.eye(h) - M
             e = Y - e
         r = _solve(M, e, alphas[a])
         beta = z - V.swapaxes(1, 2) @ r  # (b, p, v)
-        if O is not None:
-            beta = beta - O @ (X @ beta)
+        if Q is not None:
+            beta = beta - Q @ (X @ beta)
         predictions[a] = out @ (D[:, None] * beta)
     return predictions
 
