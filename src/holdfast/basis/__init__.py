@@ -7,20 +7,37 @@
 | `PerGroup` | groups | the same number from every group |
 | `BalancedOverFolds` | folds | the same number from every fold |
 | `Greedy` | kernel, y | the best of a few candidates for the model's error, one at a time |
+| `FeatureVectors` | kernel | the span that reconstructs all rows best (exact, or sampled) |
+| `RandomlyPivotedCholesky` | kernel | chance in proportion to what is not yet explained |
+| `KMeans` | rows or kernel | the row nearest to the centre of each cluster |
+| `FarthestPoint` | kernel | the row farthest from those chosen, one at a time |
+| `Prune` | kernel, y | start large, drop what exact leave-one-out misses least |
+
+Only the exact `FeatureVectors` ever holds an m × m matrix.
 """
 
 from holdfast.basis.base import Selector
+from holdfast.basis.farthest import FarthestPoint
+from holdfast.basis.feature_vectors import FeatureVectors
 from holdfast.basis.greedy import Greedy
 from holdfast.basis.grouped import BalancedOverFolds, PerGroup
+from holdfast.basis.kmeans import KMeans
+from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
+from holdfast.basis.prune import Prune
 from holdfast.basis.random import Fixed, Random
 from holdfast.basis.resolve import as_selector, resolve_basis
 
 __all__ = [
     "BalancedOverFolds",
+    "FarthestPoint",
+    "FeatureVectors",
     "Fixed",
     "Greedy",
+    "KMeans",
     "PerGroup",
+    "Prune",
     "Random",
+    "RandomlyPivotedCholesky",
     "Selector",
     "as_selector",
     "resolve_basis",

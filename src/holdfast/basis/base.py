@@ -47,6 +47,10 @@ class Pool:
         The one experiment that holds each row out.
     rng : numpy.random.Generator
         The only source of chance.
+    rows : (m,) int array
+        Where these rows stand among all rows of the data.
+    total : int
+        The number of all rows of the data.
     """
 
     data: KernelData
@@ -55,6 +59,8 @@ class Pool:
     groups: Rows | None
     folds: Rows | None
     rng: np.random.Generator
+    rows: Rows
+    total: int
 
     def __len__(self) -> int:
         """Return the number of rows to choose from."""
@@ -145,6 +151,8 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
             groups=_codes(groups, m, rows) if groups is not None else None,
             folds=_folds(experiments, m, self)[rows] if "experiments" in self.needs else None,
             rng=np.random.default_rng(rng),
+            rows=rows,
+            total=m,
         )
         chosen = np.asarray(self._choose(pool), dtype=np.int64)
         return chosen if everything else rows[chosen].astype(np.int64)

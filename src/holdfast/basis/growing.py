@@ -79,8 +79,7 @@ class GrowingModel:
         self.data: KernelData = pool.data
         self.alpha = alpha
         self.root_weights = np.sqrt(pool.weights)
-        norm = float(np.linalg.norm(self.root_weights))
-        self.q: Floats = self.root_weights / norm if fit_intercept else np.zeros(m)
+        self.q = bias_direction(self.root_weights, fit_intercept)
         self.diagonal = pool.data.diag()
         self.epsilon = jitter * float(np.mean(self.diagonal))
         self.size = 0
@@ -88,7 +87,7 @@ class GrowingModel:
         # The stacked factor [Q; ·] (m + n, n): the lower part is kept so that a new column can be
         # orthogonalised twice, without which a small α would slowly spoil Q.
         self._Q: Floats = np.zeros((m + n, n), order="F")
-        self.Y = self._centred(self.root_weights[:, None] * pool.targets())
+        self.Y = project_out(self.q, self.root_weights[:, None] * pool.targets())
         self.residuals: Floats = self.Y.copy()
         self.leverage: Floats = self.q**2  # diagonal of S + qqᵀ
 
@@ -123,7 +122,7 @@ class GrowingModel:
         if self.size:
             columns -= self.W @ self.W[rows].T
         columns /= np.sqrt(self.gaps(rows))
-        T = self._centred(self.root_weights[:, None] * columns)  # z, becoming t below
+        T = project_out(self.q, self.root_weights[:, None] * columns)  # z, becoming t below
         overlap = self.Q.T @ T  # (size, c)
         gain = T.T @ self.residuals  # zᵀR (c, v)
         # σ = α + zᵀ(I - S)z is the squared length of [z; 0; √α] after projection: no
@@ -140,7 +139,7 @@ class GrowingModel:
         """Add candidate ``c`` of these additions to the basis, in O(m size)."""
         m, j = len(self._W), self.size
         self._W[:, j] = additions.columns[:, c]
-        z = self._centred(self.root_weights * self._W[:, j])
+        z = project_out(self.q, self.root_weights * self._W[:, j])
         column = np.zeros(len(self._Q))
         column[:m], column[m + j] = z, np.sqrt(self.alpha)
         Q = self._Q[:, :j]
@@ -153,8 +152,16 @@ class GrowingModel:
         self.residuals = self.Y - self.Q @ (self.Q.T @ self.Y)
         self.leverage = self.leverage + new**2
 
-    def _centred(self, values: Floats) -> Floats:
-        """Return values with the direction of the bias projected out, in place where possible."""
-        if np.any(self.q):
-            values -= np.multiply.outer(self.q, self.q @ values)
-        return values
+
+def bias_direction(root_weights: Floats, fit_intercept: bool) -> Floats:
+    """Return the unit vector q = √w / |√w| of an unpenalised bias, or zeros without one."""
+    if not fit_intercept:
+        return np.zeros_like(root_weights)
+    return np.asarray(root_weights / np.linalg.norm(root_weights))
+
+
+def project_out(q: Floats, values: Floats) -> Floats:
+    """Return (I - qqᵀ) values; the array is overwritten."""
+    if np.any(q):
+        values -= np.multiply.outer(q, q @ values)
+    return values

@@ -72,7 +72,14 @@ class Fixed(Selector):
         return check_rows(self.rows, len(data))
 
     def _choose(self, pool: Pool) -> Rows:
-        return check_rows(self.rows, len(pool))
+        """Return where the given rows stand in the pool, for a selector that starts from them."""
+        given = check_rows(self.rows, pool.total)
+        idle = np.setdiff1d(given, pool.rows)
+        if len(idle):
+            raise InvalidInputError(
+                f"rows of weight zero cannot be started from: {_some(idle)}. Leave them out."
+            )
+        return np.searchsorted(pool.rows, given).astype(np.int64)
 
 
 def check_rows(rows: ArrayLike, m: int) -> Rows:

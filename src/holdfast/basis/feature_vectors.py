@@ -1,0 +1,184 @@
+"""Basis rows whose span reconstructs all rows best: feature-vector selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.basis.base import (
+    SQRT_EPS,
+    Floats,
+    Pool,
+    Rows,
+    Selector,
+    check_positive,
+    how_many,
+    whole_number,
+)
+from holdfast.basis.residual import Residual
+from holdfast.exceptions import KernelError
+
+# From which rows are usable to the row chosen and the gaps D_ii that it leaves.
+_Step = Callable[[NDArray[np.bool_]], tuple[int, Floats]]
+_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once: they fit the cache
+
+
+class FeatureVectors(Selector):
+    """Rows added one by one so that their span in feature space reconstructs all rows best.
+
+    Parameters
+    ----------
+    max_size : int or float, optional
+        Stop at this many rows, or at this fraction of them.
+    tol : float, optional
+        Stop once the mean reconstruction error is at most this.
+    sample : int, optional
+        None: at every step every row competes (exact). An int: only that many random rows do;
+        with 59 the winner is, with probability 0.95, among the best twentieth.
+    evaluate : int, optional
+        With ``sample``: judge the candidates on that many random rows, drawn anew at each
+        step, instead of on all.
+    rank_tol : float
+        A row whose own relative error δ (paper 002, eq. 4) is at most this counts as dependent on
+        the chosen rows. When all rows do, the numerical rank is reached and selection stops.
+
+    Attributes
+    ----------
+    errors_ : (n,) array
+        Mean reconstruction error over all rows after each step (paper 002, Fig. 3).
+    stopped_ : {"size", "tol", "rank"}
+        What ended the selection.
+
+    Notes
+    -----
+    Paper 002, §2.4.1 (Baudat and Anouar 2001): maximise J(S) = mean_i K_Siᵀ K_SS⁻¹ K_Si / k_ii,
+    one row at a time. With D = K - K_{:S} K_SS⁻¹ K_{S:} a candidate h raises it by
+    mean_i D_ih² / (D_hh k_ii), so nothing is solved and D is updated by rank one.
+
+    The exact variant **holds the whole m × m kernel matrix in memory**, 8 m² bytes, and
+    takes O(m²) time per row chosen. The sampled variant (Cawley and Talbot 2002) needs O(mn)
+    memory and O(e c n + m n) per row chosen, for c candidates and e evaluated rows.
+
+    With row weights the means are weighted, as if rows were repeated. A row with k_ii = 0 is
+    reconstructed by anything: it counts as error 0 and is never chosen. y is not looked at.
+
+    The default ``rank_tol`` is the square root of the rounding unit. Near-dependent rows have
+    the highest J of all, because a difference of two close rows points where no row does; the
+    tolerance keeps such a choice from being made of rounding errors.
+    """
+
+    data_dependent: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        max_size: int | float | None = None,
+        tol: float | None = None,
+        sample: int | None = None,
+        evaluate: int | None = None,
+        rank_tol: float = SQRT_EPS,
+    ) -> None:
+        self.max_size = max_size
+        self.tol = tol
+        self.sample = sample
+        self.evaluate = evaluate
+        self.rank_tol = rank_tol
+
+    def explain(self, m: int) -> str:
+        """Return one line for a plan: what choosing from m rows takes."""
+        if self.sample is not None:
+            return super().explain(m)
+        return f"{self!r}: holds the whole {m} x {m} kernel matrix, {8e-6 * m * m:.0f} MB"
+
+    def _choose(self, pool: Pool) -> Rows:
+        m = len(pool)
+        size = m if self.max_size is None else how_many(self.max_size, m, "max_size")
+        tol = -1.0 if self.tol is None else check_positive("tol", self.tol, zero=True)
+        rank_tol = check_positive("rank_tol", self.rank_tol, zero=True)
+        diagonal = pool.data.diag()
+        if np.any(diagonal < 0):
+            raise KernelError(
+                "FeatureVectors needs a positive semi-definite kernel, and this one has negative "
+                "values on its diagonal. Use another kernel, or another selector such as Random."
+            )
+        # Weight of row i in J(S): w_i / (k_ii Σw), and nothing for rows that are zero.
+        live = diagonal > 0
+        share = np.where(live, pool.weights, 0.0) / pool.weights.sum()
+        share[live] /= diagonal[live]
+        step = _exact(pool, share) if self.sample is None else self._sampled(pool, share)
+        chosen: list[int] = []
+        errors: list[float] = []
+        gap = diagonal
+        self.stopped_ = "size"
+        while len(chosen) < size:
+            usable = live & (gap > rank_tol * diagonal)
+            usable[chosen] = False
+            if not usable.any():
+                self.stopped_ = "rank"
+                break
+            best, gap = step(usable)
+            chosen.append(best)
+            errors.append(float(share @ np.maximum(gap, 0.0)))
+            if errors[-1] <= tol:
+                self.stopped_ = "tol"
+                break
+        self.errors_: Floats = np.array(errors)
+        return np.array(chosen, dtype=np.int64)
+
+    def _sampled(self, pool: Pool, share: Floats) -> _Step:
+        """Return a function that chooses the best of a few random rows and gives the new gaps."""
+        sample = whole_number("sample", self.sample)
+        evaluate = len(pool) if self.evaluate is None else whole_number("evaluate", self.evaluate)
+        residual, remaining = Residual(pool.data), np.arange(len(pool))
+
+        def step(usable: NDArray[np.bool_]) -> tuple[int, Floats]:
+            nonlocal remaining
+            drawn = pool.rng.choice(remaining, size=min(sample, len(remaining)), replace=False)
+            rows = drawn[usable[drawn]]
+            if not len(rows):  # an unlucky draw: choose among the rows that will do
+                left = np.flatnonzero(usable)
+                rows = pool.rng.choice(left, size=min(sample, len(left)), replace=False)
+            if evaluate < len(pool):
+                on = pool.rng.choice(len(pool), size=evaluate, replace=False)
+                gains = share[on] @ np.square(residual.block(on, rows))
+                best = int(rows[np.argmax(gains / residual.gap[rows])])
+                residual.add(np.array([best]))
+            else:
+                D = residual.block(slice(None), rows)  # (m, c)
+                c = int(np.argmax(share @ np.square(D) / residual.gap[rows]))
+                best = int(rows[c])
+                residual.extend(rows[[c]], D[:, [c]])
+            remaining = remaining[remaining != best]
+            return best, residual.gap
+
+        return step
+
+
+def _exact(pool: Pool, share: Floats) -> _Step:
+    """Return a function that chooses the best of all rows and gives the new gaps.
+
+    D is updated and its gains are summed in one pass over blocks of rows, since both are
+    bound by memory traffic.
+    """
+    m = len(pool)
+    D = pool.data.block(slice(None), slice(None))  # the one place where m × m is built
+    height = max(1, _BLOCK_ENTRIES // m)
+    blocks = [slice(start, start + height) for start in range(0, m, height)]
+    gains = np.zeros(m)
+    for block in blocks:
+        gains += share[block] @ np.square(D[block])
+
+    def step(usable: NDArray[np.bool_]) -> tuple[int, Floats]:
+        nonlocal gains
+        gap = D.diagonal()
+        best = int(np.argmax(np.where(usable, gains / np.where(usable, gap, 1.0), -1.0)))
+        u = D[best] / np.sqrt(gap[best])
+        gains = np.zeros(m)
+        for block in blocks:
+            D[block] -= np.outer(u[block], u)
+            gains += share[block] @ np.square(D[block])
+        return best, D.diagonal().copy()
+
+    return step

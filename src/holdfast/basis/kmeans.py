@@ -1,0 +1,89 @@
+"""Basis rows at the centres of clusters."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import cluster
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
+
+from holdfast.basis.base import Pool, Rows, Selector, check_choice, how_many, warn_short
+from holdfast.basis.pivoted_cholesky import pivot
+from holdfast.exceptions import InvalidInputError
+from holdfast.gram import KernelRows
+
+
+class KMeans(Selector):
+    """The row nearest to the centre of each of n clusters.
+
+    Parameters
+    ----------
+    n : int or float
+        How many rows, or which fraction of them.
+    space : {"auto", "input", "kernel"}
+        Where to look for clusters. ``"input"``: among the rows of X as they are, dense or
+        sparse. ``"kernel"``: in the kernel's feature space, through 2n columns of a randomly
+        pivoted Cholesky factorisation; this is the only way for precomputed kernels and for
+        kernels on other objects than vectors. ``"auto"``: input if the rows are vectors.
+
+    Notes
+    -----
+    Lloyd's algorithm with k-means++ starts (scikit-learn), with row weights as weights. Each
+    centre is snapped to the nearest row of its own cluster, so the rows are distinct. In input
+    space the widths of the kernel play no part: scale the features, or use ``"kernel"``, when
+    they differ. Cost: O(mnd) per iteration; in kernel space O(mn²) and O(mn) memory. The rows
+    come in the order of the clusters. y is not looked at.
+
+    If there are fewer than n distinct rows, fewer come back, with a warning.
+    """
+
+    data_dependent: ClassVar[bool] = True
+
+    def __init__(self, n: int | float = 0.1, space: str = "auto") -> None:
+        self.n = n
+        self.space = space
+
+    def _choose(self, pool: Pool) -> Rows:
+        n = how_many(self.n, len(pool))
+        check_choice("space", self.space, ("auto", "input", "kernel"))
+        vectors = _vectors(pool)
+        if self.space == "input" and vectors is None:
+            raise InvalidInputError(
+                'space="input" needs rows that are vectors, and these are a precomputed kernel '
+                'or other objects. Use space="kernel".'
+            )
+        if vectors is None or self.space == "kernel":
+            vectors = pivot(pool, min(2 * n, len(pool)))[1].F
+        seed = int(pool.rng.integers(2**31 - 1))
+        model = cluster.KMeans(n_clusters=n, n_init=1, random_state=seed)
+        with warnings.catch_warnings():
+            # Fewer distinct rows than clusters: said below, in our words.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            labels = model.fit(vectors, sample_weight=pool.weights).labels_
+        rows = _snap(vectors, labels, model.cluster_centers_)
+        if len(rows) < n:
+            warn_short(self, len(rows), n, "there are no more distinct rows")
+        return rows
+
+
+def _vectors(pool: Pool) -> Any:
+    """Return the rows as a numeric matrix (dense or CSR), or None if they are no vectors."""
+    X = pool.data.X if isinstance(pool.data, KernelRows) else None
+    if X is None or X.ndim != 2 or X.dtype.kind not in "biuf":
+        return None
+    return X if X.dtype.kind == "f" else X.astype(np.float64)
+
+
+def _snap(vectors: Any, labels: Rows, centres: Any) -> Rows:
+    """Return, for each cluster that has rows, the one nearest to its centre."""
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=len(centres)))
+    rows = []
+    for members, centre in zip(np.split(order, ends[:-1]), centres, strict=True):
+        if len(members):
+            distance = euclidean_distances(vectors[members], centre[None], squared=True)
+            rows.append(members[int(np.argmin(distance[:, 0]))])
+    return np.array(rows, dtype=np.int64)

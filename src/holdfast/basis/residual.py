@@ -1,0 +1,75 @@
+"""The part of a kernel matrix that the chosen rows do not explain, column by column.
+
+After rows S are chosen, D = K - K_{:S} K_SS⁻¹ K_{S:} = K - F Fᵀ is what is left: a partial
+Cholesky factorisation. Its diagonal holds the squared distances of all rows, in the feature space
+of the kernel, from the span of S. Only F (m × |S|) and the diagonal are stored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from holdfast.basis.base import Floats, Rows
+from holdfast.gram import KernelData
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class Residual:
+    """Partial Cholesky factorisation of a kernel matrix, grown by rows of one's choice.
+
+    Parameters
+    ----------
+    data : KernelData
+        The m rows and their kernel.
+    capacity : int
+        Columns to make room for at first; more are made when needed.
+    """
+
+    def __init__(self, data: KernelData, capacity: int = 32) -> None:
+        self.data = data
+        self.diagonal: Floats = data.diag()
+        self.gap: Floats = np.maximum(self.diagonal, 0.0)  # diagonal of D; negative is nothing
+        self.size = 0
+        self._F: Floats = np.empty((len(data), max(1, capacity)), order="F")
+
+    @property
+    def F(self) -> Floats:
+        """The factor (m, size)."""
+        return self._F[:, : self.size]
+
+    def floor(self) -> Floats:
+        """Return what is rounding error in ``gap``: it took ``size`` subtractions from k_ii."""
+        return 16 * (self.size + 1) * _EPS * np.abs(self.diagonal)
+
+    def block(self, rows: Rows | slice, columns: Rows) -> Floats:
+        """Return D[rows][:, columns]."""
+        K: Floats = self.data.block(rows, columns)
+        if self.size:
+            K -= self.F[rows] @ self.F[columns].T
+        return K
+
+    def add(self, rows: Rows) -> None:
+        """Take these rows into S, O(m size |rows|); they must be independent of S and each other.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If they are not.
+        """
+        self.extend(rows, self.block(slice(None), rows))
+
+    def extend(self, rows: Rows, columns: Floats) -> None:
+        """Take these rows into S when D[:, rows] (m, |rows|) is known already."""
+        L = scipy.linalg.cholesky(columns[rows], lower=True, check_finite=False)
+        new = scipy.linalg.solve_triangular(L, columns.T, lower=True, check_finite=False).T
+        end = self.size + len(rows)
+        if end > self._F.shape[1]:
+            grown = np.empty((len(self._F), max(end, 2 * self._F.shape[1])), order="F")
+            grown[:, : self.size] = self.F
+            self._F = grown
+        self._F[:, self.size : end] = new
+        self.size = end
+        self.gap = np.maximum(self.gap - np.square(new).sum(axis=1), 0.0)
+        self.gap[rows] = 0.0
