@@ -19,9 +19,9 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     ----------
     kernel : str, kernel object or callable, default="rbf"
         "linear", "poly", "rbf", "laplacian", "matern12", "matern32", "matern52", "cosine",
-        "sigmoid", "precomputed"; an object of `holdfast.kernels` or of scikit-learn's Gaussian-process
-        kernels; or a function ``kernel(X, Z)`` that returns the matrix of two sets of rows, which
-        may be arbitrary objects.
+        "sigmoid", "precomputed"; an object of `holdfast.kernels` or of scikit-learn's
+        Gaussian-process kernels; or a function ``kernel(X, Z)`` that returns the matrix of two
+        sets of rows, which may be arbitrary objects.
     gamma, degree, coef0, kernel_params
         As in `sklearn.kernel_ridge.KernelRidge`; `gamma` may hold one value per feature.
     alphas : array-like, default=np.logspace(-6, 3, 30)
