@@ -7,22 +7,24 @@ and of all rows but one block of experiments (for the jackknife), each target by
 The numbers are those of the scikit-learn scorers of the same name, up to rounding.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["METRICS", "MomentScores", "TestRows", "experiment_blocks", "moment_scores"]
+__all__ = ["METRICS", "Metric", "MomentScores", "ScoredRows", "experiment_blocks", "moment_scores"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MAX_BLOCKS = 20
 
+_UNUSED = np.zeros(1)  # spread for a metric that does not look at it
+
 
 @dataclass(frozen=True, eq=False)
-class TestRows:
+class ScoredRows:
     """Test rows of the experiments that have any weight, one experiment after the other.
 
     Attributes
@@ -34,8 +36,6 @@ class TestRows:
     ptr : (n_used + 1,) ndarray
         Experiment j has the rows ``ptr[j]:ptr[j + 1]``, at least one.
     """
-
-    __test__ = False  # not a test class, whatever its name tells pytest
 
     y: npt.NDArray[np.generic]
     weights: FloatArray
@@ -132,6 +132,13 @@ def experiment_blocks(n_experiments: int) -> IntArray:
     return block
 
 
+def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
+    """Return the sums of the rows from each start to the next: (n_used, v)."""
+    if len(starts) == len(values):  # one row in every experiment
+        return values
+    return np.asarray(np.add.reduceat(values, starts, axis=0))
+
+
 def _spread(y: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the weighted variance of each target: exactly 0 if constant, nan for one row."""
     if len(y) < 2:
@@ -143,30 +150,68 @@ def _spread(y: FloatArray, weights: FloatArray) -> FloatArray:
     return np.where(y.max(axis=0) == y.min(axis=0), 0.0, variance)
 
 
-def _split_spread(rows: TestRows, y: FloatArray) -> FloatArray:
+def _split_spread(rows: ScoredRows, y: FloatArray) -> FloatArray:
     """Return `_spread` of every experiment: (n_used, v)."""
     starts = rows.ptr[:-1]
     weights = rows.weights[:, None]
-    total = np.add.reduceat(weights, starts, axis=0)
-    mean = np.add.reduceat(weights * y, starts, axis=0) / total
+    total = _segment_sums(weights, starts)
+    mean = _segment_sums(weights * y, starts) / total
     centred = y - np.repeat(mean, rows.counts, axis=0)
-    variance = np.add.reduceat(weights * centred * centred, starts, axis=0) / total
+    variance = _segment_sums(weights * centred * centred, starts) / total
     constant = np.maximum.reduceat(y, starts, axis=0) == np.minimum.reduceat(y, starts, axis=0)
     variance[constant] = 0.0
     variance[rows.counts < 2] = np.nan
     return variance
 
 
+@dataclass(frozen=True, eq=False)
+class _OtherBlocks:
+    """Means over the rows outside each block of experiments.
+
+    Attributes
+    ----------
+    order, starts : ndarray
+        Experiments sorted by block, and where each block starts in that order.
+    total : (n_blocks, 1) ndarray
+        Weight of the rows outside each block.
+    spread : (n_blocks, v) ndarray
+        Weighted variance of y over those rows.
+    """
+
+    order: IntArray
+    starts: IntArray
+    total: FloatArray
+    spread: FloatArray
+
+    def mean(self, sums: FloatArray) -> FloatArray:
+        """Return the weighted means (n_blocks, v) outside each block; sums are (n_used, v)."""
+        others = 1.0 - np.eye(len(self.starts))  # adds the other blocks up: nothing cancels
+        return others @ _segment_sums(sums[self.order], self.starts) / self.total
+
+
+def _other_blocks(rows: ScoredRows, y: FloatArray) -> _OtherBlocks:
+    block = experiment_blocks(len(rows.ptr) - 1)
+    row_block = np.repeat(block, rows.counts)
+    kept = [row_block != b for b in range(int(block.max()) + 1)]
+    order = np.argsort(block, kind="stable")
+    return _OtherBlocks(
+        order=order,
+        starts=np.searchsorted(block[order], np.arange(len(kept))),
+        total=np.array([[rows.weights[k].sum()] for k in kept]),
+        spread=np.array([_spread(y[k], rows.weights[k]) for k in kept]),
+    )
+
+
 def moment_scores(
-    metric: Metric, rows: TestRows, predictions: Callable[[int], FloatArray], n_alphas: int
-) -> list[MomentScores]:
-    """Return the scores of every alpha, per target: pooled, of each experiment, of replicates.
+    metric: Metric, rows: ScoredRows, predictions: Callable[[int], FloatArray], n_alphas: int
+) -> Iterator[MomentScores]:
+    """Return, alpha by alpha, the scores per target: pooled, of each experiment, of replicates.
 
     Parameters
     ----------
     metric : Metric
         One of `METRICS`.
-    rows : TestRows
+    rows : ScoredRows
         y of shape (k, v); for accuracy the class index, of shape (k, 1).
     predictions : callable
         alpha index -> (k, v) predictions of the rows; asked once for each alpha, so that no
@@ -180,41 +225,24 @@ def moment_scores(
     experiments) are made only where an experiment with a single row leaves R² undefined.
     """
     y = np.asarray(rows.y, dtype=np.float64)
-    weights = rows.weights[:, None]
+    weights, total = rows.weights[:, None], rows.weights.sum()
     starts = rows.ptr[:-1]
-    split_weight = np.add.reduceat(weights, starts, axis=0)
-    block = experiment_blocks(len(starts))
-    n_blocks = int(block.max()) + 1
-    others = 1.0 - np.eye(n_blocks)  # sums over the other blocks, without cancellation
-    # (n_blocks, n_used) sums are taken through a sort by block: reduceat once more.
-    by_block = np.argsort(block, kind="stable")
-    block_starts = np.searchsorted(block[by_block], np.arange(n_blocks))
-    other_weight = others @ np.add.reduceat(split_weight[by_block], block_starts, axis=0)
-
-    none = np.zeros((1, y.shape[1]))
-    whole_spread, split_spread, other_spread = none[0], none, none
-    jackknife = metric.uses_spread and n_blocks > 1 and bool((rows.counts < 2).any())
-    if metric.uses_spread:
-        whole_spread, split_spread = _spread(y, rows.weights), _split_spread(rows, y)
-    if jackknife:
-        row_block = np.repeat(block, rows.counts)
-        kept = [row_block != b for b in range(n_blocks)]
-        other_spread = np.stack([_spread(y[k], rows.weights[k]) for k in kept])
-
-    scores = []
-    with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
-        for i in range(n_alphas):
+    split_weight = _segment_sums(weights, starts)
+    jackknife = metric.uses_spread and len(starts) > 1 and bool((rows.counts < 2).any())
+    others = _other_blocks(rows, y) if jackknife else None
+    whole_spread = _spread(y, rows.weights) if metric.uses_spread else _UNUSED
+    split_spread = _split_spread(rows, y) if metric.uses_spread else _UNUSED
+    for i in range(n_alphas):
+        with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
             values = metric.row_value(predictions(i), y)
             values *= weights
-            sums = np.add.reduceat(values, starts, axis=0)  # (n_used, v)
-            pooled = metric.finish(sums.sum(axis=0) / weights.sum(), whole_spread)
+            sums = _segment_sums(values, starts)  # (n_used, v)
+            pooled = metric.finish(sums.sum(axis=0) / total, whole_spread)
             splits = metric.finish(sums / split_weight, split_spread)
             replicates = None
-            if jackknife:
-                other_sums = others @ np.add.reduceat(sums[by_block], block_starts, axis=0)
-                replicates = _finite(metric.finish(other_sums / other_weight, other_spread))
-            scores.append(MomentScores(_finite(pooled), _finite(splits), replicates))
-    return scores
+            if others is not None:
+                replicates = _finite(metric.finish(others.mean(sums), others.spread))
+        yield MomentScores(_finite(pooled), _finite(splits), replicates)
 
 
 def _finite(scores: FloatArray) -> FloatArray:

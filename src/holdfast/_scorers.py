@@ -10,6 +10,7 @@ as an absent row even for a scorer that takes no weights.
 
 import difflib
 import inspect
+import math
 import numbers
 import warnings
 from collections.abc import Callable
@@ -155,7 +156,7 @@ class Scoring:
     fast: str | None
 
     def score(self, y_true: Array, predictions: FloatArray, weights: FloatArray) -> float:
-        """Return the score of the predictions of k rows; nan where it is undefined.
+        """Return the score of the predictions of k rows; nan where undefined or infinite.
 
         Parameters
         ----------
@@ -177,13 +178,18 @@ class Scoring:
             raise InvalidInputError(NO_WEIGHT)
         weights = weights[keep]
         passed = None if (weights == weights[0]).all() else weights
-        return self._call(y_true[keep], predictions[keep], passed, undefined_is_nan=False)
+        return self.call(y_true[keep], predictions[keep], passed, undefined_is_nan=False)
 
-    def _call(
+    def call(
         self, y: Array, predictions: FloatArray, weights: FloatArray | None, undefined_is_nan: bool
     ) -> float:
+        """Return the scorer's value for rows of positive weight, None meaning all alike.
+
+        With `undefined_is_nan` a score that the scorer refuses (a ValueError: one class only, too
+        few rows) is nan instead of an InvalidInputError.
+        """
         if not np.isfinite(predictions).all():
-            return float("nan")
+            return math.nan
         if self.classes is None:
             estimator: BaseEstimator = _IdentityRegressor()
             if y.shape[1] == 1:
@@ -197,7 +203,7 @@ class Scoring:
                 value: Any = self.scorer(estimator, predictions, y, **extra)
         except ValueError as error:
             if undefined_is_nan:
-                return float("nan")
+                return math.nan
             raise InvalidInputError(
                 f"scoring={self.name!r} cannot score these held-out predictions: {error}"
             ) from error
@@ -205,7 +211,7 @@ class Scoring:
             raise InvalidInputError(
                 f"scoring={self.name!r} must return one number, got {type(value).__name__}"
             )
-        return float(value)
+        return float(value) if math.isfinite(value) else math.nan
 
 
 def resolve_scoring(scoring: Any, *, classes: Array | None = None) -> Scoring:

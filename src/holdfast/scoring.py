@@ -5,13 +5,13 @@ common metrics are computed from sums (`holdfast._moments`), all others by calli
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast._moments import METRICS, TestRows, experiment_blocks, moment_scores
+from holdfast._moments import METRICS, ScoredRows, experiment_blocks, moment_scores
 from holdfast._scorers import (
     NO_WEIGHT,
     Scoring,
@@ -123,6 +123,7 @@ def score_experiments(
     count as exchangeable and independent, which those with overlapping test rows are not.
     """
     predictions = np.asarray(predictions)
+    _check_shapes(scoring, predictions, rows, ptr, y)
     keep = weights[rows] > 0  # (k,)
     if not keep.any():
         raise InvalidInputError(NO_WEIGHT)
@@ -130,50 +131,81 @@ def score_experiments(
     ends = np.concatenate([[0], np.cumsum(keep)])[ptr]
     used = np.flatnonzero(np.diff(ends) > 0)  # experiments with a row of positive weight
     kept_rows = rows if all_kept else rows[keep]
-    test = TestRows(y[kept_rows], weights[kept_rows], np.append(ends[used], ends[-1]))
+    scored = ScoredRows(y[kept_rows], weights[kept_rows], np.append(ends[used], ends[-1]))
 
     def predictions_of(alpha_index: int) -> FloatArray:
         p: FloatArray = predictions[alpha_index]
         return p if all_kept else p[keep]
 
-    n_alphas, n_experiments = len(predictions), len(ptr) - 1
     if scoring.fast is not None:
-        return _fast_scores(scoring, test, predictions_of, n_alphas, used, n_experiments)
-    return _called_scores(
-        scoring, test, predictions_of, n_alphas, used, n_experiments, each_target=each_target
-    )
+        found = _fast_scores(scoring, scored, predictions_of, len(predictions))
+    else:
+        found = _called_scores(
+            scoring, scored, predictions_of, len(predictions), each_target=each_target
+        )
+    if len(used) == len(ptr) - 1:
+        return found
+    splits = np.full((len(predictions), len(ptr) - 1), np.nan)
+    splits[:, used] = found.splits
+    return replace(found, splits=splits)
+
+
+def _check_shapes(
+    scoring: Scoring, predictions: Array, rows: IntArray, ptr: IntArray, y: Array
+) -> None:
+    """Refuse shapes that would broadcast to a wrong score."""
+    if scoring.classes is None:
+        n_columns, n_dims = y.shape[-1], 2
+    else:
+        n_columns, n_dims = (1 if len(scoring.classes) == 2 else len(scoring.classes)), 1
+    if y.ndim != n_dims:
+        raise InvalidInputError(
+            f"y must have {n_dims} dimension{'s' * (n_dims > 1)} here, got shape {y.shape}"
+        )
+    if predictions.ndim != 3 or predictions.shape[1:] != (len(rows), n_columns):
+        raise InvalidInputError(
+            f"predictions must have shape (alphas, {len(rows)}, {n_columns}), "
+            f"got {predictions.shape}"
+        )
+    if ptr[0] != 0 or ptr[-1] != len(rows):
+        raise InvalidInputError(
+            f"ptr must run from 0 to {len(rows)}, the number of test rows, "
+            f"got {ptr[0]} to {ptr[-1]}"
+        )
 
 
 def _fast_scores(
     scoring: Scoring,
-    test: TestRows,
+    scored: ScoredRows,
     predictions_of: Callable[[int], FloatArray],
     n_alphas: int,
-    used: IntArray,
-    n_experiments: int,
 ) -> Scores:
-    assert scoring.fast is not None
+    """Return Scores of the experiments that have weight, from sums."""
     if scoring.classes is not None:
-        test = TestRows(_label_index(test.y, scoring.classes)[:, None], test.weights, test.ptr)
-    found = moment_scores(METRICS[scoring.fast], test, predictions_of, n_alphas)
-    # Scores of several targets are the uniform average over targets, as in scikit-learn.
-    pooled = np.array([s.pooled.mean() for s in found])
-    splits = np.array([s.splits.mean(axis=1) for s in found])
-    replicates = [s.replicates for s in found if s.replicates is not None]
-    averaged = np.array([r.mean(axis=1) for r in replicates]) if replicates else None
-    by_target: dict[str, FloatArray] = {}
-    if test.y.shape[1] > 1:
-        by_target = {
-            "per_target": np.array([s.pooled for s in found]),
-            "per_target_mean": np.array([_moments_of(s.splits.T)[0] for s in found]),
-            "per_target_se": np.array(
-                [
-                    standard_error(s.splits.T, None if s.replicates is None else s.replicates.T)
-                    for s in found
-                ]
-            ),
-        }
-    return _summarise(pooled, splits, averaged, used, n_experiments, by_target)
+        index = _label_index(scored.y, scoring.classes)[:, None]
+        scored = ScoredRows(index, scored.weights, scored.ptr)
+    n_targets = scored.y.shape[1]
+    pooled = np.empty((n_alphas, n_targets))
+    mean, se = np.empty_like(pooled), np.empty_like(pooled)
+    splits = np.empty((n_alphas, len(scored.ptr) - 1))
+    replicates = []
+    found = moment_scores(METRICS[str(scoring.fast)], scored, predictions_of, n_alphas)
+    for i, s in enumerate(found):
+        # Scores of several targets are the uniform average over targets, as in scikit-learn.
+        splits[i] = s.splits.mean(axis=1)
+        if s.replicates is not None:
+            replicates.append(s.replicates.mean(axis=1))
+        pooled[i] = s.pooled
+        if n_targets > 1:
+            mean[i] = _mean_and_std(s.splits.T)[0]
+            se[i] = _standard_error(s.splits.T, None if s.replicates is None else s.replicates.T)
+    by_target = {"per_target": pooled, "per_target_mean": mean, "per_target_se": se}
+    return _summarise(
+        pooled.mean(axis=1),
+        splits,
+        np.array(replicates) if replicates else None,
+        by_target if n_targets > 1 else {},
+    )
 
 
 def _label_index(labels: Array, classes: Array) -> FloatArray:
@@ -184,70 +216,66 @@ def _label_index(labels: Array, classes: Array) -> FloatArray:
 
 def _called_scores(
     scoring: Scoring,
-    test: TestRows,
+    scored: ScoredRows,
     predictions_of: Callable[[int], FloatArray],
     n_alphas: int,
-    used: IntArray,
-    n_experiments: int,
     *,
     each_target: bool,
 ) -> Scores:
-    n_used, w = len(used), test.weights
+    """Return Scores of the experiments that have weight, by calling the scorer."""
+    ptr, w = scored.ptr, scored.weights
+    n_used = len(ptr) - 1
     passed = None if (w == w[0]).all() else w
 
     def call(p: FloatArray, part: Any, *, undefined_is_nan: bool = True) -> float:
         part_weights = None if passed is None else passed[part]
-        return scoring._call(test.y[part], p[part], part_weights, undefined_is_nan)
+        return scoring.call(scored.y[part], p[part], part_weights, undefined_is_nan)
 
     pooled = np.empty(n_alphas)
     splits = np.full((n_alphas, n_used), np.nan)
     for i in range(n_alphas):
         p = predictions_of(i)
         pooled[i] = call(p, slice(None), undefined_is_nan=False)
-        if n_used <= MAX_SPLITS:
-            for j in range(n_used):
-                splits[i, j] = call(p, slice(test.ptr[j], test.ptr[j + 1]))
+        if n_used == 1:
+            splits[i] = pooled[i]
+        elif n_used <= MAX_SPLITS:
+            splits[i] = [call(p, slice(ptr[j], ptr[j + 1])) for j in range(n_used)]
 
     replicates = None
-    # What a scorer makes of a single row (R², F1, explained variance) says nothing of its error.
-    telling = np.isfinite(splits[np.isfinite(pooled)]).all() and test.counts.min() > 1
+    # What a scorer makes of a single row (F1, explained variance) says nothing about its error.
+    telling = np.isfinite(splits[np.isfinite(pooled)]).all() and scored.counts.min() > 1
     if n_used > 1 and not telling:
-        row_block = np.repeat(experiment_blocks(n_used), test.counts)
+        row_block = np.repeat(experiment_blocks(n_used), scored.counts)
         parts = [np.flatnonzero(row_block != b) for b in range(int(row_block.max()) + 1)]
-        replicates = np.array(
-            [[call(predictions_of(i), part) for part in parts] for i in range(n_alphas)]
-        )
+        replicates = np.empty((n_alphas, len(parts)))
+        for i in range(n_alphas):
+            p = predictions_of(i)
+            replicates[i] = [call(p, part) for part in parts]
 
     by_target: dict[str, FloatArray] = {}
-    if scoring.classes is None and test.y.shape[1] > 1:
-        by_target = _called_targets(scoring, test, predictions_of, n_alphas, each_target)
-    return _summarise(pooled, splits, replicates, used, n_experiments, by_target)
+    if scoring.classes is None and scored.y.shape[1] > 1:
+        by_target = _called_targets(scoring, scored, predictions_of, n_alphas, each_target)
+    return _summarise(pooled, splits, replicates, by_target)
 
 
 def _called_targets(
     scoring: Scoring,
-    test: TestRows,
+    scored: ScoredRows,
     predictions_of: Callable[[int], FloatArray],
     n_alphas: int,
     each_target: bool,
 ) -> dict[str, FloatArray]:
     """Return the per-target fields of Scores, scored one target at a time."""
-    n_used = len(test.ptr) - 1
     # Without the splits of each target one experiment that holds all rows is enough.
-    ptr = test.ptr if each_target else test.ptr[[0, -1]]
-    n_parts = n_used if each_target else 1
-    one_by_one = [
-        _called_scores(
-            scoring,
-            TestRows(test.y[:, [t]], test.weights, ptr),
-            lambda i, t=t: predictions_of(i)[:, [t]],  # type: ignore[misc]  # default binds t now
-            n_alphas,
-            np.arange(n_parts),
-            n_parts,
-            each_target=False,
+    ptr = scored.ptr if each_target else scored.ptr[[0, -1]]
+
+    def one(t: int) -> Scores:
+        column = ScoredRows(scored.y[:, [t]], scored.weights, ptr)
+        return _called_scores(
+            scoring, column, lambda i: predictions_of(i)[:, [t]], n_alphas, each_target=False
         )
-        for t in range(test.y.shape[1])
-    ]
+
+    one_by_one = [one(t) for t in range(scored.y.shape[1])]
     fields = {"per_target": np.array([s.pooled for s in one_by_one]).T}
     if each_target:
         fields["per_target_mean"] = np.array([s.mean for s in one_by_one]).T
@@ -255,7 +283,7 @@ def _called_targets(
     return fields
 
 
-def _moments_of(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _mean_and_std(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation of the defined splits of each row; nan without any."""
     defined = np.isfinite(splits)
     n = defined.sum(axis=1)
@@ -266,7 +294,7 @@ def _moments_of(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.where(n > 0, mean, np.nan), np.where(n > 0, std, np.nan)
 
 
-def standard_error(splits: FloatArray, replicates: FloatArray | None) -> FloatArray:
+def _standard_error(splits: FloatArray, replicates: FloatArray | None) -> FloatArray:
     """Return the standard error of each row's score, of its splits or else of its replicates."""
     n = splits.shape[1]
     if replicates is None:
@@ -274,25 +302,23 @@ def standard_error(splits: FloatArray, replicates: FloatArray | None) -> FloatAr
             return np.full(len(splits), np.nan)
         return np.asarray(splits.std(axis=1, ddof=1) / np.sqrt(n))
     g = np.isfinite(replicates).sum(axis=1)
-    _, std = _moments_of(replicates)
+    _, std = _mean_and_std(replicates)
     return np.where(g > 1, np.sqrt(np.maximum(g - 1, 0)) * std, np.nan)
 
 
 def _summarise(
     pooled: FloatArray,
-    used_splits: FloatArray,
+    splits: FloatArray,
     replicates: FloatArray | None,
-    used: IntArray,
-    n_experiments: int,
     by_target: dict[str, FloatArray],
 ) -> Scores:
-    """Return Scores, with a nan split for every experiment that is not among those used."""
-    splits = used_splits
-    if len(used) < n_experiments:
-        splits = np.full((len(pooled), n_experiments), np.nan)
-        splits[:, used] = used_splits
-    mean, std = _moments_of(used_splits)
-    se = standard_error(used_splits, replicates)
+    """Return Scores with the mean, deviation and standard error of these splits."""
+    # One alpha at a time: with a million splits the temporaries of all alphas would be large.
+    mean, std = np.array([_mean_and_std(row[None]) for row in splits])[:, :, 0].T
+    if replicates is None:
+        se = np.array([_standard_error(row[None], None)[0] for row in splits])
+    else:
+        se = _standard_error(splits, replicates)
     return Scores(pooled, splits, mean, std, se, replicates, **by_target)
 
 
@@ -330,16 +356,14 @@ def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
         return total
 
     splits = average([s.splits for s in scores_list])
-    # Experiments without weight are nan in every chunk; they are not part of any mean.
-    used = ~np.isnan([s.splits for s in scores_list]).all(axis=(0, 1))
-    mean, std = _moments_of(splits)
+    # An experiment without weight is nan throughout, and no part of any mean.
+    used = np.zeros(splits.shape[1], dtype=bool)
+    for s in scores_list:
+        used |= ~np.isnan(s.splits).all(axis=0)
     known = [s.replicates for s in scores_list if s.replicates is not None]
-    if not known:
-        se = standard_error(splits[:, used], None)
-    elif len(known) == len(scores_list):
-        se = standard_error(splits, average(known))
-    else:
-        se = average([s.se for s in scores_list])
+    replicates = average(known) if len(known) == len(scores_list) else None
+    whole = _summarise(average([s.pooled for s in scores_list]), splits[:, used], replicates, {})
+    mixed = bool(known) and replicates is None
 
     def joined(name: str, single: str) -> FloatArray | None:
         parts = [
@@ -348,14 +372,11 @@ def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
         ]
         return None if any(part is None for part in parts) else np.hstack(parts)
 
-    return Scores(
-        average([s.pooled for s in scores_list]),
-        splits,
-        mean,
-        std,
-        se,
-        average(known) if known and len(known) == len(scores_list) else None,
-        joined("per_target", "pooled"),
-        joined("per_target_mean", "mean"),
-        joined("per_target_se", "se"),
+    return replace(
+        whole,
+        splits=splits,
+        se=average([s.se for s in scores_list]) if mixed else whole.se,
+        per_target=joined("per_target", "pooled"),
+        per_target_mean=joined("per_target_mean", "mean"),
+        per_target_se=joined("per_target_se", "se"),
     )

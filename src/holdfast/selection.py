@@ -135,20 +135,16 @@ def choose(
     _warn_at_edge(best, alphas)
     indices = best
     if rule == "1se":
-        width = np.take_along_axis(se, best[None], axis=0)[0]
-        if np.isnan(width).any():
-            raise InvalidInputError(
-                "rule='1se' needs the standard error of the best score, which takes at least two "
-                "experiments with a defined score: use more experiments or rule='best'"
-            )
-        indices = _largest_within(table, width)
+        indices = _largest_within(table, _one_standard_error(se, best))
     score = np.take_along_axis(table, indices[None], axis=0)[0]
     if per_target:
         return Choice(indices, alphas[indices], score)
     return Choice(int(indices[0]), float(alphas[indices[0]]), float(score[0]))
 
 
-def _compared(scores: Scores, *, pooled: bool, per_target: bool) -> tuple[FloatArray, FloatArray]:
+def _compared(
+    scores: Scores, *, pooled: bool, per_target: bool
+) -> tuple[FloatArray, FloatArray | None]:
     """Return the scores to compare and their standard errors: (a, v), v = 1 for a joint choice."""
     if not per_target or scores.per_target is None:
         return (scores.pooled if pooled else scores.mean)[:, None], scores.se[:, None]
@@ -158,9 +154,23 @@ def _compared(scores: Scores, *, pooled: bool, per_target: bool) -> tuple[FloatA
             "a choice for each target by the mean over experiments needs the scores of each "
             "target and experiment: score with each_target=True, or use pooled=True"
         )
-    if scores.per_target_se is None:
-        return table, np.full_like(table, np.nan)
     return table, scores.per_target_se
+
+
+def _one_standard_error(se: FloatArray | None, best: IntArray) -> FloatArray:
+    """Return the standard error of the best score of each column."""
+    if se is None:
+        raise InvalidInputError(
+            "rule='1se' for each target needs the standard error of each target: score with "
+            "each_target=True, or use rule='best'"
+        )
+    width = np.take_along_axis(se, best[None], axis=0)[0]
+    if np.isnan(width).any():
+        raise InvalidInputError(
+            "rule='1se' needs the standard error of the best score, which takes at least two "
+            "experiments with a defined score: use more experiments or rule='best'"
+        )
+    return width
 
 
 def _largest_within(table: FloatArray, width: FloatArray) -> IntArray:
@@ -231,20 +241,19 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
     if scores.splits.shape[1] <= MAX_SPLITS:
         for i, split in enumerate(scores.splits.T):
             results[f"split{i}_test_score"] = split.copy()
-    results["mean_test_score"] = scores.mean
-    results["std_test_score"] = scores.std
-    results["se_test_score"] = scores.se
-    results["pooled_test_score"] = scores.pooled
+    results["mean_test_score"] = scores.mean.copy()
+    results["std_test_score"] = scores.std.copy()
+    results["se_test_score"] = scores.se.copy()
+    results["pooled_test_score"] = scores.pooled.copy()
     results["rank_test_score"] = _rank(scores.pooled if pooled else scores.mean)
     if scores.per_target is not None:
-        results["target_test_score"] = scores.per_target
+        results["target_test_score"] = scores.per_target.copy()
     return results
 
 
 def _rank(scores: FloatArray) -> npt.NDArray[np.int32]:
     """Return 1 + the number of scores that are better by more than rounding."""
-    s = np.where(np.isnan(scores), -np.inf, scores)
-    size = np.where(np.isfinite(s), np.abs(s), 0.0)
-    margin = TIE * np.maximum(size[:, None], size)
-    better = s > s[:, None] + margin  # better[i, j]: score j beats score i
-    return np.asarray(1 + better.sum(axis=1), dtype=np.int32)
+    threshold = scores - TIE * np.abs(scores)  # nan compares false: it beats nothing
+    beaten = scores[:, None] < threshold  # [i, j]: score j beats score i
+    beaten |= np.isnan(scores)[:, None] & ~np.isnan(scores)
+    return np.asarray(1 + beaten.sum(axis=1), dtype=np.int32)
