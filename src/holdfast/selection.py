@@ -164,7 +164,7 @@ def _one_standard_error(se: FloatArray | None, best: IntArray) -> FloatArray:
             "rule='1se' for each target needs the standard error of each target: score with "
             "each_target=True, or use rule='best'"
         )
-    width = np.take_along_axis(se, best[None], axis=0)[0]
+    width = np.asarray(np.take_along_axis(se, best[None], axis=0)[0])
     if np.isnan(width).any():
         raise InvalidInputError(
             "rule='1se' needs the standard error of the best score, which takes at least two "
