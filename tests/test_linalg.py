@@ -5,16 +5,26 @@ import numpy as np
 import pytest
 from scipy.linalg import cho_factor, cho_solve
 
-from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
+from holdfast.exceptions import (
+    HoldOutError,
+    InvalidInputError,
+    KernelError,
+    SingularBasisError,
+)
 from holdfast.linalg import (
     Complement,
     Deflation,
+    HeldOutRows,
     Spectrum,
     Tridiagonal,
     Whitening,
+    blas_threads,
     cholesky_basis,
     eigh,
     orthonormal_rows,
+    run_pieces,
+    solve_cg,
+    solve_direct,
     whiten,
 )
 
@@ -327,3 +337,171 @@ def test_tridiagonal_is_as_accurate_as_cholesky_and_eigh(cond):
                 error = np.linalg.norm(x - exact) / np.linalg.norm(exact)
                 errors[name] = max(errors[name], error)
     assert errors["tridiagonal"] <= 5 * max(errors["eigh"], errors["cholesky"])
+
+
+# --- held-out residuals -------------------------------------------------------------------------
+
+
+def _held_out_problem(m, p, b, h, e, v, alphas, seed, bias=False):
+    """Return rows in spectral coordinates, indices, constraints, D and right-hand sides."""
+    rng = np.random.default_rng(seed)
+    U = rng.standard_normal((m, p - bias)) * np.geomspace(1.0, 1e-2, p - bias)
+    if bias:
+        U -= U.mean(axis=0)
+    Lambda, V = np.linalg.eigh(U.T @ U)
+    U, penalised = U @ V, np.ones(p)
+    if bias:
+        U = np.hstack([U, np.full((m, 1), m**-0.5)])
+        Lambda, penalised[-1] = np.append(Lambda, 1.0), 0.0
+    rows = np.stack([rng.choice(m, h, replace=False) for _ in range(b)])
+    O = np.stack([np.linalg.qr(rng.standard_normal((p, e)))[0] for _ in range(b)])  # noqa: E741
+    D = 1.0 / (Lambda + np.asarray(alphas)[:, None] * penalised)
+    return U, rows, O, D, rng.standard_normal((len(alphas), b, h, v))
+
+
+def _held_out_naive(U, rows, O, D, E, dual):  # noqa: E741
+    R = np.empty_like(E)
+    for a, d in enumerate(D):
+        for b, row in enumerate(rows):
+            M = np.diag(d)
+            if O.shape[2]:
+                DO = M @ O[b]
+                M = M - DO @ np.linalg.inv(O[b].T @ DO) @ DO.T
+            S = U[row] @ M @ U[row].T
+            R[a, b] = np.linalg.solve(S if dual else np.eye(len(row)) - S, E[a, b])
+    return R
+
+
+SETS = [
+    # m, p, b, h, e, v
+    (60, 12, 60, 1, 0, 1),
+    (60, 12, 60, 1, 1, 2),
+    (80, 1, 5, 3, 0, 1),
+    (80, 9, 6, 2, 1, 3),
+    (200, 30, 7, 10, 2, 1),
+    (200, 30, 5, 25, 0, 2),
+    (200, 30, 5, 40, 3, 2),
+    (200, 30, 1, 20, 29, 1),
+]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("n_alphas", [1, 6])
+@pytest.mark.parametrize("sizes", SETS, ids=lambda s: "-".join(map(str, s)))
+def test_held_out_residuals_against_explicit_matrices(sizes, n_alphas, bias):
+    m, p, b, h, e, v = sizes
+    alphas = np.geomspace(1e-12, 1e8, n_alphas)
+    U, rows, O, D, E = _held_out_problem(m, p + bias, b, h, e, v, alphas, 21, bias)  # noqa: E741
+    kept = [array.copy() for array in (U, rows, O, D, E)]
+    expected = _held_out_naive(U, rows, O, D, E, dual=False)
+    for held in (HeldOutRows(U, rows, O), HeldOutRows(U[rows], None, O)):
+        for n_threads in (1, 2):
+            direct = solve_direct(held, D, E, n_threads=n_threads)
+            np.testing.assert_allclose(direct, expected, rtol=1e-9, atol=1e-10)
+            R, converged = solve_cg(held, D, E, max_steps=100, n_threads=n_threads)
+            assert converged.shape == (n_alphas, b)
+            assert converged.all()
+            np.testing.assert_allclose(R, expected, rtol=1e-9, atol=1e-10)
+    for array, before in zip((U, rows, O, D, E), kept, strict=True):
+        assert np.array_equal(array, before)
+
+
+@pytest.mark.parametrize("h", [1, 5, 40])
+def test_held_out_residuals_in_the_dual_form(h):
+    rng = np.random.default_rng(23)
+    Lambda, V = np.linalg.eigh(spd(80, 24, 1e4))
+    alphas = np.array([1e-2, 1.0])
+    D = alphas[:, None] / (Lambda + alphas[:, None])
+    rows = np.stack([rng.choice(80, h, replace=False) for _ in range(3)])
+    E = rng.standard_normal((2, 3, h, 2))
+    expected = _held_out_naive(V, rows, np.zeros((3, 80, 0)), D, E, dual=True)
+    held = HeldOutRows(V, rows, dual=True)
+    np.testing.assert_allclose(solve_direct(held, D, E), expected, rtol=1e-10, atol=1e-11)
+    R, converged = solve_cg(held, D, E, max_steps=200)
+    assert converged.all()
+    np.testing.assert_allclose(R, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_cg_says_which_systems_it_did_not_solve():
+    # Twenty rows of set 1 carry twenty coordinates almost alone: leverages of nearly 1.
+    alphas = np.array([1e-9, 10.0])
+    rng = np.random.default_rng(25)
+    U = rng.standard_normal((3000, 60))
+    U[7:27, :20] += 3e4 * rng.standard_normal((20, 20))
+    Lambda, V = np.linalg.eigh(U.T @ U)
+    U = U @ V
+    D = 1.0 / (Lambda + alphas[:, None])
+    rows = np.stack([np.arange(100, 130), np.arange(30)])
+    E = rng.standard_normal((2, 2, 30, 1))
+    R, converged = solve_cg(HeldOutRows(U, rows), D, E, max_steps=12)
+    assert converged[:, 0].all()
+    assert not converged[0, 1]
+    expected = _held_out_naive(U, rows, np.zeros((2, 60, 0)), D, E, dual=False)
+    np.testing.assert_allclose(R[:, 0], expected[:, 0], rtol=1e-9, atol=1e-11)
+
+
+def test_cg_of_zero_and_of_values_that_are_not_finite():
+    U, rows, O, D, E = _held_out_problem(90, 10, 3, 4, 0, 1, [1e-3, 1.0], 26)  # noqa: E741
+    E[0, 0] = 0.0
+    E[1, 2, 1] = np.nan
+    with np.errstate(invalid="ignore"):
+        R, converged = solve_cg(HeldOutRows(U, rows, O), D, E)
+    assert np.array_equal(R[0, 0], np.zeros((4, 1)))
+    assert np.array_equal(converged, [[True, True, True], [True, True, False]])
+
+
+@pytest.mark.parametrize("h", [1, 4, 20])
+def test_a_leverage_of_one_is_an_error(h):
+    # Row 0 is the only one to see coordinate 0, which is not penalised.
+    U, rows, O, D, E = _held_out_problem(90, 10, 3, h, 0, 1, [1.0], 27)  # noqa: E741
+    U[:, 0] = 0.0
+    U[0, 0] = 1.0
+    D[:, 0] = 1.0
+    rows[:, 0], rows[:, 1:] = 50, np.arange(51, 50 + h)
+    rows[2, 0] = 0
+    with pytest.raises(HoldOutError, match=f"{h} rows.*larger alphas"):
+        solve_direct(HeldOutRows(U, rows, O), D, E)
+    _, converged = solve_cg(HeldOutRows(U, rows, O), D, E)
+    assert np.array_equal(converged, [[True, True, False]])
+
+
+def test_no_sets_and_no_rows():
+    D = np.ones((2, 5))
+    for b, h in ((0, 3), (4, 0)):
+        held = HeldOutRows(np.zeros((10, 5)), np.zeros((b, h), dtype=np.int64))
+        E = np.zeros((2, b, h, 1))
+        assert solve_direct(held, D, E).shape == E.shape
+        R, converged = solve_cg(held, D, E)
+        assert R.shape == E.shape
+        assert converged.all()
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_threads", [None, 1, 3])
+def test_pieces_all_run_and_blas_threads_come_back(n_threads):
+    before = blas_threads()
+    done = np.zeros(20)
+    inside = []
+
+    def work(i):
+        inside.append(blas_threads())
+        done[i] += 1
+
+    run_pieces(work, range(20), n_threads)
+    assert np.array_equal(done, np.ones(20))
+    assert set(inside) == {1}
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_an_error_in_a_piece_reaches_the_caller(n_threads):
+    def work(i):
+        if i == 5:
+            raise ZeroDivisionError
+
+    before = blas_threads()
+    with pytest.raises(ZeroDivisionError):
+        run_pieces(work, range(20), n_threads)
+    assert blas_threads() == before

@@ -7,26 +7,37 @@
 | `deflation` | a symmetric matrix without one direction (unpenalised bias) |
 | `constraint` | a symmetric matrix without the span of a few rows (removed basis rows) |
 | `shifts` | many systems (A + alpha I) x = z from one reduction of A |
+| `residual`, `direct`, `conjugate` | the held-out residuals of many held-out sets and alphas |
+| `threads` | independent pieces of work side by side |
 
 Everything is a pure function or a frozen dataclass. Arguments stay unchanged unless an
 `overwrite=True` or `out=` says otherwise. Nothing loops over rows in Python, and nothing is
 repaired silently: a matrix that is numerically singular is an error with a remedy.
 """
 
+from holdfast.linalg.conjugate import solve_cg
 from holdfast.linalg.constraint import Complement, orthonormal_rows
 from holdfast.linalg.deflation import Deflation
+from holdfast.linalg.direct import solve_direct
 from holdfast.linalg.eigen import eigh
+from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
+from holdfast.linalg.threads import blas_threads, run_pieces
 from holdfast.linalg.whitening import Whitening, cholesky_basis, whiten
 
 __all__ = [
     "Complement",
     "Deflation",
+    "HeldOutRows",
     "Spectrum",
     "Tridiagonal",
     "Whitening",
+    "blas_threads",
     "cholesky_basis",
     "eigh",
     "orthonormal_rows",
+    "run_pieces",
+    "solve_cg",
+    "solve_direct",
     "whiten",
 ]

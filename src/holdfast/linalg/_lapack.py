@@ -22,10 +22,10 @@ dtrmm: _Routine = _blas.dtrmm
 dtrsm: _Routine = _blas.dtrsm
 dtrsv: _Routine = _blas.dtrsv
 
-dgeqrf: _Routine = _lapack.dgeqrf
 dgeqrt: _Routine = _lapack.dgeqrt
 dormqr: _Routine = _lapack.dormqr
 dpotrf: _Routine = _lapack.dpotrf
+dpotrs: _Routine = _lapack.dpotrs
 dpttrf: _Routine = _lapack.dpttrf
 dpttrs: _Routine = _lapack.dpttrs
 dsyevd: _Routine = _lapack.dsyevd

@@ -1,0 +1,67 @@
+"""Independent pieces of work on a few Python threads, each with one BLAS thread.
+
+`numpy.matmul` on a stack of small matrices runs on one thread, and threads inside small BLAS calls
+cost more than they bring. Pieces of work side by side use all cores instead. NumPy's products and
+ufuncs and SciPy's LAPACK routines release the interpreter lock; SciPy's `dgemm`, `dsyrk`, `dsymm`
+and `dsyr2k` do not, so pieces of work use `numpy.matmul`.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+_Item = TypeVar("_Item")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Looking for the loaded libraries takes milliseconds: once is enough.
+    return ThreadpoolController()
+
+
+def blas_threads() -> int:
+    """Return how many threads BLAS is allowed to use now: what `n_threads=None` means."""
+    counts = [
+        int(library.num_threads)
+        for library in _controller().lib_controllers
+        if library.user_api == "blas"
+    ]
+    return max(counts, default=1)
+
+
+def run_pieces(
+    work: Callable[[_Item], None], pieces: Iterable[_Item], n_threads: int | None = None
+) -> None:
+    """Call `work` on every piece, on `n_threads` threads with one BLAS thread each.
+
+    Parameters
+    ----------
+    work : callable
+        Writes its result where it belongs; pieces must not overlap.
+    pieces : iterable
+    n_threads : int or None
+        None: as many as BLAS may use.
+
+    Notes
+    -----
+    The first exception of a piece is raised, after the pieces under way have ended. The number
+    of BLAS threads is a setting of the process and is restored on the way out.
+    """
+    items = list(pieces)
+    n_threads = min(blas_threads() if n_threads is None else n_threads, len(items))
+    with _controller().limit(limits=1, user_api="blas"):
+        if n_threads <= 1:
+            for item in items:
+                work(item)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            futures = [pool.submit(work, item) for item in items]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
