@@ -53,6 +53,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # that page would load scripts from elsewhere
     "show_signature": False,
     "min_reported_time": 1e9,
     "matplotlib_animations": False,
@@ -75,4 +76,6 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"**": ["sidebar-nav-bs"], "index": []}
+# A list of sections beside the text only where there are sections.
+PLAIN_PAGES = [path.stem for path in HERE.glob("*.md")]
+html_sidebars = {page: [] for page in PLAIN_PAGES}

@@ -1,4 +1,4 @@
-"""Every python block of the README and of the documentation runs, page by page, and shows what it says.
+"""Every python block of the README and the documentation runs and prints what the page says.
 
 The blocks of a page share one namespace, as a reader would type them. A block after the comment
 ``<!-- skip: reason -->`` is not run. A ``text`` block after the comment ``<!-- output -->`` is what
@@ -44,7 +44,9 @@ def blocks(text: str) -> list[Block]:
 
 def pages() -> list[Path]:
     written = [path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts]
-    return [page for page in [ROOT / "README.md", *sorted(written)] if blocks(page.read_text("utf-8"))]
+    return [
+        page for page in [ROOT / "README.md", *sorted(written)] if blocks(page.read_text("utf-8"))
+    ]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -66,7 +68,8 @@ def test_blocks_are_found_skipped_and_compared() -> None:
     text = (
         "```python\nx = 1\n```\n\n"
         "<!-- skip: needs a cluster -->\n```python\nx = 2\n```\n\n"
-        "```python\nprint(x)\n```\n\n<!-- output -->\n```text\n1\n```\n\n```text\nnot compared\n```\n"
+        "```python\nprint(x)\n```\n\n<!-- output -->\n```text\n1\n```\n\n"
+        "```text\nnot compared\n```\n"
     )
     assert blocks(text) == [Block(2, "x = 1\n"), Block(11, "print(x)\n", "1\n")]
 

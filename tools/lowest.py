@@ -11,7 +11,9 @@ def lowest(requirement: str) -> str:
     """Return the pin for a bound: ``"numpy>=2.0"`` gives ``"numpy==2.0.0"``."""
     match = re.fullmatch(r"([A-Za-z0-9_.-]+)>=([0-9.]+)", requirement)
     if match is None:
-        raise SystemExit(f"{requirement!r}: a core dependency needs exactly one bound, name>=version")
+        raise SystemExit(
+            f"{requirement!r}: a core dependency needs exactly one bound, name>=version"
+        )
     name, version = match.groups()
     return f"{name}=={version}" if version.count(".") > 1 else f"{name}=={version}.0"
 

@@ -1,7 +1,8 @@
 """One page of the API for each public module, written from what the package exports.
 
 A module that appears in the package appears on the pages: nothing has to be listed by hand.
-Public names are those of ``__all__``; a module without one shows the classes and functions it defines.
+Public names are those of ``__all__``; a module without one shows the classes and functions it
+defines.
 """
 
 from __future__ import annotations
@@ -13,20 +14,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from sklearn.base import BaseEstimator
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.util.typing import ExtensionMetadata
 
 PACKAGE = "holdfast"
 # A reader's order: what everyone uses first; whatever is not named here follows by name.
-FIRST = ("holdfast", "kernels", "basis", "experiments", "results", "exceptions")
+FIRST = ("kernels", "basis", "experiments", "results", "exceptions")
+# Programs, not interfaces: their documentation is `--help`.
+COMMANDS = ("cli", "reproduce")
 
 
 def public_modules() -> list[ModuleType]:
     """Return the package and its public direct children, in reading order."""
     package = importlib.import_module(PACKAGE)
     names = [
-        info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_")
+        info.name
+        for info in pkgutil.iter_modules(package.__path__)
+        if not info.name.startswith("_") and info.name not in COMMANDS
     ]
     rank = {name: i for i, name in enumerate(FIRST)}
     names.sort(key=lambda name: (rank.get(name, len(FIRST)), name))
@@ -46,6 +53,13 @@ def public_names(module: ModuleType) -> list[str]:
     ]
 
 
+def inherited(value: type) -> list[str]:
+    """Return the options that show an estimator's own methods and hide scikit-learn's."""
+    if not issubclass(value, BaseEstimator):
+        return []
+    return ["   :inherited-members: BaseEstimator, RegressorMixin, ClassifierMixin"]
+
+
 def page(module: ModuleType, names: list[str]) -> str:
     """Return the reStructuredText of one module's page."""
     title = f"``{module.__name__}``"
@@ -55,7 +69,7 @@ def page(module: ModuleType, names: list[str]) -> str:
     for name in names:
         value = getattr(module, name)
         if inspect.isclass(value):
-            lines += [f".. autoclass:: {name}", "   :members:", ""]
+            lines += [f".. autoclass:: {name}", "   :members:", *inherited(value), ""]
         elif inspect.isroutine(value):
             lines += [f".. autofunction:: {name}", ""]
     return "\n".join(lines)
@@ -79,6 +93,24 @@ def write_pages(app: Sphinx) -> None:
         stale.unlink()
 
 
+def plain_bars(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Let docstrings write |H| for a size, which reStructuredText takes for a substitution."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith(("| ", "+", ">>>", "...")):
+            lines[i] = line.replace("|", "\N{DIVIDES}")
+
+
+def only_our_own(
+    app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object
+) -> bool | None:
+    """Hide what an estimator inherits from scikit-learn: it is documented there."""
+    return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("builder-inited", write_pages, priority=100)
+    app.connect("autodoc-skip-member", only_our_own)
+    app.connect("autodoc-process-docstring", plain_bars, priority=900)  # after numpydoc
     return {"parallel_read_safe": True, "parallel_write_safe": True}

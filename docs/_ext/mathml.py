@@ -7,6 +7,7 @@ a mathematical table, and many systems have none. So the pages carry one: a part
 
 from __future__ import annotations
 
+import re
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,11 +36,30 @@ CHARACTERS = (
 )  # fmt: skip
 
 
+def tidy(mathml: str) -> str:
+    """Return the formula with bars of one height and a colon that is a letter, not a relation."""
+    mathml = re.sub(
+        r'<mo class="mathopen">([|‖])', r'<mo form="prefix" stretchy="false">\1', mathml
+    )
+    mathml = re.sub(r"<mo>([|‖])", r'<mo form="postfix" stretchy="false">\1', mathml)
+    return mathml.replace("<mo>\N{RATIO}", '<mo lspace="0" rspace="0">:')
+
+
 def convert(node: nodes.Element, *, as_block: bool) -> str:
-    """Return the MathML of a formula; an unknown command is a warning that names the page."""
-    tex = node.astext()
+    r"""Return the MathML of a formula; what would come out wrong is a warning that names the page.
+
+    Two things the converter reads otherwise than TeX does: ``\frac12`` is spelt out for it, and a
+    subscript on an accented letter, which it would put below, is refused.
+    """
+    tex = re.sub(
+        r"\\frac(\d)(\d|(?=\{))",
+        lambda m: rf"\frac{{{m[1]}}}" + (m[2] and f"{{{m[2]}}}"),
+        node.astext(),
+    )
     try:
-        return str(tex2mathml(tex, as_block=as_block))
+        if re.search(r"\\(?:hat|bar|(?:wide)?tilde) ?(?:\w|\{\w\})\}?_", tex):
+            raise MathError("a subscript on an accented letter; give the letter another name")
+        return tidy(str(tex2mathml(tex, as_block=as_block)))
     except MathError as error:
         logger.warning("formula not understood: %s: %s", tex, error, location=node)
         return f"<code>{nodes.unescape(tex)}</code>"
