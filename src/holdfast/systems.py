@@ -198,7 +198,7 @@ def _finish(W: FloatArray, N: FloatArray, weights: FloatArray, bias: bool) -> Pr
     for rows in row_blocks(m, p):
         block = W[rows]
         if bias:
-            block -= mean
+            block[:, :-1] -= mean[:-1]  # the last column holds nothing yet
             block[:, -1] = 1.0 / scale.norm
         if not unweighted:
             block *= scale.root[rows, None]
