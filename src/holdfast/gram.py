@@ -39,11 +39,11 @@ class KernelData(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Number of rows m."""
+        """Return the number of rows m."""
 
     @abstractmethod
     def block(self, rows: Index, columns: Index) -> FloatArray:
-        """The matrix K[rows][:, columns], freshly allocated, float64, C-contiguous, finite.
+        """Return the matrix K[rows][:, columns], freshly allocated, float64, C-contiguous, finite.
 
         Parameters
         ----------
@@ -53,23 +53,23 @@ class KernelData(ABC):
 
     @abstractmethod
     def diag(self, rows: Index | None = None) -> FloatArray:
-        """Values k(x, x) of those rows (default: all), at the cost of a row each."""
+        """Return values k(x, x) of those rows (default: all), at the cost of a row each."""
 
     @abstractmethod
     def take(self, rows: Index) -> "KernelData":
-        """The data restricted to those rows, in that order, numbered from zero."""
+        """Return the data restricted to those rows, in that order, numbered from zero."""
 
     @abstractmethod
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
-        """Kernel values of new rows with those rows of the data, shape (len(X_new), columns)."""
+        """Return kernel values of new rows with those rows of the data."""
 
     def _index(self, index: Index) -> slice | IndexArray:
-        """The index with masks and lists turned into checked row numbers."""
+        """Return the index with masks and lists turned into checked row numbers."""
         return row_index(index, len(self))
 
 
 def row_index(index: Index, n_rows: int) -> slice | IndexArray:
-    """A slice as it is, anything else as an array of row numbers in 0 … n_rows − 1."""
+    """Return a slice as it is, anything else as an array of row numbers in 0 … n_rows − 1."""
     if isinstance(index, slice):
         return index
     array = np.asarray(index)
@@ -108,31 +108,31 @@ class KernelRows(KernelData):
         self.X: Rows = as_rows(X)
 
     def __len__(self) -> int:
-        """Number of rows m."""
+        """Return the number of rows m."""
         return int(self.X.shape[0])
 
     def __repr__(self) -> str:
-        """Kernel and number of rows."""
+        """Return the kernel and number of rows."""
         return f"KernelRows({self.kernel!r}, {len(self)} rows)"
 
     def block(self, rows: Index, columns: Index) -> FloatArray:
-        """The matrix K[rows][:, columns]; symmetric to the last bit when both are the same."""
+        """Return the matrix K[rows][:, columns]; exactly symmetric when both are the same."""
         rows, columns = self._index(rows), self._index(columns)
         X = take_rows(self.X, rows)
         return self._evaluate(X, None if _same_index(rows, columns) else take_rows(self.X, columns))
 
     def diag(self, rows: Index | None = None) -> FloatArray:
-        """Values k(x, x) of those rows (default: all)."""
+        """Return values k(x, x) of those rows (default: all)."""
         X = self.X if rows is None else take_rows(self.X, self._index(rows))
         values = self.kernel.diag(X)
         return kernel_matrix(values, X.shape[:1], repr(self.kernel), copy=False)
 
     def take(self, rows: Index) -> "KernelRows":
-        """The data restricted to those rows, in that order."""
+        """Return the data restricted to those rows, in that order."""
         return KernelRows(self.kernel, take_rows(self.X, self._index(rows)))
 
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
-        """Kernel values of new rows with those rows of the data."""
+        """Return kernel values of new rows with those rows of the data."""
         return self._evaluate(as_rows(X_new), take_rows(self.X, self._index(columns)))
 
     def _evaluate(self, X: Rows, Z: Rows | None) -> FloatArray:
@@ -178,25 +178,25 @@ class PrecomputedRows(KernelData):
         self._columns[index] = np.arange(n_columns)
 
     def __len__(self) -> int:
-        """Number of rows m."""
+        """Return the number of rows m."""
         return int(self._rows.size)
 
     def __repr__(self) -> str:
-        """Shape of the matrix."""
+        """Return the shape of the matrix."""
         return f"PrecomputedRows({len(self)} rows of a {self._K.shape} matrix)"
 
     def block(self, rows: Index, columns: Index) -> FloatArray:
-        """The matrix K[rows][:, columns]."""
+        """Return the matrix K[rows][:, columns]."""
         return self._part(self._K, self._rows[self._index(rows)], self._matrix_columns(columns))
 
     def diag(self, rows: Index | None = None) -> FloatArray:
-        """Values of the diagonal for those rows (default: all)."""
+        """Return values of the diagonal for those rows (default: all)."""
         rows = slice(None) if rows is None else rows
         values = self._K[self._rows[self._index(rows)], self._matrix_columns(rows)]
         return kernel_matrix(values, values.shape, "precomputed", copy=False)
 
     def take(self, rows: Index) -> "PrecomputedRows":
-        """The data restricted to those rows, in that order; the matrix is shared, not copied."""
+        """Return the data restricted to those rows, in that order, without copying the matrix."""
         index = self._index(rows)
         taken = object.__new__(PrecomputedRows)
         taken._K = self._K
@@ -204,7 +204,7 @@ class PrecomputedRows(KernelData):
         return taken
 
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
-        """Kernel values of new rows with those rows of the data, cut from a matrix of them.
+        """Return kernel values of new rows with those rows of the data, cut from a matrix of them.
 
         Parameters
         ----------
@@ -238,22 +238,25 @@ class PrecomputedRows(KernelData):
 
     @staticmethod
     def _part(K: npt.NDArray[Any], rows: IndexArray, columns: IndexArray) -> FloatArray:
-        part = K[_as_slice(rows)]
-        cut = _as_slice(columns)
-        part = part[:, cut] if isinstance(cut, slice) else part.take(cut, axis=1)
-        fresh = not np.may_share_memory(part, K)
-        return kernel_matrix(part, part.shape, "precomputed", copy=not fresh)
+        i, j = _as_slice(rows), _as_slice(columns)
+        # Four cases, one aim: no temporary larger than the block itself.
+        if isinstance(j, slice):
+            part = K[i, j]
+        else:
+            part = K[i].take(j, axis=1) if isinstance(i, slice) else K[np.ix_(i, j)]
+        shared = np.may_share_memory(part, K)
+        return kernel_matrix(part, part.shape, "precomputed", copy=shared)
 
 
 def _as_slice(index: IndexArray) -> slice | IndexArray:
-    """The index as a slice when its rows follow one another, which saves a copy of them."""
+    """Return the index as a slice when its rows follow one another, which saves a copy of them."""
     if index.size and (np.diff(index) == 1).all():
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
 
 
 def kernel_data(kernel: Kernel | Precomputed, X: Any) -> KernelData:
-    """Rows X with their kernel, or X as the kernel matrix itself when it is precomputed."""
+    """Return rows X with their kernel, or X as the kernel matrix itself when it is precomputed."""
     return PrecomputedRows(X) if isinstance(kernel, Precomputed) else KernelRows(kernel, X)
 
 
@@ -285,9 +288,10 @@ def _require_symmetric(K: npt.NDArray[Any], names: IndexArray) -> None:
     `names` are the numbers of the rows that K stands for.
     """
     m = K.shape[0]
+    step = max(1, _BLOCK_ENTRIES // max(1, m))
     largest, worst, where = 0.0, 0.0, (0, 0)
-    for start in range(0, m, max(1, _BLOCK_ENTRIES // max(1, m))):
-        rows = slice(start, start + max(1, _BLOCK_ENTRIES // m))
+    for start in range(0, m, step):
+        rows = slice(start, start + step)
         # Columns from the block on: those before it were compared as rows of earlier blocks.
         below = K[start:, rows].T.astype(np.float64, order="C")
         right = kernel_matrix(K[rows, start:], below.shape, "precomputed", copy=True)

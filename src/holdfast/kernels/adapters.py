@@ -61,7 +61,7 @@ class FunctionKernel(Kernel):
         return getattr(self.func, "__name__", repr(self.func))
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X)."""
+        """Return kernel values of every row of X with every row of Z (default: X)."""
         X = as_rows(X)
         Z = X if Z is None else as_rows(Z)
         values = self.func(X, Z, **self.params)
@@ -69,7 +69,7 @@ class FunctionKernel(Kernel):
         return kernel_matrix(values, (X.shape[0], Z.shape[0]), self.name, copy=True)
 
     def diag(self, X: Any) -> FloatArray:
-        """Kernel values k(x, x) of every row, shape (len(X),), from small diagonal blocks."""
+        """Return kernel values k(x, x) of every row, from small diagonal blocks."""
         X = as_rows(X)
         diagonal = np.empty(X.shape[0])
         for start in range(0, X.shape[0], _DIAGONAL_BLOCK):
@@ -115,14 +115,14 @@ class SklearnKernel(Kernel):
         return hash((type(self), repr(self.kernel)))
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X)."""
+        """Return kernel values of every row of X with every row of Z (default: X)."""
         X = self._rows(X)
         Z = X if Z is None else self._rows(Z)
         shape = (X.shape[0], Z.shape[0])
         return kernel_matrix(self.kernel(X, Z), shape, repr(self.kernel), copy=True)
 
     def diag(self, X: Any) -> FloatArray:
-        """Kernel values k(x, x) of every row, shape (len(X),)."""
+        """Return kernel values k(x, x) of every row, shape (len(X),)."""
         X = self._rows(X)
         return kernel_matrix(self.kernel.diag(X), X.shape[:1], repr(self.kernel), copy=True)
 

@@ -21,7 +21,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X), freshly allocated.
+        """Return kernel values of every row of X with every row of Z (default: X).
 
         Returns
         -------
@@ -31,7 +31,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def diag(self, X: Any) -> FloatArray:
-        """Kernel values k(x, x) of every row, shape (len(X),), at the cost of a row each."""
+        """Return kernel values k(x, x) of every row, shape (len(X),), at the cost of a row each."""
 
     @property
     def positive_semidefinite(self) -> bool:
@@ -44,7 +44,7 @@ class Kernel(ABC):
         return False
 
     def normalised(self) -> "Normalised":
-        """The kernel k(x, z) / sqrt(k(x, x) k(z, z)), whose diagonal is one."""
+        """Return the kernel k(x, z) / sqrt(k(x, x) k(z, z)), whose diagonal is one."""
         from holdfast.kernels.compose import Normalised
 
         return Normalised(self)
@@ -65,7 +65,7 @@ class Kernel(ABC):
         return Scaled(self, float(other)) if isinstance(other, Real) else NotImplemented
 
     def __sklearn_clone__(self) -> Self:
-        """The kernel itself: it cannot change, so a copy would serve nothing."""
+        """Return the kernel itself: it cannot change, so a copy would serve nothing."""
         return self
 
 
@@ -73,17 +73,17 @@ class VectorKernel(Kernel):
     """A kernel on numeric rows, dense or sparse."""
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X)."""
+        """Return kernel values of every row of X with every row of Z (default: X)."""
         return self._matrix(*numeric_pair(X, Z))
 
     def diag(self, X: Any) -> FloatArray:
-        """Kernel values k(x, x) of every row, shape (len(X),)."""
+        """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self._diagonal(numeric_rows(X))
 
     @abstractmethod
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        """Matrix of checked numeric rows; Z=None stands for X itself."""
+        """Return the matrix of checked numeric rows; Z=None stands for X itself."""
 
     @abstractmethod
     def _diagonal(self, X: Rows) -> FloatArray:
-        """Diagonal of checked numeric rows."""
+        """Return the diagonal of checked numeric rows."""

@@ -14,14 +14,14 @@ __all__ = ["finite_number", "kernel_matrix", "positive_number", "positive_width"
 
 
 def _as_float(value: Any) -> float | None:
-    """The value as a float, or None when it is not a finite real number."""
+    """Return the value as a float, or None when it is not a finite real number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def finite_number(name: str, value: Any) -> float:
-    """The value as a float, if it is a finite real number."""
+    """Return the value as a float, if it is a finite real number."""
     number = _as_float(value)
     if number is None:
         raise InvalidInputError(
@@ -31,7 +31,7 @@ def finite_number(name: str, value: Any) -> float:
 
 
 def positive_number(name: str, value: Any) -> float:
-    """The value as a float, if it is a finite number above zero."""
+    """Return the value as a float, if it is a finite number above zero."""
     number = _as_float(value)
     if number is None or number <= 0.0:
         raise InvalidInputError(
@@ -42,7 +42,7 @@ def positive_number(name: str, value: Any) -> float:
 
 
 def positive_width(name: str, value: Any) -> float | tuple[float, ...]:
-    """A positive float, or a tuple of positive floats (one per feature)."""
+    """Return a positive float, or a tuple of positive floats (one per feature)."""
     if np.ndim(value) == 0:
         return positive_number(name, value.item() if isinstance(value, np.ndarray) else value)
     array = np.asarray(value)
@@ -56,7 +56,7 @@ def positive_width(name: str, value: Any) -> float | tuple[float, ...]:
 
 
 def kernel_matrix(values: Any, shape: tuple[int, ...], name: str, *, copy: bool) -> FloatArray:
-    """The values as a C-contiguous float64 array of exactly that shape, all finite.
+    """Return the values as a C-contiguous float64 array of exactly that shape, all finite.
 
     Raises
     ------

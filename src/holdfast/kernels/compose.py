@@ -55,14 +55,14 @@ class Sum(_Combination):
     """The sum of kernels, also written `k1 + k2`."""
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X)."""
+        """Return kernel values of every row of X with every row of Z (default: X)."""
         total = self.kernels[0](X, Z)
         for kernel in self.kernels[1:]:
             total += kernel(X, Z)
         return total
 
     def diag(self, X: Any) -> FloatArray:
-        """Kernel values k(x, x) of every row, shape (len(X),)."""
+        """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return reduce(np.add, (kernel.diag(X) for kernel in self.kernels))
 
 
@@ -71,14 +71,14 @@ class Product(_Combination):
     """The product of kernels, also written `k1 * k2`."""
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X)."""
+        """Return kernel values of every row of X with every row of Z (default: X)."""
         product = self.kernels[0](X, Z)
         for kernel in self.kernels[1:]:
             product *= kernel(X, Z)
         return product
 
     def diag(self, X: Any) -> FloatArray:
-        """Kernel values k(x, x) of every row, shape (len(X),)."""
+        """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return reduce(np.multiply, (kernel.diag(X) for kernel in self.kernels))
 
 
@@ -104,13 +104,13 @@ class Scaled(Kernel):
         return self.kernel.accepts_objects
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X)."""
+        """Return kernel values of every row of X with every row of Z (default: X)."""
         values = self.kernel(X, Z)
         values *= self.factor
         return values
 
     def diag(self, X: Any) -> FloatArray:
-        """Kernel values k(x, x) of every row, shape (len(X),)."""
+        """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self.kernel.diag(X) * self.factor
 
 
@@ -140,7 +140,7 @@ class Normalised(Kernel):
         return self.kernel.accepts_objects
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Kernel values of every row of X with every row of Z (default: X)."""
+        """Return kernel values of every row of X with every row of Z (default: X)."""
         roots_X = self._roots(X)
         roots_Z = roots_X if Z is None else self._roots(Z)
         values = self.kernel(X, Z)
@@ -151,7 +151,7 @@ class Normalised(Kernel):
         return values
 
     def diag(self, X: Any) -> FloatArray:
-        """Ones, shape (len(X),), after checking that the kernel's diagonal is positive."""
+        """Return ones, shape (len(X),), after checking that the kernel's diagonal is positive."""
         return np.ones_like(self._roots(X))
 
     def _roots(self, X: Any) -> FloatArray:

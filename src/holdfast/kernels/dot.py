@@ -134,7 +134,7 @@ class Cosine(VectorKernel):
 
 
 def _lengths(X: Rows) -> FloatArray:
-    """Length of every row, one in place of zero."""
+    """Return the length of every row, one in place of zero."""
     lengths = np.sqrt(row_norms_squared(X))
     lengths[lengths == 0.0] = 1.0
     return lengths

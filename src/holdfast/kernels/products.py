@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
@@ -26,6 +27,8 @@ __all__ = [
 
 # finish(block, rows, columns): turns one block of the result into its final values, in place.
 Finish: TypeAlias = Callable[[FloatArray, slice, slice], None]
+# row numbers and column numbers of some entries of a block
+Pairs: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 # Entries of the result per block (2 MB), but never so few rows that a matrix product starves.
 _BLOCK_ENTRIES = 2**18
@@ -40,35 +43,44 @@ _PAIR_ENTRIES = 2**18
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Slices that cut the rows into blocks of about `_BLOCK_ENTRIES` entries."""
+    """Return slices that cut the rows into blocks of about `_BLOCK_ENTRIES` entries."""
     step = max(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
-def float64_rows(X: Rows, factors: FloatArray | None = None) -> Rows:
-    """The rows as float64, columns times `factors` if given; not copied when nothing changes."""
+def float64_rows(
+    X: Rows, factors: FloatArray | None = None, centre: FloatArray | None = None
+) -> Rows:
+    """Return the rows as float64, less the centre, columns times factors (if given)."""
     X = X.astype(np.float64, copy=False)
+    if centre is not None:
+        X = X - centre
     if factors is None:
         return X
-    return X @ sp.diags_array(factors, format="csr") if sp.issparse(X) else X * factors
+    if not sp.issparse(X):
+        return X * factors
+    scaled = X.copy()
+    scaled.data *= factors[X.indices]
+    return scaled
 
 
 def row_norms_squared(X: Rows) -> FloatArray:
-    """Squared length of every row, shape (len(X),)."""
+    """Return the squared length of every row, shape (len(X),)."""
     if sp.issparse(X):
         data = X.data.astype(np.float64)
-        squares = sp.csr_array((data * data, X.indices, X.indptr), shape=X.shape)
-        return np.asarray(squares @ np.ones(X.shape[1]), dtype=np.float64)
-    norms = np.empty(X.shape[0])
+        owner = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        norms = np.bincount(owner, weights=data * data, minlength=X.shape[0])
+        return norms.astype(np.float64, copy=False)
+    lengths = np.empty(X.shape[0])
     for rows in row_blocks(*X.shape):
         block = float64_rows(X[rows])
-        np.einsum("ij,ij->i", block, block, out=norms[rows])
-    return norms
+        np.einsum("ij,ij->i", block, block, out=lengths[rows])
+    return lengths
 
 
 def fill_blocks(X: Rows, Z: Rows | None, evaluate: Finish) -> FloatArray:
-    """Matrix of X with Z whose blocks `evaluate(block, rows, columns)` writes.
+    """Return the matrix of X with Z whose blocks `evaluate(block, rows, columns)` writes.
 
     Parameters
     ----------
@@ -96,7 +108,7 @@ def fill_blocks(X: Rows, Z: Rows | None, evaluate: Finish) -> FloatArray:
 
 
 def inner_products(X: Rows, Z: Rows | None = None, finish: Finish | None = None) -> FloatArray:
-    """Matrix of x·z for every row x of X and z of Z (default: X), finished block by block.
+    """Return the matrix of x·z for every row x of X and z of Z (default: X).
 
     Notes
     -----
@@ -113,7 +125,7 @@ def inner_products(X: Rows, Z: Rows | None = None, finish: Finish | None = None)
 
 
 def squared_distances(X: Any, Z: Any = None) -> FloatArray:
-    """Matrix of |x − z|² for every row x of X and z of Z (default: X).
+    """Return the matrix of |x − z|² for every row x of X and z of Z (default: X).
 
     Parameters
     ----------
@@ -139,40 +151,41 @@ def squared_distances(X: Any, Z: Any = None) -> FloatArray:
 def distance_matrix(
     X: Rows,
     Z: Rows | None = None,
-    factors: FloatArray | None = None,
+    weights: FloatArray | None = None,
     finish: Finish | None = None,
 ) -> FloatArray:
-    """Squared distances of checked numeric rows, finished block by block.
+    """Return Σ_j weights_j (x_j − z_j)² of checked numeric rows, finished block by block.
 
     Parameters
     ----------
     X, Z : numeric rows; Z=None stands for X
-    factors : ndarray (features,), optional
-        Columns are multiplied by these first.
+    weights : ndarray (features,), optional
+        One by default.
     finish : callable(block, rows, columns), optional
         Changes each block in place while it is in the cache.
     """
-    Z_rows = float64_rows(X if Z is None else Z, factors)
-    dense = not sp.issparse(X) and not sp.issparse(Z_rows)
+    symmetric, Z_raw = Z is None, X if Z is None else Z
+    dense = not sp.issparse(X) and not sp.issparse(Z_raw)
     direct = dense and X.shape[1] <= _FEW_FEATURES
-    centre = None
-    if dense and not direct and Z_rows.shape[0]:
-        centre = Z_rows.mean(axis=0)
-        Z_rows = Z_rows - centre
-    norms = row_norms_squared(Z_rows)
+    roots = None if weights is None else np.sqrt(weights)
+    centre = _centre(Z_raw) if dense and not direct else None
+    Z_ready = Z_raw if direct else float64_rows(Z_raw, roots, centre)
+    norms = row_norms_squared(Z_ready)
 
     def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
-        X_block = Z_rows[rows] if Z is None else float64_rows(X[rows], factors)
-        if Z is not None and centre is not None:
-            X_block = X_block - centre
         if direct:
-            cdist(X_block, Z_rows[columns], "sqeuclidean", out=block)
+            cdist(X[rows], Z_raw[columns], "sqeuclidean", out=block, w=weights)
         else:
-            _multiply(-2.0 * X_block, Z_rows[columns], block)
-            if Z is None:
+            X_ready = Z_ready[rows] if symmetric else float64_rows(X[rows], roots, centre)
+            _multiply(-2.0 * X_ready, Z_ready[columns], block)
+            if symmetric:
                 np.fill_diagonal(block, np.inf)  # known to be zero: not to be computed again
-            _add_norms(block, X_block, Z_rows[columns], norms[columns])
-            if Z is None:
+            norms_X = row_norms_squared(X_ready)
+            block += norms_X[:, np.newaxis]
+            block += norms[columns]
+            close = _cancelled(block, norms_X, norms[columns])
+            _from_differences(block, close, X[rows], Z_raw[columns], roots)
+            if symmetric:
                 np.fill_diagonal(block, 0.0)
         if finish is not None:
             finish(block, rows, columns)
@@ -180,34 +193,45 @@ def distance_matrix(
     return fill_blocks(X, Z, evaluate)
 
 
-def _add_norms(block: FloatArray, X: Rows, Z: Rows, norms_Z: FloatArray) -> None:
-    """Turn −2 x·z into |x − z|², in place, for one block."""
-    norms_X = row_norms_squared(X)
-    block += norms_X[:, np.newaxis]
-    block += norms_Z
+def _centre(Z: Rows) -> FloatArray | None:
+    """Return the mean row, or None when there is none."""
+    return Z.mean(axis=0, dtype=np.float64) if Z.shape[0] else None
+
+
+def _cancelled(block: FloatArray, norms_X: FloatArray, norms_Z: FloatArray) -> Pairs:
+    """Return rows and columns of the entries of |x|² + |z|² − 2 x·z that have lost digits."""
     # One cheap pass finds the rows where anything can have cancelled; the exact test is theirs.
     bound = _CANCELLED * (norms_X + norms_Z.max(initial=0.0))
     suspects = np.flatnonzero(block.min(axis=1, initial=np.inf) <= bound)
-    if not suspects.size:
-        return
     close = block[suspects] <= _CANCELLED * np.add.outer(norms_X[suspects], norms_Z)
-    if not sp.issparse(X) and not sp.issparse(Z) and 8 * np.count_nonzero(close) > close.size:
-        # Tight clusters far from the centre: so many pairs that whole rows are cheaper.
-        block[suspects] = np.where(close, cdist(X[suspects], Z, "sqeuclidean"), block[suspects])
-        return
     i, j = np.nonzero(close)
-    i = suspects[i]
-    entries = max(1, X.shape[1] if not sp.issparse(X) else X.nnz // X.shape[0])
-    step = max(1, _PAIR_ENTRIES // entries)
+    return suspects[i], j
+
+
+def _from_differences(
+    block: FloatArray, pairs: Pairs, X: Rows, Z: Rows, roots: FloatArray | None
+) -> None:
+    """Write Σ_j ((x_j − z_j) roots_j)² into those entries of the block."""
+    i, j = pairs
+    dense = not sp.issparse(X) and not sp.issparse(Z)
+    if dense and 8 * i.size > block.size:
+        # Tight clusters far from the centre: so many pairs that all of them are cheaper.
+        weights = None if roots is None else roots * roots
+        block[i, j] = cdist(X, Z, "sqeuclidean", w=weights)[i, j]
+        return
+    entries = X.shape[1] if dense else (X.nnz if sp.issparse(X) else Z.nnz) // X.shape[0]
+    step = max(1, _PAIR_ENTRIES // max(1, entries))
     for start in range(0, i.size, step):
         part = slice(start, start + step)
-        block[i[part], j[part]] = row_norms_squared(X[i[part]] - Z[j[part]])
+        difference = float64_rows(X[i[part]]) - float64_rows(Z[j[part]])
+        block[i[part], j[part]] = row_norms_squared(float64_rows(difference, roots))
 
 
 def _multiply(X: Rows, Z: Rows, out: FloatArray) -> None:
     """Write X Zᵀ into `out`; whichever of the two is sparse stays sparse."""
     if sp.issparse(X) and sp.issparse(Z):
-        (X @ Z.T).toarray(out=out)
+        # X is one block of rows: it is the cheaper of the two to transpose.
+        (Z @ X.T.tocsr()).T.toarray(out=out)
     elif sp.issparse(X):
         out[...] = X @ Z.T
     elif sp.issparse(Z):

@@ -32,7 +32,7 @@ Rows: TypeAlias = Any
 
 
 def as_rows(X: Any) -> Rows:
-    """Rows as a 2-D ndarray, a canonical CSR matrix or a 1-D object array.
+    """Return rows as a 2-D ndarray, a canonical CSR matrix or a 1-D object array.
 
     Nothing is copied when X already has one of these forms, and no number is converted:
     float32 and integers become float64 only inside a kernel, block by block.
@@ -95,17 +95,17 @@ def _canonical_csr(X: Any) -> Any:
 
 
 def take_rows(X: Rows, rows: slice | npt.NDArray[np.intp]) -> Rows:
-    """Those rows of X, in that order (a view when `rows` is a slice of an ndarray)."""
+    """Return those rows of X, in that order (a view when `rows` is a slice of an ndarray)."""
     return X[rows]
 
 
 def feature_count(X: Rows) -> int | None:
-    """Number of features, or None when the rows are objects."""
+    """Return the number of features, or None when the rows are objects."""
     return int(X.shape[1]) if X.ndim == 2 else None
 
 
 def numeric_rows(X: Any) -> Rows:
-    """Rows as real numbers: 2-D ndarray (float, integer or bool) or CSR.
+    """Return rows as real numbers: 2-D ndarray (float, integer or bool) or CSR.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def numeric_rows(X: Any) -> Rows:
 
 
 def numeric_pair(X: Any, Z: Any = None) -> tuple[Rows, Rows | None]:
-    """X and Z as numeric rows of the same width; Z is None when it is X or not given."""
+    """Return X and Z as numeric rows of the same width; Z is None when it is X or not given."""
     symmetric = Z is None or Z is X
     X = numeric_rows(X)
     if symmetric:

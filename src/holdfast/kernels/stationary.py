@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels.base import VectorKernel
-from holdfast.kernels.checks import positive_width
+from holdfast.kernels.checks import finite_number, positive_width
 from holdfast.kernels.products import distance_matrix, fill_blocks, float64_rows, row_blocks
 from holdfast.kernels.rows import FloatArray, Rows
 
@@ -33,8 +33,8 @@ class _Stationary(VectorKernel):
     def _diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
 
-    def _factors(self, n_features: int) -> FloatArray | None:
-        """One gamma per feature, or None when one holds for all."""
+    def _widths(self, n_features: int) -> FloatArray | None:
+        """Return one gamma per feature, or None when one holds for all."""
         if isinstance(self.gamma, float):
             return None
         widths = np.asarray(self.gamma)
@@ -50,7 +50,7 @@ class _Euclidean(_Stationary):
     """A stationary kernel of the squared distance, `q = gamma |x − z|²`."""
 
     def from_squared_distances(self, D2: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Kernel values from a matrix of squared distances, so that widths can share one.
+        """Return kernel values from a matrix of squared distances, so that widths can share one.
 
         Parameters
         ----------
@@ -76,16 +76,14 @@ class _Euclidean(_Stationary):
         return out
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        widths = self._factors(X.shape[1])
-        # sum_j gamma_j (x_j − z_j)² is the distance of columns times sqrt(gamma_j)
-        roots = None if widths is None else np.sqrt(widths)
+        widths = self._widths(X.shape[1])
         gamma = self.gamma if isinstance(self.gamma, float) else 1.0
 
         def finish(block: FloatArray, rows: slice, columns: slice) -> None:
             block *= gamma
             self._profile(block)
 
-        return distance_matrix(X, Z, roots, finish)
+        return distance_matrix(X, Z, widths, finish)
 
     @abstractmethod
     def _profile(self, q: FloatArray) -> None:
@@ -131,9 +129,10 @@ class Matern(_Euclidean):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.nu not in (0.5, 1.5, 2.5):
+        nu = finite_number("nu", self.nu)
+        if nu not in (0.5, 1.5, 2.5):
             raise InvalidInputError(f"nu must be 0.5, 1.5 or 2.5; got {self.nu!r}: choose one.")
-        object.__setattr__(self, "nu", float(self.nu))
+        object.__setattr__(self, "nu", nu)
 
     def _profile(self, q: FloatArray) -> None:
         q *= 4.0 * self.nu
@@ -163,20 +162,31 @@ class Laplacian(_Stationary):
     gamma: Gamma = 1.0
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        widths = self._factors(X.shape[1])
+        widths = self._widths(X.shape[1])
         gamma = self.gamma if isinstance(self.gamma, float) else 1.0
-        Z_rows = float64_rows(X if Z is None else Z, widths)
+        Z_rows = X if Z is None else Z
         sparse = sp.issparse(X) or sp.issparse(Z_rows)
 
         def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
-            X_block = float64_rows(X[rows], widths)
             if sparse:
                 block[...] = manhattan_distances(
-                    sp.csr_matrix(X_block), sp.csr_matrix(Z_rows[columns])
+                    _short_csr(X[rows], widths), _short_csr(Z_rows[columns], widths)
                 )
             else:
-                cdist(X_block, Z_rows[columns], "cityblock", out=block)
+                cdist(X[rows], Z_rows[columns], "cityblock", out=block, w=widths)
             block *= -gamma
             np.exp(block, out=block)
 
         return fill_blocks(X, Z, evaluate)
+
+
+def _short_csr(X: Rows, factors: FloatArray | None) -> Any:
+    """Return the rows as CSR with 32-bit indices, the only form scikit-learn's loop reads."""
+    if X.shape[1] > np.iinfo(np.int32).max:
+        raise NotSupportedError(
+            f"Laplacian takes sparse rows of at most 2**31 − 1 features; got {X.shape[1]}: hash "
+            "them to fewer."
+        )
+    csr = float64_rows(sp.csr_matrix(X), factors)
+    indices, indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)
+    return sp.csr_matrix((csr.data, indices, indptr), shape=csr.shape)
