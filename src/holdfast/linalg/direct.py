@@ -3,13 +3,16 @@
 import numpy as np
 
 from holdfast.exceptions import HoldOutError
-from holdfast.linalg._lapack import Array, dpotrf, dpotrs
-from holdfast.linalg.residual import HeldOutRows
+from holdfast.linalg._lapack import Array, dposv
+from holdfast.linalg.residual import PIECE_DOUBLES, HeldOutRows
 from holdfast.linalg.threads import run_pieces
 
-# Up to this many rows all pairs of rows are multiplied out and one gemm serves every alpha.
-_PAIRS_UP_TO = 32
-_STACKED_SOLVE_UP_TO = 16
+# All pairs of rows are multiplied out, and one gemm serves every alpha, for sets of at most
+# this many rows, and at most this many per alpha: beyond, a symmetric product per alpha is faster.
+_PAIRS_UP_TO = 64
+_PAIR_ROWS_PER_ALPHA = 1.5
+# Below, NumPy's stacked solve; above, its LU costs more than a call of LAPACK per system.
+_STACKED_SOLVE_UP_TO = 20
 
 
 def solve_direct(held: HeldOutRows, D: Array, E: Array, *, n_threads: int | None = None) -> Array:
@@ -57,25 +60,31 @@ def solve_direct(held: HeldOutRows, D: Array, E: Array, *, n_threads: int | None
 
 
 def _use_pairs(h: int, a: int) -> bool:
-    return h <= _PAIRS_UP_TO and a > 1
+    return h <= min(_PAIRS_UP_TO, _PAIR_ROWS_PER_ALPHA * a)
 
 
 def _pair_products(V: Array, D: Array) -> Array:
     """Return V D Vᵀ (g, a, h, h): products of pairs of rows, times all D at once.
 
-    One gemm of h(h+1)/2 rows per set, instead of a small product per alpha.
+    h(h+1)/2 rows per set in a plain gemm, instead of a small product per alpha; in tiles that
+    stay in cache between the elementwise product and the gemm.
     """
     g, h, p = V.shape
     n_pairs = h * (h + 1) // 2
-    pairs = np.empty((g, n_pairs, p))
+    per_tile = max(h, PIECE_DOUBLES // (g * p))
+    tile = np.empty((g, min(n_pairs, per_tile), p))
+    products = np.empty((g, n_pairs, D.shape[0]))
     position = np.empty((h, h), dtype=np.intp)
-    start = 0
+    start = filled = 0
     for i in range(h):
         count = h - i
-        np.multiply(V[:, i, None], V[:, i:], out=pairs[:, start : start + count])
-        position[i, i:] = position[i:, i] = np.arange(start, start + count)
-        start += count
-    products = (pairs.reshape(g * n_pairs, p) @ D.T).reshape(g, n_pairs, -1)
+        if filled + count > tile.shape[1]:
+            np.matmul(tile[:, :filled], D.T, out=products[:, start : start + filled])
+            start, filled = start + filled, 0
+        np.multiply(V[:, i, None], V[:, i:], out=tile[:, filled : filled + count])
+        position[i, i:] = position[i:, i] = start + filled + np.arange(count)
+        filled += count
+    np.matmul(tile[:, :filled], D.T, out=products[:, start:])
     return np.ascontiguousarray(np.moveaxis(products[:, position], 3, 1))
 
 
@@ -106,10 +115,9 @@ def _solve_stack(M: Array, E: Array, R: Array, first: int) -> None:
     for j in range(M.shape[0]):
         for k in range(M.shape[1]):
             # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
-            factor, info = dpotrf(M[j, k].T, lower=1, clean=0, overwrite_a=1)
-            if info != 0 or not np.square(np.diag(factor)).min() > floor:
+            factor, R[j, k], info = dposv(M[j, k].T, E[j, k], lower=1, overwrite_a=1)
+            if info != 0 or not np.square(factor.diagonal()).min() > floor:
                 raise _no_digits(h, first + j)
-            R[j, k] = dpotrs(factor, E[j, k], lower=1)[0]
 
 
 def _no_digits(h: int, index: int | None) -> HoldOutError:
