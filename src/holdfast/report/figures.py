@@ -1,0 +1,279 @@
+"""The figures of a page, as data for Plotly.
+
+Colours are names (``@accent``) that the page replaces by those of its light or dark theme. Text
+that comes from data is escaped, because Plotly reads some HTML in labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from holdfast.report.curves import CVCurve
+from holdfast.report.rows import PartScore
+from holdfast.report.summary import Contrast, Leverage, RowSample, Summary
+from holdfast.report.words import number
+
+__all__ = ["MAX_BARS", "Figure", "figures"]
+
+Figure = dict[str, Any]
+
+MAX_BARS = 25
+
+
+def figures(summary: Summary) -> dict[str, Figure]:
+    """Return the figures that a summary has, by name, in the order of the page."""
+    found: dict[str, Figure] = {}
+    if summary.contrasts:
+        found["contrast"] = contrast_figure(summary.contrasts, summary.headline.error_label)
+    found["curve"] = curve_figure(summary.curve)
+    if summary.policies:
+        found["policies"] = policies_figure(summary.policies)
+    if summary.confusion is None:
+        found["actual"] = actual_figure(summary.rows, summary.asked.target)
+        found["residuals"] = residual_figure(summary.rows)
+    if summary.folds:
+        found["folds"] = parts_figure(summary.folds, summary.headline.error_label)
+    if summary.groups:
+        found["groups"] = parts_figure(summary.groups, summary.headline.error_label)
+    found["leverage"] = leverage_figure(summary.leverage)
+    return found
+
+
+def curve_figure(curve: CVCurve) -> Figure:
+    """Return the error over the penalties with its standard errors, the best and one-SE choices."""
+    label = escape(curve.scale.label)
+    known = np.isfinite(curve.se)
+    traces: list[Figure] = []
+    if known.any():
+        x = curve.alphas[known]
+        low, high = (curve.values - curve.se)[known], (curve.values + curve.se)[known]
+        traces.append(
+            {
+                "type": "scatter",
+                "x": _list(np.concatenate([x, x[::-1]])),
+                "y": _list(np.concatenate([high, low[::-1]])),
+                "fill": "toself",
+                "fillcolor": "@band",
+                "line": {"width": 0},
+                "hoverinfo": "skip",
+                "name": "± 1 standard error",
+                "mode": "lines",
+            }
+        )
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": label,
+            "x": _list(curve.alphas),
+            "y": _list(curve.values),
+            "customdata": [number(s, 2) for s in curve.se.tolist()],
+            "line": {"color": "@accent", "width": 2},
+            "marker": {"size": 5},
+            "hovertemplate": (
+                f"λ = %{{x:.3g}}<br>{label} %{{y:.4g}} ± %{{customdata}}<extra></extra>"
+            ),
+        }
+    )
+    marks = [("best", curve.best, "circle", "@accent")]
+    if curve.one_se is not None and curve.one_se != curve.best:
+        marks.append(("largest λ within 1 standard error", curve.one_se, "diamond", "@second"))
+    if curve.chosen_index not in (curve.best, curve.one_se):
+        marks.append(("chosen", curve.chosen_index, "square", "@text"))
+    traces += [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": name,
+            "x": [float(curve.alphas[at])],
+            "y": [float(curve.values[at])],
+            "marker": {"size": 13, "symbol": symbol, "color": colour, "line": {"width": 2}},
+            "hovertemplate": f"{name}<br>λ = %{{x:.3g}}<br>{label} %{{y:.4g}}<extra></extra>",
+        }
+        for name, at, symbol, colour in marks
+    ]
+    return _figure(traces, _penalty_axis(), {"title": {"text": label}})
+
+
+def policies_figure(policies: dict[str, CVCurve]) -> Figure:
+    """Return the curves of the policies for held-out basis rows in one pair of axes."""
+    looks = {"keep": ("@second", "dash"), "remove": ("@accent", "solid")}
+    traces = []
+    label = ""
+    for name, curve in policies.items():
+        colour, dash = looks.get(name, ("@text", "dot"))
+        label = escape(curve.scale.label)
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": name,
+                "x": _list(curve.alphas),
+                "y": _list(curve.values),
+                "line": {"color": colour, "dash": dash, "width": 2},
+                "marker": {"size": 5},
+                "hovertemplate": f"{name}<br>λ = %{{x:.3g}}<br>{label} %{{y:.4g}}<extra></extra>",
+            }
+        )
+    return _figure(traces, _penalty_axis(), {"title": {"text": label}})
+
+
+def contrast_figure(contrasts: Sequence[Contrast], label: str) -> Figure:
+    """Return one bar per way of holding out."""
+    shown = list(reversed(contrasts))
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [escape(c.name) for c in shown],
+        "x": _list([c.error for c in shown]),
+        "text": [number(c.error) for c in shown],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "marker": {"color": ["@accent" if c.asked else "@second" for c in shown]},
+        "hovertemplate": f"%{{y}}<br>{escape(label)} %{{x:.4g}}<extra></extra>",
+    }
+    figure = _figure(
+        [trace],
+        {"title": {"text": escape(label)}, "rangemode": "tozero"},
+        {
+            "type": "category",
+            "automargin": True,
+        },
+    )
+    figure["layout"]["height"] = 90 + 55 * len(shown)
+    return figure
+
+
+def actual_figure(rows: RowSample, target: str) -> Figure:
+    """Return the held-out prediction over the truth, with the line where they agree."""
+    low = float(min(rows.y.min(), rows.prediction.min()))
+    high = float(max(rows.y.max(), rows.prediction.max()))
+    points = _points(rows, rows.y, rows.prediction)
+    points["hovertemplate"] = "%{customdata}<br>actual %{x:.4g}<br>held out %{y:.4g}<extra></extra>"
+    line = _line([low, high], [low, high], "prediction = actual")
+    return _figure(
+        [points, line],
+        {"title": {"text": f"actual {escape(target)}"}},
+        {"title": {"text": "held-out prediction"}},
+    )
+
+
+def residual_figure(rows: RowSample) -> Figure:
+    """Return truth minus held-out prediction over the prediction."""
+    points = _points(rows, rows.prediction, rows.y - rows.prediction)
+    points["hovertemplate"] = (
+        "%{customdata}<br>held out %{x:.4g}<br>residual %{y:.4g}<extra></extra>"
+    )
+    span = [float(rows.prediction.min()), float(rows.prediction.max())]
+    return _figure(
+        [points, _line(span, [0.0, 0.0], "no error")],
+        {"title": {"text": "held-out prediction"}},
+        {"title": {"text": "actual − prediction"}},
+    )
+
+
+def parts_figure(parts: Sequence[PartScore], label: str) -> Figure:
+    """Return one bar per part, the worst on top."""
+    shown = list(reversed(parts[:MAX_BARS]))
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": [escape(part.label) for part in shown],
+        "x": _list([part.score for part in shown]),
+        "customdata": [part.count for part in shown],
+        "marker": {"color": "@accent"},
+        "hovertemplate": (
+            f"%{{y}}<br>{escape(label)} %{{x:.4g}}<br>%{{customdata}} predictions<extra></extra>"
+        ),
+    }
+    figure = _figure(
+        [trace],
+        {"title": {"text": escape(label)}, "rangemode": "tozero"},
+        {
+            "type": "category",
+            "automargin": True,
+            "dtick": 1,
+        },
+    )
+    figure["layout"]["height"] = 110 + 18 * max(len(shown), 5)
+    return figure
+
+
+def leverage_figure(leverage: Leverage) -> Figure:
+    """Return the histogram of the leverages."""
+    edges = leverage.edges
+    trace = {
+        "type": "bar",
+        "x": _list((edges[:-1] + edges[1:]) / 2),
+        "y": leverage.counts.tolist(),
+        "width": _list(np.diff(edges)),
+        "marker": {"color": "@accent"},
+        "hovertemplate": "leverage about %{x:.3g}<br>%{y} rows<extra></extra>",
+    }
+    return _figure(
+        [trace], {"title": {"text": "leverage"}}, {"title": {"text": "rows"}, "rangemode": "tozero"}
+    )
+
+
+def _points(rows: RowSample, x: Any, y: Any) -> Figure:
+    groups = rows.group or ("",) * len(rows.row)
+    names = [
+        f"row {row}" + (f", {escape(group)}" if group else "")
+        for row, group in zip(rows.row.tolist(), groups, strict=True)
+    ]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "rows",
+        "x": _list(x),
+        "y": _list(y),
+        "customdata": names,
+        "marker": {"color": "@accent", "size": 5, "opacity": 0.55},
+    }
+
+
+def _line(x: list[float], y: list[float], name: str) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": x,
+        "y": y,
+        "line": {"color": "@second", "dash": "dash", "width": 1.5},
+        "hoverinfo": "skip",
+    }
+
+
+def _penalty_axis() -> Figure:
+    return {"type": "log", "title": {"text": "penalty λ (alpha)"}, "exponentformat": "power"}
+
+
+def _figure(traces: list[Figure], xaxis: Figure, yaxis: Figure) -> Figure:
+    look = {"gridcolor": "@grid", "zerolinecolor": "@grid", "automargin": True}
+    return {
+        "data": traces,
+        "layout": {
+            "xaxis": {**look, **xaxis},
+            "yaxis": {**look, **yaxis},
+            "font": {"color": "@text", "family": "system-ui, sans-serif", "size": 13},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "margin": {"l": 60, "r": 30, "t": 15, "b": 50},
+            "height": 380,
+            "hovermode": "closest",
+            "hoverlabel": {"bgcolor": "@panel", "font": {"color": "@text"}},
+            "legend": {"orientation": "h", "y": 1.12, "x": 0},
+            "showlegend": len(traces) > 1,
+            "dragmode": "zoom",
+        },
+    }
+
+
+def _list(values: Any) -> list[float | None]:
+    """Return numbers rounded to what a screen can show; None where there is none."""
+    array = np.asarray(values, dtype=float)
+    return [float(f"{v:.7g}") if np.isfinite(v) else None for v in array.tolist()]

@@ -1,0 +1,52 @@
+"""How much each row pulls its own fitted value towards itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from holdfast._base import CrossValidatedKernelRidge
+    from holdfast.factors import Factor
+
+__all__ = ["leverages"]
+
+
+def leverages(model: CrossValidatedKernelRidge, alpha: float | None = None) -> NDArray[np.float64]:
+    """Return S_ii for every training row: the derivative of its fitted value by its own target.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    alpha : float, optional
+        Penalty; by default the model's (the first, if it has one per target).
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Between 0 and 1; 0 for rows of weight zero. Their sum is the model's effective number of
+        parameters, the intercept included.
+
+    Notes
+    -----
+    S = U diag(1/(Λ+α)) Uᵀ (DESIGN §1), so S_ii = Σ_j U_ij²/(Λ_j+α); for a dense model
+    1 − S_ii = α Σ_j V_ij²/(Λ_j+α), where nothing cancels. O(mp) once the factor is there; it is
+    the factor of the fit if that was spectral, else one Cholesky factorisation.
+    """
+    engine = model._engine_again()
+    chosen = float(np.atleast_1d(model.alpha_)[0]) if alpha is None else float(alpha)
+    if engine.dual and engine._spectrum is None:
+        factor = engine._single(chosen)
+    else:
+        factor = engine.spectrum()
+    return _diagonal(factor, chosen)
+
+
+def _diagonal(factor: Factor, alpha: float) -> NDArray[np.float64]:
+    D = factor.D(np.array([alpha]))
+    d = factor.residual_D(D)[0] if factor.dual else D[0]
+    form = np.einsum("ij,ij,j->i", factor.V, factor.V, d)
+    diagonal = 1.0 - alpha * form if factor.dual else form
+    return np.where(factor.scale.trained, np.clip(diagonal, 0.0, 1.0), 0.0)
