@@ -124,7 +124,8 @@ class KernelRows(KernelData):
     def diag(self, rows: Index | None = None) -> FloatArray:
         """Return values k(x, x) of those rows (default: all)."""
         X = self.X if rows is None else take_rows(self.X, self._index(rows))
-        values = self.kernel.diag(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.kernel.diag(X)
         return kernel_matrix(values, X.shape[:1], repr(self.kernel), copy=False)
 
     def take(self, rows: Index) -> "KernelRows":

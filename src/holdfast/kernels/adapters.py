@@ -64,9 +64,12 @@ class FunctionKernel(Kernel):
         """Return kernel values of every row of X with every row of Z (default: X)."""
         X = as_rows(X)
         Z = X if Z is None else as_rows(Z)
+        shape = (X.shape[0], Z.shape[0])
+        if 0 in shape:  # functions seldom foresee an empty set of rows
+            return np.empty(shape)
         values = self.func(X, Z, **self.params)
         # A copy: the function may hand out an array of its own that must not be overwritten.
-        return kernel_matrix(values, (X.shape[0], Z.shape[0]), self.name, copy=True)
+        return kernel_matrix(values, shape, self.name, copy=True)
 
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, from small diagonal blocks."""
@@ -119,6 +122,8 @@ class SklearnKernel(Kernel):
         X = self._rows(X)
         Z = X if Z is None else self._rows(Z)
         shape = (X.shape[0], Z.shape[0])
+        if 0 in shape:
+            return np.empty(shape)
         return kernel_matrix(self.kernel(X, Z), shape, repr(self.kernel), copy=True)
 
     def diag(self, X: Any) -> FloatArray:
