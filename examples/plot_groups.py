@@ -10,7 +10,7 @@ come from the same fit.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.model_selection import LeaveOneGroupOut
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 
 from holdfast import KernelRidgeCV
 
@@ -29,7 +29,7 @@ model = KernelRidgeCV(gamma=0.5, alphas=alphas, cv=LeaveOneGroupOut()).fit(X, y,
 # The same fitted model answers both questions.
 
 by_site = -model.cv_results_["pooled_test_score"]
-by_row = -model.held_out(cv=None).score("neg_mean_squared_error")
+by_row = -model.held_out(cv=LeaveOneOut()).score("neg_mean_squared_error")
 
 # %%
 # And the truth, since the data are artificial: new sites from the same place.
@@ -37,10 +37,10 @@ by_row = -model.held_out(cv=None).score("neg_mean_squared_error")
 new_place = rng.uniform(-3, 3, size=(2000, 2))
 new_y = np.sin(new_place[:, 0]) * np.cos(new_place[:, 1])
 new_y += 0.4 * rng.normal(size=2000) + 0.1 * rng.normal(size=2000)
-truth = [
-    ((KernelRidgeCV(gamma=0.5, alphas=[a], cv=2).fit(X, y).predict(new_place) - new_y) ** 2).mean()
-    for a in alphas[::4]
-]
+truth = []
+for alpha in alphas[::4]:
+    one = KernelRidgeCV(gamma=0.5, alphas=[alpha], cv=2).fit(X, y)
+    truth.append(((one.predict(new_place) - new_y) ** 2).mean())
 
 # %%
 

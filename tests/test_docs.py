@@ -7,13 +7,17 @@ the block before it prints.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+import holdfast.exceptions
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(
@@ -85,3 +89,47 @@ def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     missing = [target for target in links(page.read_text("utf-8")) if not (ROOT / target).exists()]
     assert not missing
+
+
+def messages() -> str:
+    """Return all text of the package's string literals, pieces of one f-string joined by a gap."""
+    texts = []
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                pieces = [v.value if isinstance(v, ast.Constant) else "\0" for v in node.values]
+                texts.append("".join(map(str, pieces)))
+    return "\n".join(texts)
+
+
+def test_troubleshooting_quotes_messages_that_exist() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    quoted = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    known = messages() + "\n".join(dir(holdfast.exceptions))
+    assert len(quoted) > 10
+    assert [text for text in quoted if text not in known] == []
+
+
+def test_formula_map_names_what_exists() -> None:
+    page = (ROOT / "docs" / "formulas.md").read_text("utf-8")
+    names = re.findall(r"`(holdfast(?:\.\w+)+)`", page)
+    assert len(names) > 20
+    assert [name for name in names if not resolves(name)] == []
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module of the package or something in one."""
+    module, rest = name, []
+    while module:
+        try:
+            found: object = importlib.import_module(module)
+        except ModuleNotFoundError:
+            module, _, last = module.rpartition(".")
+            rest.insert(0, last)
+            continue
+        for part in rest:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
