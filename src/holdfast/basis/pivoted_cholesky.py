@@ -39,13 +39,19 @@ class RandomlyPivotedCholesky(Selector):
         n = how_many(self.n, len(pool))
         chosen, _ = pivot(pool, n)
         if len(chosen) < n:
-            why = "they explain the kernel of all rows to within rounding error"
+            why = "the other rows add nothing to what these explain"
             warn_short(self, len(chosen), n, why)
         return chosen
 
 
-def pivot(pool: Pool, n: int) -> tuple[Rows, Residual]:
-    """Return up to n pivots in the order drawn, and the factorisation they give."""
+def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[Rows, Residual]:
+    """Return up to n pivots in the order drawn, and the factorisation they give.
+
+    ``block`` proposals are made at once; it changes speed, not chances.
+    """
+    if block is None:
+        # Small blocks are rarely rejected, large ones multiply faster: a tenth of n is neither.
+        block = max(1, min(128, n // 10))
     residual = Residual(pool.data, capacity=n)
     chosen: list[Rows] = []
     while residual.size < n:
@@ -53,15 +59,13 @@ def pivot(pool: Pool, n: int) -> tuple[Rows, Residual]:
         total = chances.sum()
         if total <= 0:
             break
-        # Small blocks are rarely rejected, large ones multiply faster: a tenth of n is neither.
-        size = max(1, min(128, n // 10, n - residual.size))
-        proposals = pool.rng.choice(len(pool), size=size, p=chances / total)
+        proposals = pool.rng.choice(len(pool), size=block, p=chances / total)
         D = residual.block(proposals, proposals)
-        accepted = proposals[_thin(D, residual.gap[proposals], pool.rng)]
+        accepted = proposals[_thin(D, residual.gap[proposals], pool.rng)][: n - residual.size]
         if len(accepted):
             residual.add(accepted)
             chosen.append(accepted)
-        elif size == 1:
+        elif block == 1:
             # Only rounding can reject a single proposal: it was never unexplained.
             residual.gap[proposals] = 0.0
     rows = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)

@@ -1,0 +1,180 @@
+"""Selectors that look at the kernel alone: feature vectors, pivoted Cholesky, farthest point."""
+
+import os
+
+import numpy as np
+import pytest
+
+from holdfast import datasets
+from holdfast.basis import FarthestPoint, FeatureVectors, KMeans
+from holdfast.basis.base import SQRT_EPS, Pool
+from holdfast.basis.pivoted_cholesky import pivot
+from holdfast.exceptions import KernelError
+from holdfast.gram import KernelRows, PrecomputedRows
+from holdfast.kernels import RBF, Linear, Polynomial, Sigmoid
+from reference.basis import feature_vectors, reconstruction
+from reference.retrain import retrain
+
+
+def kernel_matrix(m, seed=0, kernel=None):
+    X = np.random.default_rng(seed).normal(size=(m, 3))
+    return (kernel or RBF(0.4))(X)
+
+
+def pool_of(K, weights=None, seed=0):
+    m = len(K)
+    return Pool(
+        data=PrecomputedRows(K),
+        y=None,
+        weights=np.ones(m) if weights is None else weights,
+        groups=None,
+        folds=None,
+        rng=np.random.default_rng(seed),
+        rows=np.arange(m),
+        total=m,
+    )
+
+
+# --- feature vectors ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sample", [None, 8])
+@pytest.mark.parametrize("kernel", [RBF(0.4), Polynomial(3), RBF(0.01)], ids=repr)
+def test_feature_vectors_as_naive(kernel, sample):
+    K = kernel_matrix(50, kernel=kernel)
+    selector = FeatureVectors(12, sample=sample)
+    rows = selector.select(PrecomputedRows(K), rng=4)
+    rng = np.random.default_rng(4)
+    naive = feature_vectors(K, 12, rank_tolerance=SQRT_EPS, n_candidates=sample, rng=rng)
+    np.testing.assert_array_equal(rows, naive)
+    for j in range(1, len(rows) + 1):
+        error = 1.0 - reconstruction(K, rows[:j].tolist())
+        np.testing.assert_allclose(selector.errors_[j - 1], error, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("sample", [None, 10])
+def test_feature_vectors_stop_at_a_tolerance(sample):
+    K = kernel_matrix(50)
+    selector = FeatureVectors(tol=0.2, sample=sample)
+    rows = selector.select(PrecomputedRows(K), rng=0)
+    assert selector.stopped_ == "tol"
+    assert selector.errors_[-1] <= 0.2 < selector.errors_[-2]
+    assert 1.0 - reconstruction(K, rows.tolist()) <= 0.2
+
+
+@pytest.mark.parametrize("sample", [None, 10])
+def test_feature_vectors_stop_at_the_rank(sample):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    selector = FeatureVectors(sample=sample)
+    rows = selector.select(KernelRows(Linear(), X), rng=0)
+    assert len(rows) == 4
+    assert selector.stopped_ == "rank"
+    assert selector.errors_[-1] < 1e-12
+
+
+def test_feature_vectors_weights_are_repeated_rows():
+    K = kernel_matrix(30, seed=2)
+    counts = np.random.default_rng(1).integers(1, 5, size=30)
+    copy_of = np.repeat(np.arange(30), counts)
+    weighted, repeated = FeatureVectors(8), FeatureVectors(8)
+    rows = weighted.select(PrecomputedRows(K), weights=counts.astype(float))
+    copies = repeated.select(PrecomputedRows(K[np.ix_(copy_of, copy_of)]))
+    np.testing.assert_array_equal(rows, copy_of[copies])
+    np.testing.assert_allclose(weighted.errors_, repeated.errors_, rtol=1e-9)
+
+
+def test_feature_vectors_pass_over_zero_rows_and_refuse_negative_ones():
+    X = np.r_[np.zeros((3, 2)), np.random.default_rng(0).normal(size=(10, 2))]
+    rows = FeatureVectors().select(KernelRows(Linear(), X))
+    assert len(rows) == 2
+    assert rows.min() >= 3
+    with pytest.raises(KernelError, match="negative values on its diagonal"):
+        FeatureVectors(3).select(KernelRows(Sigmoid(1.0, -10.0), X))
+
+
+def check_motorcycle(X, y):
+    """Paper 002, Fig. 1: about 15 rows exhaust the kernel; sparse and dense models agree."""
+    data = KernelRows(RBF(13.1), (X - X.min()) / (X.max() - X.min()))
+    K = data.block(slice(None), slice(None))
+    selector = FeatureVectors()
+    rows = selector.select(data)
+    assert selector.stopped_ == "rank"
+    assert 13 <= len(rows) <= 17
+    everything = np.arange(len(y))
+    dense = retrain(K, y, [], everything, 1.0)
+    sparse = retrain(K, y, [], everything, 1.0, rows, jitter=1e-10)
+    assert np.linalg.norm(sparse - dense) < 1e-6 * np.linalg.norm(dense)
+
+
+def test_feature_vectors_exhaust_a_smooth_kernel():
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(size=133))[:, None]
+    check_motorcycle(x, np.sin(9 * x[:, 0]) + 0.2 * rng.normal(size=133))
+
+
+@pytest.mark.skipif("HOLDFAST_DATA" not in os.environ, reason="the motorcycle data are not here")
+def test_feature_vectors_on_motorcycle():
+    data = datasets.load("motorcycle")
+    check_motorcycle(np.asarray(data.X, float), np.asarray(data.y, float))
+
+
+# --- randomly pivoted Cholesky ------------------------------------------------------------------
+
+
+def test_pivots_have_the_chances_of_one_at_a_time_sampling():
+    K = np.array([[2.0, 1.6, 0.1], [1.6, 1.5, 0.2], [0.1, 0.2, 0.5]])
+    w = np.array([1.0, 2.0, 3.0])
+    expected = np.zeros((3, 3))
+    for i in range(3):
+        first = w[i] * K[i, i] / (w @ np.diag(K))
+        gap = w * (np.diag(K) - K[:, i] ** 2 / K[i, i])
+        expected[i] = first * gap / gap.sum()
+    draws, pool = 2000, pool_of(K, w)
+    counts = np.zeros((3, 3))
+    for _ in range(draws):
+        first, second = pivot(pool, 2, block=4)[0]
+        counts[first, second] += 1
+    off = ~np.eye(3, dtype=bool)
+    chi2 = np.sum((counts - draws * expected)[off] ** 2 / (draws * expected[off]))
+    assert counts[~off].sum() == 0
+    assert chi2 < 20.5  # 0.999 quantile with 5 degrees of freedom
+
+
+@pytest.mark.parametrize("block", [None, 1, 16])
+def test_pivot_factor_is_the_nystrom_approximation(block):
+    K = kernel_matrix(60, seed=3)
+    rows, residual = pivot(pool_of(K), 25, block=block)
+    assert len(np.unique(rows)) == 25
+    nystrom = K[:, rows] @ np.linalg.solve(K[np.ix_(rows, rows)], K[rows])
+    np.testing.assert_allclose(residual.F @ residual.F.T, nystrom, atol=1e-9)
+    np.testing.assert_allclose(residual.gap, np.diag(K - nystrom), atol=1e-9)
+
+
+# --- farthest point and k-means -----------------------------------------------------------------
+
+
+def test_farthest_point_as_naive():
+    K = kernel_matrix(40, seed=5, kernel=Polynomial(2))
+    rows = FarthestPoint(10).select(PrecomputedRows(K), rng=6)
+    distance = np.diag(K)[:, None] + np.diag(K) - 2 * K
+    chosen = [int(np.random.default_rng(6).integers(40))]
+    while len(chosen) < 10:
+        chosen.append(int(np.argmax(distance[:, chosen].min(axis=1))))
+    assert rows.tolist() == chosen
+
+
+@pytest.mark.parametrize("space", ["input", "kernel"])
+def test_k_means_finds_one_row_per_cluster_near_its_centre(space):
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0], [8.0, 8.0]])
+    X = np.repeat(centres, 25, axis=0) + 0.5 * rng.normal(size=(100, 2))
+    rows = KMeans(4, space=space).select(KernelRows(RBF(0.05), X), rng=1)
+    assert sorted((rows // 25).tolist()) == [0, 1, 2, 3]
+    for row in rows:
+        members = X[25 * (row // 25) : 25 * (row // 25 + 1)]
+        off = np.linalg.norm(members - members.mean(axis=0), axis=1)
+        place = np.linalg.norm(X[row] - members.mean(axis=0))
+        if space == "input":
+            assert place == pytest.approx(off.min())
+        else:
+            assert place <= np.quantile(off, 0.25)
