@@ -339,6 +339,31 @@ def test_tridiagonal_is_as_accurate_as_cholesky_and_eigh(cond):
     assert errors["tridiagonal"] <= 5 * max(errors["eigh"], errors["cholesky"])
 
 
+@pytest.mark.parametrize("ascending", [False, True])
+def test_tridiagonal_keeps_the_small_directions_of_a_graded_matrix(ascending):
+    # The Gram matrix of training rows in eigen-coordinates of all rows: eigenvalues 1 … 1e-12.
+    rng = np.random.default_rng(12)
+    p, m, h, alpha = 16, 60, 15, 1e-10
+    W = np.linalg.qr(rng.standard_normal((m, p)))[0] * np.geomspace(1.0, 1e-6, p)
+    W = np.ascontiguousarray(W[:, ::-1] if ascending else W)
+    y = rng.standard_normal((m, 1))
+    A = W[h:].T @ W[h:]
+    kept = A.copy()
+    with mpmath.workdps(50):
+        exact = mpmath.matrix(W[h:].tolist())
+        gram = exact.T * exact + mpmath.mpf(alpha) * mpmath.eye(p)
+        theta = mpmath.lu_solve(gram, exact.T * mpmath.matrix(y[h:].tolist()))
+        expected = np.array((mpmath.matrix(W[:h].tolist()) * theta).tolist(), dtype=float)
+    reduced = Tridiagonal.reduce(A)
+    assert np.array_equal(A, kept)
+    assert reduced.flipped == ascending
+    x = reduced.solve(W[h:].T @ y[h:], np.array([alpha]))[0]
+    np.testing.assert_allclose(W[:h] @ x, expected, atol=1e-12 * np.abs(expected).max())
+    in_place = Tridiagonal.reduce(A, overwrite=True)
+    assert np.shares_memory(A, in_place.reflectors)
+    np.testing.assert_array_equal(in_place.solve(W[h:].T @ y[h:], np.array([alpha]))[0], x)
+
+
 # --- held-out residuals -------------------------------------------------------------------------
 
 
