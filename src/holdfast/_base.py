@@ -31,6 +31,7 @@ from holdfast.gram import KernelData
 from holdfast.holdout.retrain import retrain
 from holdfast.inputs import as_data, check_rows, check_weights, primal_features, takes_objects
 from holdfast.kernels import FunctionKernel, Kernel, Precomputed, resolve_kernel
+from holdfast.memory import memory_bytes
 from holdfast.plan import PATHS, Plan
 from holdfast.results import HeldOutPredictions, Verification
 from holdfast.scoring import Scores, combine, resolve_scoring, score_experiments
@@ -98,6 +99,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         "rule": [StrOptions({"best", "1se"})],
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
+        "memory_limit": [Real, str, None],
         "random_state": ["random_state"],
     }
 
@@ -120,6 +122,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         rule: str = "best",
         jitter: float = 1e-10,
         path: str = "auto",
+        memory_limit: float | str | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -138,6 +141,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         self.rule = rule
         self.jitter = jitter
         self.path = path
+        self.memory_limit = memory_limit
         self.random_state = random_state
 
     # -- what the two estimators differ in ------------------------------------------------------
@@ -210,7 +214,8 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         )
         results = cv_results(scores, alphas, self.pooled)
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), Y.shape[1])
-        coef, intercept = engine.fit(Y - training.offset * self.fit_intercept, chosen)
+        coef, intercept = engine.fit(chosen)
+        self._kernel = kernel
         self._publish(training, engine, plan, coef, intercept, chosen)
         self.alpha_, self.best_score_, self.cv_results_ = choice.alpha, choice.score, results
         self.best_index_ = choice.indices
@@ -251,16 +256,25 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
                 training.experiments,
                 np.random.default_rng(training.seed),
             )
-        self._kernel = kernel
+        memory = memory_bytes(self.memory_limit)
+        features = primal_features(kernel, training.X, basis is None)
+        if basis is None and features is None and 16.0 * len(data) ** 2 > memory:
+            raise InvalidInputError(
+                f"a dense model of {len(data)} rows needs {16e-9 * len(data) ** 2:.3g} GB, more "
+                f"than the {memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number "
+                "of basis rows), or raise memory_limit."
+            )
         return Engine(
             data,
             training.weights,
+            training.Y - training.offset * self.fit_intercept,
             basis=basis,
-            features=primal_features(kernel, training.X, basis is None),
+            features=features,
             bias=self.fit_intercept,
             shift=0.0 if basis is None else basis_jitter(data, basis, self.jitter),
             definite=isinstance(kernel, Precomputed) or kernel.positive_semidefinite,
             trusted=not isinstance(kernel, Precomputed | FunctionKernel),
+            memory=memory,
         )
 
     def _selector(self, training: Training) -> Selector | None:
@@ -302,10 +316,10 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
     ) -> FloatArray:
         """Return held-out predictions (a, k, v) for some targets, the offset put back."""
         offset = training.offset[columns] * self.fit_intercept
-        Y = training.Y[:, columns] - offset
         if self.held_out_basis == "reselect" and engine.basis is not None:
+            Y = engine.Y[:, columns]
             return self._reselected(training, engine.data, Y, tasks, alphas) + offset
-        return engine.predict(Y, tasks, alphas, plan.path) + offset
+        return engine.predict(tasks, alphas, plan.path, columns) + offset
 
     def _reselected(
         self,
@@ -390,9 +404,9 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         self.jitter_ = engine.shift
         self._training, self._engine, self._plan = training, engine, plan
         self._linear_coef = None
-        if engine.features is not None:
+        if engine.basis is None and not engine.dual:
             self._linear_coef = coef
-            residual = training.Y - offset - (engine.features @ coef + intercept)
+            residual = engine.Y - (training.X @ coef + intercept)
             coef = training.weights[:, None] * residual / chosen
         self._dual_coef, self._intercept = coef, intercept + offset
         self.dual_coef_ = coef[:, 0] if training.flat else coef

@@ -7,6 +7,7 @@ import numpy as np
 from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray, Tasks
 from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, spectral_primal
+from holdfast.features import Features, WhitenedFeatures
 from holdfast.gram import KernelData
 from holdfast.holdout import fold_gram, spectral
 from holdfast.plan import Path, Plan, make_plan
@@ -15,10 +16,9 @@ from holdfast.systems import (
     FloatArray,
     PrimalSystem,
     RowScale,
-    linear_system,
+    primal_system,
     rotate,
     solve_primal,
-    sparse_system,
 )
 
 
@@ -30,9 +30,11 @@ class Engine:
     data : KernelData
         Rows and kernel.
     weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
+        Targets.
     basis : ndarray of int or None
         Basis rows; None for a dense model.
-    features : ndarray of shape (m, d) or None
+    features : Features or None
         Columns of a linear kernel, where the primal form is taken; then `basis` is None.
     bias : bool
     shift : float
@@ -41,6 +43,9 @@ class Engine:
         Whether the kernel declares itself positive semidefinite.
     trusted : bool
         Whether that declaration needs no check (kernels of this package).
+    memory : float
+        Bytes that feature rows may take; where they would take more they are computed again
+        whenever they are needed.
 
     Notes
     -----
@@ -52,21 +57,24 @@ class Engine:
         self,
         data: KernelData,
         weights: FloatArray,
+        Y: FloatArray,
         *,
         basis: IntArray | None,
-        features: FloatArray | None,
+        features: Features | None,
         bias: bool,
         shift: float,
         definite: bool,
         trusted: bool,
+        memory: float,
     ) -> None:
-        self.data, self.weights, self.basis, self.bias = data, weights, basis, bias
-        self.features, self.shift = features, shift
+        self.data, self.weights, self.Y = data, weights, Y
+        self.basis, self.bias, self.shift = basis, bias, shift
         self.system: PrimalSystem | DualSystem
         if basis is not None:
-            self.system = sparse_system(data, basis, weights, bias=bias, shift=shift)
-        elif features is not None:
-            self.system = linear_system(features, weights, bias=bias)
+            features = WhitenedFeatures.of(data, basis, shift)
+        if features is not None:
+            keep = 8.0 * len(data) * (features.to_coefficients.shape[1] + bias) <= memory
+            self.system = primal_system(features, weights, Y, bias=bias, keep=keep)
         else:
             every = slice(0, len(data))
             K = data.block(every, every)
@@ -102,19 +110,21 @@ class Engine:
             self._spectrum = spectral_dual(self.system)
         return self._spectrum
 
-    def predict(self, Y: FloatArray, tasks: Tasks, alphas: FloatArray, path: Path) -> FloatArray:
-        """Return held-out predictions (alphas, test rows, targets)."""
+    def predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
+        """Return held-out predictions (alphas, test rows, targets) of some targets."""
+        Y = self.Y[:, columns]
         if path == "spectral":
-            return spectral.predict(self.spectrum(), Y, tasks, alphas)
+            return spectral.predict(self.spectrum(), Y, tasks, alphas, columns)
         if self._unchecked and isinstance(self.system, DualSystem):
             check_semidefinite(self.system.K)
             self._unchecked = False
         if path == "fold_gram":
             if isinstance(self.system, PrimalSystem):
-                return fold_gram.predict_primal(self.system, Y, tasks, alphas)
+                return fold_gram.predict_primal(self.system, Y, tasks, alphas, columns)
             return fold_gram.predict_dual(self.system, self.weights, Y, tasks, alphas)
         single = [
-            spectral.predict(self._single(alpha), Y, tasks, np.array([alpha])) for alpha in alphas
+            spectral.predict(self._single(alpha), Y, tasks, np.array([alpha]), columns)
+            for alpha in alphas
         ]
         return np.concatenate(single)
 
@@ -123,29 +133,31 @@ class Engine:
             return single_primal(self.system, alpha)
         return single_dual(self.system, alpha)
 
-    def fit(self, Y: FloatArray, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def fit(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (coefficients, intercept) on all rows, one penalty per target.
 
         Coefficients have one row per basis row; per row of the data for a dense model; per
         input feature for a linear kernel in primal form.
         """
-        coef, intercept = None, np.zeros(Y.shape[1])
+        v = self.Y.shape[1]
+        coef, intercept = None, np.zeros(v)
         for alpha in np.unique(alphas):
             columns = np.flatnonzero(alphas == alpha)
-            part, shift = self._fit_one(Y[:, columns], float(alpha))
+            part, shift = self._fit_one(columns, float(alpha))
             if coef is None:
-                coef = np.empty((part.shape[0], Y.shape[1]))
+                coef = np.empty((part.shape[0], v))
             coef[:, columns], intercept[columns] = part, shift
         assert coef is not None
         return coef, intercept
 
-    def _fit_one(self, Y: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
+    def _fit_one(self, columns: IntArray, alpha: float) -> tuple[FloatArray, FloatArray]:
         if isinstance(self.system, PrimalSystem):
-            theta = solve_primal(self.system, self.system.project(Y), alpha)
+            theta = solve_primal(self.system, self.system.z[:, columns], alpha)
             return self.system.coefficients(theta)
+        Y = self.Y[:, columns]
         factor = self._spectrum if self._spectrum is not None else self._single(alpha)
         scale, live = self.system.scale, self.system.scale.trained
-        z = factor.project(Y)
+        z = factor.project(scale.targets(Y), slice(None))
         D = factor.residual_D(factor.D(np.array([alpha])))[0]
         c = np.zeros_like(Y)
         c[live] = (factor.V[live] @ (D[:, None] * z)) * scale.root[live, None]

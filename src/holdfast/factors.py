@@ -30,7 +30,16 @@ from scipy.linalg import lapack, solve_triangular
 from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray
 from holdfast.linalg import Deflation, eigh
-from holdfast.systems import DualSystem, FloatArray, PrimalSystem, RowScale, rotate, row_blocks
+from holdfast.systems import (
+    DualSystem,
+    FloatArray,
+    PrimalSystem,
+    Rows,
+    RowScale,
+    StreamedRows,
+    rotate,
+    transform,
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Factor:
 
     Attributes
     ----------
-    V : ndarray of shape (m, p)
+    V : ndarray or StreamedRows of shape (m, p)
         Coordinates of the rows, times √w. Rows of weight zero hold their output coordinates.
     Lambda : ndarray of shape (p,)
         Eigenvalues; the bias, if any, is the last coordinate and has 1.
@@ -51,17 +60,20 @@ class Factor:
     bias : bool
     N : ndarray of shape (n, p) or None
         Coefficients of the basis rows from coordinates, for removal.
+    z : ndarray of shape (p, v) or None
+        Vᵀ√w Y of all targets; None: see `project`.
     out : ndarray of shape (m, p) or None
         Output coordinates where they are neither V (primal) nor V·Λ (dual).
     """
 
-    V: FloatArray
+    V: Rows
     Lambda: FloatArray
     penalised: FloatArray
     scale: RowScale
     dual: bool
     bias: bool
     N: FloatArray | None = None
+    z: FloatArray | None = None
     out: FloatArray | None = None
 
     def D(self, alphas: FloatArray) -> FloatArray:
@@ -76,18 +88,24 @@ class Factor:
         D[:, -1] = 0.0
         return D
 
-    def project(self, Y: FloatArray) -> FloatArray:
-        """Return z = Vᵀ√w Y, shape (p, v)."""
-        return np.asarray(self.V.T @ self.scale.targets(Y))
+    def project(self, Ys: FloatArray, columns: slice) -> FloatArray:
+        """Return z = Vᵀ√w Y for some targets, given √w Y of those targets."""
+        if self.z is not None:
+            return self.z[:, columns]
+        assert not isinstance(self.V, StreamedRows)
+        return np.asarray(self.V.T @ Ys)
 
-    def outputs(self, rows: IntArray | slice) -> FloatArray:
-        """Return the output coordinates of rows, unscaled: f = outputs · D (z − V_Hᵀ r_H)."""
-        scale, trained = self.scale.root[rows, ..., None], self.scale.trained[rows, ..., None]
+    def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
+        """Return the unscaled output coordinates of rows from V[rows]: f = out · D (z − V_Hᵀ r_H).
+
+        May be `V` itself; do not overwrite.
+        """
+        root, trained = self.scale.root[rows][..., None], self.scale.trained[rows][..., None]
         if self.out is not None:
-            return np.asarray(self.out[rows] / scale)
+            return np.asarray(self.out[rows] / root)
         if not self.dual:
-            return np.asarray(self.V[rows] / scale)
-        return np.asarray(np.where(trained, self.V[rows] * (self.Lambda / scale), self.V[rows]))
+            return V if self.scale.uniform else V / root
+        return np.asarray(np.where(trained, V * (self.Lambda / root), V))
 
 
 def spectral_primal(system: PrimalSystem) -> Factor:
@@ -101,20 +119,21 @@ def spectral_primal(system: PrimalSystem) -> Factor:
         dual=False,
         bias=rotated.bias,
         N=rotated.N,
+        z=rotated.z,
     )
 
 
 def single_primal(system: PrimalSystem, alpha: float) -> Factor:
     """Return the factor of a primal system for one α, by Cholesky: V = W L⁻ᵀ, S = V Vᵀ."""
-    p = system.W.shape[1]
     gram = np.diag(system.gram) if system.gram.ndim == 1 else system.gram
-    L = _cholesky(gram + np.diag(alpha * system.penalised), alpha)
-    V = np.empty_like(system.W)
-    for rows in row_blocks(*V.shape):
-        V[rows] = solve_triangular(L, system.W[rows].T, lower=True, check_finite=False).T
-    N = solve_triangular(L, system.N.T, lower=True, check_finite=False).T
-    one, none = np.ones(p), np.zeros(p)
-    return Factor(V, one, none, system.scale, dual=False, bias=system.bias, N=N)
+    inner = gram[system.inner, system.inner]
+    L = _cholesky(inner + alpha * np.eye(len(inner)), alpha)
+    inverse = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
+    scaled = transform(system, inverse.T, overwrite=False)
+    one, none = np.ones(scaled.z.shape[0]), np.zeros(scaled.z.shape[0])
+    return Factor(
+        scaled.W, one, none, scaled.scale, dual=False, bias=scaled.bias, N=scaled.N, z=scaled.z
+    )
 
 
 def spectral_dual(system: DualSystem) -> Factor:

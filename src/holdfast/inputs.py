@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from holdfast.exceptions import InvalidInputError
+from holdfast.features import ColumnFeatures, Features
 from holdfast.gram import KernelData, KernelRows, PrecomputedRows, as_rows
 from holdfast.kernels import FunctionKernel, Kernel, Linear, Precomputed
 from holdfast.systems import FloatArray
@@ -117,15 +117,13 @@ def as_data(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
     return PrecomputedRows(X, columns=columns)
 
 
-def primal_features(
-    kernel: Kernel | Precomputed, X: Any, dense: bool
-) -> NDArray[np.float64] | None:
-    """Return X as features when a linear kernel is cheaper in primal form, else None."""
+def primal_features(kernel: Kernel | Precomputed, X: Any, dense: bool) -> Features | None:
+    """Return the columns of X when a linear kernel is cheaper in primal form, else None."""
     if not (dense and isinstance(kernel, Linear)) or X.shape[1] >= X.shape[0]:
         return None
-    if sp.issparse(X):
-        return X.toarray() if X.shape[1] <= MAX_SPARSE_FEATURES else None
-    return np.asarray(X, dtype=np.float64)
+    if sp.issparse(X) and X.shape[1] > MAX_SPARSE_FEATURES:
+        return None
+    return ColumnFeatures(X)
 
 
 def takes_objects(kernel: Kernel | Precomputed | Any) -> bool:

@@ -53,6 +53,9 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         λ aᵀ(K_BB + εI)a. Part of the model's definition, never raised silently.
     path : {"auto", "spectral", "fold_gram", "single"}, default="auto"
         How held-out predictions are computed; all give the same numbers.
+    memory_limit : float, str or None, default=None
+        Bytes (or text such as "4GB") that the m × n feature rows may take; None: half of the
+        available memory. Beyond it they are computed again whenever they are needed.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
 

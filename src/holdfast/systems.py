@@ -25,8 +25,9 @@ from scipy.linalg.blas import dsyrk
 
 from holdfast.exceptions import KernelError
 from holdfast.experiments import BoolArray, IntArray
+from holdfast.features import Features
 from holdfast.gram import KernelData
-from holdfast.linalg import Whitening, cholesky_basis, eigh
+from holdfast.linalg import eigh
 
 FloatArray = NDArray[np.float64]
 
@@ -48,12 +49,15 @@ class RowScale:
         √w/‖√w‖: the direction of the bias in scaled rows.
     norm : float
         ‖√w‖, so that the bias of the model is its q-coordinate divided by `norm`.
+    uniform : bool
+        Whether every weight is 1.
     """
 
     root: FloatArray
     trained: BoolArray
     q: FloatArray
     norm: float
+    uniform: bool
 
     @classmethod
     def of(cls, weights: FloatArray) -> RowScale:
@@ -61,23 +65,59 @@ class RowScale:
         root = np.sqrt(weights)
         norm = float(np.linalg.norm(root))
         trained = weights > 0
-        return cls(np.where(trained, root, 1.0), trained, root / norm, norm)
+        uniform = bool(np.all(weights == 1.0))
+        return cls(np.where(trained, root, 1.0), trained, root / norm, norm, uniform)
 
     def targets(self, Y: FloatArray) -> FloatArray:
         """Return √w · Y, zero where a row is not trained on."""
-        return Y * (self.root * self.trained)[:, None]
+        return Y if self.uniform else Y * (self.root * self.trained)[:, None]
+
+
+@dataclass(frozen=True)
+class StreamedRows:
+    """Rows of W that are computed whenever they are asked for, instead of kept.
+
+    Indexed like an array: ``W[rows]`` is a fresh (k, p) block.
+    """
+
+    features: Features
+    mean: FloatArray
+    scale: RowScale
+    bias: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (m, p)."""
+        return len(self.features), self.mean.size
+
+    def __getitem__(self, index: slice | IntArray) -> FloatArray:
+        flat = index if isinstance(index, slice) else index.ravel()
+        block = self.features.rows(flat)
+        if self.bias:
+            full = np.empty((block.shape[0], self.mean.size))
+            np.subtract(block, self.mean[:-1], out=full[:, :-1])
+            full[:, -1] = 1.0 / self.scale.norm
+            block = full
+        if not self.scale.uniform:
+            block *= self.scale.root[flat, None]
+        return block if isinstance(index, slice) else block.reshape(*index.shape, -1)
+
+
+Rows = FloatArray | StreamedRows
 
 
 @dataclass(frozen=True)
 class PrimalSystem:
-    """Weighted, centred feature rows and their Gram matrix.
+    """Weighted, centred feature rows, their Gram matrix and their products with the targets.
 
     Attributes
     ----------
-    W : ndarray of shape (m, p)
+    W : ndarray or StreamedRows of shape (m, p)
         Features times √w (untouched scale where w = 0); the last column is the bias if `bias`.
     gram : ndarray of shape (p, p), or (p,) when diagonal
         WᵀW over the trained rows. The bias column is orthogonal to the others and has norm 1.
+    z : ndarray of shape (p, v)
+        Wᵀ√w Y over the trained rows.
     N : ndarray of shape (n, p)
         Published coefficients from coordinates: a = N θ. Rows belong to basis rows (N = C⁻ᵀ) or
         to input features (linear kernel). Zero in the bias column.
@@ -87,24 +127,25 @@ class PrimalSystem:
     bias : bool
     """
 
-    W: FloatArray
+    W: Rows
     gram: FloatArray
+    z: FloatArray
     N: FloatArray
     mean: FloatArray
     scale: RowScale
     bias: bool
 
     @property
+    def inner(self) -> slice:
+        """The coordinates under the penalty: all but the bias."""
+        return slice(0, self.z.shape[0] - self.bias)
+
+    @property
     def penalised(self) -> FloatArray:
         """1 for every coordinate under the penalty, 0 for the bias."""
-        mask = np.ones(self.W.shape[1])
-        if self.bias:
-            mask[-1] = 0.0
+        mask = np.zeros(self.z.shape[0])
+        mask[self.inner] = 1.0
         return mask
-
-    def project(self, Y: FloatArray) -> FloatArray:
-        """Return Wᵀ√w Y, shape (p, v)."""
-        return np.asarray(self.W.T @ self.scale.targets(Y))
 
     def coefficients(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (N θ, intercept) for coordinates θ of shape (p, v)."""
@@ -144,71 +185,101 @@ def basis_jitter(data: KernelData, basis: IntArray, jitter: float) -> float:
     return jitter * float(np.mean(data.diag(basis)))
 
 
-def sparse_system(
-    data: KernelData, basis: IntArray, weights: FloatArray, *, bias: bool, shift: float
+def primal_system(
+    features: Features,
+    weights: FloatArray,
+    Y: FloatArray,
+    *,
+    bias: bool,
+    keep: bool = True,
 ) -> PrimalSystem:
-    """Return the whitened system of a sparse model on the given basis rows.
+    """Return the system of a model in feature space, in one pass over blocks of rows.
 
     Parameters
     ----------
-    data : KernelData
-        Rows and kernel.
-    basis : ndarray of int, shape (n,)
-        Basis rows B.
+    features : Features
     weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
     bias : bool
-    shift : float
-        ε in K_BB + εI, part of the model.
+    keep : bool
+        Whether to keep W (m p numbers), or to compute its rows again whenever they are needed.
 
     Notes
     -----
     Whitening before forming any Gram matrix is what keeps the digits: K_BᵀK_B squares the
-    condition of K_BB, WᵀW does not. Cost m n d for the kernel, m n² for whitening and m n² for
-    the Gram matrix; memory m n.
+    condition of K_BB, WᵀW does not. The exact mean is known only after the pass, so rows are
+    first centred by the mean of a sample, and the small remainder is corrected: nothing cancels.
+    Cost m n d for the kernel, m p² for whitening and m p² for the Gram matrix.
     """
-    n, m = basis.size, len(data)
-    C = cholesky_basis(data.block(basis, basis), shift)
-    W = np.empty((m, n + bias))
-    whitening = Whitening.prepare(C, m)
-    for rows in row_blocks(m, n):
-        block = data.block(rows, basis)
-        W[rows, :n] = whitening.rows(block, out=block)
-    inverse, _ = lapack.dtrtri(C, lower=1)
-    return _finish(W, np.ascontiguousarray(inverse.T), weights, bias)
-
-
-def linear_system(X: FloatArray, weights: FloatArray, *, bias: bool) -> PrimalSystem:
-    """Return the primal system of a linear kernel: the features are the columns of X."""
-    m, d = X.shape
-    W = np.empty((m, d + bias))
-    W[:, :d] = X
-    return _finish(W, np.eye(d), weights, bias)
-
-
-def _finish(W: FloatArray, N: FloatArray, weights: FloatArray, bias: bool) -> PrimalSystem:
-    """Centre and scale raw features in place, add the bias column, form the Gram matrix."""
-    m, p = W.shape
-    scale = RowScale.of(weights)
-    mean = np.zeros(p)
-    if bias:
-        mean[:-1] = (weights / weights.sum()) @ W[:, :-1]
-        N = np.hstack([N, np.zeros((N.shape[0], 1))])
+    m, p = len(features), features.to_coefficients.shape[1]
+    scale, total = RowScale.of(weights), float(weights.sum())
+    centre = _sample_mean(features, weights) if bias else np.zeros(p)
+    W = np.empty((m, p + bias)) if keep else None
     gram = np.zeros((p, p), order="F")
-    unweighted = bool(np.all(scale.root == 1.0))
+    z, drift = np.zeros((p, Y.shape[1])), np.zeros(p)
+    Ys, ones = scale.targets(Y), scale.root * scale.trained
     for rows in row_blocks(m, p):
-        block = W[rows]
+        block = features.rows(rows)
         if bias:
-            block[:, :-1] -= mean[:-1]  # the last column holds nothing yet
-            block[:, -1] = 1.0 / scale.norm
-        if not unweighted:
+            block -= centre
+        if not scale.uniform:
             block *= scale.root[rows, None]
         live = scale.trained[rows]
         part = block if live.all() else block[live]
         gram = dsyrk(1.0, part.T, beta=1.0, c=gram, overwrite_c=True, lower=True)
+        z += block.T @ Ys[rows]
+        drift += ones[rows] @ block
+        if W is not None:
+            W[rows, :p] = block
     gram = np.tril(gram) + np.tril(gram, -1).T
-    if bias:  # orthogonal by construction; do not let rounding say otherwise
-        gram[-1, :], gram[:, -1], gram[-1, -1] = 0.0, 0.0, 1.0
-    return PrimalSystem(W, gram, N, mean, scale, bias)
+    N = features.to_coefficients
+    if not bias:
+        stored: Rows = W if W is not None else StreamedRows(features, centre, scale, bias)
+        return PrimalSystem(stored, gram, z, N, centre, scale, bias)
+    drift /= total
+    gram -= total * np.outer(drift, drift)
+    z -= np.outer(drift, ones @ Ys)
+    mean = np.append(centre + drift, 0.0)
+    if W is not None:
+        for rows in row_blocks(m, p):
+            W[rows, :p] -= scale.root[rows, None] * drift
+        W[:, p] = scale.root / scale.norm
+    return PrimalSystem(
+        W if W is not None else StreamedRows(features, mean, scale, bias),
+        np.block([[gram, np.zeros((p, 1))], [np.zeros((1, p)), np.ones((1, 1))]]),
+        np.vstack([z, scale.q @ Ys]),
+        np.hstack([N, np.zeros((N.shape[0], 1))]),
+        mean,
+        scale,
+        bias,
+    )
+
+
+def _sample_mean(features: Features, weights: FloatArray) -> FloatArray:
+    """Return the weighted mean of the features over an even sample of trained rows."""
+    live = np.flatnonzero(weights > 0)
+    sample = live[np.linspace(0, live.size - 1, min(live.size, 512)).astype(np.int64)]
+    return np.asarray(np.average(features.rows(sample), axis=0, weights=weights[sample]))
+
+
+def transform(system: PrimalSystem, T: FloatArray, *, overwrite: bool) -> PrimalSystem:
+    """Return the system in the features W T, with T (p', p') on all coordinates but the bias.
+
+    The Gram matrix is left for the caller to replace. With `overwrite`, an array W is reused.
+    """
+    inner = system.inner
+    N, mean, z = system.N.copy(), system.mean.copy(), system.z.copy()
+    N[:, inner] = system.N[:, inner] @ T
+    mean[inner] = system.mean[inner] @ T
+    z[inner] = T.T @ system.z[inner]
+    W: Rows
+    if isinstance(system.W, StreamedRows):
+        W = StreamedRows(system.W.features.mapped(T), mean, system.scale, system.bias)
+    else:
+        W = system.W if overwrite else system.W.copy()
+        for rows in row_blocks(*W.shape):
+            W[rows, inner] = W[rows, inner] @ T
+    return replace(system, W=W, N=N, mean=mean, z=z)
 
 
 def rotate(system: PrimalSystem) -> PrimalSystem:
@@ -221,17 +292,10 @@ def rotate(system: PrimalSystem) -> PrimalSystem:
     """
     if system.gram.ndim == 1:
         return system
-    p = system.W.shape[1]
-    inner = slice(0, p - system.bias)
-    values, V = eigh(system.gram[inner, inner])
-    Lambda = np.ones(p)
-    Lambda[inner] = np.maximum(values, 0.0)
-    for rows in row_blocks(*system.W.shape):
-        system.W[rows, inner] = system.W[rows, inner] @ V
-    N, mean = system.N.copy(), system.mean.copy()
-    N[:, inner] = system.N[:, inner] @ V
-    mean[inner] = system.mean[inner] @ V
-    return replace(system, gram=Lambda, N=N, mean=mean)
+    values, V = eigh(system.gram[system.inner, system.inner])
+    Lambda = np.ones(system.z.shape[0])
+    Lambda[system.inner] = np.maximum(values, 0.0)
+    return replace(transform(system, V, overwrite=True), gram=Lambda)
 
 
 def solve_primal(system: PrimalSystem, z: FloatArray, alpha: float) -> FloatArray:

@@ -23,9 +23,22 @@ SUBTRACTION_LIMIT = 1e-2
 
 
 def predict_primal(
-    system: PrimalSystem, Y: FloatArray, tasks: Tasks, alphas: FloatArray
+    system: PrimalSystem,
+    Y: FloatArray,
+    tasks: Tasks,
+    alphas: FloatArray,
+    columns: slice = slice(None),  # a slice is a constant
 ) -> FloatArray:
     """Return held-out predictions of all tasks, shape (alphas, test rows, targets).
+
+    Parameters
+    ----------
+    system : PrimalSystem
+    Y : ndarray of shape (m, v)
+        The targets `columns` of those that the system was made with.
+    tasks : Tasks
+    alphas : ndarray of shape (a,)
+    columns : slice
 
     Notes
     -----
@@ -34,30 +47,35 @@ def predict_primal(
     otherwise the training rows are summed directly.
     """
     gram = np.diag(system.gram) if system.gram.ndim == 1 else system.gram
-    z, Ys = system.project(Y), system.scale.targets(Y)
-    inner = slice(0, system.W.shape[1] - system.bias)
+    z, Ys = system.z[:, columns], system.scale.targets(Y)
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
     for j in range(len(tasks)):
-        A, b = _training_gram(system, gram, z, Ys, tasks.held[j])
-        theta = _solve(A, b, system.N[tasks.removed[j]], inner, system.bias, alphas)
-        test = tasks.test[j]
-        rows = system.W[test] / system.scale.root[test, None]
+        held, test = tasks.held[j], tasks.test[j]
+        W = system.W[held]
+        A, b = _training_gram(system, gram, z, Ys, held, W)
+        theta = _solve(A, b, system.N[tasks.removed[j]], system.inner, system.bias, alphas)
+        rows = W if np.array_equal(held, test) else system.W[test]
+        rows = rows if system.scale.uniform else rows / system.scale.root[test, None]
         predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = rows @ theta
     return predictions
 
 
 def _training_gram(
-    system: PrimalSystem, gram: FloatArray, z: FloatArray, Ys: FloatArray, held: IntArray
+    system: PrimalSystem,
+    gram: FloatArray,
+    z: FloatArray,
+    Ys: FloatArray,
+    held: IntArray,
+    W: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the Gram matrix and right-hand side of the rows that are not held out."""
     keep = system.scale.trained.copy()
     keep[held] = False
-    W = system.W[held]
     A_H = W.T @ W
     if np.trace(gram) - np.trace(A_H) > SUBTRACTION_LIMIT * np.trace(gram):
         A, b = gram - A_H, z - W.T @ Ys[held]
     else:
-        W = system.W[keep]
+        W = system.W[np.flatnonzero(keep)]
         A, b = W.T @ W, W.T @ Ys[keep]
     if system.bias:
         A[-1, -1] = np.sum(system.scale.q[keep] ** 2)
@@ -129,4 +147,5 @@ def _dual_fold_indefinite(
 ) -> FloatArray:
     factor = spectral_dual(part)
     rows = output_rows(factor, part.K, K_test)
-    return np.asarray(rows @ (factor.D(alphas)[:, :, None] * factor.project(Y)))
+    z = factor.project(part.scale.targets(Y), slice(None))
+    return np.asarray(rows @ (factor.D(alphas)[:, :, None] * z))

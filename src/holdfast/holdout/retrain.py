@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.experiments import IntArray
+from holdfast.features import WhitenedFeatures
 from holdfast.gram import KernelData
-from holdfast.systems import FloatArray, RowScale, solve_primal, sparse_system
+from holdfast.systems import FloatArray, RowScale, primal_system, row_blocks, solve_primal
 
 
 def retrain(
@@ -43,11 +44,13 @@ def retrain(
     """
     predictions = np.empty((alphas.size, test.size, Y.shape[1]))
     if basis is not None:
-        system = sparse_system(data, basis, weights, bias=bias, shift=shift)
-        z = system.project(Y)
-        rows = system.W[test] / system.scale.root[test, None]
-        for a, alpha in enumerate(alphas):
-            predictions[a] = rows @ solve_primal(system, z, alpha)
+        features = WhitenedFeatures.of(data, basis, shift)
+        system = primal_system(features, weights, Y, bias=bias, keep=False)
+        theta = np.stack([solve_primal(system, system.z, alpha) for alpha in alphas])
+        for part in row_blocks(test.size, system.z.shape[0]):
+            rows = test[part]
+            W = system.W[rows] / system.scale.root[rows, None]
+            predictions[:, part] = W @ theta
         return predictions
     train = np.flatnonzero(weights > 0)
     K, K_test = data.block(train, train), data.block(test, train)

@@ -28,7 +28,13 @@ from holdfast.systems import FloatArray
 STACK_DOUBLES = 2**22
 
 
-def predict(factor: Factor, Y: FloatArray, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+def predict(
+    factor: Factor,
+    Y: FloatArray,
+    tasks: Tasks,
+    alphas: FloatArray,
+    columns: slice = slice(None),  # a slice is a constant
+) -> FloatArray:
     """Return held-out predictions of all tasks, shape (alphas, test rows, targets).
 
     Parameters
@@ -36,10 +42,13 @@ def predict(factor: Factor, Y: FloatArray, tasks: Tasks, alphas: FloatArray) -> 
     factor : Factor
         A smoother of the whole data, valid for every α given.
     Y : ndarray of shape (m, v)
+        The targets `columns` of those that the factor was made with.
     tasks : Tasks
     alphas : ndarray of shape (a,)
+    columns : slice
     """
-    z, Ys = factor.project(Y), factor.scale.targets(Y)
+    Ys = factor.scale.targets(Y)
+    z = factor.project(Ys, columns)
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
     for shape in tasks.shapes():
         h, e, t = shape.H.shape[1], shape.E.shape[1], shape.T.shape[1]
@@ -69,7 +78,9 @@ def _rows(
     factor: Factor, z: FloatArray, Ys: FloatArray, shape: Shape, alphas: FloatArray
 ) -> FloatArray:
     """Return predictions (a, b, t, v) for stacked tasks of any size."""
-    V, out, Y = factor.V[shape.H], factor.outputs(shape.T), Ys[shape.H]
+    V, Y = factor.V[shape.H], Ys[shape.H]
+    same = shape.H.shape == shape.T.shape and np.array_equal(shape.H, shape.T)
+    out = factor.outputs(shape.T, V if same else factor.V[shape.T])
     h = shape.H.shape[1]
     Q = _constraint(factor, shape) if shape.E.shape[1] else None
     D_all = factor.D(alphas)
@@ -108,7 +119,7 @@ def _one_row(
     held = shape.H.shape[1] == 1
     D = factor.D(alphas)  # (a, p)
     V = factor.V[rows]
-    out = factor.outputs(rows)
+    out = factor.outputs(rows, V)
     scale = factor.scale.root[rows][:, None]
     predictions = np.empty((alphas.size, rows.size, 1, Ys.shape[1]))
     Dz = D[:, :, None] * z  # (a, p, v)
