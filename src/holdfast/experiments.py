@@ -11,6 +11,7 @@ Millions of experiments (leave-one-out) are common, so all of them live in a few
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
@@ -270,7 +271,10 @@ def _from_splitter(
     splitter = check_cv(cv, y, classifier=classifier)
     rows = np.zeros((n_rows, 1)) if X is None else X
     try:
-        pairs = list(splitter.split(rows, y, groups))
+        with warnings.catch_warnings():
+            # Groups may be there for the basis or for a later question; not every split uses them.
+            warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+            pairs = list(splitter.split(rows, y, groups))
     except (ValueError, TypeError) as error:
         raise HoldOutError(f"cv={cv!r} cannot split these rows: {error}") from error
     return _from_iterable(pairs, n_rows)
