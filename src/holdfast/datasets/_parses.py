@@ -35,6 +35,7 @@ class _Sentences(NamedTuple):
     length: Ints  # (sentences,)
     word: Ints  # (tokens,)
     tag: Ints  # (tokens,)
+    grammar: Ints  # (tags, tags) usual link type
     head: Ints  # (tokens,) offset of the head, correct parse
     kind: Ints  # (tokens,) link type, correct parse
     doubt: Floats  # (tokens,) the smaller, the sooner the parser errs here
@@ -87,9 +88,9 @@ def make_parses(
     Notes
     -----
     Words, tags and link types follow Zipf's law; a token links to a head at a geometric distance,
-    with a link type that the two part-of-speech tags mostly determine. A wrong link points to a
-    random token with a random type. Sentences differ in difficulty; parses of a sentence share
-    most of their mistakes.
+    with a link type that the two part-of-speech tags mostly determine. A wrong link follows the
+    same grammar, as those of a real parser do, and only reaches a little farther. Sentences
+    differ in difficulty; parses of a sentence share most of their mistakes.
     F = 2TP / (2TP + FP + FN) over links, as in paper 004 §4. Features are counts of words, tags,
     link types with tags, with words and with length, and word pairs.
     """
@@ -133,26 +134,38 @@ def _make_sentences(n: int, rng: np.random.Generator) -> _Sentences:
     start = np.concatenate([[0], np.cumsum(length)[:-1]])
     total = int(length.sum())
     offset = np.arange(total) - np.repeat(start, length)
-    size = np.repeat(length, length)
     word = _zipf(N_WORDS, total, rng)
     tag = _zipf(N_TAGS, N_WORDS, rng)[word]
     grammar = _zipf(N_TYPES, N_TAGS * N_TAGS, rng).reshape(N_TAGS, N_TAGS)
-    head = np.maximum(offset - rng.geometric(0.5, size=total), 0)
     first = np.repeat(start, length)
-    usual = grammar[tag[first + head], tag]
-    kind = np.where(rng.random(total) < 0.9, usual, rng.integers(N_TYPES, size=total))
+    right = _attach(offset, first, tag, grammar, 0.5, rng)
+    wrong = _attach(offset, first, tag, grammar, 0.3, rng)  # a little farther away
     return _Sentences(
         start=start,
         length=length,
         word=word,
         tag=tag,
-        head=head,
-        kind=kind,
+        grammar=grammar,
+        head=right[0],
+        kind=right[1],
         doubt=rng.random(total),
-        wrong_head=(rng.random(total) * size).astype(np.int64),
-        wrong_kind=rng.integers(N_TYPES, size=total),
+        wrong_head=wrong[0],
+        wrong_kind=wrong[1],
         difficulty=rng.beta(1.6, 4.0, size=n),
     )
+
+
+def _attach(
+    offset: Ints, first: Ints, tag: Ints, grammar: Ints, near: float, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Return heads (offset within the sentence) at a geometric distance, and grammatical types.
+
+    `offset`, `first` and the result are one per dependant; `tag` is one per token.
+    """
+    head = np.maximum(offset - rng.geometric(near, size=offset.size), 0)
+    usual = grammar[tag[first + head], tag[first + offset]]
+    odd = rng.random(offset.size) < 0.1
+    return head, np.where(odd, rng.integers(N_TYPES, size=offset.size), usual)
 
 
 def _zipf(n: int, size: int, rng: np.random.Generator) -> Ints:
@@ -173,9 +186,7 @@ def _make_links(sentences: _Sentences, groups: Ints, rng: np.random.Generator) -
     own = rng.random(parse.size) < 0.2
     doubt = np.where(own, rng.random(parse.size), sentences.doubt[token])
     err = doubt < np.clip(rate, 0.0, 0.9)[parse]
-    size = sentences.length[groups][parse]
-    fresh_head = (rng.random(parse.size) * size).astype(np.int64)
-    fresh_kind = rng.integers(N_TYPES, size=parse.size)
+    fresh_head, fresh_kind = _attach(within + 1, first, sentences.tag, sentences.grammar, 0.3, rng)
     usual = rng.random(parse.size) < 0.5
     wrong_head = np.where(usual, sentences.wrong_head[token], fresh_head)
     wrong_kind = np.where(usual, sentences.wrong_kind[token], fresh_kind)

@@ -1,0 +1,39 @@
+"""Every experiment of the five papers as something to run.
+
+``holdfast reproduce`` lists them, ``holdfast reproduce p000-fig1`` runs one and writes its numbers
+(JSON), a figure (PNG and SVG) and a Markdown page: the paper's setting and ours, the numbers side
+by side, and each statement of the paper with a verdict decided by the run.
+
+| module | experiments |
+|---|---|
+| `p000_speed` | paper 000, Table 1 |
+| `p000_variance` | paper 000, Figures 1–4 |
+| `p000_sinusoid` | paper 000, Figures 5 and 6 |
+| `p000_greedy` | paper 000, Figure 7 |
+| `p000_groups` | paper 000, Figures 8 and 9, Table 2 |
+| `p002_motorcycle` | paper 002, Figures 1 and 2, Table 1 |
+| `p002_boston` | paper 002, Figures 3 and 4 |
+| `p003_grid` | paper 003, Figure 1 |
+| `p004_clusters` | paper 004, Figure 1 |
+"""
+
+from importlib import import_module
+
+from holdfast.reproduce._command import main, run
+from holdfast.reproduce._framework import EXPERIMENTS, Claim, Experiment, Options, Outcome
+
+__all__ = ["EXPERIMENTS", "Claim", "Experiment", "Options", "Outcome", "main", "run"]
+
+# Importing a module registers its experiments, so the list is in this order.
+for _module in (
+    "p000_speed",
+    "p000_variance",
+    "p000_sinusoid",
+    "p000_greedy",
+    "p000_groups",
+    "p002_motorcycle",
+    "p002_boston",
+    "p003_grid",
+    "p004_clusters",
+):
+    import_module(f"{__name__}.{_module}")

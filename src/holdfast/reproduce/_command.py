@@ -1,0 +1,100 @@
+"""The command: list the experiments, or run some of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from holdfast.exceptions import HoldfastError
+from holdfast.progress import ProgressBar
+from holdfast.reproduce._framework import EXPERIMENTS, Options
+from holdfast.reproduce._writer import record, write
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    command = argparse.ArgumentParser(
+        prog="holdfast reproduce",
+        description="Run an experiment of one of the papers and write JSON, a figure (PNG and "
+        "SVG) and a Markdown page. Without an id, list the experiments.",
+    )
+    command.add_argument("id", nargs="*", help="such as p000-fig1; 'all' for every experiment")
+    command.add_argument("--repetitions", type=int, metavar="N", help="default: minutes of work")
+    command.add_argument("--out", default="reproduced", metavar="DIR", help="default: reproduced")
+    command.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
+    command.add_argument("--data", metavar="DIR", help="folder of .npz files; else HOLDFAST_DATA")
+    return command
+
+
+def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int:
+    """Run the command; return 0, or 2 when it was asked for something impossible.
+
+    A claim of a paper that does not hold is a result, not a failure: the code is 0.
+    """
+    out = sys.stdout if stream is None else stream
+    command = parser()
+    arguments = command.parse_args(argv)
+    if not arguments.id:
+        out.write(listing())
+        return 0
+    ids = list(EXPERIMENTS) if arguments.id == ["all"] else arguments.id
+    unknown = [id for id in ids if id not in EXPERIMENTS]
+    if unknown:
+        _complain(f"unknown experiment {unknown[0]!r}. Known: {', '.join(EXPERIMENTS)}.")
+        return 2
+    if arguments.repetitions is not None and arguments.repetitions < 1:
+        _complain(f"--repetitions must be at least 1; got {arguments.repetitions}.")
+        return 2
+    for id in ids:
+        try:
+            entry = run(id, arguments.repetitions, arguments.seed, arguments.data, arguments.out)
+        except HoldfastError as error:
+            _complain(f"{id}: {error}")
+            return 2
+        out.write(summary(entry, Path(arguments.out)))
+        out.flush()
+    return 0
+
+
+def run(
+    id: str,
+    repetitions: int | None = None,
+    seed: int = 0,
+    data: str | None = None,
+    out: str | Path = "reproduced",
+) -> dict[str, Any]:
+    """Run one experiment, write its files into `out`, and return its record."""
+    experiment = EXPERIMENTS[id]
+    options = Options(repetitions or experiment.repetitions, seed, data)
+    start = time.perf_counter()
+    with ProgressBar() as bar:
+        outcome = experiment.run(options, bar)
+    entry = record(experiment, options, outcome, time.perf_counter() - start)
+    write(experiment, entry, Path(out))
+    return entry
+
+
+def listing() -> str:
+    """Return the table of experiments, one line each."""
+    lines = [f"{'id':<14} {'paper':<26} what"]
+    lines += [f"{e.id:<14} {e.paper:<26} {e.title}" for e in EXPERIMENTS.values()]
+    return "\n".join(lines) + "\n"
+
+
+def summary(entry: dict[str, Any], folder: Path) -> str:
+    """Return the claims of a run and where its page is."""
+    lines = [f"{entry['id']}: {entry['title']} ({entry['seconds']} s)"]
+    for claim in entry["claims"]:
+        lines.append(
+            f"  {'holds         ' if claim['holds'] else 'DOES NOT HOLD '} {claim['text']}"
+        )
+        lines.append(f"                  {claim['evidence']}")
+    return "\n".join([*lines, f"  page: {folder / entry['id']}.md"]) + "\n"
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"holdfast reproduce: {text}\n")

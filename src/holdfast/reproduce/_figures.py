@@ -1,0 +1,68 @@
+"""The one door through which matplotlib enters, and the look that all figures share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.exceptions import MissingDependencyError
+
+# One colour per role; readable in print and by colour-blind readers (Okabe and Ito).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def axes(
+    columns: int = 1, rows: int = 1, *, width: float = 5.0, height: float = 3.6, **options: Any
+) -> tuple[Any, Any]:
+    """Return a figure and its axes as a (rows, columns) array."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Figures need matplotlib, which is not installed: pip install matplotlib."
+        ) from error
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def curves(
+    ax: Any,
+    x: Sequence[float],
+    lines: dict[str, Sequence[float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str = "",
+    log: bool = False,
+) -> None:
+    """Draw one curve per entry of `lines`, each with its own colour and marker."""
+    for (label, y), colour, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
+        ax.plot(x, y, label=label, color=colour, marker=marker, markersize=3.5, linewidth=1.4)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    if log:
+        ax.set_yscale("log")
+    ax.grid(visible=True, alpha=0.3)
+    ax.legend(frameon=False, fontsize="small")
+
+
+def heat_map(figure: Any, ax: Any, values: Any, *, title: str, xlabel: str, ylabel: str) -> None:
+    """Draw a matrix as an image with a colour bar."""
+    image = ax.imshow(np.asarray(values), aspect="auto", cmap="magma", interpolation="nearest")
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    figure.colorbar(image, ax=ax)
+
+
+def save(figure: Any, stem: Path) -> list[Path]:
+    """Write the figure as ``stem.png`` and ``stem.svg``; the same numbers give the same bytes."""
+    import matplotlib
+
+    png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
+    figure.savefig(png, dpi=150, metadata={"Software": None})
+    # Without a fixed salt and with a date, every SVG would differ.
+    with matplotlib.rc_context({"svg.hashsalt": "holdfast"}):
+        figure.savefig(svg, metadata={"Date": None})
+    return [png, svg]

@@ -1,0 +1,161 @@
+"""Grouped data and what paper 000 §6.4 measures on it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from holdfast import HoldOut
+from holdfast.basis import PerGroup, resolve_basis
+from holdfast.datasets import Dataset, load
+from holdfast.gram import KernelRows
+from holdfast.kernels import Kernel, Linear
+from holdfast.reproduce._approaches import SHIFT, cv_mse
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+CURVES = (
+    "1: held-out basis row removed",
+    "2: held-out basis row trained on",
+    "3: held-out basis row kept in the basis",
+    "independent test groups",
+)
+
+
+@dataclass(frozen=True)
+class GroupedTask:
+    """Training groups and independent test groups."""
+
+    title: str
+    train: Dataset
+    test: Dataset
+
+    def describe(self) -> str:
+        """Return the sizes in words."""
+        assert self.train.groups is not None
+        assert self.test.groups is not None
+        return (
+            f"{self.train.source}: {len(self.train):,} rows of {np.unique(self.train.groups).size} "
+            f"groups; test: {np.unique(self.test.groups).size} groups, {len(self.test):,} rows"
+        )
+
+
+def tasks(folder: str | os.PathLike[str] | None) -> list[GroupedTask]:
+    """Return the stand-in, the public sample of the parse data, and real query data."""
+    found = []
+    for title, name in (
+        ("stand-in", "parse_stand_in"),
+        ("public parse sample", "parse_rank_rlscore"),
+        ("web queries", "lightgbm_rank"),
+    ):
+        data = load(name, folder)
+        found.append(GroupedTask(title, data.train(), data.test()))
+    return found
+
+
+def one_basis_row_per_group(data: Dataset, rng: np.random.Generator) -> Rows:
+    """Return one random row of every group."""
+    rows = KernelRows(Linear(), data.X)
+    chosen = resolve_basis(PerGroup(1), rows, groups=data.groups, rng=rng)
+    assert chosen is not None
+    return chosen
+
+
+def relative_shift(data: Dataset, kernel: Kernel, basis: Rows) -> float:
+    """Return the paper's 10⁻⁷ relative to the mean diagonal of K_BB, as `jitter` wants it."""
+    return float(SHIFT / np.mean(kernel.diag(data.X[basis])))
+
+
+def curves_of(task: GroupedTask, kernel: Kernel, basis: Rows, alphas: Floats) -> dict[str, Floats]:
+    """Return the three CV estimates of the MSE and the test MSE, (alphas,) each."""
+    data = task.train
+    assert data.groups is not None
+    members = [np.flatnonzero(data.groups == group) for group in np.unique(data.groups)]
+    whole = [HoldOut(rows) for rows in members]
+    parts = [HoldOut(rows, np.setdiff1d(rows, basis)) for rows in members if rows.size > 1]
+    options = {
+        "kernel": kernel,
+        "basis": basis,
+        "jitter": relative_shift(data, kernel, basis),
+    }
+    removed = cv_mse(data.X, data.y, alphas, cv=whole, held_out_basis="remove", **options)
+    trained = cv_mse(data.X, data.y, alphas, cv=parts, held_out_basis="train", **options)
+    kept = cv_mse(data.X, data.y, alphas, cv=whole, held_out_basis="keep", **options)
+    test = test_error(task, kernel, basis, alphas)
+    return dict(zip(CURVES, (removed, trained, kept, test), strict=True))
+
+
+def test_error(task: GroupedTask, kernel: Kernel, basis: Rows, alphas: Floats) -> Floats:
+    """Return the error on the test groups of the model trained on all training rows, (alphas,).
+
+    Notes
+    -----
+    One experiment that holds out the test rows: its model never saw them.
+    """
+    data, test = task.train, task.test
+    X = sparse.vstack([data.X, test.X]) if sparse.issparse(data.X) else np.vstack([data.X, test.X])
+    rows = len(data) + np.arange(len(test))
+    return cv_mse(
+        X,
+        np.concatenate([data.y, test.y]),
+        alphas,
+        kernel=kernel,
+        basis=basis,
+        jitter=relative_shift(data, kernel, basis),
+        cv=[HoldOut(rows)],
+    )
+
+
+def kernel_values(data: Dataset, kernel: Kernel, basis: Rows) -> dict[str, float]:
+    """Return the mean |k| between basis rows and rows of their own and of other groups."""
+    assert data.groups is not None
+    K = np.abs(kernel(data.X, data.X[basis]))  # (m, n)
+    same = data.groups[:, None] == data.groups[basis]
+    return {"k_inside": float(K[same].mean()), "k_outside": float(K[~same].mean())}
+
+
+def coefficients(data: Dataset, kernel: Kernel, basis: Rows, alpha: float) -> dict[str, float]:
+    """Return means of |a| and |a k| for basis rows in and out of the held-out group (approach 3).
+
+    Notes
+    -----
+    With ``A = KᵀK + λ(K_BB + εI)``, K (m, n), and ``G = A⁻¹Kᵀ``, the coefficients without the rows
+    H are ``a - G_H (I - K_H G_H)⁻¹ (y_H - K_H a)`` (Sherman, Morrison and Woodbury).
+    """
+    assert data.groups is not None
+    K = kernel(data.X, data.X[basis])
+    n = basis.size
+    A = K.T @ K + alpha * (K[basis] + SHIFT * np.eye(n))
+    factor = linalg.cho_factor(A, lower=True)
+    G = linalg.cho_solve(factor, K.T)  # (n, m)
+    a = G @ data.y
+    sums = {name: np.zeros(2) for name in ("a_inside", "a_outside", "ak_inside", "ak_outside")}
+    for group in np.unique(data.groups):
+        H = np.flatnonzero(data.groups == group)
+        residual = np.linalg.solve(np.eye(H.size) - K[H] @ G[:, H], data.y[H] - K[H] @ a)
+        size = np.abs(a - G[:, H] @ residual)
+        inside = data.groups[basis] == group
+        products = np.abs(K[H]) * size
+        for place, columns in (("inside", inside), ("outside", ~inside)):
+            sums[f"a_{place}"] += size[columns].sum(), columns.sum()
+            sums[f"ak_{place}"] += products[:, columns].sum(), H.size * columns.sum()
+    return {name: float(total / count) for name, (total, count) in sums.items()}
+
+
+def why_not(task: GroupedTask, ratio: float) -> str:
+    """Return why a claim may fail on this data: no clusters, or too few of them."""
+    assert task.train.groups is not None
+    n_groups = np.unique(task.train.groups).size
+    if ratio < 2.0:
+        return (
+            f"these groups are hardly clusters: kernel values within a group are {ratio:.1f} times "
+            "those between groups (paper: about 3), so it matters little what happens to one row."
+        )
+    if n_groups < 100:
+        return f"there are only {n_groups} training groups (paper: 501): the estimates are noisy."
+    return ""

@@ -1,0 +1,77 @@
+"""Timing, ranking measures and small statistics that several experiments share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+
+def powers_of_two(first: int, last: int) -> Floats:
+    """Return 2^first … 2^last."""
+    return np.exp2(np.arange(first, last + 1, dtype=np.float64))
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Let the numerical libraries use one core, as the papers' timings did."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+def timed(work: Callable[[], T], trials: int = 1) -> tuple[T, list[float]]:
+    """Return what `work` gives back and the seconds that each of `trials` calls took."""
+    seconds = []
+    for _ in range(trials):
+        start = time.perf_counter()
+        result = work()
+        seconds.append(time.perf_counter() - start)
+    return result, seconds
+
+
+def kendall_tau_b(truth: Floats, scores: Floats) -> Floats:
+    """Return Kendall's τ_b between `truth` (m,) and each row of `scores` (a, m).
+
+    Notes
+    -----
+    Concordant minus discordant pairs, over the geometric mean of the pairs not tied in either:
+    O(a m²), meant for small groups. Not a number where all values of one side are tied.
+    """
+    i, j = np.triu_indices(truth.size, k=1)
+    s = np.sign(truth[i] - truth[j])
+    t = np.sign(scores[:, i] - scores[:, j])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tau: Floats = (t @ s) / np.sqrt((s @ s) * np.einsum("ij,ij->i", t, t))
+    return tau
+
+
+def mean_tau_over_groups(y: Floats, predictions: Floats, groups: NDArray[np.int64]) -> Floats:
+    """Return τ_b averaged over the groups where it is defined, for each row of `predictions`.
+
+    Notes
+    -----
+    Paper 004 §4 averages over sentences. A group of one row, or whose targets are all equal, has
+    no ranking and is left out; a group whose predictions are all equal counts as 0 (no ranking
+    was given).
+    """
+    taus = []
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        if np.unique(y[rows]).size < 2:
+            continue
+        taus.append(np.nan_to_num(kendall_tau_b(y[rows], predictions[:, rows])))
+    mean: Floats = np.mean(taus, axis=0)
+    return mean
+
+
+def relative_difference(a: Floats, b: Floats) -> float:
+    """Return ``|a - b| / |b|`` in the Euclidean norm."""
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))

@@ -1,0 +1,127 @@
+"""Write what a run gave: JSON, figure (PNG and SVG) and a short Markdown page."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from holdfast.reproduce._figures import save
+from holdfast.reproduce._framework import Claim, Experiment, Options, Outcome
+
+
+def record(
+    experiment: Experiment, options: Options, outcome: Outcome, seconds: float
+) -> dict[str, Any]:
+    """Return all there is to say about a run, as JSON knows it."""
+    return {
+        "id": experiment.id,
+        "paper": experiment.paper,
+        "title": experiment.title,
+        "repetitions": options.repetitions,
+        "paper_repetitions": experiment.paper_repetitions,
+        "seed": options.seed,
+        "seconds": round(seconds, 1),
+        "environment": environment(),
+        "settings": [list(row) for row in outcome.settings],
+        "comparison": [list(row) for row in outcome.comparison],
+        "claims": [asdict(claim) for claim in outcome.claims],
+        "notes": list(outcome.notes),
+        "numbers": outcome.numbers,
+    }
+
+
+def environment() -> dict[str, str]:
+    """Return the versions and the number of cores that timings depend on."""
+    return {
+        "holdfast": version("holdfast"),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "scipy": version("scipy"),
+        "scikit-learn": version("scikit-learn"),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
+
+
+def write(experiment: Experiment, entry: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write JSON, figure and page of a run into `folder`; return the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    json_path = folder / f"{experiment.id}.json"
+    text = json.dumps(entry, indent=1, ensure_ascii=False, allow_nan=False)
+    json_path.write_text(text + "\n", encoding="utf-8")
+    figures = save(experiment.draw(entry["numbers"]), folder / experiment.id)
+    page_path = folder / f"{experiment.id}.md"
+    page_path.write_text(page(entry), encoding="utf-8")
+    return [json_path, *figures, page_path]
+
+
+def page(entry: Mapping[str, Any]) -> str:
+    """Return the Markdown page of a run."""
+    id = entry["id"]
+    claims = [Claim(**claim) for claim in entry["claims"]]
+    parts = [
+        f"# {id}: {entry['title']}",
+        f"Paper {entry['paper']}. Run it yourself: `holdfast reproduce {id}`.",
+        f"![{entry['title']}]({id}.svg)",
+        "## Setting",
+        table(("", "paper", "here"), entry["settings"]),
+    ]
+    if entry["comparison"]:
+        parts += ["## Numbers", table(("", "paper", "here"), entry["comparison"])]
+    parts += ["## What the paper says, and whether it holds here", _claims(claims)]
+    remarks = [f"*{c.text}*: {c.why}" for c in claims if not c.holds and c.why]
+    remarks += entry["notes"]
+    if remarks:
+        parts += ["## What differs, and why", "\n".join(f"- {remark}" for remark in remarks)]
+    parts += ["## This run", _this_run(entry)]
+    return "\n\n".join(parts) + "\n"
+
+
+def index(entries: list[Mapping[str, Any]]) -> str:
+    """Return a Markdown page that lists runs and how many of the paper's claims held."""
+    rows = []
+    for entry in entries:
+        held = sum(bool(claim["holds"]) for claim in entry["claims"])
+        link = f"[{entry['id']}]({entry['id']}.md)"
+        rows.append((link, entry["paper"], entry["title"], f"{held} of {len(entry['claims'])}"))
+    head = "# The papers, reproduced"
+    lead = (
+        "Each page shows one experiment: the paper's setting and ours, the numbers side by side, "
+        "and whether each statement of the paper holds in our run. Statements are decided by the "
+        "run itself, by rules fixed beforehand; one that does not hold is reported as such."
+    )
+    return (
+        "\n\n".join([head, lead, table(("id", "paper", "what", "claims that hold"), rows)]) + "\n"
+    )
+
+
+def table(head: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += [
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def _claims(claims: list[Claim]) -> str:
+    rows = [(c.text, "holds" if c.holds else "**does not hold**", c.evidence) for c in claims]
+    return table(("claim", "here", "evidence"), rows)
+
+
+def _this_run(entry: Mapping[str, Any]) -> str:
+    facts = entry["environment"]
+    versions = ", ".join(f"{name} {value}" for name, value in facts.items() if name != "machine")
+    paper = entry["paper_repetitions"]
+    repetitions = f"{entry['repetitions']} repetitions"
+    if paper is not None:
+        repetitions += f" (paper: {paper})"
+    return (
+        f"{repetitions}, seed {entry['seed']}, {entry['seconds']} s. {facts['machine']}; "
+        f"{versions}. All numbers: [{entry['id']}.json]({entry['id']}.json)."
+    )
