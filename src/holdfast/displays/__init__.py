@@ -1,0 +1,29 @@
+"""Plots in scikit-learn's manner: data in the constructor, looks in ``plot``, artists kept.
+
+| display | shows |
+|---|---|
+| `CVCurveDisplay` | held-out error over the penalties, with standard errors |
+| `HeldOutDisplay` | held-out predictions or residuals |
+| `GroupScoresDisplay` | which groups are hard |
+| `BasisCurveDisplay` | held-out basis rows kept and removed, side by side |
+| `LeverageDisplay` | leverage against held-out error |
+| `ContourDisplay` | held-out error over penalty and kernel width |
+
+matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plotted.
+"""
+
+from holdfast.displays.basis_curve import BasisCurveDisplay
+from holdfast.displays.contour import ContourDisplay
+from holdfast.displays.cv_curve import CVCurveDisplay
+from holdfast.displays.group_scores import GroupScoresDisplay
+from holdfast.displays.held_out import HeldOutDisplay
+from holdfast.displays.leverage import LeverageDisplay
+
+__all__ = [
+    "BasisCurveDisplay",
+    "CVCurveDisplay",
+    "ContourDisplay",
+    "GroupScoresDisplay",
+    "HeldOutDisplay",
+    "LeverageDisplay",
+]

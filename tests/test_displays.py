@@ -1,0 +1,267 @@
+"""Displays, tested by the artists they draw."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import LeaveOneGroupOut
+
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.displays import (
+    BasisCurveDisplay,
+    ContourDisplay,
+    CVCurveDisplay,
+    GroupScoresDisplay,
+    HeldOutDisplay,
+    LeverageDisplay,
+)
+from holdfast.exceptions import InvalidInputError, MissingDependencyError, NotSupportedError
+from holdfast.report.leverage import leverages
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+DISPLAYS = [CVCurveDisplay, HeldOutDisplay, GroupScoresDisplay, BasisCurveDisplay, LeverageDisplay]
+ALPHAS = np.logspace(-4, 3, 12)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+def data(seed=0, m=80):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=m), np.arange(m) // 8
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y, groups = data()
+    model = KernelRidgeCV(basis=30, cv=LeaveOneGroupOut(), alphas=ALPHAS, random_state=0)
+    return model.fit(X, y, groups=groups)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    X, y, groups = data()
+    model = KernelRidgeClassifierCV(cv=LeaveOneGroupOut(), alphas=ALPHAS)
+    return model.fit(X, np.where(y > 0, "yes", "no"), groups=groups)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_plots_on_given_axes_and_keeps_them(model, display):
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2)
+    made = display.from_estimator(model, ax=axes[1])
+    assert isinstance(made, display)
+    assert made.ax_ is axes[1]
+    assert made.figure_ is axes[0].figure
+    assert not axes[0].has_data()
+    assert axes[1].get_xlabel()
+    again = made.plot()
+    assert again is made
+    assert again.ax_ is not axes[1]
+
+
+@pytest.mark.parametrize("display", [*DISPLAYS, ContourDisplay])
+def test_without_matplotlib(model, display, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    arguments = {} if display is not ContourDisplay else {"gammas": [0.1, 1.0]}
+    X, y, groups = data()
+    positional = (model,) if display is not ContourDisplay else (model, X, y)
+    if display is ContourDisplay:
+        arguments["groups"] = groups
+    with pytest.raises(MissingDependencyError, match=r"holdfast\[plot\]"):
+        display.from_estimator(*positional, **arguments)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_wrong_estimators(display):
+    from sklearn.linear_model import Ridge
+
+    with pytest.raises(InvalidInputError, match="got Ridge"):
+        display.from_estimator(Ridge())
+    with pytest.raises(ValueError, match="not fitted"):
+        display.from_estimator(KernelRidgeCV())
+
+
+def test_cv_curve(model):
+    made = CVCurveDisplay.from_estimator(model, linewidth=3)
+    rmse = np.sqrt(-model.cv_results_["pooled_test_score"])
+    np.testing.assert_array_equal(made.line_.get_xdata(), ALPHAS)
+    np.testing.assert_allclose(made.line_.get_ydata(), rmse)
+    assert made.line_.get_linewidth() == 3
+    assert made.ax_.get_ylabel() == "RMSE"
+    assert made.ax_.get_xscale() == "log"
+    assert made.best_.get_xdata()[0] == model.alpha_
+    band = made.band_.get_paths()[0].vertices
+    assert band[:, 1].max() > rmse.max()
+    assert band[:, 1].min() < rmse.min()
+
+
+def test_cv_curve_one_standard_error():
+    X, y, _ = data()
+    model = KernelRidgeCV(cv=5, alphas=np.logspace(-4, 3, 40), rule="1se").fit(X, y)
+    made = CVCurveDisplay.from_estimator(model)
+    assert made.one_se_.get_xdata()[0] == model.alpha_
+    assert made.best_.get_xdata()[0] < model.alpha_
+
+
+def test_cv_curve_of_other_scores(classifier):
+    made = CVCurveDisplay.from_estimator(classifier)
+    assert made.ax_.get_ylabel() == "accuracy"
+    np.testing.assert_allclose(made.line_.get_ydata(), classifier.cv_results_["pooled_test_score"])
+    X, y, _ = data()
+    other = KernelRidgeCV(cv=5, alphas=ALPHAS, scoring="neg_mean_absolute_error").fit(X, y)
+    made = CVCurveDisplay.from_estimator(other)
+    assert made.ax_.get_ylabel() == "mean absolute error"
+    np.testing.assert_allclose(made.line_.get_ydata(), -other.cv_results_["pooled_test_score"])
+
+
+def test_cv_curve_bare():
+    made = CVCurveDisplay(alphas=[1, 10], values=[2, 3]).plot(name="mine")
+    assert made.band_ is made.best_ is made.one_se_ is None
+    assert [t.get_text() for t in made.ax_.get_legend().get_texts()] == ["mine"]
+
+
+def test_held_out(model):
+    _, y, _ = data()
+    made = HeldOutDisplay.from_estimator(model)
+    points = np.asarray(made.scatter_.get_offsets())
+    matrix = model.held_out(alphas=model.alpha_).matrix()[0, :, 0]
+    order = np.lexsort(points.T)
+    expected = np.column_stack([y, matrix])
+    np.testing.assert_allclose(points[order], expected[np.lexsort(expected.T)])
+    low, high = made.line_.get_xdata()
+    assert low == points.min()
+    assert high == points.max()
+
+
+def test_held_out_residuals_and_other_cv(model):
+    made = HeldOutDisplay.from_estimator(model, cv=5, kind="residual_vs_predicted")
+    points = np.asarray(made.scatter_.get_offsets())
+    expected = model.held_out(cv=5, alphas=model.alpha_).matrix()[0, :, 0]
+    np.testing.assert_allclose(np.sort(points[:, 0]), np.sort(expected))
+    np.testing.assert_allclose(np.sort(points.sum(axis=1)), np.sort(data()[1]))
+    with pytest.raises(InvalidInputError, match="kind must be one of"):
+        HeldOutDisplay.from_estimator(model, kind="pie")
+    with pytest.raises(InvalidInputError, match="one length"):
+        HeldOutDisplay(y_true=[1, 2], y_pred=[1])
+
+
+def test_held_out_of_classifier(classifier):
+    with pytest.raises(NotSupportedError, match="ConfusionMatrixDisplay"):
+        HeldOutDisplay.from_estimator(classifier)
+
+
+def test_group_scores(model):
+    _, y, groups = data()
+    made = GroupScoresDisplay.from_estimator(model, n_groups=4)
+    matrix = model.held_out(alphas=model.alpha_).matrix()[0, :, 0]
+    rmse = [np.sqrt(np.mean((y - matrix)[groups == g] ** 2)) for g in range(10)]
+    order = np.argsort(rmse)[::-1]
+    assert [t.get_text() for t in made.ax_.get_yticklabels()] == [str(g) for g in order[:4]]
+    np.testing.assert_allclose(
+        [bar.get_width() for bar in made.bars_], np.sort(rmse)[::-1][:4], rtol=1e-12
+    )
+    np.testing.assert_allclose(made.line_.get_xdata()[0], np.sqrt(np.mean((y - matrix) ** 2)))
+    same = GroupScoresDisplay.from_predictions(y, matrix, groups)
+    np.testing.assert_allclose(same.scores, np.sort(rmse)[::-1])
+
+
+def test_group_scores_need_groups(model):
+    X, y, _ = data()
+    bare = KernelRidgeCV(alphas=ALPHAS, cv=5).fit(X, y)
+    with pytest.raises(InvalidInputError, match="fitted without groups"):
+        GroupScoresDisplay.from_estimator(bare)
+    made = GroupScoresDisplay.from_estimator(bare, groups=np.array(["$a", "b"] * 40))
+    assert sorted(made.labels) == ["$a", "b"]
+    made.figure_.canvas.draw()
+    with pytest.raises(InvalidInputError, match="one label per training row"):
+        GroupScoresDisplay.from_estimator(bare, groups=["a"])
+
+
+def test_group_scores_of_classifier(classifier):
+    made = GroupScoresDisplay.from_estimator(classifier)
+    assert made.score_name == "share of errors"
+    np.testing.assert_allclose(made.overall, 1 - classifier.best_score_)
+
+
+def test_basis_curve(model):
+    made = BasisCurveDisplay.from_estimator(model)
+    assert list(made.lines_) == ["keep", "remove"]
+    rmse = np.sqrt(-model.cv_results_["pooled_test_score"])
+    np.testing.assert_allclose(made.lines_["remove"].get_ydata(), rmse)
+    X, y, groups = data()
+    kept = clone(model).set_params(basis=model.basis_indices_, held_out_basis="keep")
+    kept.fit(X, y, groups=groups)
+    np.testing.assert_allclose(
+        made.lines_["keep"].get_ydata(), np.sqrt(-kept.cv_results_["pooled_test_score"])
+    )
+    assert not np.allclose(made.lines_["keep"].get_ydata(), rmse)
+    assert model.held_out_basis == "remove"
+    with pytest.raises(NotSupportedError, match="dense"):
+        BasisCurveDisplay.from_estimator(KernelRidgeCV(alphas=ALPHAS, cv=5).fit(X, y))
+
+
+def test_leverage(model, classifier):
+    made = LeverageDisplay.from_estimator(model, n_labels=3)
+    points = np.asarray(made.scatter_.get_offsets())
+    np.testing.assert_allclose(np.sort(points[:, 0]), np.sort(leverages(model)))
+    hardest = np.argsort(-np.abs(made.error))[:3]
+    assert [t.get_text() for t in made.labels_] == [str(made.rows[i]) for i in hardest]
+    assert "margin" in LeverageDisplay.from_estimator(classifier).ax_.get_ylabel()
+    with pytest.raises(InvalidInputError, match="one length"):
+        LeverageDisplay(leverage=[0.1, 0.2], error=[1.0])
+
+
+@pytest.mark.parametrize("options", [{}, {"basis": 25}, {"kernel": "linear"}])
+@pytest.mark.parametrize("path", ["spectral", "single", "fold_gram"])
+def test_leverage_is_the_derivative_of_the_fit(options, path):
+    """The naive twin: move one target, refit, see how far the fitted value follows."""
+    X, y, _ = data(seed=1, m=50)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=50)
+    weights[4] = 0.0
+    parameters = {"gamma": 0.4, "alphas": [0.3], "cv": 5, "random_state": 0, **options}
+    model = KernelRidgeCV(path=path, **parameters).fit(X, y, sample_weight=weights)
+    found = leverages(model)
+    if "basis" in options:
+        parameters["basis"] = model.basis_indices_
+
+    def fitted(i, step):
+        moved = y.copy()
+        moved[i] += step
+        twin = KernelRidgeCV(**parameters).fit(X, moved, sample_weight=weights)
+        return twin.predict(X[i : i + 1])[0]
+
+    for i in (0, 1, 2, 3, 10):
+        np.testing.assert_allclose(found[i], (fitted(i, 1) - fitted(i, -1)) / 2, atol=1e-10)
+    assert found[4] == 0.0
+
+
+def test_contour(model):
+    X, y, groups = data()
+    gammas = [0.01, 0.1, 1.0, 10.0]
+    made = ContourDisplay.from_estimator(model, X, y, gammas=gammas, groups=groups)
+    assert made.values.shape == (4, 12)
+    one = clone(model).set_params(gamma=0.1).fit(X, y, groups=groups)
+    rmse = np.sqrt(-one.cv_results_["pooled_test_score"])
+    np.testing.assert_allclose(made.values[1], rmse)
+    alpha, gamma = made.best
+    assert made.values.min() == made.values[gammas.index(gamma), list(ALPHAS).index(alpha)]
+    assert made.best_.get_xdata()[0] == alpha
+    assert made.ax_.get_yscale() == "log"
+    assert made.colorbar_.ax.get_ylabel() == "RMSE"
+    flipped = ContourDisplay(alphas=[1, 2], gammas=[3, 4], values=[[1, 5], [2, 3]])
+    assert flipped.best == (2.0, 3.0)
+    with pytest.raises(InvalidInputError, match="shape"):
+        ContourDisplay(alphas=[1, 2], gammas=[1, 2, 3], values=np.ones((2, 3)))
+    with pytest.raises(InvalidInputError, match="at least two"):
+        ContourDisplay(alphas=[1, 2], gammas=[1], values=np.ones((1, 2)))
