@@ -100,7 +100,7 @@ class StreamedRows:
             block = full
         if not self.scale.uniform:
             block *= self.scale.root[flat, None]
-        return block if isinstance(index, slice) else block.reshape(*index.shape, -1)
+        return block if isinstance(index, slice) else block.reshape(*index.shape, self.mean.size)
 
 
 Rows = FloatArray | StreamedRows
