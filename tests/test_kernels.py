@@ -187,11 +187,15 @@ def test_float32_and_integers_are_read_in_full_precision(d):
     rng = np.random.default_rng(15)
     integers = rng.integers(-50, 50, size=(40, d))
     single = rng.normal(size=(40, d)).astype(np.float32)
-    for X in (integers, single, integers.astype(bool), np.asfortranarray(single)):
+    unsigned = np.abs(integers).astype(np.uint8)
+    for X in (integers, single, unsigned, integers > 0, np.asfortranarray(single)):
         for kernel in (Linear(), RBF(0.01), Laplacian(0.01), Cosine()):
             expected = kernel(X.astype(np.float64), X[:7].astype(np.float64))
             np.testing.assert_array_equal(kernel(X, X[:7]), expected)
             assert kernel(X).dtype == np.float64
+            S = sp.csr_array(X)
+            np.testing.assert_allclose(kernel(S, S[:7]), expected, rtol=ROUNDING, atol=ROUNDING)
+            np.testing.assert_allclose(kernel.diag(S), kernel(X).diagonal(), rtol=ROUNDING)
 
 
 def test_frames_and_lists_are_rows():
@@ -208,6 +212,14 @@ def test_no_rows_give_an_empty_matrix(kernel):
     assert kernel(X, X[:0]).shape == (4, 0)
     assert kernel(X[:0]).shape == (0, 0)
     assert kernel.diag(X[:0]).shape == (0,)
+
+
+def test_cosine_of_tiny_and_huge_rows():
+    X = rows(6, 5, 39)
+    scaled = X * np.array([1e-300, 1e-170, 1.0, 1e100, 1e160, 1e300])[:, np.newaxis]
+    for Y in (scaled, sp.csr_array(scaled)):
+        np.testing.assert_allclose(Cosine()(Y), Cosine()(X), rtol=1e-12)
+        np.testing.assert_array_equal(Cosine().diag(Y), 1.0)
 
 
 # sparse rows ------------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.base import VectorKernel
 from holdfast.kernels.checks import finite_number, positive_number
-from holdfast.kernels.products import inner_products, row_norms_squared
+from holdfast.kernels.products import float64_rows, inner_products, row_norms_squared
 from holdfast.kernels.rows import FloatArray, Rows
 
 __all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid"]
@@ -58,7 +59,7 @@ class Polynomial(VectorKernel):
         return self.coef0 >= 0.0
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        return inner_products(X, Z, lambda block, rows, columns: self._finish(block))
+        return inner_products(X, Z, self._finish)
 
     def _diagonal(self, X: Rows) -> FloatArray:
         values = row_norms_squared(X)
@@ -102,7 +103,7 @@ class Sigmoid(VectorKernel):
         return False
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        return inner_products(X, Z, lambda block, rows, columns: self._finish(block))
+        return inner_products(X, Z, self._finish)
 
     def _diagonal(self, X: Rows) -> FloatArray:
         values = row_norms_squared(X)
@@ -120,21 +121,39 @@ class Cosine(VectorKernel):
     """The cosine x·z / (|x| |z|); zero with a row of zeros, as in scikit-learn."""
 
     def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
-        lengths_X = _lengths(X)
-        lengths_Z = lengths_X if Z is None else _lengths(Z)
-
-        def finish(block: FloatArray, rows: slice, columns: slice) -> None:
-            block /= lengths_X[rows, np.newaxis]
-            block /= lengths_Z[columns]
-
-        return inner_products(X, Z, finish)
+        return inner_products(X, Z, prepare=_unit_rows)
 
     def _diagonal(self, X: Rows) -> FloatArray:
-        return (row_norms_squared(X) > 0.0).astype(np.float64)
+        return (_largest_entries(X) > 0.0).astype(np.float64)
 
 
-def _lengths(X: Rows) -> FloatArray:
-    """Return the length of every row, one in place of zero."""
-    lengths = np.sqrt(row_norms_squared(X))
+def _unit_rows(X: Rows) -> Rows:
+    """Return the rows divided by their lengths; rows of zeros stay as they are."""
+    # By the largest entry first: the squares of tiny or huge entries would under- or overflow.
+    largest = _largest_entries(X)
+    largest[largest == 0.0] = 1.0
+    scaled = _divided_rows(float64_rows(X), largest)
+    lengths = np.sqrt(row_norms_squared(scaled))
     lengths[lengths == 0.0] = 1.0
-    return lengths
+    return _divided_rows(scaled, lengths)
+
+
+def _largest_entries(X: Rows) -> FloatArray:
+    """Return the largest absolute value of every row, shape (len(X),)."""
+    if X.shape[1] == 0 or X.shape[0] == 0:
+        return np.zeros(X.shape[0])
+    if sp.issparse(X):
+        return np.asarray(abs(float64_rows(X)).max(axis=1).toarray().ravel(), dtype=np.float64)
+    # Converted after the search: no copy of X, and integers have a negative of every value.
+    high: FloatArray = X.max(axis=1).astype(np.float64)
+    low: FloatArray = X.min(axis=1).astype(np.float64)
+    return np.maximum(high, -low)
+
+
+def _divided_rows(X: Rows, divisors: FloatArray) -> Rows:
+    """Return the rows divided by one number each; sparse rows stay sparse."""
+    if not sp.issparse(X):
+        return X / divisors[:, np.newaxis]
+    divided = X.copy()
+    divided.data /= np.repeat(divisors, np.diff(X.indptr))
+    return divided

@@ -25,8 +25,10 @@ __all__ = [
     "squared_distances",
 ]
 
-# finish(block, rows, columns): turns one block of the result into its final values, in place.
-Finish: TypeAlias = Callable[[FloatArray, slice, slice], None]
+# evaluate(block, rows, columns): writes one block of the result.
+Evaluate: TypeAlias = Callable[[FloatArray, slice, slice], None]
+# finish(block): turns the entries of a block into their final values, one by one, in place.
+Finish: TypeAlias = Callable[[FloatArray], None]
 # row numbers and column numbers of some entries of a block
 Pairs: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
@@ -79,7 +81,7 @@ def row_norms_squared(X: Rows) -> FloatArray:
     return lengths
 
 
-def fill_blocks(X: Rows, Z: Rows | None, evaluate: Finish) -> FloatArray:
+def fill_blocks(X: Rows, Z: Rows | None, evaluate: Evaluate) -> FloatArray:
     """Return the matrix of X with Z whose blocks `evaluate(block, rows, columns)` writes.
 
     Parameters
@@ -107,19 +109,32 @@ def fill_blocks(X: Rows, Z: Rows | None, evaluate: Finish) -> FloatArray:
     return out
 
 
-def inner_products(X: Rows, Z: Rows | None = None, finish: Finish | None = None) -> FloatArray:
+def inner_products(
+    X: Rows,
+    Z: Rows | None = None,
+    finish: Finish | None = None,
+    prepare: Callable[[Rows], Rows] = float64_rows,
+) -> FloatArray:
     """Return the matrix of x·z for every row x of X and z of Z (default: X).
+
+    Parameters
+    ----------
+    X, Z : numeric rows; Z=None stands for X
+    finish : callable(block), optional
+        Changes each block in place while it is in the cache.
+    prepare : callable(rows) -> rows as float64, optional
+        Applied to all rows of Z and to each block of rows of X before they are multiplied.
 
     Notes
     -----
     2·m·n·d flops; half of that, and a result symmetric to the last bit, when Z is None.
     """
-    Z_rows = float64_rows(X if Z is None else Z)
+    Z_ready = prepare(X if Z is None else Z)
 
     def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
-        _multiply(float64_rows(X[rows]), Z_rows[columns], block)
+        _multiply(Z_ready[rows] if Z is None else prepare(X[rows]), Z_ready[columns], block)
         if finish is not None:
-            finish(block, rows, columns)
+            finish(block)
 
     return fill_blocks(X, Z, evaluate)
 
@@ -161,7 +176,7 @@ def distance_matrix(
     X, Z : numeric rows; Z=None stands for X
     weights : ndarray (features,), optional
         One by default.
-    finish : callable(block, rows, columns), optional
+    finish : callable(block), optional
         Changes each block in place while it is in the cache.
     """
     symmetric, Z_raw = Z is None, X if Z is None else Z
@@ -188,7 +203,7 @@ def distance_matrix(
             if symmetric:
                 np.fill_diagonal(block, 0.0)
         if finish is not None:
-            finish(block, rows, columns)
+            finish(block)
 
     return fill_blocks(X, Z, evaluate)
 

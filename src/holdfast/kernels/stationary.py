@@ -79,7 +79,7 @@ class _Euclidean(_Stationary):
         widths = self._widths(X.shape[1])
         gamma = self.gamma if isinstance(self.gamma, float) else 1.0
 
-        def finish(block: FloatArray, rows: slice, columns: slice) -> None:
+        def finish(block: FloatArray) -> None:
             block *= gamma
             self._profile(block)
 
