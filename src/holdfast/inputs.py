@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 from holdfast.exceptions import InvalidInputError
 from holdfast.features import ColumnFeatures, Features
 from holdfast.gram import KernelData, KernelRows, PrecomputedRows, as_rows
-from holdfast.kernels import FunctionKernel, Kernel, Linear, Precomputed
+from holdfast.kernels import Kernel, Linear, Precomputed
 from holdfast.systems import FloatArray
 
 #: A sparse matrix with more columns than this is never turned into dense features.
@@ -128,4 +128,4 @@ def primal_features(kernel: Kernel | Precomputed, X: Any, dense: bool) -> Featur
 
 def takes_objects(kernel: Kernel | Precomputed | Any) -> bool:
     """Whether rows may be arbitrary objects under this kernel."""
-    return isinstance(kernel, FunctionKernel)
+    return isinstance(kernel, Kernel) and kernel.accepts_objects
