@@ -100,7 +100,7 @@ class _IdentityRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  
         return X
 
     def decision_function(self, X: FloatArray) -> FloatArray:
-        """Return X: ranking metrics such as roc_auc work for a regression on 0/1 targets."""
+        """Return X: roc_auc of a regression on 0/1 targets, for scikit-learn 1.9 or later."""
         return X
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -201,8 +201,8 @@ class Scoring:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # an undefined score is told by its nan
                 value: Any = self.scorer(estimator, predictions, y, **extra)
-        except ValueError as error:
-            if undefined_is_nan:
+        except (ValueError, AttributeError) as error:  # the latter: no predict_proba here
+            if undefined_is_nan and isinstance(error, ValueError):
                 return math.nan
             raise InvalidInputError(
                 f"scoring={self.name!r} cannot score these held-out predictions: {error}"
