@@ -64,7 +64,7 @@ format: $(VENV)/.extras-lint ## put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.extras-lint ## mypy --strict on src
+types: $(VENV)/.extras-test $(VENV)/.extras-lint ## mypy --strict on src
 	$(BIN)/mypy
 
 docs: $(VENV)/.extras-docs ## the documentation, warnings as errors: docs/_build/html/index.html
