@@ -60,6 +60,8 @@ class GroupError(Criterion):
 
     Parameters
     ----------
+    model : GrowingModel
+        The model before it has any basis row.
     groups : (m,)
         Group of each row, 0 … n_groups-1.
     n : int
@@ -69,64 +71,92 @@ class GroupError(Criterion):
     -----
     With G = I - S_HH - q_H q_Hᵀ for a group H, the candidate has G - t tᵀ/σ, and by
     Sherman-Morrison ``r_H = G⁻¹R' + G⁻¹t (tᵀG⁻¹R') / (σ - tᵀG⁻¹t)`` with R' = R_H - t · gain.
-    A group of at most n rows keeps G itself, |H|²; a larger one keeps I - FᵀF with
-    F = [Q q]_H, (n + 1)², and G⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is O(mn) either way.
-    Cost per step: O(c m min(|H|, n)) beyond what training error costs.
+    Groups of at most n rows keep G itself, |H|², all groups of one size together; a larger one
+    keeps I - FᵀF with F = [q Q]_H, (n + 1)², and G⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is
+    O(mn) either way. Cost per step: O(c m min(|H|, n)) beyond what training error costs.
     """
 
-    def __init__(self, groups: Rows, n: int) -> None:
+    def __init__(self, model: GrowingModel, groups: Rows, n: int) -> None:
         order = np.argsort(groups, kind="stable")
-        self.members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
-        if len(self.members) < 2:
+        members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+        if len(members) < 2:
             raise InvalidInputError(
                 'criterion="group" leaves out one group at a time and needs at least two groups '
                 "among the rows of positive weight; got one."
             )
-        self.small = [len(rows) <= n for rows in self.members]
-        self._gram: list[Floats] = []
+        by_size: dict[int, list[Rows]] = {}
+        for rows in members:
+            by_size.setdefault(len(rows), []).append(rows)
+        self.parts: list[_SmallGroups | _LargeGroup] = []
+        for size, same in by_size.items():
+            if size <= n:
+                self.parts.append(_SmallGroups(model, np.stack(same)))
+            else:
+                self.parts += [_LargeGroup(model, rows) for rows in same]
 
     def errors(self, model: GrowingModel, additions: Additions) -> Floats:
         """Return Σ_H |r_H|² per candidate."""
-        if not self._gram:
-            self._start(model)
-        total = np.zeros(len(additions.sigma))
-        for rows, small, gram in zip(self.members, self.small, self._gram, strict=True):
-            T, R = additions.T[rows], model.residuals[rows]
-            both = np.column_stack([T, R])  # (|H|, c + v)
-            solved = self._solve(model, rows, small, gram, both)
-            GT, GR = solved[:, : T.shape[1]], solved[:, T.shape[1] :]
-            tGt = (T * GT).sum(axis=0)  # (c,)
-            # tᵀG⁻¹R' for R' = R - t · gain, divided by σ - tᵀG⁻¹t (c, v)
-            pull = (T.T @ GR - tGt[:, None] * additions.gain) / (additions.sigma - tGt)[:, None]
+        c = len(additions.sigma)
+        total = np.zeros(c)
+        for part in self.parts:
+            T, R = additions.T[part.rows], model.residuals[part.rows]  # (groups, |H|, c or v)
+            solved = part.solve(model, np.concatenate([T, R], axis=2))
+            GT, GR = solved[:, :, :c], solved[:, :, c:]
+            tGt = np.einsum("ghc,ghc->gc", T, GT)[:, :, None]
+            # tᵀG⁻¹R' for R' = R - t · gain, divided by σ - tᵀG⁻¹t (groups, c, v)
+            pull = T.transpose(0, 2, 1) @ GR - tGt * additions.gain
+            pull /= additions.sigma[:, None] - tGt
             # r_H = G⁻¹R + G⁻¹t (pull - gain): its square, expanded per candidate and output
             step = pull - additions.gain
-            total += np.square(GR).sum() + (2.0 * step * (GT.T @ GR)).sum(axis=1)
-            total += (np.square(step).sum(axis=1)) * np.square(GT).sum(axis=0)
+            total += np.square(GR).sum()
+            total += (2.0 * step * (GT.transpose(0, 2, 1) @ GR)).sum(axis=(0, 2))
+            lengths = np.einsum("ghc,ghc->gc", GT, GT)
+            total += (np.square(step).sum(axis=2) * lengths).sum(axis=0)
         return total
 
     def added(self, model: GrowingModel) -> None:
-        """Bring every group's small matrix up to date: rank one, O(m min(|H|, n))."""
-        new = model.Q[:, -1]
-        for g, (rows, small) in enumerate(zip(self.members, self.small, strict=True)):
-            u = new[rows]
-            if small:
-                self._gram[g] = self._gram[g] - np.outer(u, u)
-            else:
-                border = -np.concatenate([[model.q[rows] @ u], model.Q[rows, :-1].T @ u])
-                corner = np.array([[1.0 - u @ u]])
-                self._gram[g] = np.block([[self._gram[g], border[:, None]], [border, corner]])
+        """Bring the matrices of all groups up to date: rank one, O(m min(|H|, n))."""
+        for part in self.parts:
+            part.added(model)
 
-    def _start(self, model: GrowingModel) -> None:
-        for rows, small in zip(self.members, self.small, strict=True):
-            q = model.q[rows]
-            start = np.eye(len(rows)) - np.outer(q, q) if small else np.array([[1.0 - q @ q]])
-            self._gram.append(start)
 
-    @staticmethod
-    def _solve(model: GrowingModel, rows: Rows, small: bool, gram: Floats, B: Floats) -> Floats:
-        """Return G⁻¹ B for one group."""
-        factor = scipy.linalg.cho_factor(gram, lower=True, check_finite=False)
-        if small:
-            return np.asarray(scipy.linalg.cho_solve(factor, B, check_finite=False))
-        F = np.column_stack([model.q[rows], model.Q[rows]])  # (|H|, size + 1)
-        return np.asarray(B + F @ scipy.linalg.cho_solve(factor, F.T @ B, check_finite=False))
+class _SmallGroups:
+    """Groups of one size, each with its G = I - S_HH - q_H q_Hᵀ."""
+
+    def __init__(self, model: GrowingModel, rows: Rows) -> None:
+        self.rows = rows  # (groups, |H|)
+        q = model.q[rows]
+        self._G: Floats = np.eye(rows.shape[1]) - q[:, :, None] * q[:, None, :]
+
+    def solve(self, model: GrowingModel, B: Floats) -> Floats:
+        """Return G⁻¹ B, (groups, |H|, k)."""
+        return np.asarray(np.linalg.solve(self._G, B), dtype=np.float64)
+
+    def added(self, model: GrowingModel) -> None:
+        u = model.Q[:, -1][self.rows]
+        self._G -= u[:, :, None] * u[:, None, :]
+
+
+class _LargeGroup:
+    """One group with more rows than there are basis rows, and its I - FᵀF, F = [q Q]_H."""
+
+    def __init__(self, model: GrowingModel, rows: Rows) -> None:
+        self.rows = rows[None]  # (1, |H|)
+        self._gram: Floats = np.array([[1.0 - model.q[rows] @ model.q[rows]]])
+
+    def solve(self, model: GrowingModel, B: Floats) -> Floats:
+        """Return G⁻¹ B, (1, |H|, k)."""
+        F = self._features(model)
+        factor = scipy.linalg.cho_factor(self._gram, lower=True, check_finite=False)
+        inner = scipy.linalg.cho_solve(factor, F.T @ B[0], check_finite=False)
+        return np.asarray(B + F @ inner)
+
+    def added(self, model: GrowingModel) -> None:
+        F = self._features(model)
+        border = -(F[:, :-1].T @ F[:, -1])
+        corner = np.array([[1.0 - F[:, -1] @ F[:, -1]]])
+        self._gram = np.block([[self._gram, border[:, None]], [border, corner]])
+
+    def _features(self, model: GrowingModel) -> Floats:
+        rows = self.rows[0]
+        return np.column_stack([model.q[rows], model.Q[rows]])  # (|H|, size + 1)

@@ -89,7 +89,7 @@ class Greedy(Selector):
         alpha = check_positive("alpha", self.alpha)
         jitter = check_positive("jitter", self.jitter, zero=True)
         model = GrowingModel(pool, n, alpha, bool(self.fit_intercept), jitter)
-        criterion = self._criterion(pool, n)
+        criterion = self._criterion(pool, model, n)
         chosen: list[int] = []
         errors: list[float] = []
         remaining = np.arange(len(pool))
@@ -128,8 +128,8 @@ class Greedy(Selector):
                 'criterion="loo" needs at least two rows of positive weight; got one.'
             )
 
-    def _criterion(self, pool: Pool, n: int) -> Criterion:
+    def _criterion(self, pool: Pool, model: GrowingModel, n: int) -> Criterion:
         if self.criterion == "group":
             assert pool.groups is not None, "select() checks `needs`"
-            return GroupError(pool.groups, n)
+            return GroupError(model, pool.groups, n)
         return LeaveOneOutError() if self.criterion == "loo" else TrainingError()
