@@ -11,7 +11,8 @@ rows N_E,
 takes the place of D everywhere. This replaces the printed Proposition 1, whose extra terms M
 annihilates.
 
-Cost per α: Σ_H |H|² p + |H|³ (+ |H| p |E| with removal); leave-one-out m p for each α.
+Cost per α: Σ_H |H|² p + |H|³ by direct systems, about ten times Σ_H 4|H| p by conjugate gradients;
+leave-one-out m p for each α.
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ import numpy as np
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.factors import Factor
-from holdfast.linalg import orthonormal_rows
+from holdfast.linalg import HeldOutRows, orthonormal_rows, run_pieces, solve_cg, solve_direct
 from holdfast.systems import FloatArray
 
 #: Doubles that one stack of experiments may hold in each of its temporaries.
 STACK_DOUBLES = 2**22
+
+#: Conjugate gradients pay when |H| times the number of penalties is at least this …
+CG_FROM = 300
+#: … and no held-out row has more leverage than this; beyond, too many steps are needed.
+CG_LEVERAGE = 0.95
 
 
 def predict(
@@ -33,7 +39,7 @@ def predict(
     Y: FloatArray,
     tasks: Tasks,
     alphas: FloatArray,
-    columns: slice = slice(None),  # a slice is a constant
+    columns: slice = slice(None),
 ) -> FloatArray:
     """Return held-out predictions of all tasks, shape (alphas, test rows, targets).
 
@@ -53,7 +59,8 @@ def predict(
     for shape in tasks.shapes():
         h, e, t = shape.H.shape[1], shape.E.shape[1], shape.T.shape[1]
         alone = (h <= 1 and t == 1 and e <= 1) and (h == 0 or np.array_equal(shape.H, shape.T))
-        step = max(1, STACK_DOUBLES // (max(h + t, 1) * (factor.Lambda.size + Y.shape[1])))
+        per_task = max(h + t, 1) * factor.Lambda.size + (h + t) * alphas.size * Y.shape[1]
+        step = max(1, STACK_DOUBLES // per_task)
         for start in range(0, len(shape.index), step):
             part = Shape(*(array[start : start + step] for array in shape))
             solve = _one_row if alone else _rows
@@ -61,10 +68,12 @@ def predict(
     return predictions
 
 
-def _constraint(factor: Factor, shape: Shape) -> FloatArray:
-    """Return Q for each task, shape (b, p, e)."""
+def _constraint(factor: Factor, shape: Shape) -> FloatArray | None:
+    """Return Q for each task, shape (b, p, e), or None if nothing is removed."""
+    p, e = factor.Lambda.size, shape.E.shape[1]
+    if e == 0:
+        return None
     assert factor.N is not None
-    p, e = factor.N.shape[1], shape.E.shape[1]
     if e == 1:  # one row each: normalise all at once
         N = factor.N[shape.E[:, 0]]
         return np.asarray((N / np.linalg.norm(N, axis=1, keepdims=True))[:, :, None])
@@ -77,35 +86,79 @@ def _constraint(factor: Factor, shape: Shape) -> FloatArray:
 def _rows(
     factor: Factor, z: FloatArray, Ys: FloatArray, shape: Shape, alphas: FloatArray
 ) -> FloatArray:
-    """Return predictions (a, b, t, v) for stacked tasks of any size."""
-    V, Y = factor.V[shape.H], Ys[shape.H]
+    """Return predictions (a, b, t, v) for stacked tasks of any size.
+
+    x = z − V_Hᵀ r in rows (a v, p), β = M x, f = out β: two products per task for all α.
+    """
+    V = factor.V[shape.H]  # (b, h, p)
     same = shape.H.shape == shape.T.shape and np.array_equal(shape.H, shape.T)
     out = factor.outputs(shape.T, V if same else factor.V[shape.T])
-    h = shape.H.shape[1]
-    Q = _constraint(factor, shape) if shape.E.shape[1] else None
-    D_all = factor.D(alphas)
-    D_res = factor.residual_D(D_all)
-    predictions = np.empty((alphas.size, *shape.T.shape, Y.shape[2]))
-    for a, (D, R) in enumerate(zip(D_all, D_res, strict=True)):
-        VR = V * R  # (b, h, p)
-        M = VR @ V.swapaxes(1, 2)
-        e = VR @ z  # fitted values (primal), dual coefficients (dual)
-        X = None
+    D, Q = factor.D(alphas), _constraint(factor, shape)
+    held = HeldOutRows(V, None, Q, factor.dual)
+    r = _residuals(factor, held, D, _full_residuals(factor, held, D, z, Ys[shape.H]))
+    a, v = alphas.size, z.shape[1]
+    predictions = np.empty((a, *shape.T.shape, v))
+
+    def work(piece: slice) -> None:
+        g = piece.stop - piece.start
+        R = r[:, piece].transpose(1, 0, 3, 2).reshape(g, a * v, -1)  # (g, a v, h)
+        beta = (z.T - (R @ V[piece]).reshape(g, a, v, -1)) * D[:, None]
         if Q is not None:
-            DQ = D[:, None] * Q
-            X = np.linalg.solve(Q.swapaxes(1, 2) @ DQ, DQ.swapaxes(1, 2))  # (QᵀDQ)⁻¹QᵀD
-            VDQ = V @ DQ
-            M -= VDQ @ (X @ V.swapaxes(1, 2))
-            e = e - VDQ @ (X @ z)
-        if not factor.dual:
-            M = np.eye(h) - M
-            e = Y - e
-        r = _solve(M, e, alphas[a])
-        beta = z - V.swapaxes(1, 2) @ r  # (b, p, v)
-        if Q is not None:
-            beta = beta - Q @ (X @ beta)
-        predictions[a] = out @ (D[:, None] * beta)
+            beta -= _removed(Q[piece], D, beta)
+        f = beta.reshape(g, a * v, -1) @ out[piece].swapaxes(1, 2)
+        predictions[:, piece] = f.reshape(g, a, v, -1).transpose(1, 0, 3, 2)
+
+    run_pieces(work, held.pieces(z.shape[0] * (shape.H.shape[1] + 2 * a * v)))
     return predictions
+
+
+def _removed(Q: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray:
+    """Return D Q (QᵀDQ)⁻¹ Qᵀ β for β (g, a, v, p): what the constraint takes away."""
+    DQ = D[None, :, :, None] * Q[:, None]  # (g, a, p, e)
+    inner = Q[:, None].swapaxes(2, 3) @ DQ  # (g, a, e, e)
+    weight = np.linalg.solve(inner, (beta @ Q[:, None]).swapaxes(2, 3))  # (g, a, e, v)
+    return np.asarray((DQ @ weight).swapaxes(2, 3))
+
+
+def _full_residuals(
+    factor: Factor, held: HeldOutRows, D: FloatArray, z: FloatArray, Y: FloatArray
+) -> FloatArray:
+    """Return (y − ŷ)_H of the full model (a, b, h, v); in the dual form its dual coefficients."""
+    b, h, p = held.shape
+    a, v = D.shape[0], z.shape[1]
+    R = factor.residual_D(D)
+    beta = (R[:, None] * z.T).reshape(a * v, p)
+    if held.O is not None:
+        beta = np.broadcast_to(beta.reshape(a, v, p), (b, a, v, p))
+        beta = beta - _removed(held.O, D, beta)
+        fitted = held.V @ beta.reshape(b, a * v, p).swapaxes(1, 2)
+    else:
+        fitted = held.V.reshape(b * h, p) @ beta.T
+    fitted = fitted.reshape(b, h, a, v).transpose(2, 0, 1, 3)
+    return np.ascontiguousarray(fitted if factor.dual else Y - fitted)
+
+
+def _residuals(factor: Factor, held: HeldOutRows, D: FloatArray, E: FloatArray) -> FloatArray:
+    """Return held-out residuals (a, b, h, v), by conjugate gradients where they pay."""
+    b, h, p = held.shape
+    if h == 0:
+        return E
+    R = factor.residual_D(D)
+    if R.min() < 0:  # an indefinite kernel: neither Cholesky nor conjugate gradients apply
+        M = (held.V * R[:, None, None]) @ held.V.swapaxes(1, 2)
+        return np.asarray(np.linalg.solve(M, E))
+    if factor.dual or h * D.shape[0] < CG_FROM:
+        return solve_direct(held, R, E)
+    leverage = (held.V * held.V).reshape(b * h, p) @ R.T  # (b h, a)
+    easy = np.flatnonzero(leverage.max(axis=0) < CG_LEVERAGE)
+    hard = np.setdiff1d(np.arange(D.shape[0]), easy)
+    r = np.empty_like(E)
+    if easy.size:
+        r[easy], converged = solve_cg(held, R[easy], E[easy])
+        hard = np.append(hard, easy[~converged.all(axis=1)])
+    if hard.size:
+        r[hard] = solve_direct(held, R[hard], E[hard])
+    return r
 
 
 def _one_row(
@@ -121,47 +174,39 @@ def _one_row(
     V = factor.V[rows]
     out = factor.outputs(rows, V)
     scale = factor.scale.root[rows][:, None]
-    predictions = np.empty((alphas.size, rows.size, 1, Ys.shape[1]))
-    Dz = D[:, :, None] * z  # (a, p, v)
-    fitted = out @ Dz  # (a, b, v), unscaled
+    fitted = _times(out, D, z)  # (a, b, v), unscaled
     lift = (V * out) @ D.T  # (b, a): out_i · D V_i
-    if shape.E.shape[1]:
-        o = _constraint(factor, shape)[:, :, 0]
+    Q = _constraint(factor, shape)
+    if Q is not None:
+        o = Q[:, :, 0]
         oDo, VDo = (o * o) @ D.T, (V * o) @ D.T
         outDo = VDo / scale  # removal is primal: out = V / scale
-        oDz = o @ Dz  # (a, b, v)
-        fitted = fitted - (outDo / oDo).T[:, :, None] * oDz
-        lift = lift - outDo * VDo / oDo
+        fitted -= (outDo / oDo).T[:, :, None] * _times(o, D, z)
+        lift -= outDo * VDo / oDo
     if not held:
-        predictions[:, :, 0] = fitted
-        return predictions
+        return fitted[:, :, None]
     if factor.dual:
         R = factor.residual_D(D)
-        r = (V @ (R[:, :, None] * z)) / ((V * V) @ R.T).T[:, :, None]
+        r = _times(V, R, z) / ((V * V) @ R.T).T[:, :, None]
     else:
         leverage = lift * scale  # (b, a)
         r = (Ys[rows] - fitted * scale) / _gap(1.0 - leverage, alphas).T[:, :, None]
-    predictions[:, :, 0] = fitted - lift.T[:, :, None] * r
-    return predictions
+    return np.asarray(fitted - lift.T[:, :, None] * r)[:, :, None]
+
+
+def _times(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
+    """Return rows · D z for every α, shape (a, b, v), as one product."""
+    a, p = D.shape
+    scaled = (D[:, None] * z.T).reshape(-1, p)  # (a v, p)
+    return np.ascontiguousarray((rows @ scaled.T).reshape(-1, a, z.shape[1]).swapaxes(0, 1))
 
 
 def _gap(gap: FloatArray, alphas: FloatArray) -> FloatArray:
     """Return 1 − leverage after checking that a digit of it is left."""
     if gap.min() <= np.finfo(float).eps:
         alpha = alphas[np.unravel_index(np.argmin(gap), gap.shape)[1]]
-        raise _no_digits(alpha)
+        raise HoldOutError(
+            f"at alpha={alpha:.3g} the model interpolates a row to the last digit, so what it "
+            "would predict without it cannot be told in double precision. Use larger alphas."
+        )
     return gap
-
-
-def _solve(M: FloatArray, e: FloatArray, alpha: float) -> FloatArray:
-    try:
-        return np.linalg.solve(M, e)
-    except np.linalg.LinAlgError:
-        raise _no_digits(alpha) from None
-
-
-def _no_digits(alpha: float) -> HoldOutError:
-    return HoldOutError(
-        f"at alpha={alpha:.3g} the model interpolates its training rows to the last digit, so what "
-        "it would predict without them cannot be told in double precision. Use larger alphas."
-    )
