@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from holdfast.exceptions import HoldfastError
 from holdfast.progress import ProgressBar
 from holdfast.reproduce._framework import EXPERIMENTS, Options
-from holdfast.reproduce._writer import record, write
+from holdfast.reproduce._writer import record, write, write_index
 
 
 def parser() -> argparse.ArgumentParser:
@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int
         except HoldfastError as error:
             _complain(f"{id}: {error}")
             return 2
+        write_index(Path(arguments.out), list(EXPERIMENTS))
         out.write(summary(entry, Path(arguments.out)))
         out.flush()
     return 0

@@ -12,6 +12,7 @@ from scipy import linalg, sparse
 from holdfast import HoldOut
 from holdfast.basis import PerGroup, resolve_basis
 from holdfast.datasets import Dataset, load
+from holdfast.exceptions import DataNotFoundError
 from holdfast.gram import KernelRows
 from holdfast.kernels import Kernel, Linear
 from holdfast.reproduce._approaches import SHIFT, cv_mse
@@ -45,17 +46,27 @@ class GroupedTask:
         )
 
 
-def tasks(folder: str | os.PathLike[str] | None) -> list[GroupedTask]:
-    """Return the stand-in, the public sample of the parse data, and real query data."""
-    found = []
-    for title, name in (
-        ("stand-in", "parse_stand_in"),
-        ("public parse sample", "parse_rank_rlscore"),
-        ("web queries", "lightgbm_rank"),
-    ):
-        data = load(name, folder)
-        found.append(GroupedTask(title, data.train(), data.test()))
-    return found
+REAL = (("public parse sample", "parse_rank_rlscore"), ("web queries", "lightgbm_rank"))
+
+
+def stand_in() -> GroupedTask:
+    """Return the generated stand-in for the parse data of paper 000."""
+    return _task("stand-in", load("parse_stand_in"))
+
+
+def real_tasks(folder: str | os.PathLike[str] | None) -> tuple[list[GroupedTask], list[str]]:
+    """Return the real grouped data that are at hand, and a note for each that is not."""
+    found, notes = [], []
+    for title, name in REAL:
+        try:
+            found.append(_task(title, load(name, folder)))
+        except DataNotFoundError as error:
+            notes.append(f"Not run: {title}. {error}")
+    return found, notes
+
+
+def _task(title: str, data: Dataset) -> GroupedTask:
+    return GroupedTask(title, data.train(), data.test())
 
 
 def one_basis_row_per_group(data: Dataset, rng: np.random.Generator) -> Rows:

@@ -82,7 +82,17 @@ def page(entry: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def index(entries: list[Mapping[str, Any]]) -> str:
+def write_index(folder: Path, order: Sequence[str]) -> Path:
+    """Write a page that lists all runs in `folder`, those of `order` in that order and last."""
+    entries = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    place = {id: position for position, id in enumerate(order)}
+    entries.sort(key=lambda entry: (place.get(entry["id"], -1), entry["id"]))
+    path = folder / "index.md"
+    path.write_text(index(entries), encoding="utf-8")
+    return path
+
+
+def index(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown page that lists runs and how many of the paper's claims held."""
     rows = []
     for entry in entries:

