@@ -17,7 +17,6 @@ Array = npt.NDArray[np.float64]
 
 _Routine = Callable[..., Any]
 
-dgemm: _Routine = _blas.dgemm
 dtrmm: _Routine = _blas.dtrmm
 dtrsm: _Routine = _blas.dtrsm
 dtrsv: _Routine = _blas.dtrsv

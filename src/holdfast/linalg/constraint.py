@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.exceptions import InvalidInputError, SingularBasisError
-from holdfast.linalg._lapack import Array, dgemm, dgeqrt, dtrcon
+from holdfast.linalg._lapack import Array, dgeqrt, dtrcon
 
 
 def _householder(N: Array) -> tuple[Array, Array]:
@@ -94,7 +94,7 @@ class Complement:
         return int(self.Y.shape[1])
 
     def reduce(self, A: Array) -> Array:
-        """Return ``Zᵀ A Z`` (p − e, p − e) for symmetric `A`, Fortran order, in O(p² e).
+        """Return ``Zᵀ A Z`` (p − e, p − e) for symmetric `A` in O(p² e), a fresh array.
 
         Notes
         -----
@@ -102,14 +102,13 @@ class Complement:
         one-sided applications of the reflectors. Symmetric up to rounding.
         """
         e = self.n_removed
-        reduced = np.array(A[e:, e:], dtype=np.float64, order="F")
-        if e == 0 or reduced.size == 0:
-            return reduced
+        if e == 0:
+            return np.array(A, dtype=np.float64)
         P = (A @ self.Y) @ self.T
         X = P - 0.5 * (self.Y @ (self.T.T @ (self.Y.T @ P)))
-        left = np.asfortranarray(np.hstack([self.Y[e:], X[e:]]))
-        right = np.asfortranarray(np.hstack([X[e:], self.Y[e:]]))
-        return np.asarray(dgemm(-1.0, left, right, beta=1.0, c=reduced, trans_b=1, overwrite_c=1))
+        left, right = np.hstack([self.Y[e:], X[e:]]), np.hstack([X[e:], self.Y[e:]])
+        reduced = left @ right.T
+        return np.subtract(A[e:, e:], reduced, out=reduced)
 
     def project(self, z: Array) -> Array:
         """Return ``Zᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""

@@ -17,7 +17,7 @@ the held-out rows alone: with Oᵀ D O = L Lᵀ and K = L⁻¹ Oᵀ D V_Hᵀ (e,
 so that removal costs one product to set up and nothing of size p afterwards.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,13 @@ class HeldOutRows:
         """The number of sets, rows in each, and coordinates: (b, h, p)."""
         b, h = self.V.shape[:2] if self.rows is None else self.rows.shape
         return int(b), int(h), int(self.V.shape[-1])
+
+    def take(self, sets: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> "HeldOutRows":
+        """Return some of the sets: those that conjugate gradients left unsolved, for example."""
+        constraints = None if self.O is None else self.O[sets]
+        if self.rows is None:
+            return replace(self, V=self.V[sets], O=constraints)
+        return replace(self, rows=self.rows[sets], O=constraints)
 
     def stacked(self, piece: slice) -> Array:
         """Return V_H (g, h, p) of a piece of the sets."""
