@@ -30,7 +30,7 @@ from holdfast.experiments import (
 from holdfast.gram import KernelData
 from holdfast.holdout.retrain import retrain
 from holdfast.inputs import as_data, check_rows, check_weights, primal_features, takes_objects
-from holdfast.kernels import FunctionKernel, Kernel, Precomputed, resolve_kernel
+from holdfast.kernels import Kernel, Precomputed, resolve_kernel
 from holdfast.memory import memory_bytes
 from holdfast.plan import PATHS, Plan
 from holdfast.results import HeldOutPredictions, Verification
@@ -273,7 +273,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
             bias=self.fit_intercept,
             shift=0.0 if basis is None else basis_jitter(data, basis, self.jitter),
             definite=isinstance(kernel, Precomputed) or kernel.positive_semidefinite,
-            trusted=not isinstance(kernel, Precomputed | FunctionKernel),
+            trusted=not (isinstance(kernel, Precomputed) or kernel.accepts_objects),
             memory=memory,
         )
 

@@ -131,6 +131,8 @@ class Engine:
     def _single(self, alpha: float) -> Factor:
         if isinstance(self.system, PrimalSystem):
             return single_primal(self.system, alpha)
+        if not self.system.definite:  # no Cholesky factorisation; the spectrum serves any alpha
+            return self.spectrum()
         return single_dual(self.system, alpha)
 
     def fit(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -78,7 +78,10 @@ class Factor:
 
     def D(self, alphas: FloatArray) -> FloatArray:
         """Return 1/(Λ + α·penalised), shape (a, p)."""
-        return np.asarray(1.0 / (self.Lambda + alphas[:, None] * self.penalised))
+        shifted = self.Lambda + alphas[:, None] * self.penalised
+        if self.Lambda.min() < 0:  # an indefinite kernel, declared as such
+            _check_shift(shifted, alphas)
+        return np.asarray(1.0 / shifted)
 
     def residual_D(self, D: FloatArray) -> FloatArray:
         """Return the diagonal of the residual map: D, without the bias in the dual form."""
@@ -252,6 +255,17 @@ def _cholesky(A: FloatArray, alpha: float) -> FloatArray:
             "use a larger alpha, or a positive semidefinite kernel."
         )
     return np.asarray(L)
+
+
+def _check_shift(shifted: FloatArray, alphas: FloatArray) -> None:
+    """Refuse a penalty that meets a negative eigenvalue: K + αI is singular there."""
+    nearest = np.abs(shifted).min(axis=1)
+    if (nearest < 1e-10 * np.abs(shifted).max()).any():
+        raise KernelError(
+            f"the kernel is indefinite and has an eigenvalue at −{alphas[np.argmin(nearest)]:.3g}, "
+            "so the system at that alpha is singular. Use other alphas, or a positive "
+            "semidefinite kernel."
+        )
 
 
 def _check_definite(Lambda: FloatArray) -> None:
