@@ -1,0 +1,115 @@
+"""The command ``holdfast``: from a data file to a trustworthy answer without writing code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code (see ``holdfast --help``).
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        # Files are written aside and renamed when whole, so there is nothing to clean up.
+        print("\nInterrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader left (`| head`). Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        from holdfast.cli.console import fail
+
+        fail(_message(error))
+        return code
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["reproduce"]:
+        from holdfast.reproduce import main as reproduce
+
+        return int(reproduce(arguments[1:]))
+    if arguments[:1] == ["bench"]:
+        return _bench(arguments[1:])
+    from holdfast.cli.parser import build_parser
+
+    parser = build_parser()
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as leaving:  # argparse has said what was wrong, or has shown the help
+        return int(leaving.code or 0)
+    options.argv = arguments
+    if options.version:
+        from holdfast import __version__
+
+        print(f"holdfast {__version__}")
+        return 0
+    if options.command is None:
+        parser.print_help()
+        return 2
+    return int(_command(options.command)(options))
+
+
+def _command(name: str) -> Any:
+    if name == "demo":
+        from holdfast.cli.demo import run_demo
+
+        return run_demo
+    if name == "completion":
+        return _completion
+    from holdfast.cli import commands
+
+    return getattr(commands, f"run_{name}")
+
+
+def _completion(options: Any) -> int:
+    from holdfast.cli.completion import completion_script
+
+    print(completion_script(options.shell), end="")
+    return 0
+
+
+def _bench(arguments: list[str]) -> int:
+    if not os.path.isfile(os.path.join("benchmarks", "__main__.py")):
+        print(
+            "holdfast: error: there is no folder benchmarks/ here. The benchmarks are part of the "
+            "source, not of the installed package: run `holdfast bench` in a checkout.",
+            file=sys.stderr,
+        )
+        return 2
+    import subprocess
+
+    return subprocess.call([sys.executable, "-m", "benchmarks", *arguments])
+
+
+def _exit_code(error: Exception) -> int | None:
+    from holdfast.exceptions import FileFormatError, HoldfastError, MissingDependencyError
+
+    if isinstance(error, MissingDependencyError):
+        return 4
+    if isinstance(error, FileFormatError):
+        return 5
+    if isinstance(error, HoldfastError):
+        return 3
+    return 6 if isinstance(error, OSError) else None
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)

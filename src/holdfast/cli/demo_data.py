@@ -43,8 +43,8 @@ def make_study(n_subjects: int, n_visits: int, seed: int) -> Study:
 
     Notes
     -----
-    The score is ``40 + 6·level(subject) + 3·jitter + 4·dose + noise``, where the level has nothing to
-    do with the traits. The traits identify the subject, so a model that has seen other rows of a
+    The score is ``40 + 6·level(subject) + 3·jitter + 4·dose + noise``, where the level has nothing
+    to do with the traits. The traits identify the subject, so a model that has seen other rows of a
     subject can look its level up; for a new subject there is nothing to look up.
     """
     rng = np.random.default_rng(seed)

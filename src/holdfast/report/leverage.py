@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.systems import row_blocks
+
 if TYPE_CHECKING:
     from holdfast._base import CrossValidatedKernelRidge
     from holdfast.factors import Factor
@@ -47,6 +49,10 @@ def leverages(model: CrossValidatedKernelRidge, alpha: float | None = None) -> N
 def _diagonal(factor: Factor, alpha: float) -> NDArray[np.float64]:
     D = factor.D(np.array([alpha]))
     d = factor.residual_D(D)[0] if factor.dual else D[0]
-    form = np.einsum("ij,ij,j->i", factor.V, factor.V, d)
+    m, p = factor.V.shape
+    form = np.empty(m)
+    for rows in row_blocks(m, p):  # the rows may be computed as they are asked for
+        V = factor.V[rows]
+        form[rows] = np.einsum("ij,ij,j->i", V, V, d)
     diagonal = 1.0 - alpha * form if factor.dual else form
     return np.where(factor.scale.trained, np.clip(diagonal, 0.0, 1.0), 0.0)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import json
+import sys
 from importlib.resources import files
 
 from holdfast.exceptions import MissingDependencyError
@@ -18,7 +20,7 @@ from holdfast.report.figures import figures
 from holdfast.report.markup import Html, join, tag
 from holdfast.report.summary import Summary
 
-__all__ = ["to_html"]
+__all__ = ["check_plotly", "to_html"]
 
 
 def to_html(summary: Summary) -> str:
@@ -62,14 +64,23 @@ def to_html(summary: Summary) -> str:
     return "<!DOCTYPE html>\n" + join([tag("html", head, body, lang="en")]) + "\n"
 
 
-def _plotly_script() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
+def check_plotly() -> None:
+    """Raise, with the remedy, if plotly is not installed."""
+    if "plotly" in sys.modules:
+        missing = sys.modules["plotly"] is None
+    else:
+        missing = importlib.util.find_spec("plotly") is None
+    if missing:
         raise MissingDependencyError(
             "The HTML report needs plotly, which is not installed: pip install "
             "'holdfast[report]'. Reports that end in .md or .json need nothing."
-        ) from error
+        )
+
+
+def _plotly_script() -> str:
+    check_plotly()
+    from plotly.offline import get_plotlyjs
+
     script = str(get_plotlyjs())
     # Inside a script element only this would end it early.
     return script.replace("</script", "<\\/script")

@@ -1,0 +1,278 @@
+"""The command line: what can be said, and what it means."""
+
+from __future__ import annotations
+
+import argparse
+
+from holdfast.cli.specs import BASIS_NAMES
+
+__all__ = ["EXIT_CODES", "build_parser"]
+
+#: What the exit code of a command says.
+EXIT_CODES = {
+    0: "all is well",
+    1: "verify: predictions deviate from retraining by more than the tolerance",
+    2: "the command was not understood",
+    3: "the data or the options cannot be used as given",
+    4: "an optional package is missing",
+    5: "a model file is damaged, foreign, or of an unknown version",
+    6: "a file cannot be read or written",
+    130: "interrupted; no file was left half-written",
+    141: "whoever read the output went away",
+}
+
+KERNELS = (
+    "rbf",
+    "linear",
+    "poly",
+    "laplacian",
+    "matern12",
+    "matern32",
+    "matern52",
+    "cosine",
+    "sigmoid",
+)
+POLICIES = ("remove", "keep", "train", "skip", "reselect")
+
+_DESCRIPTION = """\
+Exact held-out predictions of kernel least-squares models: how well will it
+predict rows it has never seen?
+
+  holdfast demo                                      see it work, in seconds
+  holdfast cv data.csv --target y                    leave-one-out
+  holdfast cv data.csv --target y --group subject    one subject at a time
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    codes = "\n".join(f"  {code:>3}  {text}" for code, text in EXIT_CODES.items())
+    parser = argparse.ArgumentParser(
+        prog="holdfast",
+        description=_DESCRIPTION,
+        epilog=f"exit codes:\n{codes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _cv(commands)
+    _explain(commands)
+    _predict(commands)
+    _verify(commands)
+    _demo(commands)
+    for name, text in (
+        ("reproduce", "run an experiment of the papers; without an id, list them"),
+        ("bench", "run the benchmarks (from a checkout of the source)"),
+    ):
+        # Their own parsers take the rest of the line.
+        commands.add_parser(name, help=text, add_help=False)
+    shell = commands.add_parser(
+        "completion",
+        help="print a script that completes this command in your shell",
+        description='Print a completion script. For bash: eval "$(holdfast completion bash)"; '
+        "for fish: holdfast completion fish | source.",
+    )
+    shell.add_argument("shell", choices=("bash", "zsh", "fish"))
+    return parser
+
+
+def _data_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "data",
+        metavar="DATA",
+        help="a CSV (also gzipped), Parquet, Feather, Arrow or NPZ file; - reads CSV from the "
+        "standard input",
+    )
+    group.add_argument("--target", metavar="COLUMN", required=True, help="what to predict")
+    group.add_argument("--group", metavar="COLUMN", help="rows that belong together")
+    group.add_argument("--weight", metavar="COLUMN", help="weight of each row")
+    group.add_argument(
+        "--features", metavar="A,B,…", help="columns to use; default: all without another role"
+    )
+    group.add_argument("--drop", metavar="A,B,…", help="columns not to use")
+    group.add_argument(
+        "--categorical", metavar="A,B,…", help="columns of numbers that are names, such as codes"
+    )
+    group.add_argument(
+        "--impute",
+        action="store_true",
+        help="fill missing values with the median or the most frequent level; default: refuse",
+    )
+    group.add_argument(
+        "--no-scale",
+        action="store_true",
+        help="leave numbers as they are; default: mean 0, standard deviation 1",
+    )
+    _csv_options(group)
+
+
+def _csv_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--delimiter", metavar="C", help="of a CSV file; default: guessed")
+    group.add_argument(
+        "--no-header", action="store_true", help="the first line is data; columns are c0, c1, …"
+    )
+
+
+def _model_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--classify", action="store_true", help="the target is a class, not a number"
+    )
+    group.add_argument("--kernel", choices=KERNELS, default="rbf", help="default: rbf")
+    group.add_argument(
+        "--gamma",
+        default="auto",
+        metavar="G",
+        help="width of the kernel: auto (1 / number of features), a number, or several to choose "
+        "from: 0.01:1:5",
+    )
+    group.add_argument("--degree", type=float, default=3, metavar="D", help="of poly; default: 3")
+    group.add_argument("--coef0", type=float, default=1.0, metavar="C", help="of poly and sigmoid")
+    group.add_argument(
+        "--alphas", default="1e-6:1e3:30", metavar="A:B:N", help="penalties; default: 1e-6:1e3:30"
+    )
+    group.add_argument(
+        "--basis",
+        metavar="N|NAME:N",
+        help="rows that the model expands in: 500, 0.1, or one of "
+        f"{', '.join(BASIS_NAMES)} and a size, such as greedy:300; default: all rows",
+    )
+    group.add_argument("--no-intercept", action="store_true", help="fit without a bias")
+    group = parser.add_argument_group("holding out")
+    group.add_argument(
+        "--cv",
+        metavar="HOW",
+        help="loo, 10 (folds), 5x10 (repeats of folds), group (one group at a time), group:5 "
+        "(folds of groups), time:5; default: group with --group, else loo",
+    )
+    group.add_argument(
+        "--held-out-basis",
+        choices=POLICIES,
+        default="remove",
+        help="what becomes of basis rows that are held out; default: remove",
+    )
+    group.add_argument(
+        "--scoring", metavar="NAME", help="any scikit-learn score; default: squared error, accuracy"
+    )
+    group.add_argument(
+        "--rule",
+        choices=("best", "1se"),
+        default="best",
+        help="the best penalty, or the largest within one standard error of it",
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="of folds and basis rows")
+    group.add_argument(
+        "--path",
+        choices=("auto", "spectral", "fold_gram", "single"),
+        default="auto",
+        help="how it is computed; all give the same numbers",
+    )
+    group.add_argument(
+        "--memory", metavar="SIZE", help="memory that the model may take, such as 4GB"
+    )
+
+
+def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "cv",
+        help="how well would a model predict rows it has not seen?",
+        description="Fit a model over a grid of penalties with exact held-out predictions, and "
+        "say how good it is.",
+    )
+    _data_options(parser)
+    _model_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("--report", metavar="FILE", help="write a report: .html, .md or .json")
+    group.add_argument("--save", metavar="FILE", help="write the model, for predict and verify")
+    group.add_argument(
+        "--predictions",
+        metavar="FILE",
+        help="write the held-out predictions: .csv, .csv.gz, .parquet, .feather, .arrow or .npz",
+    )
+    group.add_argument("--title", help="heading of the report")
+    group.add_argument(
+        "--verify",
+        type=int,
+        default=5,
+        metavar="N",
+        dest="n_verify",
+        help="retrain N experiments for real and compare; default: 5",
+    )
+    group.add_argument(
+        "--no-contrast",
+        action="store_true",
+        help="with groups: do not ask what other ways of holding out would have said",
+    )
+    _output_options(group)
+
+
+def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="the plan of cv and its cost, without running it",
+        description="Say how `holdfast cv` with the same options would be computed, and what that "
+        "would cost.",
+    )
+    _data_options(parser)
+    _model_options(parser)
+    _output_options(parser.add_argument_group("output"))
+
+
+def _predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "predict",
+        help="predict new rows with a saved model",
+        description="Predict the rows of a file with a model that `holdfast cv --save` wrote.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a file from `holdfast cv --save`")
+    parser.add_argument("data", metavar="DATA", help="as in cv; the target is not needed")
+    parser.add_argument(
+        "--out",
+        "--output",
+        default="-",
+        metavar="FILE",
+        help="where to: .csv, .csv.gz, .parquet, .feather, .arrow, .npz; default: standard output",
+    )
+    parser.add_argument("--keep", metavar="A,B,…", help="columns of DATA to repeat in the output")
+    _csv_options(parser.add_argument_group("data"))
+    parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
+
+
+def _verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "verify",
+        help="check a saved model's held-out predictions by retraining",
+        description="Retrain some experiments of a saved model for real and compare.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a file from `holdfast cv --save`")
+    parser.add_argument(
+        "-n", "--experiments", type=int, default=5, metavar="N", help="how many; default: 5"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the draw")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-6,
+        metavar="T",
+        help="largest relative deviation that is well; default: 1e-6",
+    )
+    _output_options(parser)
+
+
+def _demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "demo",
+        help="see in seconds why it matters what is held out",
+        description="Make up a study of subjects, ask how well a new subject would be predicted, "
+        "compare with the truth, and write a report.",
+    )
+    parser.add_argument(
+        "--out", "--output", default="demo", metavar="FOLDER", help="default: ./demo"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _output_options(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--json", action="store_true", help="print JSON, for machines")
+    group.add_argument("--quiet", action="store_true", help="no progress, no remarks")

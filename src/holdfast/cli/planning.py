@@ -1,0 +1,90 @@
+"""The plan of a fit without the fit."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from holdfast.basis import Random, as_selector
+from holdfast.basis.base import how_many
+from holdfast.cli.fitting import Data
+from holdfast.experiments import Policy, as_experiments, resolve
+from holdfast.plan import make_plan
+
+if TYPE_CHECKING:
+    from holdfast.plan import Plan
+
+__all__ = ["matrix_rate", "plan_of"]
+
+
+def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
+    """Return the plan that fitting would follow, and remarks on what was guessed.
+
+    Parameters
+    ----------
+    model : unfitted estimator
+    data : Data
+
+    Notes
+    -----
+    Which basis rows a selector picks is not known before it runs, and running it may be the larger
+    part of the work: for the plan, random rows stand in for them.
+    """
+    m, d = data.X.shape
+    classifier = is_classifier(model)
+    n_classes = len(np.unique(data.y)) if classifier else 0
+    experiments = as_experiments(
+        model.cv, m, X=data.X, y=data.y, groups=data.groups, classifier=classifier
+    )
+    weights = np.ones(m) if data.weights is None else data.weights
+    remarks = []
+    basis = None
+    selector = as_selector(model.basis, m)
+    if selector is not None:
+        size = _basis_size(selector, data)
+        basis = np.sort(np.random.default_rng(model.random_state).permutation(m)[:size])
+        if not isinstance(selector, Random):
+            remarks.append(
+                f"The cost of choosing the basis rows ({type(selector).__name__}) is not counted; "
+                "random rows stand in for them here."
+            )
+    if model.held_out_basis == "reselect" and basis is not None:
+        remarks.append('"reselect" retrains every experiment: expect the naive cost.')
+    policy: Policy = "keep" if model.held_out_basis == "reselect" else model.held_out_basis
+    tasks = resolve(experiments, weights=weights, basis=basis, policy=policy)
+    linear = basis is None and model.kernel == "linear" and d < m
+    p = (d if linear else m if basis is None else basis.size) + int(
+        model.fit_intercept and (linear or basis is not None)
+    )
+    plan = make_plan(
+        tasks,
+        m=m,
+        p=p,
+        v=n_classes if n_classes > 2 else 1,
+        n_alphas=len(model.alphas),
+        dual=basis is None and not linear,
+        asked=model.path,
+        basis=None if basis is None else basis.size,
+    )
+    return plan, remarks
+
+
+def _basis_size(selector: Any, data: Data) -> int:
+    m = len(data.X)
+    if hasattr(selector, "k") and data.groups is not None:
+        return min(m, int(selector.k) * len(np.unique(data.groups)))
+    size = getattr(selector, "n", getattr(selector, "max_size", None))
+    return how_many(size if size is not None else min(m, 500), m)
+
+
+def matrix_rate(size: int = 768) -> float:
+    """Return how many operations a second a matrix product does here, by one short measurement."""
+    A = np.ones((size, size))
+    A @ A  # the first product starts the threads
+    start = time.perf_counter()
+    for _ in range(3):
+        A @ A
+    return 3 * 2 * size**3 / (time.perf_counter() - start)

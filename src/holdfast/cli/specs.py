@@ -1,0 +1,165 @@
+"""The small languages of the options: ``1e-6:1e3:30``, ``greedy:300``, ``5x10``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.exceptions import InvalidInputError
+
+__all__ = ["BASIS_NAMES", "CvSpec", "parse_basis", "parse_cv", "parse_gammas", "parse_grid"]
+
+#: Selectors by the name they have on the command line.
+BASIS_NAMES = {
+    "random": "Random",
+    "greedy": "Greedy",
+    "per-group": "PerGroup",
+    "balanced": "BalancedOverFolds",
+    "feature-vectors": "FeatureVectors",
+    "pivoted-cholesky": "RandomlyPivotedCholesky",
+    "kmeans": "KMeans",
+    "farthest": "FarthestPoint",
+    "prune": "Prune",
+}
+
+
+def parse_grid(text: str, option: str) -> NDArray[np.float64]:
+    """Return the numbers of ``from:to:count`` (equal ratios), of a list, or of one number.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``1e-6:1e3:30`` or ``0.1,1,10``.
+    option : str
+        For the error message.
+    """
+    problem = InvalidInputError(
+        f"{option} must be from:to:count (such as 1e-6:1e3:30), numbers separated by commas, or "
+        f"one number, all greater than 0; got {text!r}."
+    )
+    parts = text.split(":")
+    try:
+        if len(parts) == 3:
+            low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
+            if not (0 < low < high < np.inf and 2 <= count <= 10_000):
+                raise problem
+            return np.geomspace(low, high, count)
+        if len(parts) != 1:
+            raise problem
+        values = np.array(sorted({float(part) for part in text.split(",")}))
+    except ValueError as error:
+        raise problem from error
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise problem
+    return values
+
+
+def parse_gammas(text: str) -> tuple[float | None, ...]:
+    """Return the widths to try: ``auto`` is the estimator's own, one over the features."""
+    if text == "auto":
+        return (None,)
+    return tuple(float(gamma) for gamma in parse_grid(text, "--gamma"))
+
+
+def parse_basis(text: str | None) -> Any:
+    """Return what `basis` the option stands for.
+
+    Parameters
+    ----------
+    text : str or None
+        ``500`` or ``0.1`` (random rows), ``greedy:300`` (a selector and its size), or None.
+    """
+    if text is None or text == "none":
+        return None
+    name, colon, size = text.partition(":")
+    number = _size(size if colon else name)
+    if number is None or (colon and name not in BASIS_NAMES):
+        raise InvalidInputError(
+            f"--basis must be a number of rows (500), a fraction (0.1), or name:number with one of "
+            f"{', '.join(BASIS_NAMES)}; got {text!r}."
+        )
+    if not colon:
+        return number
+    from holdfast import basis
+
+    return getattr(basis, BASIS_NAMES[name])(number)
+
+
+def _size(text: str) -> int | float | None:
+    if re.fullmatch(r"[0-9]+", text) and int(text) > 0:
+        return int(text)
+    if re.fullmatch(r"0?\.[0-9]+", text) and float(text) > 0:
+        return float(text)
+    return None
+
+
+@dataclass(frozen=True)
+class CvSpec:
+    """A way of holding out.
+
+    Attributes
+    ----------
+    cv : object
+        For the estimator.
+    words : str
+        What follows "held out by".
+    needs_groups : bool
+        Whether it means nothing without a group column.
+    """
+
+    cv: Any
+    words: str
+    needs_groups: bool = False
+
+
+def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) -> CvSpec:
+    """Return the way of holding out that ``--cv`` stands for.
+
+    Parameters
+    ----------
+    text : str or None
+        ``loo``, ``10`` (folds), ``5x10`` (repeats of folds), ``group`` (one group at a time),
+        ``group:5`` (folds of whole groups), ``time:5`` (in the order of the rows). None: ``group``
+        with a group column, else ``loo``.
+    group : str or None
+        Name of the group column.
+    classify : bool
+        Whether folds keep the shares of the classes.
+    seed : int
+        Of the shuffling.
+    """
+    from sklearn import model_selection as ms
+
+    text = text or ("group" if group else "loo")
+    made = None
+    if text == "loo":
+        made = CvSpec(None, "leave-one-out")
+    elif text == "group":
+        made = CvSpec(ms.LeaveOneGroupOut(), f"leave-one-{group}-out", needs_groups=True)
+    elif found := re.fullmatch(r"group:([0-9]+)", text):
+        splitter = ms.GroupKFold(int(found[1]), shuffle=True, random_state=seed)
+        made = CvSpec(splitter, f"{found[1]} folds of whole {group} values", needs_groups=True)
+    elif found := re.fullmatch(r"time:([0-9]+)", text):
+        splitter = ms.TimeSeriesSplit(int(found[1]))
+        made = CvSpec(splitter, f"{found[1]} steps in time, in the order of the rows")
+    elif found := re.fullmatch(r"([0-9]+)x([0-9]+)", text):
+        kind = ms.RepeatedStratifiedKFold if classify else ms.RepeatedKFold
+        repeats, folds = int(found[1]), int(found[2])
+        splitter = kind(n_splits=folds, n_repeats=repeats, random_state=seed)
+        made = CvSpec(splitter, f"{repeats} times {folds}-fold cross-validation, shuffled")
+    elif re.fullmatch(r"[0-9]+", text):
+        kind = ms.StratifiedKFold if classify else ms.KFold
+        splitter = kind(int(text), shuffle=True, random_state=seed)
+        made = CvSpec(splitter, f"{text}-fold cross-validation, shuffled")
+    if made is None:
+        raise InvalidInputError(
+            "--cv must be loo, a number of folds (10), repeats x folds (5x10), group, group:5 or "
+            f"time:5; got {text!r}."
+        )
+    if made.needs_groups and group is None:
+        raise InvalidInputError(f"--cv {text} needs --group, the column that names the groups.")
+    return made
