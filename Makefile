@@ -88,10 +88,10 @@ dev: $(VENV)/.extras-dev ## an environment with everything a contributor needs
 $(VENV_LOWEST)/.made: pyproject.toml tools/lowest.py
 	$(call make_venv,$(VENV_LOWEST))
 	$(VENV_LOWEST)/bin/python tools/lowest.py > $(VENV_LOWEST)/constraints.txt
-	$(VENV_LOWEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_LOWEST)/constraints.txt --editable ".[test-core]"
+	$(VENV_LOWEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_LOWEST)/constraints.txt --editable ".[test]"
 	@touch $@
 
-test-lowest: $(VENV_LOWEST)/.made ## the core tests with the oldest supported versions, no extras
+test-lowest: $(VENV_LOWEST)/.made ## the tests, without the slow ones, with the oldest supported versions
 	$(ONE_THREAD) $(VENV_LOWEST)/bin/python -m pytest -n auto -q -m "not slow" $(PYTEST_ARGS)
 
 clean: ## remove everything that make made

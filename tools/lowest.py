@@ -1,7 +1,11 @@
-"""Print pip constraints that pin each core dependency at its lower bound in pyproject.toml."""
+"""Print pip constraints that pin every promised lower bound of pyproject.toml.
+
+The core dependencies and what the extra ``all`` brings; tools for tests and pages stay free.
+"""
 
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
@@ -9,15 +13,21 @@ PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 def lowest(requirement: str) -> str:
     """Return the pin for a bound: ``"numpy>=2.0"`` gives ``"numpy==2.0.0"``."""
-    match = re.fullmatch(r"([A-Za-z0-9_.-]+)>=([0-9.]+)", requirement)
+    match = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?>=([0-9.]+)", requirement)
     if match is None:
-        raise SystemExit(
-            f"{requirement!r}: a core dependency needs exactly one bound, name>=version"
-        )
+        raise SystemExit(f"{requirement!r}: expected exactly one bound, name>=version")
     name, version = match.groups()
-    return f"{name}=={version}" if version.count(".") > 1 else f"{name}=={version}.0"
+    return f"{name}=={version}{'.0' * (2 - version.count('.'))}"
+
+
+def promised(project: dict) -> Iterable[str]:
+    """Yield the requirements of the package and of the extras named in ``all``."""
+    extras = project["optional-dependencies"]
+    yield from project["dependencies"]
+    for name in re.findall(r"[\w-]+", extras["all"][0].partition("[")[2]):
+        yield from extras[name]
 
 
 if __name__ == "__main__":
     project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
-    print("\n".join(lowest(requirement) for requirement in project["dependencies"]))
+    print("\n".join(map(lowest, promised(project))))
