@@ -13,10 +13,12 @@
 | `FarthestPoint` | kernel | the row farthest from those chosen, one at a time |
 | `Prune` | kernel, y | start large, drop what exact leave-one-out misses least |
 
+`basis_curve` shows how the held-out error falls with the number of rows, for any of them.
 Only the exact `FeatureVectors` ever holds an m × m matrix.
 """
 
 from holdfast.basis.base import Selector
+from holdfast.basis.curve import BasisCurve, basis_curve
 from holdfast.basis.farthest import FarthestPoint
 from holdfast.basis.feature_vectors import FeatureVectors
 from holdfast.basis.greedy import Greedy
@@ -29,6 +31,7 @@ from holdfast.basis.resolve import as_selector, resolve_basis
 
 __all__ = [
     "BalancedOverFolds",
+    "BasisCurve",
     "FarthestPoint",
     "FeatureVectors",
     "Fixed",
@@ -40,5 +43,6 @@ __all__ = [
     "RandomlyPivotedCholesky",
     "Selector",
     "as_selector",
+    "basis_curve",
     "resolve_basis",
 ]

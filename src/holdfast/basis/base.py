@@ -84,6 +84,8 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         is free of that. Selectors that look at the kernel but not at y count as data-dependent
         too: what they leak is the position of the held-out rows, not their targets, which is
         usually the smaller bias, but it is not none, and no one can tell its size beforehand.
+    nested : bool
+        Whether rows are added one by one, so that the first k of n rows are a choice of k rows.
 
     Notes
     -----
@@ -92,6 +94,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
     """
 
     data_dependent: ClassVar[bool]
+    nested: ClassVar[bool] = False
 
     @property
     def needs(self) -> frozenset[str]:

@@ -30,6 +30,7 @@ class FarthestPoint(Selector):
     """
 
     data_dependent: ClassVar[bool] = True
+    nested: ClassVar[bool] = True
 
     def __init__(self, n: int | float = 0.1) -> None:
         self.n = n

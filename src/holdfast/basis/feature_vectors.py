@@ -71,6 +71,7 @@ class FeatureVectors(Selector):
     """
 
     data_dependent: ClassVar[bool] = True
+    nested: ClassVar[bool] = True
 
     def __init__(
         self,

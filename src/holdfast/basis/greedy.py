@@ -61,6 +61,7 @@ class Greedy(Selector):
     """
 
     data_dependent: ClassVar[bool] = True
+    nested: ClassVar[bool] = True
 
     def __init__(
         self,

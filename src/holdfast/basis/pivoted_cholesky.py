@@ -31,6 +31,7 @@ class RandomlyPivotedCholesky(Selector):
     """
 
     data_dependent: ClassVar[bool] = True
+    nested: ClassVar[bool] = True
 
     def __init__(self, n: int | float = 0.1) -> None:
         self.n = n

@@ -30,6 +30,7 @@ class Random(Selector):
     """
 
     data_dependent: ClassVar[bool] = False
+    nested: ClassVar[bool] = True
 
     def __init__(self, n: int | float = 0.1) -> None:
         self.n = n

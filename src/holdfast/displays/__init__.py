@@ -6,6 +6,7 @@
 | `HeldOutDisplay` | held-out predictions or residuals |
 | `GroupScoresDisplay` | which groups are hard |
 | `BasisCurveDisplay` | held-out basis rows kept and removed, side by side |
+| `BasisSizeDisplay` | held-out error over the number of basis rows, by selector and policy |
 | `LeverageDisplay` | leverage against held-out error |
 | `ContourDisplay` | held-out error over penalty and kernel width |
 
@@ -13,6 +14,7 @@ matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plot
 """
 
 from holdfast.displays.basis_curve import BasisCurveDisplay
+from holdfast.displays.basis_size import BasisSizeDisplay
 from holdfast.displays.contour import ContourDisplay
 from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
@@ -21,6 +23,7 @@ from holdfast.displays.leverage import LeverageDisplay
 
 __all__ = [
     "BasisCurveDisplay",
+    "BasisSizeDisplay",
     "CVCurveDisplay",
     "ContourDisplay",
     "GroupScoresDisplay",
