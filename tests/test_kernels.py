@@ -550,7 +550,7 @@ ALL = [kernel for kernel, *_ in PLAIN] + [
 ]
 
 
-@pytest.mark.parametrize("kernel", ALL, ids=repr)
+@pytest.mark.parametrize("kernel", ALL, ids=lambda kernel: repr(kernel).partition(" at 0x")[0])
 def test_kernels_are_values(kernel):
     assert pickle.loads(pickle.dumps(kernel)) == kernel
     assert copy.deepcopy(kernel) == kernel
