@@ -20,7 +20,7 @@ _WHERE = {
 }
 _MODULES = ("basis", "exceptions", "kernels")
 
-__all__ = [  # noqa: F822  # resolved by __getattr__
+__all__ = [  # resolved by __getattr__
     "Experiments",
     "HoldOut",
     "KernelRidgeCV",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -15,78 +13,31 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast.basis import Fixed, Selector, as_selector, resolve_basis
+from holdfast.basis import Selector
+from holdfast.candidates import Candidate, kernel_grid
 from holdfast.engine import Engine
-from holdfast.exceptions import InvalidInputError, NotSupportedError, SelectionBiasWarning
-from holdfast.experiments import (
-    POLICIES,
-    Experiments,
-    HoldOut,
-    IntArray,
-    Tasks,
-    as_experiments,
-    resolve,
-)
-from holdfast.gram import KernelData
-from holdfast.holdout.retrain import retrain
-from holdfast.inputs import as_data, check_rows, check_weights, primal_features, takes_objects
-from holdfast.kernels import Kernel, Precomputed, resolve_kernel
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.experiments import POLICIES, Experiments, HoldOut, as_experiments
+from holdfast.inputs import as_data, check_rows, check_weights, takes_objects
+from holdfast.kernels import Kernel, Precomputed
 from holdfast.memory import memory_bytes
 from holdfast.plan import PATHS, Plan
 from holdfast.results import HeldOutPredictions, Verification
-from holdfast.scoring import Scores, combine, resolve_scoring, score_experiments
-from holdfast.selection import check_alphas, choose, cv_results
-from holdfast.systems import FloatArray, basis_jitter, row_blocks
-
-#: Doubles of held-out predictions that are kept at once; wider targets are taken in chunks.
-CHUNK_DOUBLES = 2**27
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What `fit` saw, after checks: enough to answer any later held-out question.
-
-    Attributes
-    ----------
-    X : rows of the data
-    Y : ndarray of shape (m, v)
-        Targets that the algebra works on (±1 for a classifier).
-    labels : ndarray of shape (m, v) or (m,)
-        Targets that scores are computed with (class labels for a classifier).
-    weights : ndarray of shape (m,)
-    groups : ndarray or None
-    experiments : Experiments
-    alphas : ndarray of shape (a,)
-    flat : bool
-        Whether y was one-dimensional.
-    seed : int
-        Seed of everything random that `fit` did.
-    """
-
-    X: Any
-    Y: FloatArray
-    labels: NDArray[Any]
-    weights: FloatArray
-    groups: NDArray[Any] | None
-    experiments: Experiments
-    alphas: FloatArray
-    flat: bool
-    seed: int
-
-    @property
-    def offset(self) -> FloatArray:
-        """Weighted mean of the targets, taken out before and put back after all algebra."""
-        return np.asarray(self.weights @ self.Y / self.weights.sum())
+from holdfast.scoring import resolve_scoring
+from holdfast.search import Found, search
+from holdfast.selection import check_alphas
+from holdfast.systems import FloatArray, row_blocks
+from holdfast.training import Training
 
 
 class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, callable, Kernel, Precomputed],
+        "kernel": [str, callable, Kernel, Precomputed, list, tuple],
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "degree": [Interval(Real, 0, None, closed="neither")],
-        "coef0": [Real],
+        "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "coef0": [Real, "array-like"],
         "kernel_params": [dict, None],
         "alphas": ["array-like", Real, None],
         "basis": [Integral, Real, "array-like", Selector, None],
@@ -100,6 +51,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
         "memory_limit": [Real, str, None],
+        "checkpoint": [str, PathLike, None],
         "random_state": ["random_state"],
     }
 
@@ -108,8 +60,8 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         kernel: Any = "rbf",
         *,
         gamma: Any = None,
-        degree: float = 3,
-        coef0: float = 1.0,
+        degree: Any = 3,
+        coef0: Any = 1.0,
         kernel_params: dict[str, Any] | None = None,
         alphas: ArrayLike | None = None,
         basis: Any = None,
@@ -123,6 +75,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         jitter: float = 1e-10,
         path: str = "auto",
         memory_limit: float | str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -142,6 +95,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         self.jitter = jitter
         self.path = path
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
     # -- what the two estimators differ in ------------------------------------------------------
@@ -180,10 +134,19 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         -------
         self
         """
+        before = vars(self).copy()
+        try:
+            return self._fit(X, y, sample_weight, groups)
+        except BaseException:  # bad input changes nothing
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None) -> Self:
         self._validate_params()
-        kernel = self._resolve_kernel(None)
-        rows = check_rows(self, X, objects=takes_objects(kernel), reset=True)
-        kernel = self._resolve_kernel(rows)
+        objects = any(takes_objects(candidate.kernel) for candidate in self._candidates(1))
+        rows = check_rows(self, X, objects=objects, reset=True)
+        candidates = self._candidates(rows.shape[1] if rows.ndim == 2 else None)
         m = rows.shape[0]
         weights = check_weights(sample_weight, m)
         Y, labels, flat = self._targets(y, m, weights)
@@ -192,34 +155,36 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
                 "alpha_per_target=True is for regression; the classes of a classifier are one "
                 "decision and share one alpha."
             )
-        alphas = check_alphas(self.alphas)
-        scorer = resolve_scoring(self.scoring, classes=self._classes)
         experiments = as_experiments(
             self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None
         )
-        group_labels = None if groups is None else np.asarray(groups)
         training = Training(
-            rows, Y, labels, weights, group_labels, experiments, alphas, flat, self._seed()
+            X=rows,
+            Y=Y,
+            labels=labels,
+            weights=weights,
+            groups=None if groups is None else np.asarray(groups),
+            experiments=experiments,
+            alphas=check_alphas(self.alphas),
+            flat=flat,
+            seed=self._seed(),
+            basis=self.basis,
+            policy=self.held_out_basis,  # type: ignore[arg-type]  # checked by _validate_params
+            bias=self.fit_intercept,
+            jitter=self.jitter,
+            path=self.path,
+            memory=memory_bytes(self.memory_limit),
         )
-        engine = self._build(kernel, training)
-        tasks = self._tasks(training, engine.basis, experiments)
-        plan = engine.plan(tasks, Y.shape[1], alphas.size, self.path)
-        scores = self._score(scorer, training, engine, tasks, plan)
-        choice = choose(
-            scores,
-            alphas,
+        found = search(
+            training,
+            candidates,
+            resolve_scoring(self.scoring, classes=self._classes),
             pooled=self.pooled,
             rule=self.rule,
             per_target=self.alpha_per_target,
+            checkpoint=self.checkpoint,
         )
-        results = cv_results(scores, alphas, self.pooled)
-        chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), Y.shape[1])
-        coef, intercept = engine.fit(chosen)
-        self._kernel = kernel
-        self._publish(training, engine, plan, coef, intercept, chosen)
-        self.alpha_, self.best_score_, self.cv_results_ = choice.alpha, choice.score, results
-        self.best_index_ = choice.indices
-        self.n_splits_ = len(experiments)
+        self._publish(training, candidates[found.index], found)
         return self
 
     def _seed(self) -> int:
@@ -229,186 +194,37 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
             return int(np.random.default_rng().integers(2**31))
         return int(self.random_state)
 
-    def _resolve_kernel(self, rows: Any) -> Kernel | Precomputed:
-        n_features = 1 if rows is None else rows.shape[1] if rows.ndim == 2 else None
-        gamma = None if rows is None and np.ndim(self.gamma) else self.gamma
-        return resolve_kernel(
+    def _candidates(self, n_features: int | None) -> list[Candidate]:
+        return kernel_grid(
             self.kernel,
-            gamma=gamma,
-            degree=self.degree,  # type: ignore[arg-type]  # checked by the kernel itself
+            gamma=self.gamma,
+            degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
             n_features=n_features,
         )
 
-    def _build(
-        self, kernel: Kernel | Precomputed, training: Training, basis: IntArray | None = None
-    ) -> Engine:
-        """Return the engine on all rows, choosing the basis rows unless they are given."""
-        data = as_data(kernel, training.X, self.basis)
-        if basis is None:
-            basis = resolve_basis(
-                self._selector(training),
-                data,
-                training.Y,
-                training.weights,
-                training.groups,
-                training.experiments,
-                np.random.default_rng(training.seed),
-            )
-        memory = memory_bytes(self.memory_limit)
-        features = primal_features(kernel, training.X, basis is None)
-        if basis is None and features is None and 16.0 * len(data) ** 2 > memory:
-            raise InvalidInputError(
-                f"a dense model of {len(data)} rows needs {16e-9 * len(data) ** 2:.3g} GB, more "
-                f"than the {memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number "
-                "of basis rows), or raise memory_limit."
-            )
-        return Engine(
-            data,
-            training.weights,
-            training.Y - training.offset * self.fit_intercept,
-            basis=basis,
-            features=features,
-            bias=self.fit_intercept,
-            shift=0.0 if basis is None else basis_jitter(data, basis, self.jitter),
-            definite=isinstance(kernel, Precomputed) or kernel.positive_semidefinite,
-            trusted=not (isinstance(kernel, Precomputed) or kernel.accepts_objects),
-            memory=memory,
-        )
-
-    def _selector(self, training: Training) -> Selector | None:
-        selector = as_selector(self.basis, training.X.shape[0])
-        if self.held_out_basis != "reselect" or selector is None:
-            if selector is not None and selector.data_dependent:
-                warnings.warn(
-                    f"{type(selector).__name__} chose the basis rows by looking at rows that are "
-                    "later held out, so the held-out scores may be optimistic: use "
-                    'held_out_basis="reselect" for an estimate without that bias.',
-                    SelectionBiasWarning,
-                    stacklevel=4,
-                )
-            return selector
-        if isinstance(selector, Fixed):
-            raise NotSupportedError(
-                'held_out_basis="reselect" chooses basis rows anew for each experiment, which rows '
-                "given as basis=[...] do not allow. Pass a number of rows or a selector."
-            )
-        return selector
-
-    def _tasks(self, training: Training, basis: IntArray | None, experiments: Experiments) -> Tasks:
-        policy = self.held_out_basis
-        return resolve(
-            experiments,
-            weights=training.weights,
-            basis=basis,
-            policy="remove" if policy == "reselect" and basis is None else policy,  # type: ignore[arg-type]  # checked in fit
-        )
-
-    def _predict_tasks(
-        self,
-        training: Training,
-        engine: Engine,
-        tasks: Tasks,
-        alphas: FloatArray,
-        plan: Plan,
-        columns: slice = slice(None),
-    ) -> FloatArray:
-        """Return held-out predictions (a, k, v) for some targets, the offset put back."""
-        offset = training.offset[columns] * self.fit_intercept
-        if self.held_out_basis == "reselect" and engine.basis is not None:
-            Y = engine.Y[:, columns]
-            return self._reselected(training, engine.data, Y, tasks, alphas) + offset
-        return engine.predict(tasks, alphas, plan.path, columns) + offset
-
-    def _reselected(
-        self,
-        training: Training,
-        data: KernelData,
-        Y: FloatArray,
-        tasks: Tasks,
-        alphas: FloatArray,
-    ) -> FloatArray:
-        """Return predictions of models whose basis rows come from their own training rows."""
-        seeds = np.random.SeedSequence(training.seed).generate_state(len(tasks))
-        predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
-        for j in range(len(tasks)):
-            weights = training.weights.copy()
-            weights[tasks.held[j]] = 0.0
-            train = np.flatnonzero(weights > 0)
-            chosen = resolve_basis(
-                self.basis,
-                data.take(train),
-                Y[train],
-                weights[train],
-                None if training.groups is None else training.groups[train],
-                None,
-                np.random.default_rng(seeds[j]),
-            )
-            assert chosen is not None
-            basis = train[chosen]
-            predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = retrain(
-                data,
-                basis,
-                weights,
-                Y,
-                tasks.test[j],
-                alphas,
-                bias=self.fit_intercept,
-                shift=basis_jitter(data, basis, self.jitter),
-            )
-        return predictions
-
-    def _score(
-        self, scorer: Any, training: Training, engine: Engine, tasks: Tasks, plan: Plan
-    ) -> Scores:
-        """Return the scores of all penalties; very many targets are taken in chunks."""
-        v, k = training.Y.shape[1], tasks.test.values.size
-        step = (
-            v if training.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (training.alphas.size * k))
-        )
-        parts, sizes = [], []
-        for start in range(0, v, step):
-            columns = slice(start, min(start + step, v))
-            predictions = self._predict_tasks(
-                training, engine, tasks, training.alphas, plan, columns
-            )
-            labels = training.labels if training.labels.ndim == 1 else training.labels[:, columns]
-            parts.append(
-                score_experiments(
-                    scorer,
-                    predictions,
-                    tasks.test.values,
-                    tasks.test.ptr,
-                    labels,
-                    training.weights,
-                    each_target=self.alpha_per_target,
-                )
-            )
-            sizes.append(columns.stop - columns.start)
-        return parts[0] if len(parts) == 1 else combine(parts, sizes)
-
-    def _publish(
-        self,
-        training: Training,
-        engine: Engine,
-        plan: Plan,
-        coef: FloatArray,
-        intercept: FloatArray,
-        chosen: FloatArray,
-    ) -> None:
-        """Set the fitted attributes."""
-        offset = training.offset * self.fit_intercept
+    def _publish(self, training: Training, candidate: Candidate, found: Found) -> None:
+        """Fit on all rows with the penalty found and set the fitted attributes."""
+        engine, choice = found.engine, found.choice
+        chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), training.Y.shape[1])
+        coef, intercept = engine.fit(chosen)
+        self._training, self._engine, self._plan = training, engine, found.plan
+        self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
+        self.alpha_, self.best_score_ = choice.alpha, choice.score
+        self.best_index_, self.cv_results_ = choice.indices, found.results
+        self.best_params_ = candidate.params
+        self.basis_selector_ = found.selector
+        self.n_splits_ = len(training.experiments)
         m = training.X.shape[0]
         self.basis_indices_ = np.arange(m) if engine.basis is None else engine.basis
         self.jitter_ = engine.shift
-        self._training, self._engine, self._plan = training, engine, plan
         self._linear_coef = None
         if engine.basis is None and not engine.dual:
             self._linear_coef = coef
             residual = engine.Y - (training.X @ coef + intercept)
             coef = training.weights[:, None] * residual / chosen
-        self._dual_coef, self._intercept = coef, intercept + offset
+        self._dual_coef, self._intercept = coef, intercept + training.offset
         self.dual_coef_ = coef[:, 0] if training.flat else coef
         self.intercept_ = float(self._intercept[0]) if training.flat else self._intercept
 
@@ -433,10 +249,9 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         """Return the engine, built again from the training rows after unpickling."""
         check_is_fitted(self)
         if self._engine is None:
-            sparse = self.basis is not None
-            self._engine = self._build(
-                self._kernel, self._training, self.basis_indices_ if sparse else None
-            )
+            data = self._training.data(self._kernel)
+            basis = None if self.basis is None else self.basis_indices_
+            self._engine = self._training.engine(self._kernel, data, basis)
         return self._engine
 
     def held_out(
@@ -472,9 +287,9 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         elif groups is not None:
             raise InvalidInputError("groups was given without cv: pass both, or neither.")
         grid = training.alphas if alphas is None else check_alphas(alphas)
-        tasks = self._tasks(training, engine.basis, experiments)
-        plan = engine.plan(tasks, training.Y.shape[1], grid.size, self.path)
-        values = self._predict_tasks(training, engine, tasks, grid, plan)
+        tasks = training.tasks(engine.basis, experiments)
+        plan = training.plan(engine, tasks, grid.size)
+        values = training.held_out(engine, tasks, grid, plan)
         tested = experiments
         if len(tasks) < len(experiments) or tasks.test is not experiments.test:
             tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
@@ -522,42 +337,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         random_state : int
             Seed of the draw.
         """
-        engine, training = self._engine_again(), self._training
-        if self.held_out_basis == "reselect" and engine.basis is not None:
-            raise NotSupportedError(
-                'held_out_basis="reselect" retrains every experiment already: there is no fast '
-                "prediction to verify."
-            )
-        tasks = self._tasks(training, engine.basis, training.experiments)
-        count = min(int(n_experiments), len(tasks))
-        if count < 1:
-            raise InvalidInputError(f"n_experiments must be at least 1; got {n_experiments}.")
-        chosen = np.sort(np.random.default_rng(random_state).permutation(len(tasks))[:count])
-        part = tasks.select(chosen)
-        plan = engine.plan(tasks, training.Y.shape[1], training.alphas.size, self.path)
-        fast = self._predict_tasks(training, engine, part, training.alphas, plan)
-        offset = training.offset * self.fit_intercept
-        errors = np.empty((count, training.alphas.size))
-        for j in range(count):
-            weights = training.weights.copy()
-            weights[part.held[j]] = 0.0
-            basis = engine.basis
-            if basis is not None:
-                basis = np.delete(basis, part.removed[j])
-            slow = offset + retrain(
-                engine.data,
-                basis,
-                weights,
-                training.Y - offset,
-                part.test[j],
-                training.alphas,
-                bias=self.fit_intercept,
-                shift=self.jitter_,
-            )
-            gap = np.abs(fast[:, part.test.ptr[j] : part.test.ptr[j + 1]] - slow)
-            size = np.abs(slow).max(axis=(1, 2))
-            errors[j] = gap.max(axis=(1, 2)) / np.where(size > 0, size, 1.0)
-        return Verification(float(errors.max()), errors, part.source, training.alphas)
+        return self._training.verify(self._engine_again(), n_experiments, random_state)
 
     def explain(self) -> Plan:
         """Return the plan of `fit`: the path taken, the cost and memory of each, and why."""

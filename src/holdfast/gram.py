@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels import RBF, Kernel, Matern, Precomputed, squared_distances
 from holdfast.kernels.checks import kernel_matrix, require_finite
 from holdfast.kernels.rows import FloatArray, Rows, as_rows, take_rows
 
@@ -20,6 +20,7 @@ __all__ = [
     "KernelData",
     "KernelRows",
     "PrecomputedRows",
+    "SharedDistances",
     "as_rows",
     "kernel_data",
     "take_rows",
@@ -254,6 +255,72 @@ def _as_slice(index: IndexArray) -> slice | IndexArray:
     if index.size and (np.diff(index) == 1).all():
         return slice(int(index[0]), int(index[-1]) + 1)
     return index
+
+
+class SharedDistances(KernelData):
+    """Rows whose squared distances to some columns are kept, for kernels that differ in width.
+
+    Parameters
+    ----------
+    kernel : RBF or Matern, or None
+        The kernel that `block` evaluates; see `with_kernel`.
+    X : 2-D array or scipy.sparse matrix
+    columns : array of row numbers
+        Columns whose distances are kept; others are computed when asked for.
+    D2 : array of shape (m, len(columns))
+    """
+
+    def __init__(self, kernel: Kernel | None, X: Rows, columns: IndexArray, D2: FloatArray) -> None:
+        self.kernel, self.X, self._columns, self._D2 = kernel, X, columns, D2
+
+    @staticmethod
+    def serves(kernel: Kernel | Precomputed) -> bool:
+        """Whether a kernel is a function of the squared distance with one width."""
+        return isinstance(kernel, RBF | Matern) and isinstance(kernel.gamma, float)
+
+    @classmethod
+    def of(cls, X: Any, columns: IndexArray) -> "SharedDistances":
+        """Return the squared distances of all rows of X to some of them."""
+        rows = as_rows(X)
+        if columns.size == rows.shape[0] and (columns == np.arange(columns.size)).all():
+            return cls(None, rows, columns, squared_distances(rows))
+        return cls(None, rows, columns, squared_distances(rows, take_rows(rows, columns)))
+
+    def with_kernel(self, kernel: Kernel | Precomputed) -> "SharedDistances":
+        """Return the same distances seen through a kernel."""
+        assert isinstance(kernel, RBF | Matern)
+        return SharedDistances(kernel, self.X, self._columns, self._D2)
+
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+        return int(self.X.shape[0])
+
+    def _rows(self) -> KernelRows:
+        assert self.kernel is not None
+        return KernelRows(self.kernel, self.X)
+
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """Return K[rows][:, columns], from the kept distances if these are the columns."""
+        rows, columns = self._index(rows), self._index(columns)
+        if isinstance(columns, slice):
+            columns = np.arange(len(self))[columns]
+        if not np.array_equal(columns, self._columns):
+            return self._rows().block(rows, columns)
+        assert isinstance(self.kernel, RBF | Matern)
+        part = self._D2[rows]
+        return self.kernel.from_squared_distances(part, out=None if part.base is not None else part)
+
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Return k(x, x) of those rows (default: all)."""
+        return self._rows().diag(rows)
+
+    def take(self, rows: Index) -> KernelRows:
+        """Return the data restricted to those rows, in that order."""
+        return self._rows().take(rows)
+
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Return kernel values of new rows with those rows of the data."""
+        return self._rows().predict_block(X_new, columns)
 
 
 def kernel_data(kernel: Kernel | Precomputed, X: Any) -> KernelData:

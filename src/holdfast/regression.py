@@ -23,7 +23,9 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         Gaussian-process kernels; or a function ``kernel(X, Z)`` that returns the matrix of two
         sets of rows, which may be arbitrary objects.
     gamma, degree, coef0, kernel_params
-        As in `sklearn.kernel_ridge.KernelRidge`; `gamma` may hold one value per feature.
+        As in `sklearn.kernel_ridge.KernelRidge`. A list of values (or a list of kernels as
+        `kernel`) is a grid: the best kernel is chosen together with the best penalty. For one
+        width per feature pass a kernel object, such as ``RBF(gamma=[0.1, 2.0])``.
     alphas : array-like, default=np.logspace(-6, 3, 30)
         Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ).
     basis : None, int, float, array-like of int or selector, default=None
@@ -56,6 +58,9 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     memory_limit : float, str or None, default=None
         Bytes (or text such as "4GB") that the m × n feature rows may take; None: half of the
         available memory. Beyond it they are computed again whenever they are needed.
+    checkpoint : path or None, default=None
+        Folder where the scores of finished kernels are kept, so that an interrupted search over
+        kernels goes on where it stopped.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
 
@@ -66,7 +71,13 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     best_score_ : float or ndarray of shape (v,)
         Its held-out score.
     best_index_ : int or ndarray of shape (v,)
-        Its place in the grid.
+        Its place among the alphas.
+    kernel_ : kernel object
+        The kernel, the best one of a grid.
+    best_params_ : dict
+        The arguments that it came from.
+    basis_selector_ : selector or None
+        What chose the basis rows.
     cv_results_ : dict of ndarrays
         ``alpha``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
         ``pooled_test_score``, ``rank_test_score``, ``split{i}_test_score``, ….
