@@ -1,5 +1,9 @@
 """The numeric ground against plain NumPy, with awkward sizes and conditions."""
 
+import sys
+import threading
+import time
+
 import mpmath
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from holdfast.linalg import (
     Spectrum,
     Tridiagonal,
     Whitening,
+    _nogil,
     blas_threads,
     cholesky_basis,
     eigh,
@@ -507,6 +512,67 @@ def test_no_sets_and_no_rows():
         R, converged = solve_cg(held, D, E)
         assert R.shape == E.shape
         assert converged.all()
+
+
+# --- routines called by pointer -------------------------------------------------------------------
+
+
+def test_wrong_shapes_and_types_never_reach_a_pointer():
+    A, B = np.eye(4, order="F"), np.ones((4, 1))
+    for call in (
+        lambda: _nogil.dsytrd(np.ones((4, 3), order="F")),
+        lambda: _nogil.dsytrd(np.eye(4, dtype=np.float32)),
+        lambda: _nogil.dsytrd(np.arange(16.0).reshape(4, 4)),
+        lambda: _nogil.dsyevd(np.ones((4, 3), order="F")),
+        lambda: _nogil.dposv(np.eye(3), B),
+        lambda: _nogil.dpttrf(np.ones(4), np.ones(4)),
+        lambda: _nogil.dpttrs(np.ones(4), np.ones(2), B),
+        lambda: _nogil.triangular("dtrsm", np.eye(3), B),
+    ):
+        with pytest.raises(ValueError, match="needs Fortran-ordered float64 of shape"):
+            call()
+    A.flags.writeable = False
+    with pytest.raises(ValueError, match="may be overwritten"):
+        _nogil.dsytrd(A)
+    for reduce in (eigh, Tridiagonal.reduce, Spectrum.reduce):
+        with pytest.raises(InvalidInputError, match="square"):
+            reduce(np.ones((4, 3)))
+    C = cholesky_basis(np.eye(4), 0.0)
+    with pytest.raises(ValueError, match="shape"):
+        whiten(np.ones((2, 3)), C)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_integer_matrices_are_converted(overwrite):
+    A = np.array([[2, 1], [1, 3]])
+    Lambda, _ = eigh(A, overwrite=overwrite)
+    np.testing.assert_allclose(Lambda, np.linalg.eigvalsh(A), rtol=1e-14)
+
+
+def test_other_threads_run_during_a_reduction():
+    # With this switch interval another thread gets the interpreter lock only if the call gives
+    # it up. One of many tries is enough; a routine that holds the lock never lets it through.
+    A = np.asfortranarray(spd(300, 31))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000.0)
+    try:
+        seen = any(_another_thread_runs(lambda: _nogil.dsytrd(A)) for _ in range(100))
+    finally:
+        sys.setswitchinterval(before)
+    assert seen
+
+
+def _another_thread_runs(call):
+    gate, ran = threading.Lock(), []
+    gate.acquire()
+    thread = threading.Thread(target=lambda: (gate.acquire(), ran.append(True)))
+    thread.start()
+    time.sleep(0.001)
+    gate.release()
+    call()
+    during = bool(ran)
+    thread.join()
+    return during
 
 
 # --- threads ------------------------------------------------------------------------------------

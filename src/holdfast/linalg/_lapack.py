@@ -1,8 +1,8 @@
-"""The LAPACK and BLAS routines in use, gathered behind one typed door.
+"""The LAPACK and BLAS routines in use that are not worth a thread, behind one typed door.
 
-SciPy's wrappers carry no type information, so the untyped import lives here alone. All routines
-work on Fortran-ordered arrays: a C-ordered array is passed as its transpose (a view) wherever
-that is possible, because f2py silently copies anything else and then `overwrite` is lost.
+SciPy's wrappers carry no type information and hold the interpreter lock (see `_nogil`). All
+routines work on Fortran-ordered arrays: a C-ordered array is passed as its transpose (a view)
+wherever that is possible, because f2py silently copies anything else and `overwrite` is lost.
 """
 
 from collections.abc import Callable
@@ -13,23 +13,17 @@ import numpy.typing as npt
 from scipy.linalg import blas as _blas
 from scipy.linalg import lapack as _lapack
 
+from holdfast.exceptions import InvalidInputError
+
 Array = npt.NDArray[np.float64]
 
 _Routine = Callable[..., Any]
 
-dtrmm: _Routine = _blas.dtrmm
-dtrsm: _Routine = _blas.dtrsm
 dtrsv: _Routine = _blas.dtrsv
 
 dgeqrt: _Routine = _lapack.dgeqrt
 dormqr: _Routine = _lapack.dormqr
 dpotrf: _Routine = _lapack.dpotrf
-dposv: _Routine = _lapack.dposv
-dpttrf: _Routine = _lapack.dpttrf
-dpttrs: _Routine = _lapack.dpttrs
-dsyevd: _Routine = _lapack.dsyevd
-dsytrd: _Routine = _lapack.dsytrd
-dsytrd_lwork: _Routine = _lapack.dsytrd_lwork
 dtrcon: _Routine = _lapack.dtrcon
 dtrtri: _Routine = _lapack.dtrtri
 
@@ -40,8 +34,10 @@ def symmetric_workspace(A: Array, overwrite: bool) -> Array:
     A C-ordered symmetric matrix is its own transpose, so the transposed view will do and no
     reordering copy is made.
     """
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise InvalidInputError(f"A must be a square matrix, got an array of shape {A.shape}")
     if not A.flags.f_contiguous:
         A = A.T
-    if overwrite and A.flags.f_contiguous and A.flags.writeable:
+    if overwrite and A.dtype == np.float64 and A.flags.f_contiguous and A.flags.writeable:
         return A
     return np.array(A, dtype=np.float64, order="F")

@@ -3,7 +3,8 @@
 import numpy as np
 
 from holdfast.exceptions import HoldOutError
-from holdfast.linalg._lapack import Array, dposv
+from holdfast.linalg._lapack import Array
+from holdfast.linalg._nogil import dposv
 from holdfast.linalg.residual import PIECE_DOUBLES, HeldOutRows
 from holdfast.linalg.threads import run_pieces
 
@@ -115,9 +116,11 @@ def _solve_stack(M: Array, E: Array, R: Array, first: int) -> None:
     for j in range(M.shape[0]):
         for k in range(M.shape[1]):
             # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
-            factor, R[j, k], info = dposv(M[j, k].T, E[j, k], lower=1, overwrite_a=1)
+            factor, right = M[j, k].T, np.array(E[j, k], order="F")
+            info = dposv(factor, right)
             if info != 0 or not np.square(factor.diagonal()).min() > floor:
                 raise _no_digits(h, first + j)
+            R[j, k] = right
 
 
 def _no_digits(h: int, index: int | None) -> HoldOutError:

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.exceptions import KernelError
-from holdfast.linalg._lapack import (
-    Array,
-    dormqr,
-    dpttrf,
-    dpttrs,
-    dsytrd,
-    dsytrd_lwork,
-    symmetric_workspace,
-)
+from holdfast.linalg._lapack import Array, dormqr, symmetric_workspace
+from holdfast.linalg._nogil import dpttrf, dpttrs, dsytrd
 from holdfast.linalg.eigen import eigh
 
 _DORMQR_BLOCK = 64  # columns of LAPACK's block reflectors: sizes the workspace
@@ -84,9 +77,8 @@ class Tridiagonal:
         if flipped:
             flat = workspace.T.reshape(-1)  # reversed memory is the matrix in reverse order
             flat[:] = flat[::-1].copy()
-        lwork = int(dsytrd_lwork(p, lower=1)[0])
-        reflectors, d, e, tau, _ = dsytrd(workspace, lower=1, lwork=lwork, overwrite_a=1)
-        return cls(reflectors, tau, d, e, flipped)
+        d, e, tau = dsytrd(workspace)
+        return cls(workspace, tau, d, e, flipped)
 
     def solve(self, Z: Array, alphas: Array) -> Array:
         """Return x (a, p, v) with (A + alpha I) x = Z (p, v) for each of `alphas` (a,).
@@ -121,12 +113,11 @@ class Tridiagonal:
         p = self.diagonal.shape[0]
         if p == 0 or x.size == 0:
             return
-        # f2py wants an off-diagonal of length 1 where LAPACK reads none.
-        offdiagonal = self.offdiagonal if p > 1 else np.zeros(1)
-        d, e, info = dpttrf(self.diagonal + alpha, offdiagonal, overwrite_d=1)
+        d, e = self.diagonal + alpha, self.offdiagonal.copy()
+        info = dpttrf(d, e)
         if info != 0 or not d.min() > 0.0:
             raise _not_positive(alpha, float(d.min()), p)
-        dpttrs(d, e, x.T, overwrite_b=1)
+        dpttrs(d, e, x.T)
 
     def _apply(self, rows: Array, transposed: bool) -> Array:
         """Overwrite each row r of the C-ordered `rows` (k, p) by Q r, or by Qᵀ r."""

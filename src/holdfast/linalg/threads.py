@@ -1,9 +1,10 @@
 """Independent pieces of work on a few Python threads, each with one BLAS thread.
 
 `numpy.matmul` on a stack of small matrices runs on one thread, and threads inside small BLAS calls
-cost more than they bring. Pieces of work side by side use all cores instead. NumPy's products and
-ufuncs and SciPy's LAPACK routines release the interpreter lock; SciPy's `dgemm`, `dsyrk`, `dsymm`
-and `dsyr2k` do not, so pieces of work use `numpy.matmul`.
+cost more than they bring. Pieces of work side by side use all cores instead, as far as they leave
+the interpreter lock alone: NumPy's products, ufuncs and `numpy.linalg` release it, SciPy's wrappers
+of BLAS and LAPACK hold it (`dormqr` excepted), and `holdfast.linalg._nogil` calls the same
+routines without it.
 """
 
 from collections.abc import Callable, Iterable

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
-from holdfast.linalg._lapack import Array, dpotrf, dtrmm, dtrsm, dtrsv, dtrtri
+from holdfast.linalg._lapack import Array, dpotrf, dtrsv, dtrtri
+from holdfast.linalg._nogil import triangular
 
 # dtrmm beats dtrsm by 1.2 to 1.9 times for n = 2500 ... 300, and dtrtri costs n³/3: measured, the
 # inverse has paid for itself after about 2 n to 3 n rows.
@@ -131,7 +132,7 @@ class Whitening:
             out[...] = K_block
         if out.size:
             # Wᵀ = C⁻¹ K_blockᵀ, and the transpose of a C-ordered block is Fortran-ordered.
-            (dtrmm if self.inverted else dtrsm)(1.0, self.factor, out.T, lower=1, overwrite_b=1)
+            triangular("dtrmm" if self.inverted else "dtrsm", self.factor, out.T)
         return out
 
 

@@ -1,0 +1,123 @@
+"""LAPACK and BLAS routines that let other Python threads run while they work.
+
+SciPy's Python wrappers (`scipy.linalg.lapack`, `scipy.linalg.blas`) hold the interpreter lock
+during the call, `dormqr` excepted, so two Python threads that call them take turns. The same
+routines are exported for Cython in `scipy.linalg.cython_lapack` and `cython_blas`; called through
+`ctypes` they run without the lock. All of them work in place on the memory that they are given.
+"""
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cython_blas, cython_lapack
+
+from holdfast.linalg._lapack import Array
+
+# Prototypes of our own: the functions on `ctypes.pythonapi` are shared with other libraries.
+_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+    ("PyCapsule_GetName", ctypes.pythonapi)
+)
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+@cache
+def _routine(name: str) -> Any:
+    """Return the routine as a function of pointers; `ctypes` gives up the lock for the call."""
+    module = cython_lapack if name in cython_lapack.__pyx_capi__ else cython_blas
+    capsule = module.__pyx_capi__[name]
+    signature = _capsule_name(capsule)
+    # "void (char *, int *, double *, …)": Fortran passes everything by reference.
+    arguments = signature[signature.index(b"(") + 1 : -1].split(b",")
+    integers = [kind for kind in arguments if kind.strip() == b"int *"]
+    if not integers:
+        raise ImportError(f"{name} of this SciPy does not take 32-bit integers: {signature!r}")
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arguments))
+    return prototype(_capsule_pointer(capsule, signature))
+
+
+def _call(name: str, *arguments: str | int | float | np.ndarray[Any, Any]) -> int:
+    """Call a routine and return the last integer argument: `info` where there is one."""
+    pointers, kept = [], []
+    last = ctypes.c_int(0)
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            pointers.append(value.ctypes.data)
+            continue
+        scalar: ctypes.c_char | ctypes.c_int | ctypes.c_double
+        if isinstance(value, str):
+            scalar = ctypes.c_char(value.encode())
+        elif isinstance(value, int):
+            scalar = last = ctypes.c_int(value)
+        else:
+            scalar = ctypes.c_double(value)
+        kept.append(scalar)
+        pointers.append(ctypes.addressof(scalar))
+    _routine(name)(*pointers)
+    return last.value
+
+
+def _check(array: Array, *shape: int) -> Array:
+    """Return `array` if it is Fortran-ordered float64 of this shape: a pointer tells no length."""
+    if array.dtype != np.float64 or not array.flags.f_contiguous or array.shape != shape:
+        raise ValueError(
+            f"needs Fortran-ordered float64 of shape {shape}, got {array.dtype} of shape "
+            f"{array.shape} with strides {array.strides}"
+        )
+    return array
+
+
+def _writeable(array: Array, *shape: int) -> Array:
+    """Return `array` if a routine may write to it as Fortran-ordered float64 of this shape."""
+    if not array.flags.writeable:
+        raise ValueError("needs an array that may be overwritten")
+    return _check(array, *shape)
+
+
+def dsytrd(A: Array) -> tuple[Array, Array, Array]:
+    """Return diagonal, off-diagonal and tau of the reduction of `A` (lower), in place."""
+    p = A.shape[0]
+    d, e, tau, work = np.empty(p), np.empty(p - 1), np.empty(p - 1), np.empty(64 * p)
+    info = _call("dsytrd", "L", p, _writeable(A, p, p), p, d, e, tau, work, len(work), 0)
+    assert info == 0, info
+    return d, e, tau
+
+
+def dpttrf(d: Array, e: Array) -> int:
+    """Factorise a positive definite tridiagonal matrix in place and return `info`."""
+    p = len(d)
+    return _call("dpttrf", p, _writeable(d, p), _writeable(e, p - 1), 0)
+
+
+def dpttrs(d: Array, e: Array, B: Array) -> None:
+    """Overwrite `B` (p, v) by the solutions of the factorised tridiagonal system."""
+    p, v = B.shape
+    info = _call("dpttrs", p, v, _check(d, p), _check(e, p - 1), _writeable(B, p, v), p, 0)
+    assert info == 0, info
+
+
+def dposv(A: Array, B: Array) -> int:
+    """Overwrite `A` by its Cholesky factor (lower), `B` by the solutions; return `info`."""
+    h, v = B.shape
+    return _call("dposv", "L", h, v, _writeable(A, h, h), h, _writeable(B, h, v), h, 0)
+
+
+def dsyevd(A: Array) -> tuple[Array, int]:
+    """Overwrite `A` (lower) by its eigenvectors; return the eigenvalues and `info`."""
+    n = A.shape[0]
+    w, work = np.empty(n), np.empty(1 + 6 * n + 2 * n * n)
+    iwork = np.empty(3 + 5 * n, dtype=np.intc)
+    sizes = len(work), len(iwork)
+    info = _call(
+        "dsyevd", "V", "L", n, _writeable(A, n, n), n, w, work, sizes[0], iwork, sizes[1], 0
+    )
+    return w, info
+
+
+def triangular(name: str, C: Array, B: Array) -> None:
+    """Overwrite `B` by C B (`name` "dtrmm") or C⁻¹ B ("dtrsm"), C lower triangular."""
+    n, k = B.shape
+    _call(name, "L", "L", "N", "N", n, k, 1.0, _check(C, n, n), n, _writeable(B, n, k), n)
