@@ -278,6 +278,22 @@ def test_jackknife_over_blocks_of_many_experiments(name):
     assert 0.5 < scores.se[0] / boot < 2.0
 
 
+@pytest.mark.parametrize("order", ["sorted", "periodic"])
+def test_blocks_do_not_follow_the_order_of_the_experiments(order):
+    # Neighbours in one block, or every twentieth, would take the pattern for a large error.
+    size = np.arange(400) // 20 if order == "sorted" else np.arange(400) % 20
+    p, y = size[None, :, None].astype(float), np.zeros((400, 1))
+
+    def scorer(estimator, X, y):
+        return -np.mean(np.abs(estimator.predict(X) - y))
+
+    args = (p, np.arange(400), np.arange(401), y, np.ones(400))
+    found = score_experiments(resolve_scoring(scorer), *args)
+    exact = score_experiments(resolve_scoring("neg_mean_absolute_error"), *args)
+    np.testing.assert_allclose(exact.se, np.std(size, ddof=1) / 20)
+    assert 0.6 < (found.se / exact.se)[0] < 1.6  # by blocks along the pattern: above 4
+
+
 def test_r2_jackknife_where_all_variation_sits_in_one_experiment():
     y = np.zeros((30, 1))
     y[7] = 1.0
@@ -477,8 +493,10 @@ def test_a_label_that_is_no_class_is_never_hit():
 def test_r2_of_a_constant_target():
     y = np.full((9, 1), 0.1)
     p = np.stack([np.full((9, 1), 0.1), np.zeros((9, 1))])
-    weights = np.random.default_rng(1).uniform(0.1, 3.0, size=9)
+    weights = np.random.default_rng(53).uniform(0.1, 3.0, size=9)
     for part in (slice(0, 9), slice(0, 4), slice(4, 9)):  # the mean is off by rounding
+        total = np.add.reduceat(weights[part], [0])
+        assert np.add.reduceat(weights[part] * 0.1, [0]) / total != 0.1
         assert weights[part] @ y[part] / weights[part].sum() != 0.1
     scores = score_experiments(
         resolve_scoring("r2"), p, np.arange(9), np.array([0, 4, 9]), y, weights
@@ -545,6 +563,24 @@ def test_callable_scorers_get_weights_only_if_they_take_them():
     assert seen["shapes"] == ((3,), (3,))
     assert resolve_scoring(without).score(y, p, np.array([0.0, 1.0, 2.0, 3.0])) == 3.0
     assert resolve_scoring(without).name.endswith("without")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_estimator_that_a_scorer_sees(n_classes):
+    classes = np.array(["ant", "bee", "cow"])[:n_classes]
+    f = np.array([[0.5], [-0.5]]) if n_classes == 2 else np.array([[0.1, 0.2, 0.9], [0.3, 0, 0]])
+    labels = ["bee", "ant"] if n_classes == 2 else ["cow", "ant"]
+
+    def scorer(estimator, X, y):
+        decision = estimator.decision_function(X)
+        assert decision.shape == ((2,) if n_classes == 2 else (2, 3))
+        assert estimator.predict_proba(X).shape == (2, n_classes)
+        np.testing.assert_array_equal(estimator.classes_, classes)
+        np.testing.assert_array_equal(estimator.predict(X), labels)
+        assert sklearn.base.is_classifier(estimator)
+        return 0.5
+
+    assert resolve_scoring(scorer, classes=classes).score(np.array(labels), f, np.ones(2)) == 0.5
 
 
 def test_metadata_routing_changes_nothing():
