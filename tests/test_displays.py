@@ -70,19 +70,14 @@ def test_plots_on_given_axes_and_keeps_them(model, display):
     assert again.ax_ is not axes[1]
 
 
-@pytest.mark.parametrize("display", [*DISPLAYS, ContourDisplay])
+@pytest.mark.parametrize("display", DISPLAYS)
 def test_without_matplotlib(model, display, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    arguments = {} if display is not ContourDisplay else {"gammas": [0.1, 1.0]}
-    X, y, groups = data()
-    positional = (model,) if display is not ContourDisplay else (model, X, y)
-    if display is ContourDisplay:
-        arguments["groups"] = groups
     with pytest.raises(MissingDependencyError, match=r"holdfast\[plot\]"):
-        display.from_estimator(*positional, **arguments)
+        display.from_estimator(model)
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
+@pytest.mark.parametrize("display", [*DISPLAYS, ContourDisplay])
 def test_wrong_estimators(display):
     from sklearn.linear_model import Ridge
 
@@ -248,20 +243,30 @@ def test_leverage_is_the_derivative_of_the_fit(options, path):
 
 def test_contour(model):
     X, y, groups = data()
-    gammas = [0.01, 0.1, 1.0, 10.0]
-    made = ContourDisplay.from_estimator(model, X, y, gammas=gammas, groups=groups)
+    gammas = [0.1, 0.01, 1.0, 10.0]
+    wide = clone(model).set_params(gamma=gammas).fit(X, y, groups=groups)
+    made = ContourDisplay.from_estimator(wide)
     assert made.values.shape == (4, 12)
+    assert made.gammas.tolist() == sorted(gammas)
     one = clone(model).set_params(gamma=0.1).fit(X, y, groups=groups)
     rmse = np.sqrt(-one.cv_results_["pooled_test_score"])
     np.testing.assert_allclose(made.values[1], rmse)
-    alpha, gamma = made.best
-    assert made.values.min() == made.values[gammas.index(gamma), list(ALPHAS).index(alpha)]
-    assert made.best_.get_xdata()[0] == alpha
+    assert made.best == (wide.alpha_, wide.best_params_["gamma"])
+    assert made.best_.get_xdata()[0] == wide.alpha_
     assert made.ax_.get_yscale() == "log"
     assert made.colorbar_.ax.get_ylabel() == "RMSE"
+    curve = CVCurveDisplay.from_estimator(wide)
+    np.testing.assert_allclose(curve.values, made.values[made.gammas == made.best[1]][0])
+
+
+def test_contour_of_given_values(model):
     flipped = ContourDisplay(alphas=[1, 2], gammas=[3, 4], values=[[1, 5], [2, 3]])
     assert flipped.best == (2.0, 3.0)
     with pytest.raises(InvalidInputError, match="shape"):
         ContourDisplay(alphas=[1, 2], gammas=[1, 2, 3], values=np.ones((2, 3)))
     with pytest.raises(InvalidInputError, match="at least two"):
         ContourDisplay(alphas=[1, 2], gammas=[1], values=np.ones((1, 2)))
+    with pytest.raises(InvalidInputError, match=r"gamma=\[0.01, 0.1, 1.0\]"):
+        ContourDisplay.from_estimator(model)
+    flat = ContourDisplay(alphas=[1, 2], gammas=[1, 2], values=np.ones((2, 2))).plot()
+    assert flat.contours_ is not None

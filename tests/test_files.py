@@ -443,7 +443,14 @@ def test_arrays_and_sparse_matrices_round_trip():
     assert isinstance(again["a"], scipy.sparse.sparray)
     assert not isinstance(again["m"], scipy.sparse.sparray)
     np.testing.assert_array_equal(again["d"][1], dense)
-    assert there_and_back(np.array(["a", "bc"], dtype=object)).tolist() == ["a", "bc"]
+
+
+def test_arrays_of_objects_round_trip():
+    mixed = np.empty((2, 2), dtype=object)
+    mixed[:] = [["a", None], [(1, 2), {"x": 3.5}]]
+    again = there_and_back(mixed)
+    assert again.dtype == object
+    assert again.tolist() == mixed.tolist()
 
 
 def test_an_array_met_twice_is_stored_once():
@@ -516,9 +523,9 @@ def test_foreign_objects_are_refused(value):
         Encoder().encode(value, "thing")
 
 
-def test_arrays_of_objects_are_refused():
-    with pytest.raises(InvalidInputError, match="Python objects"):
-        Encoder().encode(np.array([{}, None], dtype=object), "thing")
+def test_arrays_of_foreign_objects_are_refused():
+    with pytest.raises(InvalidInputError, match=r"thing\[1\] is a .*Foreign"):
+        Encoder().encode(np.array([None, Foreign()], dtype=object), "thing")
 
 
 @pytest.mark.parametrize(
@@ -536,6 +543,10 @@ def test_arrays_of_objects_are_refused():
         {"$object": "sklearn.model_selection._split:KFold"},
         {"$object": 7, "fields": {}},
         {"$array": "missing"},
+        {"$objects": [1, 2], "shape": [10**15]},
+        {"$objects": [1, 2], "shape": ["x"]},
+        {"$objects": [], "shape": [0, -1]},
+        {"$objects": 5, "shape": [5]},
         {"$array": []},
         {"$number": "evil"},
         {"$tuple": 3},
@@ -594,6 +605,7 @@ MODELS = {
         cv=[HoldOut([0, 1, 2], [1]), HoldOut([5, 6])], alphas=[0.1, 1.0, 10.0]
     ),
     "pairs": KernelRidgeCV(cv=[(np.arange(30), np.arange(30, 60))], alphas=[0.1, 1.0, 10.0]),
+    "widths": KernelRidgeCV(gamma=[0.1, 1.0], cv=5, alphas=[0.01, 0.1, 1.0, 10.0]),
     "gp kernel": KernelRidgeCV(gaussian_process.kernels.Matern(nu=1.5), alphas=[0.1, 1.0, 10.0]),
 }
 
@@ -619,8 +631,9 @@ def test_models_come_back_the_same(path, name):
 
 def test_classifier_with_text_labels(path):
     X, y, _ = data()
+    model = KernelRidgeClassifierCV(cv=4, alphas=[0.1, 1.0, 10.0])
     labels = np.where(y > 0.3, "high", np.where(y < -0.3, "low", "middle")).astype(object)
-    model = KernelRidgeClassifierCV(cv=4, alphas=[0.1, 1.0, 10.0]).fit(X, labels)
+    model.fit(X, labels)
     model.save(path)
     again = load(path)
     assert again.predict(X).tolist() == model.predict(X).tolist()

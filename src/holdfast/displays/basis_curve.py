@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 from holdfast.displays._axes import check_fitted_estimator, new_axes
 from holdfast.exceptions import NotSupportedError
 from holdfast.report.curves import policy_curves
+
+if TYPE_CHECKING:
+    from holdfast.experiments import Policy
 
 __all__ = ["BasisCurveDisplay"]
 
@@ -49,7 +52,7 @@ class BasisCurveDisplay:
         cls,
         estimator: Any,
         *,
-        policies: tuple[str, ...] = ("keep", "remove"),
+        policies: tuple[Policy, ...] = ("keep", "remove"),
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:

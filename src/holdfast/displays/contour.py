@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
-from holdfast import progress
-from holdfast.displays._axes import new_axes
-from holdfast.exceptions import GridEdgeWarning, InvalidInputError
+from holdfast.displays._axes import check_fitted_estimator, new_axes
+from holdfast.exceptions import InvalidInputError
 from holdfast.report.curves import cv_curve
 
 __all__ = ["ContourDisplay"]
@@ -69,48 +66,36 @@ class ContourDisplay:
             raise InvalidInputError("contours need at least two alphas and two gammas.")
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        gammas: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Return the display of an estimator fitted at each gamma, plotted.
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+        """Return the display of an estimator that was fitted with several gammas, plotted.
 
         Parameters
         ----------
-        estimator : KernelRidgeCV or KernelRidgeClassifierCV
-            It is cloned, not changed.
-        X, y, sample_weight, groups
-            As in ``fit``.
-        gammas : array-like of shape (g,)
-            Widths to compare, increasing. One fit each.
+        estimator : fitted KernelRidgeCV or KernelRidgeClassifierCV
+            With ``gamma=[...]``, one kernel.
         ax : matplotlib Axes, optional
             Where to plot; a new figure by default.
         **kwargs
             For the contours.
         """
-        curves = []
-        widths = np.asarray(gammas, dtype=float)
-        for i, gamma in enumerate(widths):
-            twin = clone(estimator).set_params(gamma=float(gamma))
-            with warnings.catch_warnings():
-                # The picture shows where the best of each width lies.
-                warnings.simplefilter("ignore", GridEdgeWarning)
-                twin.fit(X, y, sample_weight=sample_weight, groups=groups)
-            curves.append(cv_curve(twin))
-            progress.report(i + 1, widths.size, "kernel widths")
-        scale = curves[0].scale
+        check_fitted_estimator(estimator)
+        results = estimator.cv_results_
+        others = [k for k in results if k.startswith("param_") and k != "param_gamma"]
+        varied = [k for k in others if len(set(map(repr, results[k]))) > 1]
+        if "param_gamma" not in results or varied:
+            raise InvalidInputError(
+                "contours need an estimator fitted with several values of gamma and nothing else "
+                "compared beside the penalties: KernelRidgeCV(gamma=[0.01, 0.1, 1.0]).fit(X, y)."
+            )
+        n_alphas = estimator._training.alphas.size
+        gammas = np.array([float(g) for g in results["param_gamma"][::n_alphas]])
+        score = results["pooled_test_score" if estimator.pooled else "mean_test_score"]
+        order = np.argsort(gammas)
+        scale = cv_curve(estimator).scale
         display = cls(
-            alphas=curves[0].alphas,
-            gammas=widths,
-            values=[curve.values for curve in curves],
+            alphas=estimator._training.alphas,
+            gammas=gammas[order],
+            values=scale.shown(score.reshape(-1, n_alphas)[order]),
             score_name=scale.label,
             lower_is_better=scale.lower_is_better,
         )

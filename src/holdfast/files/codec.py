@@ -6,6 +6,7 @@ with ``$``:
 | JSON | value |
 |---|---|
 | ``{"$array": name}`` | a NumPy array, kept outside the document |
+| ``{"$objects": [...], "shape": [...]}`` | a NumPy array of Python objects |
 | ``{"$number": "inf"}`` | a float that JSON does not know |
 | ``{"$complex": [re, im]}`` | a complex number |
 | ``{"$tuple": [...]}`` | a tuple |
@@ -40,18 +41,19 @@ __all__ = ["Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
-    "holdfast._base",
     "holdfast.basis",
     "holdfast.experiments",
     "holdfast.kernels",
     "holdfast.plan",
     "holdfast.tables",
+    "holdfast.training",
 )
 _SPLITTERS = "sklearn.model_selection._split"
 _GP_KERNELS = "sklearn.gaussian_process.kernels"
 _TAGS = frozenset(
     (
         "$array",
+        "$objects",
         "$number",
         "$complex",
         "$tuple",
@@ -115,7 +117,8 @@ class Encoder:
 
     def _array(self, array: NDArray[Any], where: str) -> Any:
         if array.dtype == object:
-            array = _text_array(array, where)
+            items = self._list(array.ravel().tolist(), where)
+            return {"$objects": items, "shape": list(array.shape)}
         if array.dtype.kind not in "biufcUS":
             raise InvalidInputError(
                 f"{where} is an array of {array.dtype}, which a holdfast file cannot hold."
@@ -196,6 +199,8 @@ class Decoder:
     def _tagged(self, tag: str, body: Any, document: dict[str, Any]) -> Any:
         if tag == "$array":
             return self.arrays[body]
+        if tag == "$objects":
+            return self._objects(body, document["shape"])
         if tag == "$number":
             return float(body)
         if tag == "$complex":
@@ -211,6 +216,14 @@ class Decoder:
         if tag == "$function":
             return self._function(body)
         return self._object(body, document["fields"])
+
+    def _objects(self, items: list[Any], shape: list[int]) -> NDArray[Any]:
+        if math.prod(shape) != len(items):
+            raise ValueError("the shape of an array does not fit its items")
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):  # one by one: NumPy would unpack sequences
+            array[i] = self.decode(item)
+        return array.reshape(shape)
 
     def _sparse(self, body: dict[str, Any]) -> Any:
         parts = tuple(self.decode(body[key]) for key in ("data", "indices", "indptr"))
@@ -311,12 +324,3 @@ def _find(module: Any, path: str) -> Any:
             raise AttributeError(part)
         found = getattr(found, part)
     return found
-
-
-def _text_array(array: NDArray[Any], where: str) -> NDArray[Any]:
-    if all(isinstance(item, str) for item in array.flat):
-        return array.astype(str)
-    raise InvalidInputError(
-        f"{where} is an array of Python objects, which a holdfast file cannot hold: reading "
-        "them back would run code from the file. Allowed are numbers, booleans and text."
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from holdfast.scoring import resolve_scoring, score_experiments
 
 if TYPE_CHECKING:
     from holdfast._base import CrossValidatedKernelRidge
+    from holdfast.experiments import Policy
 
 __all__ = ["CVCurve", "curve_of_scores", "cv_curve", "policy_curves"]
 
@@ -100,19 +102,37 @@ def curve_of_scores(
 
 
 def cv_curve(model: CrossValidatedKernelRidge) -> CVCurve:
-    """Return the curve that the fitted model chose its penalty by."""
+    """Return the curve that the fitted model chose its penalty by.
+
+    Notes
+    -----
+    With several kernels it is the curve of the kernel that was chosen.
+    """
     results = model.cv_results_
+    part = _chosen_part(model)
     return curve_of_scores(
-        results["alpha"],
-        results["pooled_test_score" if model.pooled else "mean_test_score"],
-        results["se_test_score"],
+        results["alpha"][part],
+        results["pooled_test_score" if model.pooled else "mean_test_score"][part],
+        results["se_test_score"][part],
         _scale(model),
         tuple(np.unique(np.atleast_1d(model.alpha_)).tolist()),
     )
 
 
+def _chosen_part(model: CrossValidatedKernelRidge) -> slice:
+    """Return where in the columns of `cv_results_` the chosen kernel's penalties are."""
+    n_alphas, params = model._training.alphas.size, model.cv_results_["params"]
+    chosen = repr(model.best_params_)
+    for start in range(0, len(params), n_alphas):
+        candidate = {k: v for k, v in params[start].items() if k != "alpha"}
+        # repr, because parameters may be arrays, which do not compare to one truth value.
+        if len(params) == n_alphas or repr(candidate) == chosen:
+            return slice(start, start + n_alphas)
+    raise AssertionError("the chosen kernel is among those compared")
+
+
 def policy_curves(
-    model: CrossValidatedKernelRidge, policies: tuple[str, ...] = ("keep", "remove")
+    model: CrossValidatedKernelRidge, policies: tuple[Policy, ...] = ("keep", "remove")
 ) -> dict[str, CVCurve]:
     """Return the curve of each policy for held-out basis rows, on the basis of the fitted model.
 
@@ -128,8 +148,11 @@ def policy_curves(
     """
     curves = {}
     for policy in policies:
+        if policy == model.held_out_basis:
+            curves[policy] = cv_curve(model)
+            continue
         twin = copy.copy(model)
-        twin.held_out_basis = policy
+        twin._training = dataclasses.replace(model._training, policy=policy)
         curves[policy] = curve_of_held_out(twin, twin.held_out())
     return curves
 
