@@ -10,6 +10,7 @@ from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, 
 from holdfast.features import Features, WhitenedFeatures
 from holdfast.gram import KernelData
 from holdfast.holdout import fold_gram, spectral
+from holdfast.holdout.share import few_left
 from holdfast.plan import Path, Plan, make_plan
 from holdfast.systems import (
     DualSystem,
@@ -111,7 +112,24 @@ class Engine:
         return self._spectrum
 
     def predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
-        """Return held-out predictions (alphas, test rows, targets) of some targets."""
+        """Return held-out predictions (alphas, test rows, targets) of some targets.
+
+        Tasks that leave little to train on are trained on what they leave, whatever the path.
+        """
+        few = few_left(self.system, tasks)
+        if path == "fold_gram" or not few.any():
+            return self._predict(tasks, alphas, path, columns)
+        few_tested = few[tasks.test.owners]
+        v = self.Y[:1, columns].shape[1]
+        predictions = np.empty((alphas.size, few_tested.size, v))
+        direct = tasks.select(np.flatnonzero(few))
+        predictions[:, few_tested] = self._predict(direct, alphas, "fold_gram", columns)
+        if not few.all():
+            others = tasks.select(np.flatnonzero(~few))
+            predictions[:, ~few_tested] = self._predict(others, alphas, path, columns)
+        return predictions
+
+    def _predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
         Y = self.Y[:, columns]
         if path == "spectral":
             return spectral.predict(self.spectrum(), Y, tasks, alphas, columns)

@@ -123,6 +123,8 @@ class PrimalSystem:
         to input features (linear kernel). Zero in the bias column.
     mean : ndarray of shape (p,)
         Weighted mean of the raw features, in the coordinates of W: intercept = ȳ-part − mean·θ.
+    norms : ndarray of shape (m,)
+        ‖W_i‖² without the bias, roughly: about the mean of a sample of the rows.
     scale : RowScale
     bias : bool
     """
@@ -132,6 +134,7 @@ class PrimalSystem:
     z: FloatArray
     N: FloatArray
     mean: FloatArray
+    norms: FloatArray
     scale: RowScale
     bias: bool
 
@@ -216,7 +219,7 @@ def primal_system(
     centre = _sample_mean(features, weights) if bias else np.zeros(p)
     W = np.empty((m, p + bias)) if keep else None
     gram = np.zeros((p, p), order="F")
-    z, drift = np.zeros((p, Y.shape[1])), np.zeros(p)
+    z, drift, norms = np.zeros((p, Y.shape[1])), np.zeros(p), np.empty(m)
     Ys, ones = scale.targets(Y), scale.root * scale.trained
     for rows in row_blocks(m, p):
         block = features.rows(rows)
@@ -229,13 +232,14 @@ def primal_system(
         gram = dsyrk(1.0, part.T, beta=1.0, c=gram, overwrite_c=True, lower=True)
         z += block.T @ Ys[rows]
         drift += ones[rows] @ block
+        norms[rows] = np.einsum("ip,ip->i", block, block)
         if W is not None:
             W[rows, :p] = block
     gram = np.tril(gram) + np.tril(gram, -1).T
     N = features.to_coefficients
     if not bias:
         stored: Rows = W if W is not None else StreamedRows(features, centre, scale, bias)
-        return PrimalSystem(stored, gram, z, N, centre, scale, bias)
+        return PrimalSystem(stored, gram, z, N, centre, norms, scale, bias)
     drift /= total
     gram -= total * np.outer(drift, drift)
     z -= np.outer(drift, ones @ Ys)
@@ -250,6 +254,7 @@ def primal_system(
         np.vstack([z, scale.q @ Ys]),
         np.hstack([N, np.zeros((N.shape[0], 1))]),
         mean,
+        norms,
         scale,
         bias,
     )

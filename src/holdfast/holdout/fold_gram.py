@@ -11,15 +11,15 @@ Removal of basis rows restricts the system to the orthogonal complement of the c
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from holdfast.experiments import IntArray, Tasks
 from holdfast.factors import deflated_kernel, output_rows, spectral_dual
+from holdfast.holdout.share import few_left
 from holdfast.linalg import Complement, Tridiagonal
 from holdfast.systems import DualSystem, FloatArray, PrimalSystem, RowScale
-
-#: Below this share of the Gram matrix's trace, what is left is summed afresh instead of subtracted.
-SUBTRACTION_LIMIT = 1e-2
 
 
 def predict_primal(
@@ -43,64 +43,90 @@ def predict_primal(
     Notes
     -----
     Per experiment: |H| p² for its Gram matrix, 4/3 p³ for the reduction, 2 p² v per α. The
-    subtraction is exact as long as the held-out rows do not carry nearly all of the trace;
-    otherwise the training rows are summed directly.
+    subtraction loses nothing as long as the training rows carry their part of the trace; where
+    they do not (`holdfast.holdout.share`) they are summed afresh.
     """
     gram = np.diag(system.gram) if system.gram.ndim == 1 else system.gram
     z, Ys = system.z[:, columns], system.scale.targets(Y)
+    afresh = few_left(system, tasks)
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
     for j in range(len(tasks)):
         held, test = tasks.held[j], tasks.test[j]
         W = system.W[held]
-        A, b = _training_gram(system, gram, z, Ys, held, W)
-        theta = _solve(A, b, system.N[tasks.removed[j]], system.inner, system.bias, alphas)
+        if afresh[j]:
+            moments = _sum_training(system, Ys, held)
+        else:
+            moments = _subtract_held_out(system, gram, z, Ys, held, W)
+        theta = _solve(moments, system.N[tasks.removed[j], system.inner], alphas)
         rows = W if np.array_equal(held, test) else system.W[test]
         rows = rows if system.scale.uniform else rows / system.scale.root[test, None]
         predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = rows @ theta
     return predictions
 
 
-def _training_gram(
+class _Moments(NamedTuple):
+    """Normal equations of the training rows of one experiment, the bias eliminated.
+
+    Attributes
+    ----------
+    gram, rhs : (p, p) and (p, v)
+        Of the features and targets without their means over the training rows.
+    mean, level : (p,) and (v,), or None without a bias
+        Those means, in units of the bias column.
+    """
+
+    gram: FloatArray
+    rhs: FloatArray
+    mean: FloatArray | None
+    level: FloatArray | None
+
+
+def _subtract_held_out(
     system: PrimalSystem,
     gram: FloatArray,
     z: FloatArray,
     Ys: FloatArray,
     held: IntArray,
     W: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the Gram matrix and right-hand side of the rows that are not held out."""
+) -> _Moments:
+    """Return the moments as those of all rows less those of the held-out rows, |H| p²."""
+    A, b, inner = gram - W.T @ W, z - W.T @ Ys[held], system.inner
+    if not system.bias:
+        return _Moments(A, b, None, None)
     keep = system.scale.trained.copy()
     keep[held] = False
-    A_H = W.T @ W
-    if np.trace(gram) - np.trace(A_H) > SUBTRACTION_LIMIT * np.trace(gram):
-        A, b = gram - A_H, z - W.T @ Ys[held]
-    else:
-        W = system.W[np.flatnonzero(keep)]
-        A, b = W.T @ W, W.T @ Ys[keep]
-    if system.bias:
-        A[-1, -1] = np.sum(system.scale.q[keep] ** 2)
-    return A, b
+    weight = float(np.sum(system.scale.q[keep] ** 2))
+    mean, level = A[inner, -1] / weight, b[-1] / weight
+    core = A[inner, inner] - np.outer(mean, A[inner, -1])
+    return _Moments(core, b[inner] - np.outer(A[inner, -1], level), mean, level)
 
 
-def _solve(
-    A: FloatArray, b: FloatArray, N_E: FloatArray, inner: slice, bias: bool, alphas: FloatArray
-) -> FloatArray:
-    """Return θ (a, p, v) with the bias eliminated and N_E θ = 0 imposed."""
-    theta = np.empty((alphas.size, *b.shape))
-    core, rhs = A[inner, inner], b[inner]
-    if bias:  # Schur complement: the bias is not penalised
-        a, weight = A[inner, -1], A[-1, -1]
-        core = core - np.outer(a, a / weight)
-        rhs = rhs - np.outer(a, b[-1] / weight)
+def _sum_training(system: PrimalSystem, Ys: FloatArray, held: IntArray) -> _Moments:
+    """Return the moments by summing over the training rows, (m − |H|) p²: nothing cancels."""
+    keep = system.scale.trained.copy()
+    keep[held] = False
+    train = np.flatnonzero(keep)
+    W, Y = system.W[train][:, system.inner], Ys[train]
+    if not system.bias:
+        return _Moments(W.T @ W, W.T @ Y, None, None)
+    q = system.scale.q[train]
+    mean, level = q @ W / (q @ q), q @ Y / (q @ q)
+    W = W - np.outer(q, mean)
+    return _Moments(W.T @ W, W.T @ (Y - np.outer(q, level)), mean, level)
+
+
+def _solve(moments: _Moments, N_E: FloatArray, alphas: FloatArray) -> FloatArray:
+    """Return θ (a, p, v), the bias last if there is one, with N_E θ = 0 imposed."""
     if N_E.size:
-        complement = Complement(N_E[:, inner])
-        x = Tridiagonal.reduce(complement.reduce(core)).solve(complement.project(rhs), alphas)
-        theta[:, inner] = complement.lift(x)
+        complement = Complement(N_E)
+        reduced = Tridiagonal.reduce(complement.reduce(moments.gram))
+        theta = complement.lift(reduced.solve(complement.project(moments.rhs), alphas))
     else:
-        theta[:, inner] = Tridiagonal.reduce(core).solve(rhs, alphas)
-    if bias:
-        theta[:, -1] = (b[-1] - np.einsum("p,apv->av", a, theta[:, inner])) / weight
-    return theta
+        theta = Tridiagonal.reduce(moments.gram).solve(moments.rhs, alphas)
+    if moments.mean is None or moments.level is None:
+        return theta
+    bias = moments.level - np.einsum("p,apv->av", moments.mean, theta)
+    return np.concatenate([theta, bias[:, None]], axis=1)
 
 
 def predict_dual(
