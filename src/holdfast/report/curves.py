@@ -146,7 +146,7 @@ def policy_curves(
     -----
     Nothing is refitted: the factors are those of the model, only the experiments differ.
     """
-    curves = {}
+    curves: dict[str, CVCurve] = {}
     for policy in policies:
         if policy == model.held_out_basis:
             curves[policy] = cv_curve(model)

@@ -6,8 +6,8 @@ that comes from data is escaped, because Plotly reads some HTML in labels.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -217,6 +217,11 @@ def leverage_figure(leverage: Leverage) -> Figure:
     return _figure(
         [trace], {"title": {"text": "leverage"}}, {"title": {"text": "rows"}, "rangemode": "tozero"}
     )
+
+
+def escape(text: str) -> str:
+    """Return text that Plotly shows as it is: no tags, and no "$" that would start a formula."""
+    return html.escape(text).replace("$", "&#36;")
 
 
 def _points(rows: RowSample, x: Any, y: Any) -> Figure:

@@ -1,0 +1,79 @@
+"""Optional packages stay optional: importing holdfast imports none of them."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "plotly", "dask", "distributed")
+SOURCE = Path(holdfast.__file__).parent
+# What every user of holdfast has loaded: the estimators, files, displays, reports, the commands.
+MODULES = (
+    "holdfast",
+    "holdfast.regression",
+    "holdfast.classification",
+    "holdfast.files",
+    "holdfast.tables",
+    "holdfast.displays",
+    "holdfast.report",
+    "holdfast.cli",
+    "holdfast.cli.commands",
+    "holdfast.cli.demo",
+    "holdfast.progress",
+)
+
+
+def loaded_by(*imports):
+    """Return the modules that a fresh interpreter has after these imports."""
+    code = (
+        f"import importlib, json, sys\n"
+        f"for name in {imports!r}: importlib.import_module(name)\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout))
+
+
+def test_no_optional_package_is_imported():
+    """scikit-learn may import pandas by itself; what holdfast adds to it has none of them."""
+    ground = loaded_by("sklearn.kernel_ridge", "sklearn.model_selection", "sklearn.metrics")
+    added = loaded_by(*MODULES) - ground
+    found = {name for name in added if name.split(".")[0] in OPTIONAL}
+    assert found == set()
+
+
+def test_importing_holdfast_is_light():
+    """Counted in modules, which a busy machine cannot change: at most 1.3 times kernel_ridge."""
+    ground = loaded_by("sklearn.kernel_ridge")
+    assert len(loaded_by("holdfast")) <= 1.3 * len(ground)
+    assert "sklearn" not in loaded_by("holdfast")
+    with_estimator = loaded_by("holdfast.regression")
+    ours = {name for name in with_estimator if name.split(".")[0] == "holdfast"}
+    assert len(with_estimator - ours) <= 1.3 * len(ground)
+
+
+def test_completion_and_version_need_no_numbers():
+    """What a shell calls on every key press must not load NumPy."""
+    loaded = loaded_by("holdfast.cli", "holdfast.cli.parser", "holdfast.cli.completion")
+    assert "sklearn" not in loaded
+    assert "scipy" not in loaded
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: p.name)
+def test_optional_imports_are_inside_functions(path):
+    """The only door is a function, or `if TYPE_CHECKING`; Dask may have a module of its own."""
+    forbidden = set(OPTIONAL) - {"dask", "distributed"}
+    relative = path.relative_to(SOURCE).parts
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        for name in names:
+            assert name.split(".")[0] not in forbidden, f"{'/'.join(relative)}:{node.lineno}"

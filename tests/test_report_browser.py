@@ -1,0 +1,237 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright.
+
+Skipped where either is missing: ``apt install chromium`` and ``pip install playwright``.
+"""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.model_selection import LeaveOneGroupOut
+
+from holdfast import KernelRidgeCV
+from holdfast.report import Context, summarise, write_report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("plotly", reason="plotly is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("no chromium on the path", allow_module_level=True)
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        # Containers rarely allow Chromium's own sandbox; the page under test is ours.
+        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    groups = np.repeat([HOSTILE, "b<b>", "$c$", "%{x}", "e", "f"], 10)
+    X = rng.normal(size=(60, 2))
+    y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=60)
+    model = KernelRidgeCV(cv=LeaveOneGroupOut(), basis=20, alphas=np.logspace(-4, 2, 9))
+    model.set_params(random_state=0).fit(X, y, groups=groups)
+    context = Context(
+        title=f"Title {HOSTILE}",
+        target=HOSTILE,
+        group=HOSTILE,
+        feature_names=(HOSTILE, "plain"),
+        command=HOSTILE,
+    )
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(summarise(model, context), path)
+    return path
+
+
+class Visit:
+    """A page with all that went wrong on it."""
+
+    def __init__(self, browser, path, **options):
+        self.page = browser.new_page(**options)
+        self.trouble, self.requests, self.blocked = [], [], []
+        self.page.on("console", lambda m: self.trouble.append(f"{m.type}: {m.text}"))
+        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.page.on("dialog", lambda d: (self.trouble.append(f"dialog {d.message}"), d.dismiss()))
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.on("requestfailed", lambda r: self.blocked.append((r.url, r.failure)))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("#fig-leverage .main-svg")
+
+
+@pytest.fixture
+def visit(browser, page_file):
+    made = Visit(browser, page_file, viewport={"width": 1100, "height": 900})
+    yield made
+    made.page.close()
+
+
+def test_opens_without_a_complaint_and_asks_for_nothing(visit, page_file):
+    visit.page.wait_for_timeout(300)
+    assert visit.trouble == []
+    assert visit.requests == [page_file.as_uri()]
+
+
+def test_every_figure_is_drawn(visit):
+    names = visit.page.eval_on_selector_all(".plot", "all => all.map(e => e.id)")
+    assert "fig-curve" in names
+    for name in names:
+        assert visit.page.locator(f"#{name} .main-svg").count() >= 1
+    assert visit.page.locator("#fig-curve .scatterlayer path.js-line").count() >= 1
+    # Nine penalties, and the two marks of the best and of one standard error.
+    assert visit.page.locator("#fig-curve .scatterlayer path.point").count() >= 10
+
+
+def test_hover_shows_the_value(visit):
+    place = visit.page.locator("#fig-curve")
+    place.scroll_into_view_if_needed()
+    point = place.locator(".scatterlayer .trace").nth(1).locator("path.point").nth(4)
+    spot = point.bounding_box()
+    visit.page.mouse.move(spot["x"] + spot["width"] / 2, spot["y"] + spot["height"] / 2)
+    place.locator(".hovertext").first.wait_for()
+    text = place.locator(".hovertext").first.text_content()
+    assert "λ =" in text
+    assert "RMSE" in text
+
+
+def test_hostile_names_do_no_harm(visit):
+    assert visit.page.title() == f"Title {HOSTILE}"
+    assert visit.page.locator("img").count() == 0
+    assert visit.page.locator("script").count() == 3
+    shown = visit.page.locator("#fig-groups .yaxislayer-above text").all_text_contents()
+    assert any("</script>" in text for text in shown)
+    assert "b<b>" in shown
+    assert "$c$" in shown
+    point = visit.page.locator("#fig-actual path.point").first
+    point.scroll_into_view_if_needed()
+    point.hover(force=True)
+    visit.page.locator("#fig-actual .hovertext").first.wait_for()
+    assert visit.page.title() == f"Title {HOSTILE}"
+    assert visit.trouble == []
+
+
+def test_injected_scripts_and_requests_are_refused(visit):
+    """Even if some text got through: the policy of the page stops it."""
+    visit.page.evaluate(
+        "() => { const s = document.createElement('script');"
+        " s.textContent = 'document.title = \"owned\"'; document.body.append(s);"
+        " const i = new Image(); i.src = 'http://example.invalid/x.png'; document.body.append(i); }"
+    )
+    visit.page.wait_for_timeout(200)
+    assert visit.page.title() != "owned"
+    for url in visit.requests[1:]:
+        assert (url, "csp") in visit.blocked
+
+
+def brightness(colour):
+    red, green, blue = (int(part) for part in colour[4:-1].split(",")[:3])
+    return (299 * red + 587 * green + 114 * blue) / 1000
+
+
+def test_light_and_dark(browser, page_file):
+    found = {}
+    for scheme in ("light", "dark"):
+        made = Visit(browser, page_file, color_scheme=scheme)
+        body = made.page.evaluate(
+            "() => { const s = getComputedStyle(document.body);"
+            " return [s.backgroundColor, s.color]; }"
+        )
+        axis = made.page.evaluate(
+            "() => getComputedStyle(document.querySelector('#fig-curve .xtick text')).fill"
+        )
+        found[scheme] = [brightness(colour) for colour in (*body, axis)]
+        assert made.trouble == []
+        # The theme may change while the page is open.
+        other = "dark" if scheme == "light" else "light"
+        made.page.emulate_media(color_scheme=other)
+        made.page.wait_for_timeout(300)
+        turned = made.page.evaluate(
+            "() => getComputedStyle(document.querySelector('#fig-curve .xtick text')).fill"
+        )
+        assert abs(brightness(turned) - found[scheme][2]) > 100
+        made.page.close()
+    assert found["light"][0] > 240
+    assert found["light"][1] < 60
+    assert found["light"][2] < 60
+    assert found["dark"][0] < 40
+    assert found["dark"][1] > 200
+    assert found["dark"][2] > 200
+
+
+def luminance(colour):
+    parts = [int(part) / 255 for part in colour[4:-1].split(",")[:3]]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(browser, page_file, scheme):
+    """Text against what lies behind it: at least 4.5 to 1 (WCAG AA)."""
+    made = Visit(browser, page_file, color_scheme=scheme)
+    pairs = made.page.evaluate(
+        """() => [...document.querySelectorAll('main *, header *, footer *')]
+          .filter(e => !e.closest('.plot') && e.checkVisibility()
+                       && [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
+          .map(e => { let b = e, c;
+            do { c = getComputedStyle(b).backgroundColor; b = b.parentElement; }
+            while (b && c === 'rgba(0, 0, 0, 0)');
+            return [getComputedStyle(e).color, c, e.tagName]; })"""
+    )
+    made.page.close()
+    assert len(pairs) > 50
+    for text, back, tag in pairs:
+        light, dark = sorted((luminance(text), luminance(back)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (tag, text, back)
+
+
+def test_keyboard_reaches_links_and_tables(visit):
+    reached = []
+    for _ in range(60):
+        visit.page.keyboard.press("Tab")
+        reached.append(visit.page.evaluate("() => document.activeElement.tagName"))
+    assert reached[0] == "A"
+    assert "SUMMARY" in reached
+    details = visit.page.locator("#fig-curve ~ details")
+    details.locator("summary").focus()
+    visit.page.keyboard.press("Enter")
+    assert details.locator("table").is_visible()
+
+
+def test_narrow_screens_do_not_scroll_sideways(browser, page_file):
+    made = Visit(browser, page_file, viewport={"width": 380, "height": 800})
+    made.page.wait_for_timeout(300)
+    assert made.page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    made.page.close()
+
+
+def test_printing(visit, tmp_path):
+    pdf = visit.page.pdf(format="A4")
+    assert pdf.startswith(b"%PDF")
+    visit.page.emulate_media(media="print", color_scheme="dark")
+    visit.page.wait_for_timeout(300)
+    back = visit.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert brightness(back) > 240
+    assert not visit.page.locator("nav").is_visible()
+    assert visit.trouble == []
+
+
+def test_screenshots(browser, page_file):
+    """Written for a person to look at, when a folder is named."""
+    folder = os.environ.get("HOLDFAST_SCREENSHOTS")
+    if not folder:
+        pytest.skip("set HOLDFAST_SCREENSHOTS to a folder to get pictures")
+    for scheme in ("light", "dark"):
+        made = Visit(browser, page_file, color_scheme=scheme)
+        made.page.screenshot(path=os.path.join(folder, f"report-{scheme}.png"), full_page=True)
+        made.page.close()
