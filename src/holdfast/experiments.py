@@ -11,16 +11,16 @@ Millions of experiments (leave-one-out) are common, so all of them live in a few
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, check_cv
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 
-from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
+from holdfast.exceptions import HoldOutError, NotSupportedError
+from holdfast.splits import check_groups, held_and_tested, row_numbers
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -82,23 +82,6 @@ class Ragged:
         return self.values[self.ptr[index][:, None] + np.arange(size)]
 
 
-def _as_indices(name: str, rows: ArrayLike) -> IntArray:
-    """Return row numbers as int64 after checking that they are distinct and non-negative."""
-    array = np.asarray(rows)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise HoldOutError(
-            f"{name} must be a one-dimensional array of integer row numbers; got shape "
-            f"{array.shape} and dtype {array.dtype}. Pass positions, not labels or masks."
-        )
-    indices = array.astype(np.int64)
-    if indices.size and indices.min() < 0:
-        raise HoldOutError(f"{name} must hold row numbers from 0 on; got {indices.min()}.")
-    increasing = (indices[1:] > indices[:-1]).all()  # as splitters give them: nothing to sort
-    if not increasing and (np.diff(np.sort(indices)) == 0).any():
-        raise HoldOutError(f"{name} must not name a row twice; remove the repeated row numbers.")
-    return indices
-
-
 @dataclass(frozen=True, eq=False)
 class HoldOut:
     """One experiment: rows that the model never sees, and those of them that it predicts.
@@ -123,8 +106,8 @@ class HoldOut:
     test: IntArray
 
     def __init__(self, held_out: ArrayLike, test: ArrayLike | None = None) -> None:
-        held = _as_indices("held_out", held_out)
-        tested = held if test is None else _as_indices("test", test)
+        held = row_numbers("held_out", held_out)
+        tested = held if test is None else row_numbers("test", test)
         if not held.size or not tested.size:
             raise HoldOutError(
                 "an experiment needs at least one held-out row and one test row; got "
@@ -228,106 +211,25 @@ def as_experiments(
     Leave-one-out and leave-one-group-out never go through scikit-learn's `split`, whose training
     indices would cost O(n_rows²).
     """
-    labels = None if groups is None else _check_groups(groups, n_rows)
+    labels = None if groups is None else check_groups(groups, n_rows)
     if isinstance(cv, Experiments):
         experiments = cv
     elif cv is None or isinstance(cv, LeaveOneOut):
         experiments = leave_one_out(n_rows)
     elif isinstance(cv, LeaveOneGroupOut) and labels is not None:
         experiments = leave_group_out(labels)
-    elif hasattr(cv, "split") or isinstance(cv, int | np.integer):
-        experiments = _from_splitter(cv, n_rows, X, y, labels, classifier)
-    elif isinstance(cv, Iterable) and not isinstance(cv, str | bytes):
-        experiments = _from_iterable(cv, n_rows)
     else:
-        raise InvalidInputError(
-            "cv must be None (leave-one-out), a number of folds, a scikit-learn splitter, or an "
-            f"iterable of (train, test) pairs or HoldOut objects; got {cv!r}."
-        )
+        held, tested = held_and_tested(cv, n_rows, X, y, labels, classifier)
+        experiments = Experiments(Ragged.from_arrays(held), Ragged.from_arrays(tested))
     _check_rows(experiments, n_rows)
     return experiments
-
-
-def _check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
-    labels = np.asarray(groups)
-    if labels.shape != (n_rows,):
-        raise InvalidInputError(
-            f"groups must hold one label per row, shape ({n_rows},); got shape {labels.shape}."
-        )
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise InvalidInputError(
-            f"groups must not be missing; {int(np.isnan(labels).sum())} labels are NaN."
-        )
-    return labels
-
-
-def _from_splitter(
-    cv: Any, n_rows: int, X: Any, y: Any, groups: NDArray[Any] | None, classifier: bool
-) -> Experiments:
-    if isinstance(cv, int | np.integer) and not 2 <= cv <= n_rows:
-        raise HoldOutError(
-            f"cv as a number of folds must lie between 2 and the number of rows ({n_rows}, "
-            f"n_samples={n_rows}); got {cv}."
-        )
-    splitter = check_cv(cv, y, classifier=classifier)
-    rows = np.zeros((n_rows, 1)) if X is None else X
-    try:
-        with warnings.catch_warnings():
-            # Groups may be there for the basis or for a later question; not every split uses them.
-            warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-            pairs = list(splitter.split(rows, y, groups))
-    except (ValueError, TypeError) as error:
-        raise HoldOutError(f"cv={cv!r} cannot split these rows: {error}") from error
-    return _from_iterable(pairs, n_rows)
-
-
-def _from_iterable(cv: Iterable[Any], n_rows: int) -> Experiments:
-    held: list[IntArray] = []
-    tested: list[IntArray] = []
-    for j, item in enumerate(cv):
-        if isinstance(item, HoldOut):
-            held.append(item.held_out)
-            tested.append(item.test)
-            continue
-        try:
-            train, test = item
-        except (TypeError, ValueError):
-            raise InvalidInputError(
-                "cv must yield (train, test) pairs of row numbers or HoldOut objects; item "
-                f"{j} is {type(item).__name__}."
-            ) from None
-        train, test = _as_indices("train", train), _as_indices("test", test)
-        _check_range(j, train, n_rows)
-        _check_range(j, test, n_rows)
-        out = np.ones(n_rows, dtype=bool)
-        out[train] = False
-        if not test.size:
-            raise HoldOutError(f"experiment {j} of cv has no test rows.")
-        if not out[test].all():
-            raise HoldOutError(
-                f"experiment {j} of cv trains on a row that it tests (row "
-                f"{test[~out[test]][0]}); make train and test disjoint."
-            )
-        held.append(np.flatnonzero(out))
-        tested.append(test)
-    if not held:
-        raise HoldOutError("cv yields no experiments; it must yield at least one.")
-    return Experiments(Ragged.from_arrays(held), Ragged.from_arrays(tested))
-
-
-def _check_range(j: int, rows: IntArray, n_rows: int) -> None:
-    if rows.size and rows.max() >= n_rows:
-        raise HoldOutError(
-            f"experiment {j} of cv names row {rows.max()}, but the data have {n_rows} rows "
-            f"(0 to {n_rows - 1})."
-        )
 
 
 def _check_rows(experiments: Experiments, n_rows: int) -> None:
     values, sizes = experiments.held_out.values, experiments.held_out.sizes
     if values.size and values.max() >= n_rows:
         j = int(experiments.held_out.owners[np.argmax(values)])
-        _check_range(j, experiments.held_out[j], n_rows)
+        row_numbers(f"held_out of experiment {j} of cv", experiments.held_out[j], n_rows)
     if (sizes >= n_rows).any():
         j = int(np.argmax(sizes >= n_rows))
         raise HoldOutError(
