@@ -1,6 +1,6 @@
 # holdfast: every chore is one word. Needs python3 (3.11 or newer, with venv) and make; nothing else.
 #
-#   make demo          a first run: fits real data and writes a report to look at
+#   make demo          a first run, in seconds, with a report to look at
 #   make test          the whole test suite
 #   make help          the other words
 #
@@ -46,7 +46,7 @@ $(VENV)/.extras-%: $(VENV)/.made pyproject.toml
 
 # --- running ------------------------------------------------------------------------------------
 
-demo: $(VENV)/.extras-demo ## a first run on real data, with a report to look at
+demo: $(VENV)/.extras-demo ## a first run, with a report to look at
 	$(BIN)/holdfast demo --output $(DEMO_DIR)
 
 test: $(VENV)/.extras-test ## the whole test suite
