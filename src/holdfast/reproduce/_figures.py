@@ -38,6 +38,7 @@ def curves(
     ylabel: str,
     title: str = "",
     log: bool = False,
+    legend: bool = True,
 ) -> None:
     """Draw one curve per entry of `lines`, each with its own colour and marker."""
     for (label, y), colour, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
@@ -46,7 +47,14 @@ def curves(
     if log:
         ax.set_yscale("log")
     ax.grid(visible=True, alpha=0.3)
-    ax.legend(frameon=False, fontsize="small")
+    if legend:
+        ax.legend(frameon=False, fontsize="small")
+
+
+def shared_legend(figure: Any, ax: Any) -> None:
+    """Put one legend under all panels, which show the same curves."""
+    handles, labels = ax[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
 
 
 def heat_map(figure: Any, ax: Any, values: Any, *, title: str, xlabel: str, ylabel: str) -> None:

@@ -18,7 +18,7 @@ from holdfast.reproduce._approaches import (
     mean_and_variance,
     three_approaches,
 )
-from holdfast.reproduce._figures import axes, curves
+from holdfast.reproduce._figures import axes, curves, shared_legend
 from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
 from holdfast.reproduce.p000_sinusoid import ALPHAS, GAMMA_NOTE, preliminary, settings
 
@@ -41,7 +41,9 @@ def draw(numbers: Mapping[str, Any]) -> Any:
                 xlabel="log₂ λ",
                 ylabel=f"{name} of the MSEs",
                 title=f"{size} basis rows",
+                legend=False,
             )
+    shared_legend(figure, ax)
     return figure
 
 

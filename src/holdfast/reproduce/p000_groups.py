@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import Kernel, Linear
 from holdfast.progress import Progress
-from holdfast.reproduce._figures import axes, curves, heat_map
+from holdfast.reproduce._figures import COLOURS, axes, curves, heat_map, shared_legend
 from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
 from holdfast.reproduce._grouped import (
     CURVES,
@@ -47,7 +47,9 @@ def draw_curves(numbers: Mapping[str, Any]) -> Any:
                 ylabel="MSE",
                 title=f"{name}, {kernel}",
                 log=True,
+                legend=False,
             )
+    shared_legend(figure, ax)
     return figure
 
 
@@ -194,7 +196,10 @@ def draw_table(numbers: Mapping[str, Any]) -> Any:
     for shift, (name, label) in enumerate((("k", "k"), ("a", "|a|"), ("ak", "|a k|"))):
         inside = np.array([row[f"{name}_inside"] for row in rows])
         outside = np.array([row[f"{name}_outside"] for row in rows])
-        ax[0, 0].bar(x + 0.25 * (shift - 1), inside / outside, width=0.25, label=label)
+        paper = [row[f"paper_{name}_inside"] / row[f"paper_{name}_outside"] for row in rows]
+        place = x + 0.25 * (shift - 1)
+        ax[0, 0].bar(place, inside / outside, width=0.24, label=label, color=COLOURS[shift])
+        ax[0, 0].plot(place, paper, "k_", markersize=14, label="paper" if shift == 2 else None)
     ax[0, 0].axhline(1.0, color="0.5", linewidth=0.8)
     ax[0, 0].set(ylabel="inside / outside the held-out group", yscale="log")
     ax[0, 0].set_xticks(x, [row["label"] for row in rows], fontsize="small")
@@ -222,7 +227,8 @@ def table_2(options: Options, progress: Progress) -> Outcome:
             for _ in range(options.repetitions)
         ]
         row: dict[str, Any] = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
-        rows.append({"label": f"{label}\nλ = 2^{log2_alpha}", **row})
+        printed = dict(zip((f"paper_{key}" for key in row), paper, strict=True))
+        rows.append({"label": f"{label}\nλ = 2^{log2_alpha}", **row, **printed})
         for key, value in zip(row, paper, strict=True):
             name = f"{label}, λ = 2^{log2_alpha}: {_NAMES[key]}"
             comparison.append((f"{name}, thousandths", f"{value:g}", f"{1e3 * row[key]:.4g}"))

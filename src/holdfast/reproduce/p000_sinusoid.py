@@ -21,7 +21,7 @@ from holdfast.reproduce._approaches import (
     mean_and_variance,
     three_approaches,
 )
-from holdfast.reproduce._figures import COLOURS, axes, curves
+from holdfast.reproduce._figures import COLOURS, axes, curves, shared_legend
 from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
 from holdfast.reproduce._measure import powers_of_two
 from holdfast.reproduce.p000_variance import MOST
@@ -95,7 +95,7 @@ def draw_example(numbers: Mapping[str, Any]) -> Any:
     ax.plot(grid["x"], grid["target"], "--", color=COLOURS[1], label="target function")
     ax.plot(grid["x"], grid["learned"], "-", color=COLOURS[0], label="learned function")
     ax.set(xlabel="x", ylabel="y")
-    ax.legend(frameon=False, fontsize="small", ncols=4, loc="upper center")
+    ax.legend(frameon=False, fontsize="small", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1))
     return figure
 
 
@@ -150,8 +150,15 @@ def draw_curves(numbers: Mapping[str, Any]) -> Any:
     figure, ax = axes(2)
     for column, name in enumerate(("mean", "variance")):
         lines = dict(zip(APPROACHES, numbers[name], strict=True))
-        label = f"{name} of the MSEs"
-        curves(ax[0, column], numbers["log2_alpha"], lines, xlabel="log₂ λ", ylabel=label)
+        curves(
+            ax[0, column],
+            numbers["log2_alpha"],
+            lines,
+            xlabel="log₂ λ",
+            ylabel=f"{name} of the MSEs",
+            legend=False,
+        )
+    shared_legend(figure, ax)
     return figure
 
 

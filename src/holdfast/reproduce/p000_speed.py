@@ -39,7 +39,7 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     """Return times against the number of basis rows, and the two ratios beside the paper's."""
     figure, ax = axes(2)
     seconds = numbers["seconds"]
-    curves(ax[0, 0], numbers["n"], seconds, xlabel="basis rows", ylabel="seconds", log=True)
+    curves(ax[0, 0], numbers["n"], seconds, xlabel="basis rows", ylabel="CPU seconds", log=True)
     ratios = {
         "one λ, here": numbers["ratio_one"],
         "one λ, paper": numbers["paper_ratio_one"],
@@ -181,7 +181,7 @@ def _comparison(numbers: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     rows = []
     for line, paper in PAPER.items():
         ours = numbers["seconds"][line]
-        rows.append((f"{line}, s", _list(paper), _list(ours)))
+        rows.append((f"{line}, CPU s", _list(paper), _list(ours)))
     for what, label in (("one", "one λ"), ("grid", "20 λ")):
         rows.append(
             (
@@ -205,7 +205,7 @@ _SETTINGS = [
     ("method 1", "Cawley and Talbot, once per λ, NumPy", "the same: Cholesky and triangular solve"),
     ("method 2", "Proposition 1, NumPy", 'KernelRidgeCV, held_out_basis="keep", auto'),
     ("what is timed", "training and leave-one-out", "kernel columns, training and leave-one-out"),
-    ("cores", "one core of an AMD Phenom II X6 1090T", "one core"),
+    ("time", "CPU time, one core of an AMD Phenom II X6 1090T", "CPU time, one core"),
 ]
 
 _NOTES = (

@@ -18,7 +18,7 @@ from holdfast.reproduce._approaches import (
     mean_and_variance,
     three_approaches,
 )
-from holdfast.reproduce._figures import axes, curves
+from holdfast.reproduce._figures import axes, curves, shared_legend
 from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
 from holdfast.reproduce._measure import powers_of_two
 
@@ -59,7 +59,9 @@ def draw(numbers: Mapping[str, Any]) -> Any:
             ylabel=f"{name} of the MSEs",
             title=numbers["title"],
             log=name == "variance",
+            legend=False,
         )
+    shared_legend(figure, ax)
     return figure
 
 

@@ -113,7 +113,7 @@ def draw_times(numbers: Mapping[str, Any]) -> Any:
         numbers["rows"],
         numbers["seconds"],
         xlabel="rows",
-        ylabel="seconds",
+        ylabel="CPU seconds",
         title="leave-one-out, 200 basis rows",
         log=True,
     )
@@ -159,7 +159,11 @@ def times(options: Options, progress: Progress) -> Outcome:
         ("hyper-parameters", "γ = 2.89e4, σ⁻² = 4.36", "our own choice (see p002-fig3)"),
         ("basis", "the first 200 feature vectors", "the same; they are among the rows"),
         ("rows", "axis not printed in the text", ", ".join(str(size) for size in SIZES)),
-        ("time", "mean of 20 trials, MATLAB, dual 1.7 GHz Xeon", "mean of the trials, one core"),
+        (
+            "time",
+            "mean of 20 trials, MATLAB, dual 1.7 GHz Xeon",
+            "mean CPU time of the trials, one core",
+        ),
     ]
     return Outcome(numbers, _time_claims(numbers), settings, _time_table(numbers))
 
@@ -229,7 +233,11 @@ def _time_claims(numbers: Mapping[str, Any]) -> list[Claim]:
 
 def _time_table(numbers: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [
-        (f"{name}, s, {SIZES[0]} … {SIZES[-1]} rows", "curves only", f"{v[0]:.4f} … {v[-1]:.4f}")
+        (
+            f"{name}, CPU s, {SIZES[0]} … {SIZES[-1]} rows",
+            "curves only",
+            f"{v[0]:.4f} … {v[-1]:.4f}",
+        )
         for name, v in numbers["seconds"].items()
     ]
 

@@ -197,7 +197,7 @@ def draw_times(numbers: Mapping[str, Any]) -> Any:
     names = list(numbers["seconds"])
     means = [numbers["seconds"][name]["mean"] for name in names]
     ax[0, 0].barh(names, means, color=COLOURS[0])
-    ax[0, 0].set(xlabel="seconds, mean", xscale="log")
+    ax[0, 0].set(xlabel="CPU seconds, mean", xscale="log")
     ax[0, 0].invert_yaxis()
     return figure
 
@@ -285,7 +285,7 @@ def _time_table(numbers: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     slow = numbers["seconds"]["explicit"]["mean"]
     for name, part in numbers["seconds"].items():
         ours = f"{part['mean']:.6f} ± {part['standard_error']:.6f}"
-        rows.append((f"{name}, s", paper.get(name, "–"), ours))
+        rows.append((f"{name}, CPU s", paper.get(name, "–"), ours))
         if name != "explicit":
             ratio = "129" if name in paper else "–"
             rows.append((f"explicit / {name}", ratio, f"{slow / part['mean']:.0f}"))

@@ -15,7 +15,7 @@ from holdfast.datasets import Dataset, load
 from holdfast.kernels import Linear
 from holdfast.progress import Progress
 from holdfast.reproduce._approaches import expected_warnings
-from holdfast.reproduce._figures import axes, curves
+from holdfast.reproduce._figures import axes, curves, shared_legend
 from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
 from holdfast.reproduce._grouped import GroupedTask, kernel_values, real_tasks, why_not
 from holdfast.reproduce._measure import mean_tau_over_groups, powers_of_two
@@ -40,7 +40,9 @@ def draw(numbers: Mapping[str, Any]) -> Any:
             xlabel="log₂ λ",
             ylabel="mean Kendall τ_b over groups",
             title=name,
+            legend=False,
         )
+    shared_legend(figure, ax)
     return figure
 
 
