@@ -1,0 +1,610 @@
+"""The command line, tried as a new user would."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+
+from holdfast import KernelRidgeCV, basis, load
+from holdfast.cli import main
+from holdfast.cli.completion import completion_script
+from holdfast.cli.demo import tell
+from holdfast.cli.demo_data import FEATURES, make_study
+from holdfast.cli.parser import EXIT_CODES, build_parser
+from holdfast.cli.specs import BASIS_NAMES, parse_basis, parse_cv, parse_gammas, parse_grid
+from holdfast.exceptions import InvalidInputError
+from holdfast.tables import open_source, read_columns
+
+FAST = ["--alphas", "1e-2:1e2:5", "--verify", "1"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A small study as CSV: numbers, a text column, groups, weights, a class."""
+    made = make_study(8, 6, seed=0)
+    path = tmp_path / "study.csv"
+    rng = np.random.default_rng(0)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["subject", *FEATURES, "site", "w", "level", "score"])
+        for i, (who, x, y) in enumerate(zip(made.subject, made.X, made.y, strict=True)):
+            site, weight = "ABC"[i % 3], repr(float(rng.uniform(0.5, 2)))
+            level = "high" if y > 40 else "low"
+            writer.writerow([who, *map(repr, map(float, x)), site, weight, level, repr(float(y))])
+    return str(path)
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def output(capsys, *arguments):
+    code = run(*arguments)
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    return captured.out
+
+
+def naive(path, drop=("score", "subject", "level", "w")):
+    """Return X, y, groups of the study, encoded by hand."""
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    numbers = np.array([[float(row[n]) for n in FEATURES] for row in rows])
+    numbers = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
+    site = np.array([[float(row["site"] == s) for s in "ABC"] for row in rows])
+    y = np.array([float(row["score"]) for row in rows])
+    return np.hstack([numbers, site]), y, np.array([row["subject"] for row in rows])
+
+
+# --- cv --------------------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_python(study, capsys):
+    text = output(
+        capsys, "cv", study, "--target", "score", "--group", "subject", "--drop", "level,w",
+        "--json", *FAST,
+    )  # fmt: skip
+    found = json.loads(text)
+    X, y, groups = naive(study)
+    model = KernelRidgeCV(cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
+    model.fit(X, y, groups=groups)
+    np.testing.assert_allclose(found["headline"]["value"], np.sqrt(-model.best_score_), rtol=1e-10)
+    assert found["headline"]["alpha"] == pytest.approx(model.alpha_)
+    assert found["asked"]["feature_names"] == [*FEATURES, "site=A", "site=B", "site=C"]
+    assert found["asked"]["experiments"] == 8
+    assert [c["name"] for c in found["contrasts"]] == ["leave-one-subject-out", "leave-one-out"]
+    assert found["certificate"]["max_relative_error"] < 1e-6
+    assert found["repeat"]["command"].startswith(f"holdfast cv {study} --target score")
+
+
+def test_rows_and_subjects_in_one_command_each(study, capsys):
+    common = ["cv", study, "--target", "score", "--group", "subject", "--drop", "level,w", *FAST]
+    by_row = output(capsys, *common, "--cv", "loo")
+    by_subject = output(capsys, *common)
+    assert "held out by leave-one-out: 48 experiments" in by_row
+    assert "held out by leave-one-subject-out: 8 experiments" in by_subject
+    errors = [float(re.search(r"RMSE ([\d.]+) ±", text)[1]) for text in (by_row, by_subject)]
+    assert errors[0] < 0.8 * errors[1]
+    assert "centred and scaled to standard deviation 1" in by_row
+    assert "'site'" in by_row
+
+
+def test_weights_and_options_reach_the_model(study, capsys):
+    run(
+        "cv", study, "--target", "score", "--weight", "w", "--features", "dose,jitter",
+        "--kernel", "matern32", "--gamma", "0.3", "--basis", "20", "--cv", "4", "--seed", "5",
+        "--held-out-basis", "keep", "--rule", "1se", "--no-intercept", "--no-scale",
+        "--path", "spectral", "--scoring", "neg_mean_absolute_error", "--memory", "1GB",
+        "--save", "m.holdfast", "--quiet", *FAST,
+    )  # fmt: skip
+    model = load("m.holdfast")
+    assert model.get_params()["kernel"] == "matern32"
+    assert model.gamma == 0.3
+    assert model.basis == 20
+    assert repr(model.cv) == "KFold(n_splits=4, random_state=5, shuffle=True)"
+    assert (model.held_out_basis, model.rule, model.fit_intercept) == ("keep", "1se", False)
+    assert (model.path, model.scoring, model.random_state) == (
+        "spectral", "neg_mean_absolute_error", 5,
+    )  # fmt: skip
+    assert model.memory_limit == "1GB"
+    with open_source(study) as source:
+        table = read_columns(source, ("dose", "jitter", "w"))
+    np.testing.assert_array_equal(model._training.X[:, 0], table["dose"])
+    np.testing.assert_array_equal(model._training.weights, table["w"])
+    assert "mean absolute error" in capsys.readouterr().out
+
+
+def test_several_widths(study, capsys):
+    output(
+        capsys, "cv", study, "--target", "score", "--drop", "level,w,subject", "--gamma",
+        "0.001,0.01,0.1", "--cv", "4", "--save", "m.holdfast", *FAST,
+    )  # fmt: skip
+    model = load("m.holdfast")
+    assert model.gamma == [0.001, 0.01, 0.1]
+    code = run(
+        "cv", study, "--target", "score", "--drop", "level,w,subject", "--gamma", "0.001,0.01",
+        "--cv", "4", *FAST,
+    )  # fmt: skip
+    captured = capsys.readouterr()
+    assert code == 0
+    assert "chosen among 2 values" in captured.err
+    assert "may lie beyond" in captured.err
+
+
+def test_classify(study, capsys):
+    text = output(
+        capsys, "cv", study, "--target", "level", "--classify", "--drop", "w,score,subject",
+        "--cv", "4", "--predictions", "oof.csv", "--save", "m.holdfast", *FAST,
+    )  # fmt: skip
+    assert "accuracy" in text
+    assert "of the predictions of level are right" in text
+    with open("oof.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["prediction"] for row in rows} <= {"high", "low"}
+    code = run("predict", "m.holdfast", study)
+    captured = capsys.readouterr()
+    assert code == 0
+    assert captured.out.splitlines()[0] == "prediction"
+    assert "% right" in captured.err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "npz", "parquet", "feather"])
+def test_predictions_are_the_held_out_ones(study, capsys, suffix):
+    if suffix in ("parquet", "feather"):
+        pytest.importorskip("pyarrow")
+    path = f"oof.{suffix}"
+    output(
+        capsys, "cv", study, "--target", "score", "--group", "subject", "--drop", "level,w",
+        "--predictions", path, *FAST,
+    )  # fmt: skip
+    with open_source(path) as source:
+        assert source.names == ("row", "subject", "experiment", "actual", "prediction", "residual")
+        table = read_columns(source, source.names)
+    X, y, groups = naive(study)
+    model = KernelRidgeCV(cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
+    model.fit(X, y, groups=groups)
+    expected = model.held_out(alphas=[model.alpha_]).matrix()[0, :, 0]
+    rows = table["row"].astype(int)
+    np.testing.assert_allclose(table["prediction"], expected[rows], rtol=1e-9)
+    np.testing.assert_array_equal(table["actual"], y[rows])
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "json"])
+def test_reports(study, capsys, suffix):
+    if suffix == "html":
+        pytest.importorskip("plotly")
+    run("cv", study, "--target", "score", "--group", "subject", "--drop", "level,w", "--report",
+        f"r.{suffix}", "--title", "My <title>", *FAST)  # fmt: skip
+    assert f"wrote r.{suffix}" in capsys.readouterr().err
+    text = Path(f"r.{suffix}").read_text(encoding="utf-8")
+    assert {"html": "My &lt;title&gt;", "md": r"My \<title\>", "json": "My <title>"}[suffix] in text
+
+
+def test_standard_input_and_gzip(study, capsys, monkeypatch):
+    content = Path(study).read_bytes()
+    options = ["--target", "score", "--drop", "level,w,subject", "--cv", "3", "--json", *FAST]
+    plain = json.loads(output(capsys, "cv", study, *options))
+
+    class Stdin:
+        buffer = io.BytesIO(content)
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    piped = json.loads(output(capsys, "cv", "-", *options))
+    with gzip.open("study.csv.gz", "wb") as file:
+        file.write(content)
+    zipped = json.loads(output(capsys, "cv", "study.csv.gz", *options))
+    assert plain["headline"] == piped["headline"] == zipped["headline"]
+    assert piped["repeat"]["checksum"] == plain["repeat"]["checksum"]
+
+
+def test_missing_values(study, capsys):
+    lines = Path(study).read_text().splitlines()
+    cells = lines[3].split(",")
+    cells[1], cells[7] = "", "NA"
+    lines[3] = ",".join(cells)
+    with open("gaps.csv", "w") as file:
+        file.write("\n".join(lines))
+    options = ["cv", "gaps.csv", "--target", "score", "--drop", "level,w,subject", "--cv", "3"]
+    assert run(*options, *FAST) == 3
+    error = capsys.readouterr().err
+    assert "'age': 1, 'site': 1" in error
+    assert "--impute" in error
+    text = output(capsys, *options, "--impute", *FAST)
+    assert "median or most frequent level of all rows ('age' 1, 'site' 1)" in text
+
+
+def test_codes_as_categories(capsys):
+    with open("codes.csv", "w") as file:
+        file.write("zip,x,y\n" + "".join(f"{i % 3},{i},{(i * 7) % 5}\n" for i in range(30)))
+    options = ["cv", "codes.csv", "--target", "y", "--cv", "3", "--json", *FAST]
+    found = json.loads(output(capsys, *options, "--categorical", "zip"))
+    assert found["asked"]["feature_names"] == ["zip=0", "zip=1", "zip=2", "x"]
+
+
+# --- predict, verify, explain ----------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(study, capsys):
+    run("cv", study, "--target", "score", "--group", "subject", "--drop", "level,w", "--save",
+        "m.holdfast", *FAST)  # fmt: skip
+    capsys.readouterr()
+    return "m.holdfast"
+
+
+def test_predict(study, saved, capsys):
+    code = run("predict", saved, study, "--keep", "subject,age", "--out", "p.csv")
+    captured = capsys.readouterr()
+    assert code == 0
+    assert "wrote p.csv: 48 predictions" in captured.err
+    assert "score is in the file: RMSE" in captured.err
+    with open_source("p.csv") as source:
+        assert source.names == ("subject", "age", "prediction")
+        table = read_columns(source, source.names)
+    X, _, _ = naive(study)
+    np.testing.assert_allclose(table["prediction"], load(saved).predict(X), rtol=1e-12)
+
+
+def test_predict_new_levels_and_missing_columns(study, saved, capsys):
+    text = Path(study).read_text().replace(",A,", ",Z,")
+    with open("new.csv", "w") as file:
+        file.write(text)
+    assert run("predict", saved, "new.csv") == 0
+    captured = capsys.readouterr()
+    assert "'site': 16 rows" in captured.err
+    assert len(captured.out.splitlines()) == 49
+    with open("less.csv", "w") as file:
+        file.write("age,height\n1,2\n")
+    assert run("predict", saved, "less.csv") == 3
+    assert "lacks columns" in capsys.readouterr().err
+
+
+def test_predict_needs_a_model_of_the_command_line(study, capsys):
+    X, y, _ = naive(study)
+    KernelRidgeCV(alphas=[0.1, 1, 10], cv=3).fit(X, y).save("python.holdfast")
+    assert run("predict", "python.holdfast", study) == 5
+    assert "saved from Python" in capsys.readouterr().err
+
+
+def test_verify(saved, capsys):
+    text = output(capsys, "verify", saved, "-n", "3")
+    assert "3 of 8 experiments retrained at 5 penalties" in text
+    assert text.endswith("verified\n")
+    found = json.loads(output(capsys, "verify", saved, "--json"))
+    assert found["verified"] is True
+    assert found["max_relative_error"] < 1e-8
+    assert run("verify", saved, "--tolerance", "0") == 1
+    assert "NOT verified" in capsys.readouterr().out
+
+
+def test_verify_finds_wrong_predictions(saved, capsys, monkeypatch):
+    from holdfast.holdout import retrain as module
+
+    real = module.retrain
+    import holdfast.training as training
+
+    monkeypatch.setattr(training, "retrain", lambda *a, **k: real(*a, **k) * (1 + 1e-4))
+    assert run("verify", saved) == 1
+    assert "NOT verified" in capsys.readouterr().out
+
+
+def test_verify_refuses_a_damaged_file(saved, capsys):
+    with open(saved, "r+b") as file:
+        file.seek(200)
+        file.write(b"\x00\x01\x02")
+    assert run("verify", saved) == 5
+    assert "holdfast: error:" in capsys.readouterr().err
+
+
+def test_explain_is_the_plan_of_cv(study, capsys):
+    options = [study, "--target", "score", "--group", "subject", "--drop", "level,w",
+               "--alphas", "1e-2:1e2:5"]  # fmt: skip
+    plan = json.loads(output(capsys, "explain", *options, "--json"))
+    found = json.loads(output(capsys, "cv", *options, "--verify", "0", "--json"))
+    taken = next(cost for cost in found["plan"]["costs"] if cost["taken"])
+    assert plan["path"] == taken["path"]
+    for cost, done in zip(plan["costs"], found["plan"]["costs"], strict=True):
+        np.testing.assert_allclose(cost["flops"] / 1e9, done["gflop"])
+    text = output(capsys, "explain", *options, "--basis", "greedy:10")
+    assert "10 basis rows" in text
+    assert "← taken" in text
+
+
+@pytest.mark.parametrize("name", ["random", "balanced", "per-group", "pivoted-cholesky"])
+def test_explain_guesses_the_basis(study, capsys, name):
+    options = [study, "--target", "score", "--group", "subject", "--drop", "level,w"]
+    text = output(capsys, "explain", *options, "--basis", f"{name}:2", "--held-out-basis", "keep")
+    assert f"{16 if name == 'per-group' else 2} basis rows" in text
+
+
+# --- the small languages ---------------------------------------------------------------------
+
+
+def test_grids():
+    np.testing.assert_allclose(parse_grid("1e-6:1e3:30", "-"), np.logspace(-6, 3, 30))
+    assert parse_grid("10,0.1,1", "-").tolist() == [0.1, 1, 10]
+    assert parse_grid("2", "-").tolist() == [2]
+    for bad in ("", "a", "1:2", "2:1:5", "0:1:5", "1:2:1", "1:2:x", "-1", "1,nan", "1e-3:inf:4"):
+        with pytest.raises(InvalidInputError, match="--alphas must be from:to:count"):
+            parse_grid(bad, "--alphas")
+    assert parse_gammas("auto") == (None,)
+    assert parse_gammas("0.5") == (0.5,)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("10", KFold, "10-fold"),
+        ("5x10", RepeatedKFold, "5 times 10-fold"),
+        ("group", LeaveOneGroupOut, "leave-one-who-out"),
+        ("group:4", GroupKFold, "4 folds of whole who values"),
+        ("time:5", TimeSeriesSplit, "in the order of the rows"),
+        ("loo", type(None), "leave-one-out"),
+    ],
+)
+def test_ways_of_holding_out(text, kind, words):
+    made = parse_cv(text, group="who", classify=False, seed=0)
+    assert isinstance(made.cv, kind)
+    assert words in made.words
+
+
+def test_default_way_of_holding_out():
+    assert parse_cv(None, group=None, classify=False, seed=0).words == "leave-one-out"
+    assert parse_cv(None, group="g", classify=False, seed=0).needs_groups
+    assert isinstance(parse_cv("5", group=None, classify=True, seed=0).cv, StratifiedKFold)
+    repeated = parse_cv("2x5", group=None, classify=True, seed=0).cv
+    assert isinstance(repeated, RepeatedStratifiedKFold)
+    with pytest.raises(InvalidInputError, match="needs --group"):
+        parse_cv("group", group=None, classify=False, seed=0)
+    for bad in ("ten", "x5", "group:", "5x", "-3", "time"):
+        with pytest.raises(InvalidInputError, match="--cv must be"):
+            parse_cv(bad, group="g", classify=False, seed=0)
+
+
+def test_basis_words():
+    assert parse_basis(None) is None
+    assert parse_basis("none") is None
+    assert parse_basis("500") == 500
+    assert parse_basis("0.1") == 0.1
+    assert isinstance(parse_basis("greedy:300"), basis.Greedy)
+    for name, cls in BASIS_NAMES.items():
+        assert type(parse_basis(f"{name}:7")).__name__ == cls
+    for bad in ("0", "-5", "1.5", "greedy", "greedy:", "greedy:x", "nobody:5", "5:5"):
+        with pytest.raises(InvalidInputError, match="--basis must be"):
+            parse_basis(bad)
+
+
+# --- errors, exit codes, interruptions -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["cv", "nowhere.csv", "--target", "y"], 6, "nowhere.csv: No such file"),
+        (["cv", "{study}", "--target", "scor"], 3, "Did you mean 'score'"),
+        (["cv", "{study}", "--target", "level"], 3, "say --classify"),
+        (["cv", "{study}", "--target", "score", "--classify"], 3, "too many for classes"),
+        (["cv", "{study}", "--target", "score", "--cv", "nine"], 3, "--cv must be"),
+        (["cv", "{study}", "--target", "score", "--cv", "group"], 3, "needs --group"),
+        (["cv", "{study}", "--target", "score", "--alphas", "x"], 3, "--alphas"),
+        (["cv", "{study}", "--target", "score", "--report", "r.pdf"], 3, "--report must end"),
+        (["cv", "{study}", "--target", "score", "--save", "no/m"], 3, "no folder 'no'"),
+        (["cv", "{study}", "--target", "score", "--predictions", "p.xls"], 3, "use .csv"),
+        (["cv", "{study}", "--target", "score", "--scoring", "nonsense"], 3, "nonsense"),
+        (["cv", "{study}"], 2, "--target"),
+        (["cv", "{study}", "--target", "score", "--kernel", "magic"], 2, "invalid choice"),
+        (["frobnicate"], 2, "invalid choice"),
+        (["predict", "{study}", "{study}"], 5, "not a readable holdfast file"),
+        (["verify", "nowhere.holdfast"], 6, "nowhere.holdfast"),
+        (["bench"], 2, "checkout"),
+    ],
+)
+def test_errors_are_sentences_with_a_code(study, capsys, arguments, code, words):
+    filled = [argument.format(study=study) for argument in arguments]
+    assert run(*filled) == code
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_missing_extra(study, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    assert run("cv", study, "--target", "score", "--report", "r.html") == 4
+    assert "pip install 'holdfast[report]'" in capsys.readouterr().err
+
+
+def test_no_arguments_and_help(capsys):
+    assert run() == 2
+    assert "holdfast demo" in capsys.readouterr().out
+    assert run("--help") == 0
+    text = capsys.readouterr().out
+    for code in EXIT_CODES:
+        assert f" {code}  " in text
+    for command in ("cv", "explain", "predict", "verify", "demo", "completion"):
+        assert run(command, "--help") == 0
+        capsys.readouterr()
+
+
+def test_version(capsys):
+    from holdfast import __version__
+
+    assert output(capsys, "--version") == f"holdfast {__version__}\n"
+
+
+def test_unexpected_errors_are_not_hidden(study, monkeypatch):
+    from holdfast.cli import commands
+
+    def broken(options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(commands, "read_data", broken)
+    with pytest.raises(ZeroDivisionError):
+        run("cv", study, "--target", "score")
+
+
+@pytest.mark.parametrize("place", ["fit", "save"])
+def test_interruption_leaves_nothing_half_written(study, capsys, monkeypatch, tmp_path, place):
+    before = sorted(p.name for p in tmp_path.iterdir())
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    if place == "fit":
+        monkeypatch.setattr(KernelRidgeCV, "fit", interrupted)
+    else:
+        monkeypatch.setattr("holdfast.files.archive._add", interrupted)
+    code = run("cv", study, "--target", "score", "--drop", "level,w,subject", "--cv", "3",
+               "--save", "m.holdfast", *FAST)  # fmt: skip
+    assert code == 130
+    assert "Interrupted" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_real_interruption(study, tmp_path):
+    big = tmp_path / "big.csv"
+    with open(study) as file:
+        header, *rows = file.read().splitlines()
+    big.write_text("\n".join([header, *(rows * 200)]))
+    command = [sys.executable, "-m", "holdfast", "cv", str(big), "--target", "score", "--drop",
+               "level,w,subject", "--basis", "800", "--cv", "10", "--save", "m.holdfast",
+               "--report", "r.md"]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=120)
+    if process.returncode == 0:
+        pytest.skip("the machine was faster than the interruption")
+    assert process.returncode == 130, error
+    assert "Traceback" not in error
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["big.csv", "study.csv"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes")
+def test_a_reader_that_leaves(study, saved):
+    rows = Path(study).read_text().splitlines()
+    with open("long.csv", "w") as file:
+        file.write("\n".join([rows[0], *(rows[1:] * 400)]))
+    command = f"{sys.executable} -m holdfast predict {saved} long.csv"
+    run = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | head -1"], capture_output=True, text=True
+    )
+    assert run.stdout == "prediction\n"
+    assert "Traceback" not in run.stderr
+    assert run.returncode == 141
+
+
+def test_quiet_and_no_colour(study, capsys, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    code = run("cv", study, "--target", "score", "--drop", "level,w,subject", "--cv", "3",
+               "--quiet", "--save", "m.holdfast", *FAST)  # fmt: skip
+    captured = capsys.readouterr()
+    assert code == 0
+    assert captured.err == ""
+    assert "\x1b" not in captured.out
+
+
+# --- demo, completion, other commands --------------------------------------------------------
+
+
+def test_demo(capsys, tmp_path):
+    text = output(capsys, "demo", "--output", "out", "--quiet")
+    assert len(text.splitlines()) == 10
+    assert (tmp_path / "out" / "report.html").exists()
+    assert "leave-one-out claims" in text
+    found = json.loads(
+        output(capsys, "cv", "out/study.csv", "--target", "score", "--group", "subject",
+               "--basis", "300", "--json", "--verify", "0")
+    )  # fmt: skip
+    told = float(re.search(r"basis removed\s+([\d.]+)", text)[1])
+    assert found["headline"]["value"] == pytest.approx(told, abs=0.01)
+
+
+def test_demo_without_plotly(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    assert run("demo") == 0
+    captured = capsys.readouterr()
+    assert "Report: demo/report.md" in captured.out
+    assert "holdfast[report]" in captured.err
+    assert (tmp_path / "demo" / "report.md").exists()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_story_does_not_hang_on_the_seed(seed):
+    story = tell(seed)
+    print(seed, {k: v for k, v in story.items() if isinstance(v, float)})
+    assert story["loo_error"] < 0.65 * story["truth"]
+    assert abs(story["group_error"] - story["truth"]) < 3 * story["group_se"]
+    assert story["loo_truth"] > 1.2 * story["truth"]
+
+
+def test_completion_names_every_command_and_option():
+    parser = build_parser()
+    (commands,) = (a for a in parser._actions if hasattr(a, "choices") and a.dest == "command")
+    for shell in ("bash", "zsh", "fish"):
+        script = completion_script(shell)
+        for name, sub in commands.choices.items():
+            assert name in script
+            for action in sub._actions:
+                for option in action.option_strings:
+                    assert option.lstrip("-") in script
+
+
+@pytest.mark.skipif(os.name == "nt", reason="bash")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["holdfast", "c"], {"cv", "completion"}),
+        (["holdfast", "cv", "--kern"], {"--kernel"}),
+        (["holdfast", "cv", "--kernel", "mat"], {"matern12", "matern32", "matern52"}),
+        (["holdfast", "completion", ""], {"bash", "zsh", "fish", "-h", "--help"}),
+        (["holdfast", "cv", "--report", ""], set()),
+    ],
+)
+def test_bash_completes(words, expected):
+    script = completion_script("bash") + (
+        f"COMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}\n"
+        '_holdfast; echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == expected
+
+
+def test_completion_command(capsys):
+    assert output(capsys, "completion", "fish").startswith("complete -c holdfast")
+
+
+def test_reproduce_lists_experiments(capsys):
+    assert run("reproduce") == 0
+    assert "p000" in capsys.readouterr().out
+
+
+def test_bench_runs_the_checkout(tmp_path, capsys):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__main__.py").write_text("import sys; sys.exit(len(sys.argv))")
+    assert run("bench", "--smoke", "x") == 3
