@@ -270,3 +270,24 @@ def test_contour_of_given_values(model):
         ContourDisplay.from_estimator(model)
     flat = ContourDisplay(alphas=[1, 2], gammas=[1, 2], values=np.ones((2, 2))).plot()
     assert flat.contours_ is not None
+
+
+def test_notebook_shows_the_curve(model, classifier):
+    import xml.etree.ElementTree as ElementTree
+
+    for fitted in (model, classifier):
+        page = fitted._repr_mimebundle_()["text/html"]
+        picture = page[page.index("<figure") : page.index("</figure>") + len("</figure>")]
+        tree = ElementTree.fromstring(picture)
+        line = next(tree.iter("polyline")).get("points").split()
+        assert len(line) == len(ALPHAS)
+        assert "Held-out" in next(tree.iter("svg")).get("aria-label")
+        heights = np.array([float(point.split(",")[1]) for point in line])
+        values = CVCurveDisplay.from_estimator(fitted).values
+        # Downwards is smaller on the screen: the picture is the curve turned and scaled.
+        assert np.corrcoef(heights, values)[0, 1] < -0.999
+        assert fitted._repr_html_().endswith("</figure>")
+    assert "<svg viewBox" not in KernelRidgeCV()._repr_mimebundle_()["text/html"]
+    X, y, _ = data()
+    one = KernelRidgeCV(alphas=[1.0], cv=3).fit(X, y)
+    assert "<circle" in one._repr_mimebundle_()["text/html"]

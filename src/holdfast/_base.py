@@ -358,6 +358,23 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
 
     # -- scikit-learn -----------------------------------------------------------------------------
 
+    def _repr_html_inner(self) -> str:
+        return self._with_curve(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_curve(bundle["text/html"])
+        return bundle
+
+    def _with_curve(self, html: str) -> str:
+        """Return scikit-learn's picture of the estimator with its cross-validation curve below."""
+        if not hasattr(self, "cv_results_"):
+            return html
+        from holdfast.displays.notebook import curve_html
+
+        return html + curve_html(self)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the factors, which are built again when they are needed."""
         state: dict[str, Any] = super().__getstate__().copy()

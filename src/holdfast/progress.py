@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol, TextIO
 
-__all__ = ["Progress", "ProgressBar", "listening", "report", "wants_colour"]
+__all__ = ["Progress", "ProgressBar", "duration", "listening", "report", "wants_colour"]
 
 
 class Progress(Protocol):
@@ -155,7 +155,7 @@ def bar_line(text: str, done: int, total: int, elapsed: float, width: int) -> st
     if total <= 0:
         return f"{text}: {done:,} ({_rate(rate)})"[:width]
     share = min(max(done / total, 0.0), 1.0)
-    left = _duration((total - done) / rate) if rate > 0 else "?"
+    left = duration((total - done) / rate) if rate > 0 else "?"
     tail = f"▏ {share:4.0%}  {_rate(rate)}  {left} left"
     room = width - len(text) - len(tail) - 2
     if room < 5:
@@ -171,7 +171,8 @@ def _rate(rate: float) -> str:
     return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a length of time in words."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

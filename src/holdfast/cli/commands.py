@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
 from holdfast.cli.fitting import Data, cv_of, fit_model, make_model, read_data
 from holdfast.exceptions import FileFormatError, InvalidInputError
+from holdfast.progress import duration
 from holdfast.tables import (
     Categories,
     Table,
@@ -182,7 +183,8 @@ def run_explain(options: argparse.Namespace) -> int:
         return 0
     print(f"{data.label}, held out by {cv.words}\n")
     print(plan)
-    print(f"about {seconds:.1g} s of matrix arithmetic on this machine, reading not counted")
+    told = f"about {duration(seconds)}" if seconds >= 1 else "less than a second"
+    print(f"{told} of matrix arithmetic on this machine, reading not counted")
     for text in remarks:
         remark(f"note: {text}", options.quiet)
     return 0

@@ -53,6 +53,8 @@ def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
             )
     if model.held_out_basis == "reselect" and basis is not None:
         remarks.append('"reselect" retrains every experiment: expect the naive cost.')
+    if isinstance(model.gamma, list):
+        remarks.append(f"The plan is for one kernel width; {len(model.gamma)} are compared.")
     policy: Policy = "keep" if model.held_out_basis == "reselect" else model.held_out_basis
     tasks = resolve(experiments, weights=weights, basis=basis, policy=policy)
     linear = basis is None and model.kernel == "linear" and d < m
