@@ -68,6 +68,11 @@ class RowScale:
         uniform = bool(np.all(weights == 1.0))
         return cls(np.where(trained, root, 1.0), trained, root / norm, norm, uniform)
 
+    def take(self, rows: slice | IntArray) -> RowScale:
+        """Return the scaling of some rows; the bias keeps its norm over all rows."""
+        trained = self.trained[rows]
+        return RowScale(self.root[rows], trained, self.q[rows], self.norm, self.uniform)
+
     def targets(self, Y: FloatArray) -> FloatArray:
         """Return √w · Y, zero where a row is not trained on."""
         return Y if self.uniform else Y * (self.root * self.trained)[:, None]
@@ -188,6 +193,62 @@ def basis_jitter(data: KernelData, basis: IntArray, jitter: float) -> float:
     return jitter * float(np.mean(data.diag(basis)))
 
 
+@dataclass(frozen=True)
+class Moments:
+    """Sums over some rows, from which a system is assembled; sums over parts add up.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (p, p)
+        Σ w (φ − c)(φ − c)ᵀ for a fixed centre c; only the lower triangle counts.
+    z : ndarray of shape (p, v)
+        Σ w (φ − c) yᵀ.
+    drift : ndarray of shape (p,)
+        Σ w (φ − c).
+    """
+
+    gram: FloatArray
+    z: FloatArray
+    drift: FloatArray
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.gram + other.gram, self.z + other.z, self.drift + other.drift)
+
+
+def moments(
+    features: Features,
+    centre: FloatArray,
+    scale: RowScale,
+    Ys: FloatArray,
+    *,
+    bias: bool,
+    W: FloatArray | None = None,
+) -> tuple[Moments, FloatArray]:
+    """Return the moments of all rows of `features` and ‖√w(φ − c)‖² of each, in one pass.
+
+    With `W`, the rows √w(φ − c) are also stored in its leading columns.
+    """
+    m, p = len(features), centre.size
+    gram = np.zeros((p, p), order="F")
+    z, drift, norms = np.zeros((p, Ys.shape[1])), np.zeros(p), np.empty(m)
+    ones = scale.root * scale.trained
+    for rows in row_blocks(m, p):
+        block = features.rows(rows)
+        if bias:
+            block -= centre
+        if not scale.uniform:
+            block *= scale.root[rows, None]
+        live = scale.trained[rows]
+        part = block if live.all() else block[live]
+        gram = dsyrk(1.0, part.T, beta=1.0, c=gram, overwrite_c=True, lower=True)
+        z += block.T @ Ys[rows]
+        drift += ones[rows] @ block
+        norms[rows] = np.einsum("ip,ip->i", block, block)
+        if W is not None:
+            W[rows, :p] = block
+    return Moments(gram, z, drift), norms
+
+
 def primal_system(
     features: Features,
     weights: FloatArray,
@@ -215,41 +276,46 @@ def primal_system(
     Cost m n d for the kernel, m p² for whitening and m p² for the Gram matrix.
     """
     m, p = len(features), features.to_coefficients.shape[1]
-    scale, total = RowScale.of(weights), float(weights.sum())
-    centre = _sample_mean(features, weights) if bias else np.zeros(p)
+    scale = RowScale.of(weights)
+    centre = sample_mean(features, weights) if bias else np.zeros(p)
     W = np.empty((m, p + bias)) if keep else None
-    gram = np.zeros((p, p), order="F")
-    z, drift, norms = np.zeros((p, Y.shape[1])), np.zeros(p), np.empty(m)
-    Ys, ones = scale.targets(Y), scale.root * scale.trained
-    for rows in row_blocks(m, p):
-        block = features.rows(rows)
-        if bias:
-            block -= centre
-        if not scale.uniform:
-            block *= scale.root[rows, None]
-        live = scale.trained[rows]
-        part = block if live.all() else block[live]
-        gram = dsyrk(1.0, part.T, beta=1.0, c=gram, overwrite_c=True, lower=True)
-        z += block.T @ Ys[rows]
-        drift += ones[rows] @ block
-        norms[rows] = np.einsum("ip,ip->i", block, block)
-        if W is not None:
-            W[rows, :p] = block
-    gram = np.tril(gram) + np.tril(gram, -1).T
-    N = features.to_coefficients
-    if not bias:
-        stored: Rows = W if W is not None else StreamedRows(features, centre, scale, bias)
-        return PrimalSystem(stored, gram, z, N, centre, norms, scale, bias)
-    drift /= total
-    gram -= total * np.outer(drift, drift)
-    z -= np.outer(drift, ones @ Ys)
-    mean = np.append(centre + drift, 0.0)
-    if W is not None:
+    Ys = scale.targets(Y)
+    sums, norms = moments(features, centre, scale, Ys, bias=bias, W=W)
+    system = assemble(features, sums, norms, centre, scale, Ys, bias=bias)
+    if W is None:
+        return system
+    if bias:
+        drift = system.mean[:-1] - centre
         for rows in row_blocks(m, p):
             W[rows, :p] -= scale.root[rows, None] * drift
         W[:, p] = scale.root / scale.norm
+    return replace(system, W=W)
+
+
+def assemble(
+    features: Features,
+    sums: Moments,
+    norms: FloatArray,
+    centre: FloatArray,
+    scale: RowScale,
+    Ys: FloatArray,
+    *,
+    bias: bool,
+) -> PrimalSystem:
+    """Return the system, with streamed rows, from the moments of all rows about `centre`."""
+    p = centre.size
+    gram = np.tril(sums.gram) + np.tril(sums.gram, -1).T
+    N = features.to_coefficients
+    if not bias:
+        rows = StreamedRows(features, centre, scale, bias)
+        return PrimalSystem(rows, gram, sums.z, N, centre, norms, scale, bias)
+    total, ones = scale.norm**2, scale.root * scale.trained
+    drift = sums.drift / total
+    gram -= total * np.outer(drift, drift)
+    z = sums.z - np.outer(drift, ones @ Ys)
+    mean = np.append(centre + drift, 0.0)
     return PrimalSystem(
-        W if W is not None else StreamedRows(features, mean, scale, bias),
+        StreamedRows(features, mean, scale, bias),
         np.block([[gram, np.zeros((p, 1))], [np.zeros((1, p)), np.ones((1, 1))]]),
         np.vstack([z, scale.q @ Ys]),
         np.hstack([N, np.zeros((N.shape[0], 1))]),
@@ -260,7 +326,7 @@ def primal_system(
     )
 
 
-def _sample_mean(features: Features, weights: FloatArray) -> FloatArray:
+def sample_mean(features: Features, weights: FloatArray) -> FloatArray:
     """Return the weighted mean of the features over an even sample of trained rows."""
     live = np.flatnonzero(weights > 0)
     sample = live[np.linspace(0, live.size - 1, min(live.size, 512)).astype(np.int64)]

@@ -14,12 +14,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
+from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray, Tasks
 from holdfast.factors import deflated_kernel, output_rows, spectral_dual
 from holdfast.holdout.share import few_left
-from holdfast.linalg import Complement, Tridiagonal
+from holdfast.linalg import Complement, Tridiagonal, run_pieces
 from holdfast.systems import DualSystem, FloatArray, PrimalSystem, RowScale
+
+#: Penalties up to which a Cholesky factorisation for each beats one tridiagonal reduction.
+CHOLESKY_UP_TO = 4
 
 
 def predict_primal(
@@ -27,7 +32,7 @@ def predict_primal(
     Y: FloatArray,
     tasks: Tasks,
     alphas: FloatArray,
-    columns: slice = slice(None),  # a slice is a constant
+    columns: slice = slice(None),
 ) -> FloatArray:
     """Return held-out predictions of all tasks, shape (alphas, test rows, targets).
 
@@ -50,17 +55,22 @@ def predict_primal(
     z, Ys = system.z[:, columns], system.scale.targets(Y)
     afresh = few_left(system, tasks)
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
-    for j in range(len(tasks)):
+
+    def work(j: int) -> None:
         held, test = tasks.held[j], tasks.test[j]
         W = system.W[held]
         if afresh[j]:
             moments = _sum_training(system, Ys, held)
         else:
-            moments = _subtract_held_out(system, gram, z, Ys, held, W)
-        theta = _solve(moments, system.N[tasks.removed[j], system.inner], alphas)
+            moments = subtract(system, gram, z, held, W.T @ W, W.T @ Ys[held])
+        theta = solve(moments, system.N[tasks.removed[j], system.inner], alphas)
         rows = W if np.array_equal(held, test) else system.W[test]
         rows = rows if system.scale.uniform else rows / system.scale.root[test, None]
         predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = rows @ theta
+
+    # Half of a tridiagonal reduction is matrix-vector work, which BLAS threads hardly speed up:
+    # experiments side by side do.
+    run_pieces(work, range(len(tasks)))
     return predictions
 
 
@@ -81,21 +91,19 @@ class _Moments(NamedTuple):
     level: FloatArray | None
 
 
-def _subtract_held_out(
+def subtract(
     system: PrimalSystem,
     gram: FloatArray,
     z: FloatArray,
-    Ys: FloatArray,
     held: IntArray,
-    W: FloatArray,
+    gram_held: FloatArray,
+    z_held: FloatArray,
 ) -> _Moments:
-    """Return the moments as those of all rows less those of the held-out rows, |H| p²."""
-    A, b, inner = gram - W.T @ W, z - W.T @ Ys[held], system.inner
+    """Return the moments as those of all rows less those of the held-out rows."""
+    A, b, inner = gram - gram_held, z - z_held, system.inner
     if not system.bias:
         return _Moments(A, b, None, None)
-    keep = system.scale.trained.copy()
-    keep[held] = False
-    weight = float(np.sum(system.scale.q[keep] ** 2))
+    weight = 1.0 - float(np.sum(system.scale.q[held] ** 2))  # at least half: see few_left
     mean, level = A[inner, -1] / weight, b[-1] / weight
     core = A[inner, inner] - np.outer(mean, A[inner, -1])
     return _Moments(core, b[inner] - np.outer(A[inner, -1], level), mean, level)
@@ -115,18 +123,36 @@ def _sum_training(system: PrimalSystem, Ys: FloatArray, held: IntArray) -> _Mome
     return _Moments(W.T @ W, W.T @ (Y - np.outer(q, level)), mean, level)
 
 
-def _solve(moments: _Moments, N_E: FloatArray, alphas: FloatArray) -> FloatArray:
+def solve(moments: _Moments, N_E: FloatArray, alphas: FloatArray) -> FloatArray:
     """Return θ (a, p, v), the bias last if there is one, with N_E θ = 0 imposed."""
     if N_E.size:
         complement = Complement(N_E)
-        reduced = Tridiagonal.reduce(complement.reduce(moments.gram))
-        theta = complement.lift(reduced.solve(complement.project(moments.rhs), alphas))
+        theta = complement.lift(
+            _shifted(complement.reduce(moments.gram), complement.project(moments.rhs), alphas)
+        )
     else:
-        theta = Tridiagonal.reduce(moments.gram).solve(moments.rhs, alphas)
+        theta = _shifted(moments.gram, moments.rhs, alphas)
     if moments.mean is None or moments.level is None:
         return theta
     bias = moments.level - np.einsum("p,apv->av", moments.mean, theta)
     return np.concatenate([theta, bias[:, None]], axis=1)
+
+
+def _shifted(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> FloatArray:
+    """Return x (a, p, v) with (A + αI) x = rhs: a Cholesky factor for each of few α, else one T."""
+    if alphas.size > CHOLESKY_UP_TO:
+        return Tridiagonal.reduce(A).solve(rhs, alphas)
+    solutions = np.empty((alphas.size, *rhs.shape))
+    for a, alpha in enumerate(alphas):
+        shifted = A.copy()
+        shifted[np.diag_indices(len(A))] += alpha
+        _, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
+        if info != 0:
+            raise KernelError(
+                f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of "
+                f"{len(A)}); use a larger alpha, or a positive semidefinite kernel."
+            )
+    return solutions
 
 
 def predict_dual(
@@ -140,7 +166,8 @@ def predict_dual(
     does not declare itself positive semidefinite takes an eigendecomposition instead.
     """
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
-    for j in range(len(tasks)):
+
+    def work(j: int) -> None:
         keep = system.scale.trained.copy()
         keep[tasks.held[j]] = False
         train, test = np.flatnonzero(keep), tasks.test[j]
@@ -151,6 +178,8 @@ def predict_dual(
         predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = fold(
             part, K_test, Y[train], alphas
         )
+
+    run_pieces(work, range(len(tasks)))
     return predictions
 
 
@@ -159,10 +188,9 @@ def _dual_fold(
 ) -> FloatArray:
     scale, Ys = part.scale, part.scale.targets(Y)
     K, deflation = deflated_kernel(part)
-    reduced = Tridiagonal.reduce(K, overwrite=True)
     if deflation is None:
-        return np.asarray((K_test * scale.root) @ reduced.solve(Ys, alphas))
-    c = deflation.lift(reduced.solve(deflation.project(Ys), alphas))  # (a, m, v)
+        return np.asarray((K_test * scale.root) @ _shifted(K, Ys, alphas))
+    c = deflation.lift(_shifted(K, deflation.project(Ys), alphas))  # (a, m, v)
     centre = (scale.q * scale.root) @ part.K * scale.root  # qᵀ√wK√w
     intercept = (scale.q @ Ys - centre @ c) / scale.norm  # (a, v)
     return np.asarray((K_test * scale.root) @ c + intercept[:, None, :])

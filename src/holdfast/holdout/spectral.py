@@ -28,9 +28,9 @@ from holdfast.systems import FloatArray
 #: Doubles that one stack of experiments may hold in each of its temporaries.
 STACK_DOUBLES = 2**22
 
-#: Conjugate gradients pay when |H| times the number of penalties is at least this …
-CG_FROM = 300
-#: … and no held-out row has more leverage than this; beyond, too many steps are needed.
+#: Conjugate gradients pay from this many held-out rows on, with this many systems of them …
+CG_ROWS, CG_SYSTEMS = 24, 300
+#: … and if no held-out row has more leverage than this; beyond, too many steps are needed.
 CG_LEVERAGE = 0.95
 
 
@@ -147,7 +147,7 @@ def _residuals(factor: Factor, held: HeldOutRows, D: FloatArray, E: FloatArray) 
     if R.min() < 0:  # an indefinite kernel: neither Cholesky nor conjugate gradients apply
         M = (held.V * R[:, None, None]) @ held.V.swapaxes(1, 2)
         return np.asarray(np.linalg.solve(M, E))
-    if factor.dual or h * D.shape[0] < CG_FROM:
+    if factor.dual or h < CG_ROWS or h * D.shape[0] < CG_SYSTEMS:
         return solve_direct(held, R, E)
     leverage = (held.V * held.V).reshape(b * h, p) @ R.T  # (b h, a)
     easy = np.flatnonzero(leverage.max(axis=0) < CG_LEVERAGE)
