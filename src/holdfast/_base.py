@@ -18,6 +18,7 @@ from holdfast.candidates import Candidate, kernel_grid
 from holdfast.engine import Engine
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import POLICIES, Experiments, HoldOut, as_experiments
+from holdfast.frames import library_of
 from holdfast.inputs import as_data, check_rows, check_weights, takes_objects
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.memory import memory_bytes
@@ -146,6 +147,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         self._validate_params()
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates(1))
         rows = check_rows(self, X, objects=objects, reset=True)
+        self._frames = library_of(X)
         candidates = self._candidates(rows.shape[1] if rows.ndim == 2 else None)
         m = rows.shape[0]
         weights = check_weights(sample_weight, m)
@@ -294,7 +296,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         if len(tasks) < len(experiments) or tasks.test is not experiments.test:
             tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
         return HeldOutPredictions(
-            tested, grid, values, training.labels, training.weights, self._classes
+            tested, grid, values, training.labels, training.weights, self._classes, self._frames
         )
 
     def holdout(

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.exceptions import HoldOutError, MissingDependencyError
+from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Experiments, IntArray
+from holdfast.frames import make_frame
 from holdfast.scoring import resolve_scoring, score_experiments
 from holdfast.systems import FloatArray
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +35,8 @@ class HeldOutPredictions:
         Row weights, used by `score`.
     classes : ndarray or None
         Class labels of a classifier.
+    frames : str or None
+        The library ("pandas", "polars") whose frame X was, and `to_frame` gives back.
     """
 
     experiments: Experiments
@@ -45,6 +45,7 @@ class HeldOutPredictions:
     y: NDArray[Any]
     weights: FloatArray
     classes: NDArray[Any] | None = None
+    frames: str | None = None
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -105,27 +106,27 @@ class HeldOutPredictions:
         )
         return scores.pooled if pooled else scores.mean
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a long pandas table: experiment, row, target, alpha, y, prediction."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError(
-                "to_frame() needs pandas, which is not installed: pip install holdfast[frames]."
-            ) from None
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a long table: experiment, row, target, alpha, y, prediction.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"} or None
+            Whose frame; None: the library that X came in, else scikit-learn's
+            ``set_config(transform_output=...)``, else pandas.
+        """
         a, k, v = self.values.shape
         y = self.y if self.y.ndim == 2 else np.repeat(self.y[:, None], v, axis=1)
         truth = np.broadcast_to(y[self.rows], (a, k, v))
-        return pd.DataFrame(
-            {
-                "experiment": np.tile(np.repeat(self.experiments.test.owners, v), a),
-                "row": np.tile(np.repeat(self.rows, v), a),
-                "target": np.tile(np.arange(v), a * k),
-                "alpha": np.repeat(self.alphas, k * v),
-                "y": truth.ravel(),
-                "prediction": self.values.ravel(),
-            }
-        )
+        columns = {
+            "experiment": np.tile(np.repeat(self.experiments.test.owners, v), a),
+            "row": np.tile(np.repeat(self.rows, v), a),
+            "target": np.tile(np.arange(v), a * k),
+            "alpha": np.repeat(self.alphas, k * v),
+            "y": truth.ravel(),
+            "prediction": self.values.ravel(),
+        }
+        return make_frame(columns, library or self.frames)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,62 @@
+"""Frames out where frames came in."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn import config_context
+
+from holdfast import KernelRidgeCV, load
+from holdfast.exceptions import InvalidInputError, MissingDependencyError
+from holdfast.frames import library_of
+
+COLUMNS = ["experiment", "row", "target", "alpha", "y", "prediction"]
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    return X, np.sin(X[:, 0])
+
+
+def fitted(X):
+    return KernelRidgeCV(alphas=[0.01, 0.1, 1.0, 10.0], cv=3).fit(X, data()[1])
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_the_same_library_comes_back(name, tmp_path):
+    library = pytest.importorskip(name)
+    X, _ = data()
+    frame = library.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    model = fitted(frame)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    found = model.held_out().to_frame()
+    assert isinstance(found, library.DataFrame)
+    assert list(found.columns) == COLUMNS
+    np.testing.assert_array_equal(found["prediction"].to_numpy(), model.held_out().values.ravel())
+    model.save(tmp_path / "m.holdfast")
+    assert isinstance(load(tmp_path / "m.holdfast").held_out().to_frame(), library.DataFrame)
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_arrays_follow_the_configuration(monkeypatch):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    held = fitted(data()[0]).held_out()
+    assert isinstance(held.to_frame(), pandas.DataFrame)
+    with config_context(transform_output="polars"):
+        assert isinstance(held.to_frame(), polars.DataFrame)
+    assert isinstance(held.to_frame("polars"), polars.DataFrame)
+    with pytest.raises(InvalidInputError, match="pandas, polars; got 'excel'"):
+        held.to_frame("excel")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingDependencyError, match=r"holdfast\[frames\]"):
+        held.to_frame("polars")
+
+
+def test_only_frames_are_frames():
+    assert library_of(np.ones((2, 2))) is None
+    assert library_of([[1, 2]]) is None
+    pandas = pytest.importorskip("pandas")
+    assert library_of(pandas.DataFrame({"a": [1]})) == "pandas"
+    assert library_of(pandas.Series([1])) is None
