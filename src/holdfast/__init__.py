@@ -18,7 +18,7 @@ _WHERE = {
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
 }
-_MODULES = ("basis", "exceptions", "kernels")
+_MODULES = ("basis", "displays", "exceptions", "kernels", "report")
 
 __all__ = [  # resolved by __getattr__
     "Experiments",
@@ -27,13 +27,15 @@ __all__ = [  # resolved by __getattr__
     "KernelRidgeClassifierCV",
     "__version__",
     "basis",
+    "displays",
     "exceptions",
     "kernels",
     "load",
+    "report",
 ]
 
 if TYPE_CHECKING:
-    from holdfast import basis, exceptions, kernels
+    from holdfast import basis, displays, exceptions, kernels, report
     from holdfast.classification import KernelRidgeClassifierCV
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
