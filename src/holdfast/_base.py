@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
+from dataclasses import replace
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -13,20 +14,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast.basis import Selector
 from holdfast.candidates import Candidate, kernel_grid
+from holdfast.checkpoint import Checkpoint
+from holdfast.daskrows import is_dask, local
 from holdfast.engine import Engine
-from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import POLICIES, Experiments, HoldOut, as_experiments
 from holdfast.frames import library_of
-from holdfast.inputs import as_data, check_rows, check_weights, takes_objects
-from holdfast.kernels import Kernel, Precomputed
+from holdfast.inputs import as_data, check_rows, check_weights, refusals, takes_objects
+from holdfast.kernels import Precomputed
 from holdfast.memory import memory_bytes
 from holdfast.plan import PATHS, Plan
 from holdfast.results import HeldOutPredictions, Verification
 from holdfast.scoring import resolve_scoring
 from holdfast.search import Found, search
 from holdfast.selection import check_alphas
+from holdfast.splits import row_numbers
 from holdfast.systems import FloatArray, row_blocks
 from holdfast.training import Training
 
@@ -34,27 +37,30 @@ from holdfast.training import Training
 class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, callable, Kernel, Precomputed, list, tuple],
+    # "no_validation": checked where it is used, with a better sentence.
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "kernel": "no_validation",
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "coef0": [Real, "array-like"],
         "kernel_params": [dict, None],
-        "alphas": ["array-like", Real, None],
-        "basis": [Integral, Real, "array-like", Selector, None],
+        "alphas": "no_validation",
+        "basis": "no_validation",
         "cv": ["cv_object", None],
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
-        "scoring": [str, callable, None],
+        "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
         "rule": [StrOptions({"best", "1se"})],
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
-        "memory_limit": [Real, str, None],
+        "memory_limit": "no_validation",
         "checkpoint": [str, PathLike, None],
         "random_state": ["random_state"],
     }
+
+    _engine: Engine | None
 
     def __init__(
         self,
@@ -135,16 +141,18 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         -------
         self
         """
-        before = vars(self).copy()
+        before = self.__dict__.copy()
         try:
             return self._fit(X, y, sample_weight, groups)
         except BaseException:  # bad input changes nothing
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None) -> Self:
-        self._validate_params()
+        with refusals():
+            self._validate_params()
+        y, sample_weight, groups = local(y), local(sample_weight), local(groups)
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates(1))
         rows = check_rows(self, X, objects=objects, reset=True)
         self._frames = library_of(X)
@@ -177,14 +185,25 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
             path=self.path,
             memory=memory_bytes(self.memory_limit),
         )
+        scoring = resolve_scoring(self.scoring, classes=self._classes)
+        store = None
+        if self.checkpoint is not None:
+            store = Checkpoint(
+                self.checkpoint,
+                training,
+                scoring,
+                per_target=self.alpha_per_target,
+                seeded=self.random_state is not None,
+            )
+            training = replace(training, seed=store.seed)
         found = search(
             training,
             candidates,
-            resolve_scoring(self.scoring, classes=self._classes),
+            scoring,
             pooled=self.pooled,
             rule=self.rule,
             per_target=self.alpha_per_target,
-            checkpoint=self.checkpoint,
+            store=store,
         )
         self._publish(training, candidates[found.index], found)
         return self
@@ -208,15 +227,16 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
 
     def _publish(self, training: Training, candidate: Candidate, found: Found) -> None:
         """Fit on all rows with the penalty found and set the fitted attributes."""
-        engine, choice = found.engine, found.choice
+        (engine, plan, selector), choice = found.model, found.choice
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), training.Y.shape[1])
         coef, intercept = engine.fit(chosen)
-        self._training, self._engine, self._plan = training, engine, found.plan
+        self._training, self._engine, self._plan = training, engine, plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score
-        self.best_index_, self.cv_results_ = choice.indices, found.results
+        self.best_index_ = choice.indices + found.index * training.alphas.size
+        self.cv_results_ = found.results
         self.best_params_ = candidate.params
-        self.basis_selector_ = found.selector
+        self.basis_selector_ = selector
         self.n_splits_ = len(training.experiments)
         m = training.X.shape[0]
         self.basis_indices_ = np.arange(m) if engine.basis is None else engine.basis
@@ -224,7 +244,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         self._linear_coef = None
         if engine.basis is None and not engine.dual:
             self._linear_coef = coef
-            residual = engine.Y - (training.X @ coef + intercept)
+            residual = engine.Y - (local(training.X @ coef) + intercept)
             coef = training.weights[:, None] * residual / chosen
         self._dual_coef, self._intercept = coef, intercept + training.offset
         self.dual_coef_ = coef[:, 0] if training.flat else coef
@@ -236,6 +256,8 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         """Return model values for new rows, shape (k, v)."""
         check_is_fitted(self)
         rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
+        if is_dask(rows):
+            return self._lazy_decision(rows)
         if self._linear_coef is not None:
             return np.asarray(rows @ self._linear_coef + self._intercept)
         data = as_data(self._kernel, self._training.X, self.basis)
@@ -244,6 +266,18 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
             K = data.predict_block(rows[block], self.basis_indices_)
             values[block] = K @ self._dual_coef
         return values + self._intercept
+
+    def _lazy_decision(self, rows: Any) -> Any:
+        """Return model values of Dask rows, computed chunk by chunk when they are asked for."""
+        if self._linear_coef is not None:
+            return rows @ self._linear_coef + self._intercept
+        basis = as_data(self._kernel, self._training.X, self.basis).take(self.basis_indices_)
+        coef, intercept = self._dual_coef, self._intercept
+
+        def values(block: FloatArray) -> FloatArray:
+            return np.asarray(basis.predict_block(block, slice(None)) @ coef + intercept)
+
+        return rows.map_blocks(values, chunks=(rows.chunks[0], (coef.shape[1],)), dtype=float)
 
     # -- held-out questions -----------------------------------------------------------------------
 
@@ -310,8 +344,8 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
             Training rows to hold out.
         test : array-like of int, optional
             Rows to predict, a part of `rows`; default: all of them.
-        alpha : float, optional
-            Penalty; default: the chosen ``alpha_``.
+        alpha : float or ndarray of shape (v,), optional
+            Penalty, or one per target; default: the chosen ``alpha_``.
 
         Returns
         -------
@@ -319,14 +353,23 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
             One row per test row; decision values for a classifier.
         """
         check_is_fitted(self)
-        experiment = HoldOut(rows, test)
-        v = self._training.Y.shape[1]
-        wanted = np.broadcast_to(
-            np.asarray(self.alpha_ if alpha is None else check_alphas(alpha), dtype=float), v
-        )
-        grid, index = np.unique(wanted, return_inverse=True)
-        values = self.held_out([experiment], alphas=grid).values
-        result = values[index, :, np.arange(v)].T
+        m, v = self._training.Y.shape
+        held = row_numbers("rows", rows, m)
+        tested = held if test is None else row_numbers("test", test, m)
+        wanted = np.asarray(self.alpha_ if alpha is None else alpha)
+        if wanted.shape not in ((), (v,)):
+            raise InvalidInputError(
+                f"alpha must be one number, or one for each of the {v} targets; got shape "
+                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
+            )
+        grid, index = np.unique(np.broadcast_to(wanted, v), return_inverse=True)
+        found = self.held_out([HoldOut(held, tested)], alphas=grid)
+        if found.rows.size < tested.size:
+            raise HoldOutError(
+                f"row {np.setdiff1d(tested, found.rows)[0]} is a basis row, which "
+                'held_out_basis="skip" never tests. Leave basis rows out of `test`.'
+            )
+        result = found.values[index, :, np.arange(v)].T
         return result[:, 0] if self._training.flat else result
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
@@ -339,7 +382,8 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         random_state : int
             Seed of the draw.
         """
-        return self._training.verify(self._engine_again(), n_experiments, random_state)
+        engine = self._engine_again()
+        return self._training.verify(engine, n_experiments, random_state)
 
     def explain(self) -> Plan:
         """Return the plan of `fit`: the path taken, the cost and memory of each, and why."""
@@ -387,6 +431,8 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        pairwise = isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+        tags.input_tags.sparse, tags.input_tags.pairwise = not pairwise, pairwise
         return tags

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from holdfast._base import CrossValidatedKernelRidge
 from holdfast.exceptions import InvalidInputError
+from holdfast.inputs import check_length, refusals
 from holdfast.scoring import decision_to_label_index, decision_to_proba
 from holdfast.systems import FloatArray
 
@@ -58,9 +59,10 @@ intercept_, jitter_, n_features_in_, feature_names_in_
             raise InvalidInputError(
                 "requires y to be passed, but the target y is None: pass one label per row."
             )
-        labels = column_or_1d(y, warn=True)
-        check_consistent_length(np.empty((n_rows, 0)), labels)
-        check_classification_targets(labels)
+        with refusals("y"):
+            labels = column_or_1d(y, warn=True)
+            check_length("y", labels, n_rows)
+            check_classification_targets(labels)
         present = np.unique(labels[weights > 0])
         if present.size < 2:
             raise InvalidInputError(

@@ -71,7 +71,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     best_score_ : float or ndarray of shape (v,)
         Its held-out score.
     best_index_ : int or ndarray of shape (v,)
-        Its place among the alphas.
+        Its place in `cv_results_`.
     kernel_ : kernel object
         The kernel, the best one of a grid.
     best_params_ : dict
@@ -101,7 +101,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
 
     Examples
     --------
-    >>>     >>> from holdfast import KernelRidgeCV
+    >>> import numpy as np
+    >>> from holdfast import KernelRidgeCV
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(200, 1))
     >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)

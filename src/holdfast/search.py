@@ -7,30 +7,44 @@ checkpoint folder; Ctrl-C ends the search with what is finished.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from sklearn.base import clone
 
+from holdfast._warnings import warn
 from holdfast.basis import Selector
 from holdfast.candidates import Candidate
+from holdfast.checkpoint import Checkpoint
 from holdfast.engine import Engine
 from holdfast.exceptions import HoldfastWarning
 from holdfast.experiments import IntArray
-from holdfast.files.atomic import atomic_write
 from holdfast.gram import KernelData, SharedDistances
 from holdfast.kernels import Precomputed
 from holdfast.plan import Plan
 from holdfast.progress import report
-from holdfast.scoring import Scores, Scoring
-from holdfast.selection import Choice, choose, cv_results
+from holdfast.scoring import MAX_SPLITS, Scores, Scoring
+from holdfast.selection import Choice, choose, cv_results, rank
 from holdfast.training import Training
+
+
+class Model(NamedTuple):
+    """A candidate on all rows.
+
+    Attributes
+    ----------
+    engine : Engine
+    plan : Plan
+    selector : Selector or None
+        What chose the basis rows, with what it learned.
+    """
+
+    engine: Engine
+    plan: Plan
+    selector: Selector | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +55,8 @@ class Found:
     ----------
     index : int
         The best candidate.
-    selector : Selector or None
-        What chose the basis rows, with what it learned.
-    engine : Engine
-        Its engine on all rows.
-    plan : Plan
-        Its path.
+    model : Model
+        It, on all rows.
     choice : Choice
         Its penalty.
     results : dict
@@ -54,9 +64,7 @@ class Found:
     """
 
     index: int
-    selector: Selector | None
-    engine: Engine
-    plan: Plan
+    model: Model
     choice: Choice
     results: dict[str, Any]
 
@@ -69,7 +77,7 @@ def search(
     pooled: bool,
     rule: str,
     per_target: bool,
-    checkpoint: str | PathLike[str] | None,
+    store: Checkpoint | None,
 ) -> Found:
     """Return the best candidate and penalty.
 
@@ -78,70 +86,65 @@ def search(
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
     """
-    selector = training.selector()
-    provider = _DataProvider(training, candidates, selector)
-    store = None if checkpoint is None else _Checkpoint(Path(checkpoint), training, scoring)
+    provider = _DataProvider(training, candidates)
     finished: list[Scores] = []
-    kept: tuple[int, Engine, Plan] | None = None
-    best = -np.inf
+    winner, best = 0, -np.inf
+    kept: Model | None = None  # the winner, unless its scores came from the checkpoint
     for index, candidate in enumerate(candidates):
-        report(index, len(candidates), "kernels")
         try:
+            report(index, len(candidates), "kernels")
+            model = None
             scores = None if store is None else store.load(candidate)
-            engine = plan = None
             if scores is None:
-                engine, plan, scores = _evaluate(provider, training, candidate, scoring, per_target)
+                model = _model(provider, training, candidate)
+                scores = _scores(training, model, scoring, per_target)
                 if store is not None:
                     store.save(candidate, scores)
+            value = _value(scores, training, pooled, per_target)
         except KeyboardInterrupt:
             if not finished:
                 raise
-            warnings.warn(
+            warn(
                 f"interrupted after {index} of {len(candidates)} kernels: the result is the best "
                 "of those.",
                 HoldfastWarning,
-                stacklevel=4,
             )
             break
         finished.append(scores)
-        value = _value(scores, training, pooled, rule, per_target)
         if value > best:
-            best = value
-            kept = None if engine is None or plan is None else (index, engine, plan)
-            winner = index
+            winner, best, kept = index, value, model
     report(len(finished), len(candidates), "kernels")
-    if kept is None:  # its scores came from the checkpoint
-        engine, plan, _ = _evaluate(provider, training, candidates[winner], None, per_target)
-    else:
-        _, engine, plan = kept
     choice = choose(
         finished[winner], training.alphas, pooled=pooled, rule=rule, per_target=per_target
     )
     results = _merge(candidates[: len(finished)], finished, training, pooled)
-    return Found(winner, selector, engine, plan, choice, results)
+    if kept is None:
+        kept = _model(provider, training, candidates[winner])
+    return Found(winner, kept, choice, results)
 
 
-def _evaluate(
-    provider: _DataProvider,
-    training: Training,
-    candidate: Candidate,
-    scoring: Scoring | None,
-    per_target: bool,
-) -> tuple[Engine, Plan, Scores]:
-    data, basis = provider(candidate)
+def _model(provider: _DataProvider, training: Training, candidate: Candidate) -> Model:
+    data, basis, selector = provider(candidate)
     engine = training.engine(candidate.kernel, data, basis)
     tasks = training.tasks(basis, training.experiments)
-    plan = training.plan(engine, tasks, training.alphas.size)
-    if scoring is None:
-        return engine, plan, Scores(*(np.empty(0),) * 5)
-    return engine, plan, training.scores(scoring, engine, tasks, plan, per_target)
+    return Model(engine, training.plan(engine, tasks, training.alphas.size), selector)
 
 
-def _value(scores: Scores, training: Training, pooled: bool, rule: str, per_target: bool) -> float:
+def _scores(training: Training, model: Model, scoring: Scoring, per_target: bool) -> Scores:
+    """Return the scores of one candidate, without splits that are too many to be reported."""
+    engine = model.engine
+    tasks = training.tasks(engine.basis, training.experiments)
+    scores = training.scores(scoring, engine, tasks, model.plan, per_target)
+    if scores.splits.shape[1] > MAX_SPLITS:
+        return replace(scores, splits=np.empty((training.alphas.size, 0)))
+    return scores
+
+
+def _value(scores: Scores, training: Training, pooled: bool, per_target: bool) -> float:
     """Return the best score of one candidate, averaged over targets that choose for themselves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the edge of the grid matters for the winner only
-        choice = choose(scores, training.alphas, pooled=pooled, rule=rule, per_target=per_target)
+        choice = choose(scores, training.alphas, pooled=pooled, rule="best", per_target=per_target)
     return float(np.mean(choice.score))
 
 
@@ -171,79 +174,42 @@ def _merge(
         for alpha in training.alphas
     ]
     shown = merged["pooled_test_score" if pooled else "mean_test_score"]
-    order = np.where(np.isnan(shown), -np.inf, shown)
-    merged["rank_test_score"] = (1 + (order[None, :] > order[:, None]).sum(axis=1)).astype(np.int32)
+    merged["rank_test_score"] = rank(shown)
     return merged
 
 
 class _DataProvider:
     """Rows and basis rows for each candidate, sharing what can be shared."""
 
-    def __init__(
-        self, training: Training, candidates: Sequence[Candidate], selector: Selector | None
-    ) -> None:
-        self.training, self.selector = training, selector
-        self._once: tuple[IntArray | None] | None = None
+    def __init__(self, training: Training, candidates: Sequence[Candidate]) -> None:
+        self.training, self.selector = training, training.selector()
+        self._once: tuple[IntArray | None, Selector | None] | None = None
         self._distances: SharedDistances | None = None
+        # A choice of basis rows that looks at the kernel is made anew for each candidate.
+        self._same_basis = self.selector is None or not self.selector.data_dependent
         widths = [c for c in candidates if SharedDistances.serves(c.kernel)]
-        self._share = len(widths) > 1 and (selector is None or not selector.data_dependent)
+        self._share = len(widths) > 1 and self._same_basis
 
-    def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None]:
+    def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
         data = self.training.data(candidate.kernel)
         if self._once is None:
-            basis = self.training.choose_basis(self.selector, data)
-            if self.selector is None or not self.selector.data_dependent:
-                self._once = (basis,)
+            selector = None if self.selector is None else clone(self.selector)
+            basis = self.training.choose_basis(selector, data)
+            if self._same_basis:
+                self._once = (basis, selector)
         else:
-            (basis,) = self._once
+            basis, selector = self._once
+        return self._shared(candidate, data, basis), basis, selector
+
+    def _shared(self, candidate: Candidate, data: KernelData, basis: IntArray | None) -> KernelData:
+        """Return the data of a candidate, through shared distances if it can use them."""
         if not self._share or isinstance(candidate.kernel, Precomputed):
-            return data, basis
+            return data
         if not SharedDistances.serves(candidate.kernel):
-            return data, basis
+            return data
         columns = np.arange(len(data)) if basis is None else basis
         if 24.0 * len(data) * columns.size > self.training.memory:
-            return data, basis
+            return data
         if self._distances is None:
             self._distances = SharedDistances.of(self.training.X, columns)
-        return self._distances.with_kernel(candidate.kernel), basis
-
-
-class _Checkpoint:
-    """Scores of finished candidates in a folder, one file each, named by all they depend on."""
-
-    def __init__(self, folder: Path, training: Training, scoring: Scoring) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        digest = hashlib.sha256()
-        for part in (training.Y, training.weights, training.alphas):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        for ragged in (training.experiments.held_out, training.experiments.test):
-            digest.update(ragged.values.tobytes() + ragged.ptr.tobytes())
-        digest.update(_bytes_of(training.X))
-        words = (training.basis, training.policy, training.bias, training.jitter, training.seed)
-        digest.update(repr((*words, scoring.name, training.groups is None)).encode())
-        self._prefix = digest
-
-    def _file(self, candidate: Candidate) -> Path:
-        digest = self._prefix.copy()
-        digest.update(repr(candidate.kernel).encode())
-        return self.folder / f"scores-{digest.hexdigest()[:32]}.npz"
-
-    def load(self, candidate: Candidate) -> Scores | None:
-        path = self._file(candidate)
-        if not path.exists():
-            return None
-        with np.load(path, allow_pickle=False) as archive:
-            return Scores(**{name: archive[name] for name in archive.files})
-
-    def save(self, candidate: Candidate, scores: Scores) -> None:
-        arrays = {f.name: getattr(scores, f.name) for f in fields(scores)}
-        with atomic_write(self._file(candidate)) as file:
-            np.savez(file, **{k: v for k, v in arrays.items() if v is not None})  # type: ignore[arg-type]  # numpy types **kwds as bool too
-
-
-def _bytes_of(X: Any) -> bytes:
-    if sp.issparse(X):
-        return bytes(X.data.tobytes() + X.indices.tobytes() + X.indptr.tobytes())
-    array = np.asarray(X)
-    return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+        return self._distances.with_kernel(candidate.kernel)

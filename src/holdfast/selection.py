@@ -1,16 +1,16 @@
 """The choice of the penalty: from scores on a grid to one alpha, or one for each target."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from holdfast._warnings import warn
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 from holdfast.scoring import MAX_SPLITS, Scores
 
-__all__ = ["Choice", "check_alphas", "choose", "cv_results"]
+__all__ = ["Choice", "check_alphas", "choose", "cv_results", "rank"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -206,11 +206,10 @@ def _warn_at_edge(best: IntArray, alphas: FloatArray) -> None:
             parts.append(f"the {edge} of the grid ({alphas[index]:g}){whose}")
             advice.append(f"{side} by a factor of {EXTEND:g} (to {further:g})")
     if parts:
-        warnings.warn(
+        warn(
             f"the best alpha is {' and '.join(parts)}; better values may lie beyond: "
             f"extend alphas {' and '.join(advice)}",
             GridEdgeWarning,
-            stacklevel=4,  # the caller of the estimator's fit, which calls choose
         )
 
 
@@ -245,13 +244,13 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
     results["std_test_score"] = scores.std.copy()
     results["se_test_score"] = scores.se.copy()
     results["pooled_test_score"] = scores.pooled.copy()
-    results["rank_test_score"] = _rank(scores.pooled if pooled else scores.mean)
+    results["rank_test_score"] = rank(scores.pooled if pooled else scores.mean)
     if scores.per_target is not None:
         results["target_test_score"] = scores.per_target.copy()
     return results
 
 
-def _rank(scores: FloatArray) -> npt.NDArray[np.int32]:
+def rank(scores: FloatArray) -> npt.NDArray[np.int32]:
     """Return 1 + the number of scores that are better by more than rounding."""
     threshold = scores - TIE * np.abs(scores)  # nan compares false: it beats nothing
     beaten = scores[:, None] < threshold  # [i, j]: score j beats score i

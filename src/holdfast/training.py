@@ -6,7 +6,6 @@ An estimator turns its arguments into a `Training` once; everything that is aske
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from holdfast._warnings import warn
 from holdfast.basis import Fixed, Selector, as_selector, resolve_basis
+from holdfast.basis.base import whole_number
+from holdfast.daskrows import is_dask
 from holdfast.engine import Engine
 from holdfast.exceptions import InvalidInputError, NotSupportedError, SelectionBiasWarning
 from holdfast.experiments import Experiments, IntArray, Policy, Tasks, resolve
@@ -87,11 +89,10 @@ class Training:
     # -- the model --------------------------------------------------------------------------------
 
     def selector(self) -> Selector | None:
-        """Return a fresh selector of basis rows, after a word about its bias if it needs one."""
+        """Return the selector of basis rows, after a word about its bias if it needs one."""
         selector = as_selector(self.basis, self.X.shape[0])
         if selector is None:
             return None
-        selector = clone(selector)
         if self.policy == "reselect":
             if isinstance(selector, Fixed) or "experiments" in selector.needs:
                 raise NotSupportedError(
@@ -100,12 +101,11 @@ class Training:
                     "number of rows or another selector."
                 )
         elif selector.data_dependent:
-            warnings.warn(
+            warn(
                 f"{type(selector).__name__} chose the basis rows by looking at rows that are "
                 "later held out, so the held-out scores may be optimistic: use "
                 'held_out_basis="reselect" for an estimate without that bias.',
                 SelectionBiasWarning,
-                stacklevel=5,  # the caller of fit
             )
         return selector
 
@@ -129,6 +129,8 @@ class Training:
         self, kernel: Kernel | Precomputed, data: KernelData, basis: IntArray | None
     ) -> Engine:
         """Return the engine on all rows."""
+        if is_dask(self.X):
+            return self._dask_engine(kernel, data, basis)
         features = primal_features(kernel, self.X, basis is None)
         if basis is None and features is None and 16.0 * len(data) ** 2 > self.memory:
             raise InvalidInputError(
@@ -147,6 +149,22 @@ class Training:
             definite=isinstance(kernel, Precomputed) or kernel.positive_semidefinite,
             trusted=not (isinstance(kernel, Precomputed) or kernel.accepts_objects),
             memory=self.memory,
+        )
+
+    def _dask_engine(
+        self, kernel: Kernel | Precomputed, data: KernelData, basis: IntArray | None
+    ) -> Engine:
+        from holdfast.distributed import DaskEngine  # its own door: most fits need none of it
+
+        assert isinstance(kernel, Kernel)
+        return DaskEngine(
+            kernel,
+            self.X,
+            self.weights,
+            self.Y - self.offset,
+            basis=basis,
+            bias=self.bias,
+            shift=0.0 if basis is None else basis_jitter(data, basis, self.jitter),
         )
 
     # -- held-out values --------------------------------------------------------------------------
@@ -172,16 +190,20 @@ class Training:
     ) -> FloatArray:
         """Return held-out predictions (a, k, v) of some targets, the offset put back."""
         if self.policy == "reselect" and engine.basis is not None:
-            values = self._reselected(engine.data, engine.Y[:, columns], tasks, alphas)
+            values = self._reselected(engine, tasks, alphas, columns)
         else:
             values = engine.predict(tasks, alphas, plan.path, columns)
         values += self.offset[columns]
         return values
 
     def _reselected(
-        self, data: KernelData, Y: FloatArray, tasks: Tasks, alphas: FloatArray
+        self, engine: Engine, tasks: Tasks, alphas: FloatArray, columns: slice
     ) -> FloatArray:
-        """Return predictions of models whose basis rows come from their own training rows."""
+        """Return predictions of models whose basis rows come from their own training rows.
+
+        All targets have their say in the choice, whichever columns are predicted.
+        """
+        data, Y = engine.data, engine.Y[:, columns]
         seeds = np.random.SeedSequence(self.seed).generate_state(len(tasks))
         predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
         for j in range(len(tasks)):
@@ -190,7 +212,7 @@ class Training:
             chosen = resolve_basis(
                 clone(self.basis) if isinstance(self.basis, Selector) else self.basis,
                 data.take(train),
-                Y[train],
+                self.Y[train],
                 weights[train],
                 None if self.groups is None else self.groups[train],
                 None,
@@ -246,9 +268,7 @@ class Training:
                 "prediction to verify."
             )
         tasks = self.tasks(engine.basis, self.experiments)
-        count = min(int(n_experiments), len(tasks))
-        if count < 1:
-            raise InvalidInputError(f"n_experiments must be at least 1; got {n_experiments}.")
+        count = min(whole_number("n_experiments", n_experiments), len(tasks))
         chosen = np.sort(np.random.default_rng(seed).permutation(len(tasks))[:count])
         part, plan = tasks.select(chosen), self.plan(engine, tasks, self.alphas.size)
         fast = self.held_out(engine, part, self.alphas, plan)
