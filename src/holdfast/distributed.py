@@ -62,7 +62,7 @@ class DaskEngine(Engine):
         shift: float,
     ) -> None:
         self.data, self.weights, self.Y = DaskRows(kernel, X), weights, Y
-        self.basis, self.bias, self.shift = basis, bias, shift
+        self.basis, self.bias, self.shift, self.memory = basis, bias, shift, float("inf")
         self._kernel, self._X = kernel, X
         self._unchecked, self._spectrum = False, None
         features = _features(kernel, X, basis, shift)

@@ -69,7 +69,7 @@ class Engine:
         memory: float,
     ) -> None:
         self.data, self.weights, self.Y = data, weights, Y
-        self.basis, self.bias, self.shift = basis, bias, shift
+        self.basis, self.bias, self.shift, self.memory = basis, bias, shift, memory
         self.system: PrimalSystem | DualSystem
         if basis is not None:
             features = WhitenedFeatures.of(data, basis, shift)
@@ -100,7 +100,14 @@ class Engine:
             dual=self.dual,
             asked=path,
             basis=None if self.basis is None else self.basis.size,
+            memory=self.memory,
+            rotated=self._has_spectrum(),
         )
+
+    def _has_spectrum(self) -> bool:
+        if isinstance(self.system, PrimalSystem):
+            return self.system.gram.ndim == 1
+        return self._spectrum is not None
 
     def spectrum(self) -> Factor:
         """Return the factor that holds for every penalty."""
@@ -180,6 +187,7 @@ class Engine:
         z = factor.project(scale.targets(Y), slice(None))
         D = factor.residual_D(factor.D(np.array([alpha])))[0]
         c = np.zeros_like(Y)
+        assert isinstance(factor.V, np.ndarray)
         c[live] = (factor.V[live] @ (D[:, None] * z)) * scale.root[live, None]
         if not self.bias:
             return c, np.zeros(Y.shape[1])

@@ -1,9 +1,9 @@
 """Which path to the held-out predictions is cheapest, and why: one table of costs.
 
 The three paths give the same numbers (`holdfast.holdout`). Their costs differ by orders of
-magnitude with the sizes of the held-out sets and the number of penalties, so the planner counts
-the floating-point operations and bytes of each and takes the cheapest. A wrong guess costs time,
-never a digit.
+magnitude with the sizes of the held-out sets and the number of penalties, so the planner estimates
+time and memory of each (`holdfast.costs`) and takes the cheapest that fits. A wrong guess costs
+time, never a digit.
 """
 
 from __future__ import annotations
@@ -12,22 +12,31 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from holdfast.costs import Job, current, seconds
 from holdfast.experiments import Tasks
+from holdfast.systems import BLOCK_BYTES
 
 Path = Literal["spectral", "fold_gram", "single"]
 PATHS: tuple[Path, ...] = get_args(Path)
 
-#: Cost of one floating-point operation relative to a matrix product's (papers 003: R_E, R_I, R_L).
-EIGH, REDUCTION, CHOLESKY, SMALL = 2.5, 3.0, 1.5, 3.0
-
 
 @dataclass(frozen=True)
 class Cost:
-    """Estimated work of one path: operations (in units of a matrix product's) and bytes held."""
+    """Estimated work of one path.
+
+    Attributes
+    ----------
+    path : str
+    seconds : float
+        Estimated time beyond what all paths share.
+    bytes : float
+        Memory held at once.
+    """
 
     path: Path
-    flops: float
+    seconds: float
     bytes: float
 
 
@@ -53,13 +62,13 @@ class Plan:
     facts: dict[str, object]
 
     def __str__(self) -> str:
-        best = min(cost.flops for cost in self.costs)
+        best = min(cost.seconds for cost in self.costs)
         lines = [f"{name:<24}{value}" for name, value in self.facts.items()]
-        lines += ["", f"{'path':<12}{'Gflop':>12}{'× cheapest':>12}{'memory':>12}"]
+        lines += ["", f"{'path':<12}{'estimate':>12}{'× cheapest':>12}{'memory':>12}"]
         for cost in self.costs:
             mark = " ← taken" if cost.path == self.path else ""
             lines.append(
-                f"{cost.path:<12}{cost.flops / 1e9:>12.3g}{cost.flops / best:>12.2f}"
+                f"{cost.path:<12}{_time(cost.seconds):>12}{cost.seconds / best:>12.2f}"
                 f"{_size(cost.bytes):>12}{mark}"
             )
         why = "cheapest estimate" if self.asked == "auto" else f"path={self.asked!r} was asked for"
@@ -69,6 +78,10 @@ class Plan:
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
 def _size(n_bytes: float) -> str:
@@ -89,6 +102,8 @@ def make_plan(
     dual: bool,
     asked: str,
     basis: int | None,
+    memory: float = float("inf"),
+    rotated: bool = False,
 ) -> Plan:
     """Return the plan for these tasks.
 
@@ -103,14 +118,20 @@ def make_plan(
     asked : {"auto", "spectral", "fold_gram", "single"}
     basis : int or None
         Number of basis rows.
+    memory : float
+        Bytes that may be taken.
+    rotated : bool
+        Whether the spectrum is already there.
     """
-    h = tasks.held.sizes.astype(float)
-    e = tasks.removed.sizes.astype(float)
+    h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
+    streamed = not dual and 8.0 * m * p > memory
+    job = Job(h, e, t, m, p, v, n_alphas, dual, streamed, rotated)
     costs = tuple(
-        Cost(path, _flops(path, h, e, m, p, v, n_alphas, dual), _bytes(path, h, m, p, dual))
+        Cost(path, seconds(path, job, current()), _bytes(path, h, m, p, dual, streamed))
         for path in PATHS
     )
-    path: Path = min(costs, key=lambda cost: cost.flops).path
+    fitting = [cost for cost in costs if cost.bytes <= memory] or list(costs)
+    path: Path = min(fitting, key=lambda cost: cost.seconds).path
     for choice in PATHS:
         if asked == choice:
             path = choice
@@ -123,37 +144,19 @@ def make_plan(
         "held out in each": f"{int(h.min())} to {int(h.max())} rows",
         "basis rows removed": f"{int(e.min())} to {int(e.max())} in each",
         "test rows in all": int(tasks.test.values.size),
+        "feature rows": "streamed in blocks" if streamed else "kept in memory",
     }
+    if dual:
+        del facts["feature rows"]
     return Plan(path, asked, costs, facts)
 
 
-def _flops(
-    path: Path,
-    h: np.ndarray,
-    e: np.ndarray,
-    m: float,
-    p: float,
-    v: float,
-    a: float,
-    dual: bool,
+def _bytes(
+    path: Path, h: NDArray[np.float64], m: float, p: float, dual: bool, streamed: bool
 ) -> float:
-    small = SMALL * (2 * h**2 * p + h**3 + 4 * h * p * v + 4 * h * e * p).sum()
-    if path == "spectral":
-        factor = EIGH * 9 * p**3 + (0 if dual else 2 * m * p**2)
-        return float(factor + a * small)
-    if path == "single":
-        factor = CHOLESKY * (m**3 if dual else p**3 / 3 + m * p**2)
-        return float(a * (factor + small))
-    if dual:
-        n = m - h
-        return float((REDUCTION * 4 / 3 * n**3 + 4 * a * n**2 * v).sum())
-    gram = (2 * h * p**2).sum()
-    return float(gram + h.size * (REDUCTION * 4 / 3 * p**3 + 4 * a * p**2 * v))
-
-
-def _bytes(path: Path, h: np.ndarray, m: float, p: float, dual: bool) -> float:
     if dual:
         extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
         return float(8 * (m**2 + extra))
-    extra = m * p if path == "single" else 2 * p**2
-    return float(8 * (m * p + extra))
+    rows = BLOCK_BYTES / 8 if streamed else m * p
+    copy = m * p if path == "single" and not streamed else h.max() * p if path == "fold_gram" else 0
+    return float(8 * (rows + copy + 3 * p**2))

@@ -166,17 +166,19 @@ def held_out_columns(data: Data, model: Any) -> dict[str, NDArray[Any]]:
 
 def run_explain(options: argparse.Namespace) -> int:
     """Say how cv would be computed and what it would cost."""
-    from holdfast.cli.planning import matrix_rate, plan_of
+    from holdfast.cli.planning import plan_of
+    from holdfast.costs import measure
 
     cv = cv_of(options)
     model = make_model(options, cv)
     with showing_progress(options.quiet):
         data = read_data(options)
+        measure()
         plan, remarks = plan_of(model, data)
     taken = next(cost for cost in plan.costs if cost.path == plan.path)
-    seconds = taken.flops / matrix_rate()
+    seconds = taken.seconds
     if options.json:
-        costs = [{"path": c.path, "flops": c.flops, "bytes": c.bytes} for c in plan.costs]
+        costs = [{"path": c.path, "seconds": c.seconds, "bytes": c.bytes} for c in plan.costs]
         facts = {name: _json_value(value) for name, value in plan.facts.items()}
         found = {"path": plan.path, "asked": plan.asked, "costs": costs, "facts": facts}
         print(json.dumps({**found, "seconds": seconds, "remarks": remarks}, indent=2))

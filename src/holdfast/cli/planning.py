@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,13 +79,3 @@ def _basis_size(selector: Any, data: Data) -> int:
         return min(m, int(selector.k) * len(np.unique(data.groups)))
     size = getattr(selector, "n", getattr(selector, "max_size", None))
     return how_many(size if size is not None else min(m, 500), m)
-
-
-def matrix_rate(size: int = 768) -> float:
-    """Return how many operations a second a matrix product does here, by one short measurement."""
-    A = np.ones((size, size))
-    A @ A  # the first product starts the threads
-    start = time.perf_counter()
-    for _ in range(3):
-        A @ A
-    return 3 * 2 * size**3 / (time.perf_counter() - start)

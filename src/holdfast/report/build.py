@@ -328,15 +328,15 @@ def _item(value: Any) -> float | str:
 
 def _plan(model: CrossValidatedKernelRidge) -> PlanTable:
     plan = model.explain()
-    cheapest = min(cost.flops for cost in plan.costs)
+    cheapest = min(cost.seconds for cost in plan.costs)
     why = "the cheapest estimate" if plan.asked == "auto" else f"asked for with path={plan.asked!r}"
     return PlanTable(
         facts=tuple((name, _fact(value)) for name, value in plan.facts.items()),
         costs=tuple(
             PathCost(
                 cost.path,
-                cost.flops / 1e9,
-                cost.flops / cheapest if cheapest > 0 else 1.0,
+                cost.seconds,
+                cost.seconds / cheapest if cheapest > 0 else 1.0,
                 cost.bytes / 1e6,
                 cost.path == plan.path,
             )

@@ -110,13 +110,13 @@ def _plan(summary: Summary) -> list[str]:
     rows = [
         (
             c.path + (" (taken)" if c.taken else ""),
-            number(c.gflop),
+            number(c.seconds),
             f"{c.ratio:.2f}",
             size(c.megabytes),
         )
         for c in summary.plan.costs
     ]
-    header = ("path", "Gflop", "× cheapest", "memory")
+    header = ("path", "seconds, estimated", "× cheapest", "memory")
     return [
         "## The plan and its cost",
         "",

@@ -315,13 +315,13 @@ def _plan(summary: Summary) -> Section:
     rows = [
         (
             cost.path + (" (taken)" if cost.taken else ""),
-            number(cost.gflop),
+            number(cost.seconds),
             f"{cost.ratio:.2f}",
             size(cost.megabytes),
         )
         for cost in plan.costs
     ]
-    header = ("path", "Gflop", "times the cheapest", "memory")
+    header = ("path", "seconds, estimated", "times the cheapest", "memory")
     return _section(
         "plan",
         "The plan and its cost",

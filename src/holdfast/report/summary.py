@@ -205,7 +205,7 @@ class PathCost:
     """Estimated cost of one path of the planner."""
 
     path: str
-    gflop: float
+    seconds: float
     ratio: float
     megabytes: float
     taken: bool
