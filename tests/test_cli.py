@@ -328,8 +328,7 @@ def test_explain_is_the_plan_of_cv(study, capsys):
     taken = next(cost for cost in found["plan"]["costs"] if cost["taken"])
     assert plan["path"] == taken["path"]
     for cost, done in zip(plan["costs"], found["plan"]["costs"], strict=True):
-        assert cost["seconds"] > 0
-        assert done["seconds"] > 0
+        np.testing.assert_allclose(cost["seconds"], done["seconds"])
     text = output(capsys, "explain", *options, "--basis", "greedy:10")
     assert "10 basis rows" in text
     assert "← taken" in text

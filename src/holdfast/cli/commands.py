@@ -167,13 +167,11 @@ def held_out_columns(data: Data, model: Any) -> dict[str, NDArray[Any]]:
 def run_explain(options: argparse.Namespace) -> int:
     """Say how cv would be computed and what it would cost."""
     from holdfast.cli.planning import plan_of
-    from holdfast.costs import measure
 
     cv = cv_of(options)
     model = make_model(options, cv)
     with showing_progress(options.quiet):
         data = read_data(options)
-        measure()
         plan, remarks = plan_of(model, data)
     taken = next(cost for cost in plan.costs if cost.path == plan.path)
     seconds = taken.seconds

@@ -16,7 +16,7 @@ from holdfast.plan import make_plan
 if TYPE_CHECKING:
     from holdfast.plan import Plan
 
-__all__ = ["matrix_rate", "plan_of"]
+__all__ = ["plan_of"]
 
 
 def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
