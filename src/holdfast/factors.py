@@ -151,7 +151,8 @@ def spectral_dual(system: DualSystem) -> Factor:
     K, deflation = deflated_kernel(system)
     Lambda, V = eigh(K, overwrite=True)
     if system.definite:
-        _check_definite(Lambda)
+        # Rounding is relative to the kernel before the bias was taken out of it.
+        _check_definite(Lambda, float(system.scale.root**2 @ np.abs(np.diag(system.K))))
         Lambda = np.maximum(Lambda, 0.0)
     penalised = np.ones(Lambda.size)
     if deflation is not None:
@@ -268,10 +269,10 @@ def _check_shift(shifted: FloatArray, alphas: FloatArray) -> None:
         )
 
 
-def _check_definite(Lambda: FloatArray) -> None:
+def _check_definite(Lambda: FloatArray, trace: float) -> None:
     """Refuse an indefinite kernel matrix: the penalised problem has no minimum there."""
     low, high = float(Lambda[0]), float(np.abs(Lambda).max())
-    if low < -100.0 * Lambda.size * np.finfo(float).eps * high:
+    if low < -100.0 * np.finfo(float).eps * max(Lambda.size * high, trace):
         raise KernelError(
             "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
             f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
