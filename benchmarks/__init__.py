@@ -1,0 +1,1 @@
+"""Benchmarks: frozen problems, one adaptor per rival, one runner, records in JSON."""
