@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import pathlib
 import pickle
 import struct
 import zipfile
@@ -445,6 +446,14 @@ def test_arrays_and_sparse_matrices_round_trip():
     np.testing.assert_array_equal(again["d"][1], dense)
 
 
+def test_random_states_and_paths():
+    state = np.random.RandomState(3)
+    state.normal(size=3)
+    again = there_and_back(state)
+    np.testing.assert_array_equal(again.normal(size=5), state.normal(size=5))
+    assert there_and_back(pathlib.Path("some") / "where") == os.path.join("some", "where")
+
+
 def test_arrays_of_objects_round_trip():
     mixed = np.empty((2, 2), dtype=object)
     mixed[:] = [["a", None], [(1, 2), {"x": 3.5}]]
@@ -517,7 +526,7 @@ class Foreign:
     x: int = 0
 
 
-@pytest.mark.parametrize("value", [Foreign(), np.random.RandomState(0), {1, 2}, b"bytes"])
+@pytest.mark.parametrize("value", [Foreign(), np.random.default_rng(0), {1, 2}, b"bytes"])
 def test_foreign_objects_are_refused(value):
     with pytest.raises(InvalidInputError, match="cannot hold"):
         Encoder().encode(value, "thing")
@@ -549,6 +558,9 @@ def test_arrays_of_foreign_objects_are_refused():
         {"$objects": 5, "shape": [5]},
         {"$array": []},
         {"$number": "evil"},
+        {"$random": {"bit_generator": "MT19937"}},
+        {"$random": {"bit_generator": "os.system", "state": {}}},
+        {"$random": [1]},
         {"$tuple": 3},
         {"$pairs": [[1]]},
         {"$pairs": [[[], 1]]},

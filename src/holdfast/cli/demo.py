@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,11 @@ def run_demo(options: argparse.Namespace) -> int:
     with showing_progress(options.quiet):
         story = tell(SEED)
     folder.mkdir(parents=True, exist_ok=True)
-    study, model, encoder = story["study"], story["model"], story["encoder"]
+    study: Study = story["study"]
     columns = {name: study.X[:, j].round(4) for j, name in enumerate(FEATURES)}
     data = folder / "study.csv"
     write_columns(str(data), {"subject": study.subject, **columns, "score": study.y.round(4)})
-    report = _write_report(folder, model, encoder, str(data))
+    report = _write_report(folder, story, str(data))
     claim, loo, truth = story["group_error"], story["loo_error"], story["truth"]
     lines = [
         f"A study: {N_SUBJECTS} subjects, {N_VISITS} visits each. Age, height and voice tell who "
@@ -93,19 +94,24 @@ def _rmse(y: Any, prediction: Any) -> float:
     return float(np.sqrt(np.mean((y - prediction) ** 2)))
 
 
-def _write_report(folder: Path, model: Any, encoder: TableEncoder, data: str) -> Path:
+def _write_report(folder: Path, story: dict[str, Any], data: str) -> Path:
     from holdfast.report import Context, summarise, write_report
+    from holdfast.report.summary import Contrast
 
     context = Context(
         title="A made-up study: how well would a new subject be predicted?",
         target="score",
-        feature_names=encoder.feature_names,
+        feature_names=story["encoder"].feature_names,
         group="subject",
         preparation=("Columns of numbers were centred and scaled to standard deviation 1.",),
         command=f"holdfast demo --out {folder}",
         data=data,
     )
+    model = story["model"]
     summary = summarise(model, context)
+    # Only a made-up study knows the truth; it belongs beside what was claimed.
+    truth = Contrast(f"truth: {N_NEW:,} new subjects", story["truth"], model.alpha_, asked=False)
+    summary = dataclasses.replace(summary, contrasts=(*summary.contrasts, truth))
     try:
         path = folder / "report.html"
         write_report(summary, path)

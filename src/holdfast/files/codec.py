@@ -14,6 +14,7 @@ with ``$``:
 | ``{"$pairs": [[key, value], ...]}`` | a dict whose keys are not all plain strings |
 | ``{"$sparse": {...}}`` | a scipy.sparse matrix in CSR form |
 | ``{"$object": "module:Name", "fields": {...}}`` | an object of a class on the list below |
+| ``{"$random": {...}}`` | a numpy.random.RandomState |
 | ``{"$function": "module:name"}`` | a function or class, by its import name |
 
 The classes that may be built are holdfast's own dataclasses and parameter objects (kernels,
@@ -28,6 +29,7 @@ import dataclasses
 import importlib
 import inspect
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,6 +63,7 @@ _TAGS = frozenset(
         "$pairs",
         "$sparse",
         "$object",
+        "$random",
         "$function",
     )
 )
@@ -108,6 +111,10 @@ class Encoder:
             return {"$slice": self._list(parts, where)}
         if isinstance(value, Mapping):
             return self._mapping(value, where)
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        if isinstance(value, np.random.RandomState):
+            return {"$random": self._mapping(value.get_state(legacy=False), where)}
         if inspect.isroutine(value) or inspect.isclass(value):
             return {"$function": _import_name(value, where)}
         return self._object(value, where)
@@ -213,6 +220,10 @@ class Decoder:
             return {self.decode(key): self.decode(item) for key, item in body}
         if tag == "$sparse":
             return self._sparse(body)
+        if tag == "$random":
+            state = np.random.RandomState()
+            state.set_state(self.decode(body))
+            return state
         if tag == "$function":
             return self._function(body)
         return self._object(body, document["fields"])
