@@ -14,27 +14,25 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast._questions import HeldOutQuestions
 from holdfast.candidates import Candidate, kernel_grid
 from holdfast.checkpoint import Checkpoint
 from holdfast.daskrows import is_dask, local
-from holdfast.engine import Engine
-from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.experiments import POLICIES, Experiments, HoldOut, as_experiments
+from holdfast.exceptions import NotSupportedError
+from holdfast.experiments import POLICIES, as_experiments
 from holdfast.frames import library_of
-from holdfast.inputs import as_data, check_rows, check_weights, refusals, takes_objects
+from holdfast.inputs import check_rows, check_weights, refusals, takes_objects
 from holdfast.kernels import Precomputed
 from holdfast.memory import memory_bytes
-from holdfast.plan import PATHS, Plan
-from holdfast.results import HeldOutPredictions, Verification
+from holdfast.plan import PATHS
 from holdfast.scoring import resolve_scoring
 from holdfast.search import Found, search
 from holdfast.selection import check_alphas
-from holdfast.splits import row_numbers
 from holdfast.systems import FloatArray, row_blocks
 from holdfast.training import Training
 
 
-class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     # "no_validation": checked where it is used, with a better sentence.
@@ -46,7 +44,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         "kernel_params": [dict, None],
         "alphas": "no_validation",
         "basis": "no_validation",
-        "cv": ["cv_object", None],
+        "cv": "no_validation",
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
         "scoring": "no_validation",
@@ -59,8 +57,6 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         "checkpoint": [str, PathLike, None],
         "random_state": ["random_state"],
     }
-
-    _engine: Engine | None
 
     def __init__(
         self,
@@ -112,11 +108,6 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         self, y: Any, n_rows: int, weights: FloatArray
     ) -> tuple[FloatArray, NDArray[Any], bool]:
         """Return (Y (m, v), labels to score with, whether y was one-dimensional)."""
-
-    @property
-    @abstractmethod
-    def _classes(self) -> NDArray[Any] | None:
-        """Class labels, or None for regression."""
 
     # -- fit --------------------------------------------------------------------------------------
 
@@ -257,10 +248,11 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         check_is_fitted(self)
         rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
         if is_dask(rows):
-            return self._lazy_decision(rows)
+            lazy: FloatArray = self._lazy_decision(rows)
+            return lazy
         if self._linear_coef is not None:
             return np.asarray(rows @ self._linear_coef + self._intercept)
-        data = as_data(self._kernel, self._training.X, self.basis)
+        data = self._training.data(self._kernel)
         values = np.empty((rows.shape[0], self._dual_coef.shape[1]))
         for block in row_blocks(rows.shape[0], self.basis_indices_.size):
             K = data.predict_block(rows[block], self.basis_indices_)
@@ -271,7 +263,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         """Return model values of Dask rows, computed chunk by chunk when they are asked for."""
         if self._linear_coef is not None:
             return rows @ self._linear_coef + self._intercept
-        basis = as_data(self._kernel, self._training.X, self.basis).take(self.basis_indices_)
+        basis = self._training.data(self._kernel).take(self.basis_indices_)
         coef, intercept = self._dual_coef, self._intercept
 
         def values(block: FloatArray) -> FloatArray:
@@ -279,116 +271,7 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
 
         return rows.map_blocks(values, chunks=(rows.chunks[0], (coef.shape[1],)), dtype=float)
 
-    # -- held-out questions -----------------------------------------------------------------------
-
-    def _engine_again(self) -> Engine:
-        """Return the engine, built again from the training rows after unpickling."""
-        check_is_fitted(self)
-        if self._engine is None:
-            data = self._training.data(self._kernel)
-            basis = None if self.basis is None else self.basis_indices_
-            self._engine = self._training.engine(self._kernel, data, basis)
-        return self._engine
-
-    def held_out(
-        self, cv: Any = None, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
-    ) -> HeldOutPredictions:
-        """Return exact held-out predictions on the training rows for any way of holding out.
-
-        Parameters
-        ----------
-        cv : optional
-            As in the constructor; None: the experiments of `fit`.
-        groups : array-like of shape (m,), optional
-            For splitters that use groups; None: the groups of `fit`.
-        alphas : array-like, optional
-            Penalties; None: the grid of `fit`.
-
-        Notes
-        -----
-        Nothing is retrained: the factors of `fit` answer (``held_out_basis="reselect"`` is the
-        exception, by its meaning).
-        """
-        engine, training = self._engine_again(), self._training
-        experiments = training.experiments
-        if cv is not None:
-            experiments = as_experiments(
-                cv,
-                training.weights.size,
-                X=training.X,
-                y=training.labels,
-                groups=training.groups if groups is None else groups,
-                classifier=self._classes is not None,
-            )
-        elif groups is not None:
-            raise InvalidInputError("groups was given without cv: pass both, or neither.")
-        grid = training.alphas if alphas is None else check_alphas(alphas)
-        tasks = training.tasks(engine.basis, experiments)
-        plan = training.plan(engine, tasks, grid.size)
-        values = training.held_out(engine, tasks, grid, plan)
-        tested = experiments
-        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
-            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-        return HeldOutPredictions(
-            tested, grid, values, training.labels, training.weights, self._classes, self._frames
-        )
-
-    def holdout(
-        self, rows: ArrayLike, test: ArrayLike | None = None, alpha: float | None = None
-    ) -> FloatArray:
-        """Return predictions for `test` by the model that never saw `rows`.
-
-        Parameters
-        ----------
-        rows : array-like of int
-            Training rows to hold out.
-        test : array-like of int, optional
-            Rows to predict, a part of `rows`; default: all of them.
-        alpha : float or ndarray of shape (v,), optional
-            Penalty, or one per target; default: the chosen ``alpha_``.
-
-        Returns
-        -------
-        ndarray of shape (k,) or (k, v)
-            One row per test row; decision values for a classifier.
-        """
-        check_is_fitted(self)
-        m, v = self._training.Y.shape
-        held = row_numbers("rows", rows, m)
-        tested = held if test is None else row_numbers("test", test, m)
-        wanted = np.asarray(self.alpha_ if alpha is None else alpha)
-        if wanted.shape not in ((), (v,)):
-            raise InvalidInputError(
-                f"alpha must be one number, or one for each of the {v} targets; got shape "
-                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
-            )
-        grid, index = np.unique(np.broadcast_to(wanted, v), return_inverse=True)
-        found = self.held_out([HoldOut(held, tested)], alphas=grid)
-        if found.rows.size < tested.size:
-            raise HoldOutError(
-                f"row {np.setdiff1d(tested, found.rows)[0]} is a basis row, which "
-                'held_out_basis="skip" never tests. Leave basis rows out of `test`.'
-            )
-        result = found.values[index, :, np.arange(v)].T
-        return result[:, 0] if self._training.flat else result
-
-    def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
-        """Return how far the fast predictions lie from models that are really retrained.
-
-        Parameters
-        ----------
-        n_experiments : int
-            How many experiments of `fit` to retrain, drawn at random.
-        random_state : int
-            Seed of the draw.
-        """
-        engine = self._engine_again()
-        return self._training.verify(engine, n_experiments, random_state)
-
-    def explain(self) -> Plan:
-        """Return the plan of `fit`: the path taken, the cost and memory of each, and why."""
-        check_is_fitted(self)
-        return self._plan
+    # -- files and scikit-learn -------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file that `holdfast.load` reads, whole or not at all.
@@ -401,8 +284,6 @@ class CrossValidatedKernelRidge(BaseEstimator, ABC):  # type: ignore[misc]  # sk
         from holdfast.files import save
 
         save(self, path)
-
-    # -- scikit-learn -----------------------------------------------------------------------------
 
     def _repr_html_inner(self) -> str:
         return self._with_curve(super()._repr_html_inner())

@@ -66,7 +66,8 @@ intercept_, jitter_, n_features_in_, feature_names_in_
         present = np.unique(labels[weights > 0])
         if present.size < 2:
             raise InvalidInputError(
-                f"y must hold at least two classes with positive weight; got {present.size} class."
+                f"y must hold at least two classes with positive weight; got {present.size} class. "
+                "Add rows of another class."
             )
         self.classes_, code = np.unique(labels, return_inverse=True)
         if self.classes_.size == 2:

@@ -79,7 +79,7 @@ class Ragged:
 
     def stack(self, index: IntArray, size: int) -> IntArray:
         """Return the chosen items, all of length `size`, as one array (len(index), size)."""
-        return self.values[self.ptr[index][:, None] + np.arange(size)]
+        return np.asarray(self.values[self.ptr[index][:, None] + np.arange(size)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +241,7 @@ def _check_rows(experiments: Experiments, n_rows: int) -> None:
 class Shape(NamedTuple):
     """Tasks of one shape, stacked: row numbers H (b, h), T (b, t), basis positions E (b, e)."""
 
-    index: IntArray
+    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     H: IntArray
     E: IntArray
     T: IntArray

@@ -36,9 +36,26 @@ def refusals(name: str | None = None) -> Iterator[None]:
         raise
     except ValueError as error:
         text = " ".join(str(error).split())
-        if name is not None and "could not convert" in text:
-            text = f"{name} must hold numbers; {text}. Encode text as numbers first."
+        if name is not None:
+            text = _clearer(name, text)
         raise InvalidInputError(text) from error
+
+
+def _clearer(name: str, text: str) -> str:
+    """Return scikit-learn's sentence with the argument's name and without the data themselves."""
+    if "could not convert" in text:
+        return f"{name} must hold numbers; {text}. Encode text as numbers first."
+    if text.startswith("Complex data not supported"):
+        return (
+            f"{name} must be real; got complex numbers. Complex data not supported: pass real and "
+            "imaginary parts by themselves."
+        )
+    if text.startswith("Expected 2D array, got 1D array"):
+        return (
+            f"{name} must be two-dimensional, rows by features; got one dimension. Reshape your "
+            f"data: {name}.reshape(-1, 1) for one feature, {name}.reshape(1, -1) for one row."
+        )
+    return text if name in text.split() else f"{name} cannot be used: {text}"
 
 
 def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
@@ -60,6 +77,7 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
         rows = as_rows(X)
         if rows.ndim == 1 or rows.dtype.kind not in "biuf":
             return _objects(estimator, rows, reset)
+    _refuse_times("X", X)
     with refusals("X"):
         rows = check_array(
             X,
@@ -97,6 +115,16 @@ def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
     return rows
 
 
+def _refuse_times(name: str, values: Any) -> None:
+    """Refuse dates, which would turn into numbers in whatever unit they are stored."""
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    if kind in ("m", "M"):
+        raise InvalidInputError(
+            f"{name} must hold numbers; got dtype {values.dtype}. Turn times into numbers in the "
+            "unit that you want."
+        )
+
+
 def _require_finite(name: str, X: Any) -> None:
     """Refuse NaN and infinite values, and say where the first is."""
     values: NDArray[Any] = X.data if sp.issparse(X) else X
@@ -125,6 +153,7 @@ def check_targets(y: Any, n_rows: int, weights: FloatArray) -> tuple[FloatArray,
         raise InvalidInputError(
             "requires y to be passed, but the target y is None: pass one value per row."
         )
+    _refuse_times("y", y)
     with refusals("y"):
         Y = np.asarray(
             check_array(
@@ -211,7 +240,13 @@ def as_data(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
             "a precomputed kernel must be a square matrix of all rows; got shape "
             f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers]."
         )
-    return PrecomputedRows(X, columns=basis_rows(rows, X.shape[0]))
+    columns = basis_rows(rows, X.shape[0])
+    if columns.size != X.shape[1]:
+        raise InvalidInputError(
+            f"basis must name one row for each of the {X.shape[1]} columns of the precomputed "
+            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows."
+        )
+    return PrecomputedRows(X, columns=columns)
 
 
 def primal_features(kernel: Kernel | Precomputed, X: Any, dense: bool) -> Features | None:

@@ -41,6 +41,8 @@ def memory_bytes(limit: float | str | None) -> float:
     if limit is None:
         return DEFAULT_SHARE * available_bytes()
     try:
+        if isinstance(limit, bool):
+            raise TypeError
         if isinstance(limit, str):
             text = limit.strip().lower()
             value = float(text[:-2]) * _UNITS[text[-2:]]

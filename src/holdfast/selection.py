@@ -69,11 +69,13 @@ def check_alphas(alphas: Any) -> FloatArray:
             f"alphas must be a number or one-dimensional, got an array of shape {grid.shape}"
         )
     if grid.size == 0:
-        raise InvalidInputError("alphas must hold at least one value, got none")
+        raise InvalidInputError(
+            "alphas must hold at least one value, got none: pass penalties, or None for a default"
+        )
     grid = np.atleast_1d(grid).astype(np.float64)
     if not np.isfinite(grid).all():
         bad = grid[~np.isfinite(grid)][0]
-        raise InvalidInputError(f"alphas must be finite, got {bad}")
+        raise InvalidInputError(f"alphas must be finite, got {bad}: leave it out")
     if grid.min() <= 0:
         raise InvalidInputError(
             f"alphas must be greater than 0, got {grid.min():g}; "
@@ -81,7 +83,11 @@ def check_alphas(alphas: Any) -> FloatArray:
         )
     step = np.diff(grid)
     if (step < 0).any():
-        raise InvalidInputError("alphas must be in increasing order: pass np.sort(alphas)")
+        first = int(np.argmax(step < 0))
+        raise InvalidInputError(
+            f"alphas must be in increasing order, got {grid[first]:g} before {grid[first + 1]:g}: "
+            "pass np.sort(alphas)"
+        )
     if (step == 0).any():
         raise InvalidInputError(
             f"alphas must not repeat a value, got {grid[1:][step == 0][0]:g} more than once: "

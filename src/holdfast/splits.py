@@ -105,12 +105,14 @@ def held_and_tested(
     classifier : bool
         Whether an integer means stratified folds.
     """
-    splits: Iterable[Any]
-    if hasattr(cv, "split") or isinstance(cv, int | np.integer):
+    splits: Iterable[Any] | None
+    if isinstance(cv, str | bytes):
+        splits = None
+    elif hasattr(cv, "split") or isinstance(cv, int | np.integer):
         splits = _splits(cv, n_rows, X, y, groups, classifier)
-    elif isinstance(cv, Iterable) and not isinstance(cv, str | bytes):
-        splits = cv
     else:
+        splits = cv if isinstance(cv, Iterable) else None
+    if splits is None:
         raise InvalidInputError(
             "cv must be None (leave-one-out), a number of folds, a scikit-learn splitter, or an "
             f"iterable of (train, test) pairs or HoldOut objects; got {cv!r}."
@@ -136,7 +138,7 @@ def _splits(
     if isinstance(cv, int | np.integer) and not 2 <= cv <= n_rows:
         raise HoldOutError(
             f"cv as a number of folds must lie between 2 and the number of rows ({n_rows}, "
-            f"n_samples={n_rows}); got {cv}."
+            f"n_samples={n_rows}); got {cv}. Pass more rows or fewer folds."
         )
     splitter = check_cv(cv, y, classifier=classifier)
     rows = np.zeros((n_rows, 1)) if X is None else X

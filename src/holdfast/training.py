@@ -18,12 +18,17 @@ from holdfast.basis import Fixed, Selector, as_selector, resolve_basis
 from holdfast.basis.base import whole_number
 from holdfast.daskrows import is_dask
 from holdfast.engine import Engine
-from holdfast.exceptions import InvalidInputError, NotSupportedError, SelectionBiasWarning
+from holdfast.exceptions import (
+    InvalidInputError,
+    KernelError,
+    NotSupportedError,
+    SelectionBiasWarning,
+)
 from holdfast.experiments import Experiments, IntArray, Policy, Tasks, resolve
 from holdfast.gram import KernelData
 from holdfast.holdout.retrain import retrain
 from holdfast.inputs import as_data, primal_features
-from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels import FunctionKernel, Kernel, Precomputed
 from holdfast.plan import Plan
 from holdfast.progress import report
 from holdfast.results import Verification
@@ -131,6 +136,8 @@ class Training:
         """Return the engine on all rows."""
         if is_dask(self.X):
             return self._dask_engine(kernel, data, basis)
+        if isinstance(kernel, Kernel) and kernel.accepts_objects:
+            _require_symmetric(kernel, data)
         features = primal_features(kernel, self.X, basis is None)
         if basis is None and features is None and 16.0 * len(data) ** 2 > self.memory:
             raise InvalidInputError(
@@ -290,3 +297,17 @@ class Training:
             errors[j] = gap.max(axis=(1, 2)) / np.where(size > 0, size, 1.0)
             report(j + 1, count, "retraining to verify")
         return Verification(float(errors.max()), errors, part.source, self.alphas)
+
+
+def _require_symmetric(kernel: Kernel, data: KernelData) -> None:
+    """Refuse a function of the user's that gives k(x, z) ≠ k(z, x), seen on a sample of rows."""
+    rows = np.unique(np.linspace(0, len(data) - 1, min(len(data), 64)).astype(np.int64))
+    K = data.block(rows, rows)
+    gap = np.abs(K - K.T)
+    if gap.max() > 1e-8 * np.abs(K).max():
+        name = kernel.name if isinstance(kernel, FunctionKernel) else repr(kernel)
+        i, j = rows[np.array(np.unravel_index(np.argmax(gap), gap.shape))]
+        raise KernelError(
+            f"kernel must be symmetric; {name} gives values for rows {i} and {j} that differ "
+            f"by {gap.max():.3g} when the rows change places. Return k(x, z) = k(z, x)."
+        )
