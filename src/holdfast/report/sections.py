@@ -254,7 +254,7 @@ def _part_figure(name: str, parts: Sequence[PartScore], label: str, noun: str) -
         f"{number(parts[-1].score)} ({parts[-1].label})."
     )
     shown = min(len(parts), MAX_BARS)
-    caption = f"{label} by {noun}, the hardest first" + (
+    caption = f"{label[0].upper()}{label[1:]} by {noun}, the hardest first" + (
         f" ({shown} of {len(parts)} drawn)." if shown < len(parts) else "."
     )
     return _figure(name, alt, caption, table(f"{label} by {noun}", header, rows))
