@@ -23,6 +23,7 @@ from holdfast import __version__
 from holdfast._warnings import warn
 from holdfast.basis import Fixed, Selector, as_selector
 from holdfast.candidates import Candidate
+from holdfast.daskrows import is_dask
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.files.atomic import atomic_write
 from holdfast.kernels import Precomputed
@@ -161,6 +162,8 @@ def _of_scoring(scoring: Scoring) -> list[Any]:
 
 def _feed(digest: Any, value: Any) -> None:
     """Add a value to a hash, with what keeps it apart from its neighbours."""
+    if is_dask(value):
+        value = str(value.name)  # Dask names an array by all that it is made of
     if sp.issparse(value):
         for part in (value.data, value.indices, value.indptr, np.array(value.shape)):
             _feed(digest, part)

@@ -19,6 +19,7 @@ from holdfast._warnings import warn
 from holdfast.basis import Selector
 from holdfast.candidates import Candidate
 from holdfast.checkpoint import Checkpoint
+from holdfast.daskrows import is_dask
 from holdfast.engine import Engine
 from holdfast.exceptions import HoldfastWarning
 from holdfast.experiments import IntArray
@@ -188,7 +189,7 @@ class _DataProvider:
         # A choice of basis rows that looks at the kernel is made anew for each candidate.
         self._same_basis = self.selector is None or not self.selector.data_dependent
         widths = [c for c in candidates if SharedDistances.serves(c.kernel)]
-        self._share = len(widths) > 1 and self._same_basis
+        self._share = len(widths) > 1 and self._same_basis and not is_dask(training.X)
 
     def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
         data = self.training.data(candidate.kernel)
