@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from holdfast._base import CrossValidatedKernelRidge
 from holdfast.exceptions import InvalidInputError
-from holdfast.inputs import check_length, refusals
+from holdfast.inputs import check_length, refusals, require_finite
 from holdfast.scoring import decision_to_label_index, decision_to_proba
 from holdfast.systems import FloatArray
 
@@ -62,6 +62,8 @@ intercept_, jitter_, n_features_in_, feature_names_in_
         with refusals("y"):
             labels = column_or_1d(y, warn=True)
             check_length("y", labels, n_rows)
+            if labels.dtype.kind == "f":
+                require_finite("y", labels)
             check_classification_targets(labels)
         present = np.unique(labels[weights > 0])
         if present.size < 2:

@@ -87,7 +87,7 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
             estimator=estimator,
             input_name="X",
         )
-        _require_finite("X", rows)
+        require_finite("X", rows)
         validate_data(estimator, X, reset=reset, skip_check_array=True)  # width and names
     return rows
 
@@ -125,7 +125,7 @@ def _refuse_times(name: str, values: Any) -> None:
         )
 
 
-def _require_finite(name: str, X: Any) -> None:
+def require_finite(name: str, X: Any) -> None:
     """Refuse NaN and infinite values, and say where the first is."""
     values: NDArray[Any] = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
@@ -170,7 +170,7 @@ def check_targets(y: Any, n_rows: int, weights: FloatArray) -> tuple[FloatArray,
     Y = Y.reshape(-1, 1) if flat else Y
     if Y.shape[1] == 0:
         raise InvalidInputError("y must hold at least one target; got 0 columns.")
-    _require_finite("y", Y)
+    require_finite("y", Y)
     seen = Y[weights > 0]
     if seen.shape[0] > 1 and (seen == seen[0]).all():
         values = f"every value is {seen[0, 0]:g}" if Y.shape[1] == 1 else "every row is the same"
