@@ -28,6 +28,7 @@ from holdfast.experiments import BoolArray, IntArray
 from holdfast.features import Features
 from holdfast.gram import KernelData
 from holdfast.linalg import eigh
+from holdfast.progress import report
 
 FloatArray = NDArray[np.float64]
 
@@ -60,10 +61,10 @@ class RowScale:
     uniform: bool
 
     @classmethod
-    def of(cls, weights: FloatArray) -> RowScale:
-        """Return the scaling for these weights."""
+    def of(cls, weights: FloatArray, norm: float | None = None) -> RowScale:
+        """Return the scaling for these weights, with the norm over more rows if it is given."""
         root = np.sqrt(weights)
-        norm = float(np.linalg.norm(root))
+        norm = float(np.linalg.norm(root)) if norm is None else norm
         trained = weights > 0
         uniform = bool(np.all(weights == 1.0))
         return cls(np.where(trained, root, 1.0), trained, root / norm, norm, uniform)
@@ -246,6 +247,7 @@ def moments(
         norms[rows] = np.einsum("ip,ip->i", block, block)
         if W is not None:
             W[rows, :p] = block
+        report(rows.stop, m, "feature rows")
     return Moments(gram, z, drift), norms
 
 

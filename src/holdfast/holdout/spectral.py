@@ -23,6 +23,7 @@ from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.factors import Factor
 from holdfast.linalg import HeldOutRows, orthonormal_rows, run_pieces, solve_cg, solve_direct
+from holdfast.progress import report
 from holdfast.systems import FloatArray
 
 #: Doubles that one stack of experiments may hold in each of its temporaries.
@@ -56,6 +57,7 @@ def predict(
     Ys = factor.scale.targets(Y)
     z = factor.project(Ys, columns)
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
+    done = 0
     for shape in tasks.shapes():
         h, e, t = shape.H.shape[1], shape.E.shape[1], shape.T.shape[1]
         alone = (h <= 1 and t == 1 and e <= 1) and (h == 0 or np.array_equal(shape.H, shape.T))
@@ -65,6 +67,8 @@ def predict(
             part = Shape(*(array[start : start + step] for array in shape))
             solve = _one_row if alone else _rows
             predictions[:, part.out] = solve(factor, z, Ys, part, alphas)
+            done += len(part.index)
+            report(done, len(tasks), "held-out experiments")
     return predictions
 
 
