@@ -433,6 +433,7 @@ def toy(options, progress):
     claims = [
         Claim("Water is wet", True, "touched it", "never shown"),
         Claim("a | b", False, "no evidence", "because of the moon"),
+        Claim("c", False, "none either", "because of the moon"),
     ]
     return Outcome(
         {"line": rng.random(2).tolist(), "repetitions": options.repetitions},
@@ -466,7 +467,7 @@ def test_command_runs_and_writes(only_toy, tmp_path):
     assert "| rows | 10 | 12 |" in page
     assert "| answer | 42 | 41 |" in page
     assert "| a \\| b | **does not hold** | no evidence |" in page
-    assert "because of the moon" in page
+    assert "- *a | b; c*: because of the moon" in page
     assert "never shown" not in page
     assert "3 repetitions (paper: 1000), seed 5" in page
     assert "DOES NOT HOLD  a | b" in out.getvalue()
@@ -515,4 +516,4 @@ def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):
     reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
     assert "| [p000-fig1](p000-fig1.md) | 000 Figure 1 |" in index
-    assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 of 2 |" in index
+    assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 of 3 |" in index

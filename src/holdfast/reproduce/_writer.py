@@ -74,8 +74,7 @@ def page(entry: Mapping[str, Any]) -> str:
     if entry["comparison"]:
         parts += ["## Numbers", table(("", "paper", "here"), entry["comparison"])]
     parts += ["## What the paper says, and whether it holds here", _claims(claims)]
-    remarks = [f"*{c.text}*: {c.why}" for c in claims if not c.holds and c.why]
-    remarks += entry["notes"]
+    remarks = [*_reasons(claims), *entry["notes"]]
     if remarks:
         parts += ["## What differs, and why", "\n".join(f"- {remark}" for remark in remarks)]
     parts += ["## This run", _this_run(entry)]
@@ -122,6 +121,15 @@ def table(head: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
 def _claims(claims: list[Claim]) -> str:
     rows = [(c.text, "holds" if c.holds else "**does not hold**", c.evidence) for c in claims]
     return table(("claim", "here", "evidence"), rows)
+
+
+def _reasons(claims: list[Claim]) -> list[str]:
+    """Return why claims do not hold, each reason once with all the claims that it is for."""
+    failed: dict[str, list[str]] = {}
+    for claim in claims:
+        if not claim.holds and claim.why:
+            failed.setdefault(claim.why, []).append(claim.text)
+    return [f"*{'; '.join(texts)}*: {why}" for why, texts in failed.items()]
 
 
 def _this_run(entry: Mapping[str, Any]) -> str:
