@@ -632,7 +632,7 @@ def test_classifier_before_fit(method):
         getattr(KernelRidgeClassifierCV(), method)(X)
 
 
-# -- what is no bad input ---------------------------------------------------------------------------
+# -- what is no bad input ------------------------------------------------------------------------
 
 
 def test_a_nearly_singular_basis_is_mended_by_jitter_alone_when_asked():
