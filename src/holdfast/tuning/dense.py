@@ -1,0 +1,161 @@
+"""The criterion of a dense model and its adjoint.
+
+With K̃ = √w K √w + αI and G its inverse (on the complement of √w if there is a bias), the dual
+coefficients are c = G ỹ and the held-out residuals r = G_HH⁻¹ c_H (papers 002 §2.6, 003 (14),
+004 (9)). For a criterion with ∂L/∂r = ρ on the test rows, let G_HH μ = ρ. Because
+dG = −G dK̃ G also with a bias,
+
+    ∂L/∂K̃ = Σ_j G_{:H} μ_j (G_{:H} r_j − c)ᵀ
+
+which is the product of two m × J matrices where experiments are few, and G Ω G − (Gμ)cᵀ with Ω
+made of the blocks μ_j r_jᵀ where they are many (leave-one-out).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from holdfast.exceptions import KernelError
+from holdfast.experiments import IntArray
+from holdfast.kernels.rows import FloatArray
+from holdfast.linalg import Deflation
+from holdfast.tuning.problem import Problem
+from holdfast.tuning.stacks import Definite
+
+__all__ = ["DenseAdjoint", "evaluate_dense"]
+
+
+@dataclass(frozen=True)
+class DenseAdjoint:
+    """Derivatives of the criterion.
+
+    Attributes
+    ----------
+    alpha : float
+        ∂L/∂α.
+    K : ndarray of shape (m, m)
+        ∂L/∂K, not symmetric: only its sum with its transpose has a meaning.
+    """
+
+    alpha: float
+    K: FloatArray
+
+
+def evaluate_dense(
+    problem: Problem, K: FloatArray, alpha: float, gradient: bool
+) -> tuple[FloatArray, DenseAdjoint | None]:
+    """Return the loss of each experiment (J,) and, if asked for, the adjoint.
+
+    Parameters
+    ----------
+    problem : Problem
+    K : ndarray of shape (m, m)
+        Kernel of the rows; overwritten.
+    alpha : float
+    gradient : bool
+
+    Notes
+    -----
+    m³ flops for the inverse and Σ |H|³/3 for the held-out systems; the adjoint adds
+    2 m² min(J v, Σ|H|).
+    """
+    root = np.sqrt(problem.weights)
+    G, Ys = _inverse(problem, K, alpha, root), problem.Y * root[:, None]
+    c = G @ Ys
+    losses = np.empty(len(problem.tasks))
+    adjoint = _Adjoint(G, c, problem) if gradient else None
+    for block in problem.blocks:
+        G_HH = G[block.H[:, :, None], block.H[:, None, :]]
+        system = Definite(G_HH, float(np.abs(G_HH).max(initial=0.0)))
+        r = system.solve(c[block.H])
+        tested = block.tested(r)
+        losses[block.source] = np.einsum("btv,btv->b", tested, tested) / problem.test_weight
+        if adjoint is not None:
+            mu = system.solve(block.scattered(2.0 / problem.test_weight * tested))
+            adjoint.add(block.H, r, mu, block.distinct)
+    if adjoint is None:
+        return losses, None
+    K_bar = adjoint.finish()
+    slope = float(np.trace(K_bar))
+    K_bar *= root[:, None]
+    K_bar *= root
+    return losses, DenseAdjoint(slope, K_bar)
+
+
+def _inverse(problem: Problem, K: FloatArray, alpha: float, root: FloatArray) -> FloatArray:
+    """Return G (m, m), symmetric."""
+    if not np.all(root == 1.0):
+        K *= root[:, None]
+        K *= root
+    deflation = Deflation(root / np.linalg.norm(root)) if problem.bias else None
+    if deflation is not None:
+        K = deflation.symmetric(K)
+    size = len(K)
+    K[np.arange(size), np.arange(size)] += alpha
+    # A symmetric C-ordered matrix is Fortran-ordered when transposed: LAPACK works in place.
+    L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        raise KernelError(
+            f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {size}); "
+            "raise the lower bound of alpha, or use a positive semidefinite kernel."
+        )
+    inverse = np.asarray(dpotri(L, lower=1, overwrite_c=1)[0]).T
+    _mirror(inverse)
+    if deflation is None:
+        return inverse
+    return deflation.lift(np.ascontiguousarray(deflation.lift(inverse).T))
+
+
+def _mirror(upper: FloatArray) -> None:
+    """Copy the upper triangle to the lower one, in place and in blocks."""
+    size = len(upper)
+    for start in range(0, size, 256):
+        stop = min(start + 256, size)
+        corner = upper[start:stop, start:stop]
+        corner[...] = np.triu(corner) + np.triu(corner, 1).T
+        upper[stop:, start:stop] = upper[start:stop, stop:].T
+
+
+class _Adjoint:
+    """Collects ∂L/∂K̃ task by task, in whichever of the two forms is cheaper."""
+
+    def __init__(self, G: FloatArray, c: FloatArray, problem: Problem) -> None:
+        self.G, self.c = G, c
+        held = problem.tasks.held.sizes
+        self.low_rank = len(held) * c.shape[1] < int(held.sum())
+        self.left: list[FloatArray] = []
+        self.right: list[FloatArray] = []
+        # Ω G, and Σ_j μ_j: only rows that are held out are not zero
+        self.middle = np.zeros((0, 0)) if self.low_rank else np.zeros_like(G)
+        self.mu = np.zeros_like(c)
+
+    def add(self, H: IntArray, r: FloatArray, mu: FloatArray, distinct: bool) -> None:
+        """Take up the tasks of one block."""
+        if self.low_rank:
+            for rows, r_j, mu_j in zip(H, r, mu, strict=True):
+                columns = self.G[rows].T
+                self.left.append(columns @ mu_j)
+                self.right.append(columns @ r_j - self.c)
+            return
+        if H.shape[1] == 1:
+            part = np.einsum("bhv,bhv->bh", mu, r)[:, :, None] * self.G[H]
+        else:
+            part = (mu @ r.swapaxes(1, 2)) @ self.G[H]
+        if distinct:
+            self.middle[H] += part
+            self.mu[H] += mu
+            return
+        for rows, part_j, mu_j in zip(H, part, mu, strict=True):
+            self.middle[rows] += part_j
+            self.mu[rows] += mu_j
+
+    def finish(self) -> FloatArray:
+        """Return ∂L/∂K̃."""
+        if self.low_rank:
+            return np.asarray(np.hstack(self.left) @ np.hstack(self.right).T)
+        K_bar = self.G @ self.middle
+        K_bar -= (self.G @ self.mu) @ self.c.T
+        return K_bar

@@ -1,0 +1,201 @@
+"""How flat the optimum is, and which features matter: what a search should say besides the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.exceptions import HoldfastError
+from holdfast.kernels.rows import FloatArray
+from holdfast.tuning.criterion import Criterion, Evaluation
+
+__all__ = ["Flatness", "Relevance", "flatness", "relevance", "standard_error"]
+
+#: Step of the differences that make the Hessian, in logarithms.
+STEP = 1e-3
+#: An end of a range is accepted when the criterion there rises by the threshold within this part.
+CLOSE = 0.1
+#: Evaluations that one end of a range may take.
+TRIES = 6
+#: A feature that lowers the error by less than so many standard errors of the difference does not
+#: matter.
+DOUBT = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Flatness:
+    """The criterion around its optimum, in log alpha and log gamma.
+
+    Attributes
+    ----------
+    hessian : ndarray of shape (k, k) or None
+        Second derivatives by log alpha and each log gamma; None where the kernel has no gradient.
+    eigenvalues : ndarray of shape (k,) or None
+        Of the Hessian, ascending: near zero is a direction in which nothing changes.
+    one_percent : ndarray of shape (k, 2)
+        For alpha and each gamma the interval, the others fixed, on which the criterion rises by
+        less than 1 %. It ends at the bounds of the search at the latest.
+    one_standard_error : ndarray of shape (k, 2)
+        The same for less than one standard error of the criterion.
+    """
+
+    hessian: FloatArray | None
+    eigenvalues: FloatArray | None
+    one_percent: FloatArray
+    one_standard_error: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """What the criterion would lose without each feature.
+
+    Attributes
+    ----------
+    rise : ndarray of shape (d,)
+        By how much the criterion rises when the gamma of a feature goes to its lower bound.
+    standard_error : ndarray of shape (d,)
+        Of that rise, from the differences in each experiment.
+    irrelevant : ndarray of bool, shape (d,)
+        Whether gamma is at its lower bound, or the rise is below two standard errors.
+    """
+
+    rise: FloatArray
+    standard_error: FloatArray
+    irrelevant: NDArray[np.bool_]
+
+
+def standard_error(losses: FloatArray, share: FloatArray) -> float:
+    """Return the standard error of a sum of losses over experiments.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (J,)
+        Contributions of the experiments to a weighted mean.
+    share : ndarray of shape (J,)
+        Their parts in the total weight.
+
+    Notes
+    -----
+    That of a ratio of sums, with the experiments as the independent units:
+    √(J/(J−1) Σ_j (ℓ_j − share_j Σℓ)²).
+    """
+    J = losses.size
+    if J < 2:
+        return float("nan")
+    return float(np.sqrt(J / (J - 1) * np.sum((losses - share * losses.sum()) ** 2)))
+
+
+def flatness(
+    criterion: Criterion, point: FloatArray, best: Evaluation, bounds: FloatArray
+) -> Flatness:
+    """Return the Hessian and the ranges around an optimum.
+
+    Notes
+    -----
+    The Hessian from central differences of the gradient, two gradients per coordinate. The ranges
+    from the criterion itself, a few values per end: the criterion is not quadratic so far out.
+    """
+    hessian = _hessian(criterion, point) if criterion.differentiable else None
+    thresholds = (0.01 * best.value, standard_error(best.losses, criterion.problem.share))
+    ranges = np.empty((2, point.size, 2))
+    for i in range(point.size):
+        curvature = 0.0 if hessian is None else float(hessian[i, i])
+        for side in (0, 1):
+            room = abs(bounds[i, side] - point[i])
+            rise = _line(criterion, point, best.value, i, 2 * side - 1)
+            for k, threshold in enumerate(thresholds):
+                step = _crossing(rise, threshold, curvature, room)
+                ranges[k, i, side] = np.exp(point[i] + (2 * side - 1) * step)
+    return Flatness(
+        hessian,
+        None if hessian is None else np.asarray(np.linalg.eigvalsh(hessian), dtype=np.float64),
+        ranges[0],
+        ranges[1],
+    )
+
+
+def _hessian(criterion: Criterion, point: FloatArray) -> FloatArray:
+    rows = []
+    for i in range(point.size):
+        step = np.zeros(point.size)
+        step[i] = STEP
+        up, down = (criterion.evaluate(point + s * step).gradient for s in (1.0, -1.0))
+        assert up is not None
+        assert down is not None
+        rows.append((up - down) / (2.0 * STEP))
+    hessian = np.array(rows)
+    return 0.5 * (hessian + hessian.T)
+
+
+def _line(
+    criterion: Criterion, point: FloatArray, value: float, i: int, sign: int
+) -> Callable[[float], float]:
+    """Return the rise of the criterion as a function of the step along one coordinate."""
+
+    def rise(step: float) -> float:
+        at = point.copy()
+        at[i] += sign * step
+        try:
+            return criterion.evaluate(at, gradient=False).value - value
+        except HoldfastError:  # the model breaks down there: no longer flat
+            return float("inf")
+
+    return rise
+
+
+def _crossing(
+    rise: Callable[[float], float], threshold: float, curvature: float, room: float
+) -> float:
+    """Return how far one can go until the criterion rises by the threshold, at most `room`.
+
+    From the quadratic model on by regula falsi in log step and log rise, where a quadratic is a
+    straight line.
+    """
+    if room <= 0.0 or not np.isfinite(threshold):
+        return room
+    guess = np.sqrt(2.0 * threshold / curvature) if curvature > 0.0 else 1.0
+    low, high, step = 0.0, room, min(max(guess, 1e-3), room)
+    for _ in range(TRIES):
+        found = rise(step)
+        if abs(found - threshold) <= CLOSE * threshold or (found < threshold and step >= room):
+            return float(step)
+        if found > threshold:
+            high = step
+        else:
+            low = step
+        if 0.0 < found < np.inf:
+            step *= float(np.clip(np.sqrt(threshold / found), 0.1, 10.0))
+        else:
+            step *= 10.0 if found <= 0.0 else 0.1
+        if high == room and step >= room:
+            step = room
+        elif not low < step < high:
+            step = np.sqrt(max(low, 1e-3 * high) * high)
+    return float(min(step, room))
+
+
+def relevance(
+    criterion: Criterion, point: FloatArray, best: Evaluation, bounds: FloatArray
+) -> Relevance | None:
+    """Return what each feature is worth, or None when all share one gamma.
+
+    Notes
+    -----
+    One value of the criterion per feature. A small gamma alone says little: features differ in
+    scale, and a feature may act through a wide kernel. That held-out rows are predicted no better
+    with it says it all, and the difference, row by row, is known far better than either error.
+    """
+    if not criterion.ard:
+        return None
+    d, share = point.size - 1, criterion.problem.share
+    rise, error = np.zeros(d), np.zeros(d)
+    at_bound = point[1:] <= bounds[1:, 0] + 1e-6
+    for j in np.flatnonzero(~at_bound):
+        without = point.copy()
+        without[1 + j] = bounds[1 + j, 0]
+        difference = criterion.evaluate(without, gradient=False).losses - best.losses
+        rise[j], error[j] = difference.sum(), standard_error(difference, share)
+    return Relevance(rise, error, at_bound | (rise < DOUBT * error))

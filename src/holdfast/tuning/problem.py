@@ -1,0 +1,334 @@
+"""What a criterion is a function on: rows, targets and experiments, prepared once for all widths.
+
+Rows without weight are neither trained on nor counted, so they are left out, except as basis rows.
+The experiments become stacks of tasks of one shape, because every evaluation goes through them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from holdfast._base import CrossValidatedKernelRidge
+from holdfast.basis import as_selector, resolve_basis
+from holdfast.exceptions import (
+    HoldOutError,
+    InvalidInputError,
+    NotSupportedError,
+    SelectionBiasWarning,
+)
+from holdfast.experiments import (
+    Experiments,
+    IntArray,
+    Policy,
+    Ragged,
+    Tasks,
+    as_experiments,
+    resolve,
+)
+from holdfast.inputs import as_data, check_rows, check_weights
+from holdfast.kernels import Kernel, Precomputed, resolve_kernel
+from holdfast.kernels.rows import FloatArray, Rows, take_rows
+from holdfast.tuning.widths import differentiable
+
+__all__ = ["Block", "Problem", "make_problem"]
+
+#: Doubles that the held-out rows of one stack of tasks may take.
+STACK_DOUBLES = 2**21
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tasks of one shape, stacked.
+
+    Attributes
+    ----------
+    H : ndarray of int, shape (b, h)
+        Held-out rows.
+    E : ndarray of int, shape (b, e)
+        Positions in the basis that are removed.
+    where : ndarray of int, shape (b, t), or None
+        Places in H of the rows that are tested; None: all of H, in order.
+    source : ndarray of int, shape (b,)
+        The experiments.
+    distinct : bool
+        Whether no row is in two of the held-out sets.
+    """
+
+    H: IntArray
+    E: IntArray
+    where: IntArray | None
+    source: IntArray
+    distinct: bool
+
+    def tested(self, R: FloatArray) -> FloatArray:
+        """Return the rows (b, t, v) of R (b, h, v) that are tested."""
+        if self.where is None:
+            return R
+        return np.asarray(np.take_along_axis(R, self.where[:, :, None], axis=1))
+
+    def scattered(self, T: FloatArray) -> FloatArray:
+        """Return (b, h, v) with T (b, t, v) at the tested rows and zero elsewhere."""
+        if self.where is None:
+            return T
+        R = np.zeros((*self.H.shape, T.shape[2]))
+        np.put_along_axis(R, self.where[:, :, None], T, axis=1)
+        return R
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows, targets and experiments of a model whose kernel and penalty are open.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The family; its gamma is where a search may start.
+    X : rows of shape (m, d)
+        Rows with weight, dense ones centred.
+    Z : rows of shape (n, d) or None
+        Basis rows; None for a dense model.
+    Y : ndarray of shape (m, v)
+        Targets, without their weighted mean if there is a bias.
+    weights : ndarray of shape (m,)
+    bias : bool
+    jitter : float
+        ε relative to the mean diagonal of K_BB.
+    tasks : Tasks
+        Experiments after the policy for basis rows, in the row numbers of X.
+    blocks : tuple of Block
+    share : ndarray of shape (J,)
+        Part of each experiment in the total weight of all test rows; adds up to one.
+    basis : ndarray of int or None
+        Basis rows, numbered as the user's rows.
+    experiments : Experiments
+        As the user gave them.
+    estimator : estimator
+        The user's, cloned.
+    """
+
+    kernel: Kernel
+    X: Rows
+    Z: Rows | None
+    Y: FloatArray
+    weights: FloatArray
+    bias: bool
+    jitter: float
+    tasks: Tasks
+    blocks: tuple[Block, ...]
+    share: FloatArray
+    basis: IntArray | None
+    experiments: Experiments
+    estimator: Any
+
+    @property
+    def n_features(self) -> int:
+        """Number of features d."""
+        return int(self.X.shape[1])
+
+    @property
+    def test_weight(self) -> float:
+        """Total weight of all test rows, times the number of targets."""
+        total = float(self.weights[self.tasks.test.values].sum())
+        return total * int(self.Y.shape[1])
+
+
+def make_problem(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> Problem:
+    """Return the problem that fitting `model` to these rows poses.
+
+    Parameters
+    ----------
+    model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters of a KernelRidgeCV
+        Gives kernel, basis, hold-out, policy, intercept and jitter; it is not changed.
+    X, y, sample_weight, groups
+        As in ``fit``.
+    """
+    estimator = _estimator(model)
+    kernel = _one_kernel(estimator, None)
+    if isinstance(kernel, Precomputed) or kernel.accepts_objects:
+        raise NotSupportedError(
+            f"kernel={estimator.kernel!r} has no gamma to tune. Use RBF, Matern or another kernel "
+            "with a gamma, or compare several kernels on a grid with KernelRidgeCV."
+        )
+    rows = check_rows(estimator, X, objects=False, reset=True)
+    kernel = cast(Kernel, _one_kernel(estimator, rows.shape[1]))
+    m = rows.shape[0]
+    weights = check_weights(sample_weight, m)
+    Y, labels, _ = estimator._targets(y, m, weights)
+    classifier = estimator._classes is not None
+    experiments = as_experiments(
+        estimator.cv, m, X=rows, y=labels, groups=groups, classifier=classifier
+    )
+    basis = _basis(estimator, kernel, rows, Y, weights, groups, experiments)
+    policy = estimator.held_out_basis
+    if policy == "reselect" and basis is None:
+        policy = "remove"
+    tasks = resolve(experiments, weights=weights, basis=basis, policy=cast(Policy, policy))
+    live = weights > 0
+    tasks = _counted(tasks, live)
+    w = weights[live]
+    X_live, Z = take_rows(rows, np.flatnonzero(live)), None
+    if basis is not None:
+        Z = take_rows(rows, basis)
+    if differentiable(kernel) and not sp.issparse(rows):  # only distances count
+        centre = rows.mean(axis=0, dtype=np.float64)
+        X_live = X_live - centre
+        Z = None if Z is None else Z - centre
+    share = np.bincount(tasks.test.owners, weights=w[tasks.test.values], minlength=len(tasks))
+    return Problem(
+        kernel=kernel,
+        X=X_live,
+        Z=Z,
+        Y=Y[live] - (w @ Y[live] / w.sum()) * estimator.fit_intercept,
+        weights=w,
+        bias=bool(estimator.fit_intercept),
+        jitter=float(estimator.jitter),
+        tasks=tasks,
+        blocks=_blocks(tasks, (w.size if Z is None else Z.shape[0]) + 1),
+        share=share / share.sum(),
+        basis=basis,
+        experiments=experiments,
+        estimator=estimator,
+    )
+
+
+def _estimator(model: Any) -> Any:
+    if isinstance(model, dict):
+        from holdfast.regression import KernelRidgeCV
+
+        model = KernelRidgeCV(**model)
+    if not isinstance(model, CrossValidatedKernelRidge):
+        raise InvalidInputError(
+            "model must be a KernelRidgeCV, a KernelRidgeClassifierCV or a dict of their "
+            f"parameters; got {type(model).__name__}."
+        )
+    estimator = clone(model)
+    estimator._validate_params()
+    if estimator.scoring not in (None, "neg_mean_squared_error"):
+        raise NotSupportedError(
+            "tuning minimises the held-out mean squared error; got "
+            f"scoring={estimator.scoring!r}. Leave scoring=None, or search a grid of gammas with "
+            "KernelRidgeCV, which takes any score."
+        )
+    if estimator.alpha_per_target:
+        raise NotSupportedError(
+            "tuning finds one alpha for all targets; got alpha_per_target=True. Tune with "
+            "alpha_per_target=False, then result.estimator(alpha_per_target=True) refines alpha."
+        )
+    return estimator
+
+
+def _one_kernel(estimator: Any, n_features: int | None) -> Kernel | Precomputed:
+    lists = isinstance(estimator.kernel, list | tuple) or np.ndim(estimator.gamma) > 0
+    if lists:
+        raise InvalidInputError(
+            "tuning starts from one kernel; got a list of kernels or gammas. Pass one kernel, and "
+            "start=… for several starting points."
+        )
+    return resolve_kernel(
+        estimator.kernel,
+        gamma=estimator.gamma,
+        degree=estimator.degree,
+        coef0=estimator.coef0,
+        kernel_params=estimator.kernel_params,
+        n_features=1 if n_features is None else n_features,
+    )
+
+
+def _basis(
+    estimator: Any,
+    kernel: Kernel,
+    rows: Rows,
+    Y: FloatArray,
+    weights: FloatArray,
+    groups: ArrayLike | None,
+    experiments: Experiments,
+) -> IntArray | None:
+    """Return the basis rows, chosen once: the criterion is a function of alpha and gamma alone."""
+    selector = as_selector(estimator.basis, rows.shape[0])
+    if selector is None:
+        return None
+    if estimator.held_out_basis in ("reselect", "train"):
+        raise NotSupportedError(
+            f'tuning takes held_out_basis="remove", "keep" or "skip"; got '
+            f'"{estimator.held_out_basis}". Tune with "remove", then judge the result with '
+            f'result.estimator(held_out_basis="{estimator.held_out_basis}", basis=...).'
+        )
+    if selector.data_dependent:
+        warnings.warn(
+            f"{type(selector).__name__} chose the basis rows once, with the kernel as given and "
+            "by looking at rows that are later held out: the tuned criterion may be optimistic.",
+            SelectionBiasWarning,
+            stacklevel=4,
+        )
+    return resolve_basis(
+        selector,
+        as_data(kernel, rows, None),
+        Y,
+        weights,
+        None if groups is None else np.asarray(groups),
+        experiments,
+        np.random.default_rng(estimator._seed()),
+    )
+
+
+def _counted(tasks: Tasks, live: Any) -> Tasks:
+    """Return the tasks with only test rows that have weight, rows numbered among those."""
+    test = tasks.test.filter(live[tasks.test.values])
+    left = np.flatnonzero(test.sizes > 0)
+    if not left.size:
+        raise HoldOutError("no test row of cv has weight; give some of them a sample_weight.")
+    number = np.cumsum(live) - 1
+    held, test, removed = (part.items(left) for part in (tasks.held, test, tasks.removed))
+    return Tasks(
+        Ragged(number[held.values], held.ptr),
+        removed,
+        Ragged(number[test.values], test.ptr),
+        tasks.source[left],
+    )
+
+
+def _blocks(tasks: Tasks, p: int) -> tuple[Block, ...]:
+    """Return the tasks in stacks of one shape, each of bounded size."""
+    found = []
+    for shape in tasks.shapes():
+        h = max(1, shape.H.shape[1])
+        step = max(1, STACK_DOUBLES // (h * p))
+        for start in range(0, len(shape.index), step):
+            part = slice(start, start + step)
+            H, T = shape.H[part], shape.T[part]
+            found.append(
+                Block(
+                    H=H,
+                    E=shape.E[part],
+                    where=_places(H, T),
+                    source=shape.index[part],
+                    distinct=np.unique(H).size == H.size,
+                )
+            )
+    return tuple(found)
+
+
+def _places(H: IntArray, T: IntArray) -> IntArray | None:
+    """Return where in H (b, h) the rows T (b, t) are; None when they are the same rows."""
+    if H.shape == T.shape and np.array_equal(H, T):
+        return None
+    order = np.argsort(H, axis=1)
+    # One search for all tasks: each task's rows are lifted above those of the task before.
+    lift = (np.arange(len(H)) * (max(H.max(initial=0), T.max()) + 1))[:, None]
+    ranked = (np.take_along_axis(H, order, axis=1) + lift).ravel()
+    wanted = (T + lift).ravel()
+    found = np.searchsorted(ranked, wanted) - np.repeat(np.arange(len(H)), T.shape[1]) * H.shape[1]
+    return np.take_along_axis(order, found.reshape(T.shape), axis=1)

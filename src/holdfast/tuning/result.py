@@ -1,0 +1,159 @@
+"""What comes back from tuning: the best, everything that was tried, and how sure one can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from holdfast.exceptions import MissingDependencyError
+from holdfast.experiments import Experiments, IntArray
+from holdfast.kernels import Kernel
+from holdfast.kernels.rows import FloatArray
+from holdfast.tuning.flatness import Flatness, Relevance
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Trials", "TuneResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Everything that was tried, in order.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (t,)
+    gamma : ndarray of shape (t, 1) or (t, d)
+    criterion : ndarray of shape (t,)
+        NaN where the model broke down.
+    gradient_norm : ndarray of shape (t,)
+        Length of the gradient of log criterion; NaN where none was computed.
+    start : ndarray of int, shape (t,)
+        Which start the trial belongs to; −1 for the first look around.
+    """
+
+    alpha: FloatArray
+    gamma: FloatArray
+    criterion: FloatArray
+    gradient_norm: FloatArray
+    start: IntArray
+
+    def __len__(self) -> int:
+        return self.alpha.size
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TuneResult:
+    """The outcome of `tune`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The best kernel.
+    alpha : float
+        The best penalty.
+    criterion : float
+        Exact held-out mean squared error there. It was minimised: for an unbiased estimate hold
+        out rows that the tuning never saw.
+    standard_error : float
+        Of the criterion, with the experiments as independent units.
+    trials : Trials
+        Everything that was tried.
+    n_evaluations : int
+        Number of trials.
+    success : bool
+        Whether the best start converged.
+    message : str
+        Why the search ended.
+    flatness : Flatness or None
+        How flat the optimum is; None if it was not asked for or the search was interrupted.
+    relevance : Relevance or None
+        What each feature is worth, with one gamma per feature.
+    basis_indices : ndarray of int or None
+        Basis rows of a sparse model.
+    """
+
+    kernel: Kernel
+    alpha: float
+    criterion: float
+    standard_error: float
+    trials: Trials
+    n_evaluations: int
+    success: bool
+    message: str
+    flatness: Flatness | None
+    relevance: Relevance | None
+    basis_indices: IntArray | None
+    template: Any
+    experiments: Experiments
+
+    def __repr__(self) -> str:
+        kernel = type(self.kernel).__name__
+        gamma = (
+            f"gamma={self.gamma[0]:.3g}" if self.gamma.size == 1 else f"{self.gamma.size} gammas"
+        )
+        return (
+            f"<tuned in {self.n_evaluations} evaluations: alpha={self.alpha:.3g}, {kernel} with "
+            f"{gamma}, held-out mean squared error {self.criterion:.4g} ± "
+            f"{self.standard_error:.2g}>"
+        )
+
+    @property
+    def gamma(self) -> FloatArray:
+        """The best gamma, shape (1,) or (d,)."""
+        return np.atleast_1d(np.asarray(self.kernel.gamma))  # type: ignore[attr-defined]  # tuned
+
+    @property
+    def irrelevant(self) -> NDArray[np.bool_] | None:
+        """Which features do not help, shape (d,); None with one gamma or when not looked at."""
+        return None if self.relevance is None else self.relevance.irrelevant
+
+    def estimator(self, **params: Any) -> Any:
+        """Return an estimator with the best kernel and a grid of alphas around the best one.
+
+        Parameters
+        ----------
+        **params
+            Parameters of the estimator to set otherwise, such as ``alphas`` or ``scoring``.
+
+        Notes
+        -----
+        It is ready to be fitted to the same rows: basis rows are the ones tuned with. The grid
+        spans two decades either way, so that the best alpha is the one in the middle, or nearly.
+        """
+        chosen: dict[str, Any] = {
+            "kernel": self.kernel,
+            "gamma": None,
+            "alphas": self.alpha * np.logspace(-2, 2, 21),
+        }
+        if self.basis_indices is not None:
+            chosen["basis"] = self.basis_indices
+        cv = self.template.cv
+        if cv is not None and not isinstance(cv, int) and not hasattr(cv, "split"):
+            chosen["cv"] = self.experiments  # an iterator may have been used up
+        return clone(self.template).set_params(**{**chosen, **params})
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return everything that was tried as a pandas table, one row per trial."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingDependencyError(
+                "to_frame() needs pandas, which is not installed: pip install holdfast[frames]."
+            ) from None
+        gamma = self.trials.gamma
+        names = ["gamma"] if gamma.shape[1] == 1 else [f"gamma_{j}" for j in range(gamma.shape[1])]
+        return pd.DataFrame(
+            {
+                "start": self.trials.start,
+                "alpha": self.trials.alpha,
+                **{name: gamma[:, j] for j, name in enumerate(names)},
+                "criterion": self.trials.criterion,
+                "gradient_norm": self.trials.gradient_norm,
+            }
+        )

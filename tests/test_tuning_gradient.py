@@ -1,0 +1,304 @@
+"""The tuned criterion and its gradient, against real retraining and high-precision differences."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import LeaveOneGroupOut
+
+from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.kernels import RBF, Laplacian, Matern, Polynomial
+from holdfast.tuning import Criterion
+from reference.oracle import _dense_system, _solve, _sparse_system
+
+SEED = 20240517
+KERNELS = [RBF(0.3), Matern(0.5, 0.3), Matern(1.5, 0.3), Matern(2.5, 0.3)]
+NAMES = ["rbf", "matern12", "matern32", "matern52"]
+
+
+def data(m, d=3, seed=SEED):
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, d)) + 3.0
+    Y = np.c_[np.sin(X[:, 0]), X[:, 1] ** 2] + 0.1 * rng.normal(size=(m, 2))
+    weights = rng.uniform(0.5, 2.0, size=m)
+    weights[[1, 4]] = 0.0
+    return X, Y, weights, rng.integers(0, m // 4, size=m), rng
+
+
+def splits(kind, m, rng):
+    if kind == "overlapping":  # held-out sets overlap, and only a part of each is tested
+        held = [rng.permutation(m)[:7] for _ in range(6)]
+        return [HoldOut(rows, rows[[5, 1, 3]]) for rows in held]
+    return {"loo": None, "folds": 4, "groups": LeaveOneGroupOut()}[kind]
+
+
+def stencil(f, x, i, h=2e-3):
+    """Sixth-order central difference."""
+    step = np.zeros(x.size)
+    step[i] = h
+    difference = [f(x + k * step) - f(x - k * step) for k in (1, 2, 3)]
+    return float(np.dot([45.0, -9.0, 1.0], difference) / (60.0 * h))
+
+
+MODELS = [(None, "remove"), (8, "remove"), (8, "keep")]
+HOLDOUTS = ["loo", "folds", "groups", "overlapping"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+@pytest.mark.parametrize("kind", HOLDOUTS)
+@pytest.mark.parametrize(("basis", "policy"), MODELS, ids=["dense", "remove", "keep"])
+def test_gradient_against_differences_and_value_against_fit(kernel, kind, basis, policy):
+    m = 36
+    X, Y, weights, groups, rng = data(m)
+    cv = splits(kind, m, rng)
+    for bias, weighted, v, ard in itertools.product([True, False], [True, False], [1, 2], [0, 1]):
+        model = KernelRidgeCV(
+            kernel,
+            basis=basis,
+            cv=cv,
+            held_out_basis=policy,
+            fit_intercept=bias,
+            alphas=[0.2],
+            random_state=0,
+        )
+        y, w = (Y if v == 2 else Y[:, 0]), (weights if weighted else None)
+        criterion = Criterion.of(model, X, y, sample_weight=w, groups=groups, ard=bool(ard))
+        x = np.log(np.append(0.2, [0.4, 0.25, 0.33] if ard else 0.3))
+        found = criterion.evaluate(x)
+        model.set_params(kernel=criterion.kernel(x))
+        model.fit(X, y, sample_weight=w, groups=groups)
+        assert found.value == pytest.approx(-model.best_score_, rel=1e-12)
+        assert found.losses.sum() == pytest.approx(found.value, rel=1e-14)
+
+        def value(at, criterion=criterion):
+            return criterion.evaluate(at, gradient=False).value
+
+        assert value(x) == found.value
+        numeric = np.array([stencil(value, x, i) for i in range(x.size)])
+        error = np.abs(found.gradient - numeric).max() / np.abs(numeric).max()
+        assert error < 1e-8, (bias, weighted, v, ard)
+
+
+def exact_kernel(nu, q):
+    if nu is None:
+        return mpmath.exp(-q)
+    t = mpmath.sqrt(4 * mpmath.mpf(nu) * q)
+    factor = {0.5: 1, 1.5: 1 + t, 2.5: 1 + t + t * t / 3}[nu]
+    return factor * mpmath.exp(-t)
+
+
+def exact_criterion(nu, point, X, Y, w, tasks, basis, policy, bias, jitter):
+    """The definition in the arithmetic of mpmath: retrain every experiment, average the losses."""
+    alpha, *gammas = (mpmath.exp(value) for value in point)
+    if len(gammas) == 1:
+        gammas = gammas * X.shape[1]
+    rows = [[mpmath.mpf(float(value)) for value in row] for row in X]
+
+    def k(i, j):
+        pairs = zip(gammas, rows[i], rows[j], strict=True)
+        return exact_kernel(nu, mpmath.fsum(g * (a - b) ** 2 for g, a, b in pairs))
+
+    total, weight = mpmath.mpf(0), mpmath.mpf(0)
+    for held, test in tasks:
+        train = [i for i in range(len(X)) if i not in set(held) and w[i] > 0]
+        w_T = [mpmath.mpf(float(w[i])) for i in train]
+        targets = [[mpmath.mpf(float(Y[i, t])) for i in train] for t in range(Y.shape[1])]
+        if basis is None:
+            columns = train
+            K = [[k(i, j) for j in train] for i in train]
+            system = _dense_system(K, targets, w_T, alpha, bias)
+        else:
+            columns = [j for j in basis if policy == "keep" or j not in set(held)]
+            K_LL = [
+                [k(i, j) + (mpmath.mpf(jitter) if i == j else 0) for j in columns] for i in columns
+            ]
+            K_TL = [[k(i, j) for j in columns] for i in train]
+            system = _sparse_system(K_TL, K_LL, targets, w_T, alpha, bias)
+        coefficients = _solve(*system)
+        for i in test:
+            z = [k(i, j) for j in columns] + [mpmath.mpf(1)] * bias
+            for t, a in enumerate(coefficients):
+                residual = mpmath.mpf(float(Y[i, t])) - mpmath.fdot(z, a)
+                total += mpmath.mpf(float(w[i])) * residual**2
+            weight += mpmath.mpf(float(w[i])) * len(coefficients)
+    return total / weight
+
+
+EXACT = [
+    # kernel, kind, basis, policy, bias, weighted, targets, ard
+    (KERNELS[0], "loo", None, "remove", True, True, 1, True),
+    (KERNELS[3], "groups", None, "remove", False, False, 2, False),
+    (KERNELS[1], "folds", None, "remove", True, False, 1, True),
+    (KERNELS[0], "loo", 5, "remove", True, True, 1, True),
+    (KERNELS[2], "loo", 5, "keep", False, False, 2, False),
+    (KERNELS[0], "folds", 3, "remove", True, False, 2, True),
+    (KERNELS[3], "groups", 5, "remove", True, True, 1, True),
+    (KERNELS[1], "groups", 5, "keep", True, False, 1, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "basis", "policy", "bias", "weighted", "v", "ard"), EXACT
+)
+def test_gradient_against_high_precision(kernel, kind, basis, policy, bias, weighted, v, ard):
+    m = 10
+    X, Y, weights, _, rng = data(m, d=2, seed=3)
+    groups = np.arange(m) // 2
+    y, w = Y[:, :v], weights if weighted else np.ones(m)
+    chosen = None if basis is None else rng.permutation(m)[:basis]
+    if basis == 3:  # fewer basis rows than held-out rows: the p × p form
+        chosen = np.array([0, 4, 9])
+    large = [(np.arange(6, 10), np.arange(6)), (np.arange(4), np.arange(4, 10))]
+    cv = {"loo": None, "groups": LeaveOneGroupOut(), "folds": large}[kind]
+    jitter = 1e-4
+    model = KernelRidgeCV(
+        kernel, basis=chosen, cv=cv, held_out_basis=policy, fit_intercept=bias, jitter=jitter
+    )
+    criterion = Criterion.of(model, X, y, sample_weight=w, groups=groups, ard=ard)
+    point = np.log(np.append(0.3, [0.5, 0.2] if ard else 0.3))
+    found = criterion.evaluate(point)
+    tasks = [(e.held_out.tolist(), e.test.tolist()) for e in criterion.problem.experiments]
+    nu = getattr(kernel, "nu", None)
+    with mpmath.workdps(40):
+        exact_point = [mpmath.mpf(float(value)) for value in point]
+
+        def f(i, h):
+            at = [value + (h if j == i else 0) for j, value in enumerate(exact_point)]
+            return exact_criterion(nu, at, X, y, w, tasks, chosen, policy, bias, jitter)
+
+        h = mpmath.mpf(10) ** -14
+        value = float(f(0, 0))
+        exact = np.array([float((f(i, h) - f(i, -h)) / (2 * h)) for i in range(point.size)])
+    assert found.value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(found.gradient, exact, rtol=0, atol=1e-10 * np.abs(exact).max())
+
+
+def test_ill_conditioned_basis_keeps_digits():
+    # cond(K_BB) is beyond 1e10: the shift of 1e-10 is all that holds it.
+    X, Y, _, _, rng = data(60, d=2)
+    basis = rng.permutation(60)[:20]
+    criterion = Criterion.of(KernelRidgeCV(RBF(0.02), basis=basis, cv=5), X, Y, ard=True)
+    x = np.log([1e-3, 0.02, 0.03])
+    numeric = [
+        stencil(lambda at: criterion.evaluate(at, False).value, x, i, 5e-2) for i in range(3)
+    ]
+    gradient = criterion.evaluate(x).gradient
+    np.testing.assert_allclose(gradient, numeric, rtol=0, atol=2e-5 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("basis", [None, 10])
+@pytest.mark.parametrize("ard", [False, True])
+def test_sparse_rows_agree_with_dense_rows(basis, ard):
+    X, Y, weights, groups, _ = data(40)
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = 0.0
+    model = KernelRidgeCV(RBF(0.1), basis=basis, cv=LeaveOneGroupOut(), random_state=0)
+    x = np.log(np.append(0.1, [0.1, 0.2, 0.3] if ard else 0.1))
+    twins = [
+        Criterion.of(model, rows, Y, sample_weight=weights, groups=groups, ard=ard).evaluate(x)
+        for rows in (X, sp.csr_matrix(X))
+    ]
+    assert twins[0].value == pytest.approx(twins[1].value, rel=1e-11)
+    np.testing.assert_allclose(twins[0].gradient, twins[1].gradient, rtol=1e-9, atol=1e-12)
+
+
+def test_coincident_rows_have_a_gradient():
+    X, Y, _, _, _ = data(30)
+    X[10:20] = X[:10]
+    for kernel in KERNELS:
+        criterion = Criterion.of(KernelRidgeCV(kernel, cv=5), X, Y, ard=True)
+        x = np.log([0.1, 0.3, 0.3, 0.3])
+        numeric = [stencil(lambda at: criterion.evaluate(at, False).value, x, i) for i in range(4)]  # noqa: B023  # called at once
+        gradient = criterion.evaluate(x).gradient
+        np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-8 * np.abs(numeric).max())
+
+
+def test_skipped_basis_rows_and_a_classifier():
+    X, Y, _, groups, _ = data(40)
+    labels = np.where(Y[:, 0] > 0, "yes", "no")
+    x = np.log([0.1, 0.3])
+    model = KernelRidgeCV(RBF(0.3), basis=9, cv=LeaveOneGroupOut(), held_out_basis="skip")
+    model.set_params(random_state=0, alphas=[0.1])
+    criterion = Criterion.of(model, X, Y, groups=groups)
+    model.fit(X, Y, groups=groups)
+    assert criterion.evaluate(x).value == pytest.approx(-model.best_score_, rel=1e-12)
+    classifier = KernelRidgeClassifierCV(RBF(0.3), cv=4, alphas=[0.1])
+    found = Criterion.of(classifier, X, labels).evaluate(x)
+    codes = np.where(labels == "yes", 1.0, -1.0)
+    decisions = classifier.fit(X, labels).held_out().matrix()[0, :, 0]
+    assert found.value == pytest.approx(np.mean((codes - decisions) ** 2), rel=1e-12)
+
+
+def test_kernels_without_gradient_have_a_value():
+    X, Y, _, _, _ = data(30)
+    for kernel in (Laplacian(0.3), Polynomial(2, 0.3, 1.0)):
+        for basis in (None, 7):
+            model = KernelRidgeCV(kernel, basis=basis, cv=5, alphas=[0.1], random_state=0)
+            criterion = Criterion.of(model, X, Y)
+            value = criterion.evaluate(np.log([0.1, 0.3]), gradient=False).value
+            assert value == pytest.approx(-model.fit(X, Y).best_score_, rel=1e-8)
+            with pytest.raises(NotSupportedError, match="nelder-mead"):
+                criterion.evaluate(np.log([0.1, 0.3]))
+
+
+def test_no_square_matrix_of_all_rows():
+    m = 3000
+    X, Y, _, _, _ = data(m)
+    groups = np.arange(m) // 5
+    for cv in (None, 10, LeaveOneGroupOut()):
+        model = KernelRidgeCV(RBF(0.3), basis=12, cv=cv, random_state=0)
+        criterion = Criterion.of(model, X, Y, groups=groups, ard=True)
+        tracemalloc.start()
+        criterion.evaluate(np.log([0.1, 0.3, 0.3, 0.3]))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < m * m * 8 / 4
+
+
+def test_inputs_stay_as_they_are():
+    X, Y, weights, groups, _ = data(30)
+    copies = X.copy(), Y.copy(), weights.copy(), groups.copy()
+    model = KernelRidgeCV(RBF(0.3), cv=3)
+    before = model.get_params()
+    criterion = Criterion.of(model, X, Y, sample_weight=weights, groups=groups)
+    first = criterion.evaluate(np.log([0.1, 0.3]))
+    again = criterion.evaluate(np.log([0.1, 0.3]))
+    assert first.value == again.value
+    np.testing.assert_array_equal(first.gradient, again.gradient)
+    for now, then in zip((X, Y, weights, groups), copies, strict=True):
+        np.testing.assert_array_equal(now, then)
+    assert model.get_params() == before
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "words"),
+    [
+        ({"kernel": "linear"}, NotSupportedError, "no gamma"),
+        ({"kernel": "precomputed"}, NotSupportedError, "no gamma"),
+        ({"kernel": RBF(1.0) + RBF(2.0)}, NotSupportedError, "no gamma"),
+        ({"scoring": "r2"}, NotSupportedError, "scoring='r2'"),
+        ({"alpha_per_target": True}, NotSupportedError, "alpha_per_target"),
+        ({"basis": 5, "held_out_basis": "reselect"}, NotSupportedError, "remove"),
+        ({"basis": 5, "held_out_basis": "train"}, NotSupportedError, "remove"),
+        ({"cv": LeaveOneGroupOut()}, InvalidInputError, "groups"),
+        ({"gamma": [0.1, 0.2]}, InvalidInputError, "one kernel"),
+    ],
+)
+def test_refusals(params, error, words):
+    X, Y, _, _, _ = data(20)
+    with pytest.raises(error, match=words):
+        Criterion.of(KernelRidgeCV(**params), X, Y)
+
+
+def test_other_refusals():
+    X, Y, _, _, _ = data(20)
+    with pytest.raises(InvalidInputError, match="KernelRidgeCV"):
+        Criterion.of("rbf", X, Y)
+    with pytest.raises(InvalidInputError, match="log gamma"):
+        Criterion.of({"cv": 3}, X, Y).evaluate([0.0])
