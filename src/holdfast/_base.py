@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._questions import HeldOutQuestions
 from holdfast.candidates import Candidate, kernel_grid
 from holdfast.checkpoint import Checkpoint
-from holdfast.daskrows import is_dask, local
+from holdfast.daskrows import DaskRows, expand, is_dask, local, on_rows
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.frames import library_of
+from holdfast.gram import KernelData
 from holdfast.inputs import check_rows, check_weights, refusals, takes_objects
 from holdfast.kernels import Precomputed
 from holdfast.memory import memory_bytes
@@ -232,7 +233,9 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
         m = training.X.shape[0]
         self.basis_indices_ = np.arange(m) if engine.basis is None else engine.basis
         self.jitter_ = engine.shift
-        self._linear_coef = None
+        self._linear_coef, self._basis_rows = None, None
+        if isinstance(engine.data, DaskRows) and engine.basis is not None:
+            self._basis_rows = engine.data.gather(engine.basis)  # predictions need no cluster
         if engine.basis is None and not engine.dual:
             self._linear_coef = coef
             residual = engine.Y - (local(training.X @ coef) + intercept)
@@ -252,24 +255,23 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             return lazy
         if self._linear_coef is not None:
             return np.asarray(rows @ self._linear_coef + self._intercept)
-        data = self._training.data(self._kernel)
+        data, columns = self._training.data(self._kernel), self.basis_indices_
+        if self._basis_rows is not None:
+            data, columns = self._basis_rows, np.arange(len(self._basis_rows))
         values = np.empty((rows.shape[0], self._dual_coef.shape[1]))
-        for block in row_blocks(rows.shape[0], self.basis_indices_.size):
-            K = data.predict_block(rows[block], self.basis_indices_)
-            values[block] = K @ self._dual_coef
+        for block in row_blocks(rows.shape[0], columns.size):
+            values[block] = data.predict_block(rows[block], columns) @ self._dual_coef
         return values + self._intercept
 
     def _lazy_decision(self, rows: Any) -> Any:
         """Return model values of Dask rows, computed chunk by chunk when they are asked for."""
         if self._linear_coef is not None:
             return rows @ self._linear_coef + self._intercept
-        basis = self._training.data(self._kernel).take(self.basis_indices_)
-        coef, intercept = self._dual_coef, self._intercept
-
-        def values(block: FloatArray) -> FloatArray:
-            return np.asarray(basis.predict_block(block, slice(None)) @ coef + intercept)
-
-        return rows.map_blocks(values, chunks=(rows.chunks[0], (coef.shape[1],)), dtype=float)
+        basis: KernelData | None = self._basis_rows
+        if basis is None:
+            basis = self._training.data(self._kernel).take(self.basis_indices_)
+        model = (basis, self._dual_coef, self._intercept)
+        return on_rows(expand, rows, model, columns=self._dual_coef.shape[1])
 
     # -- files and scikit-learn -------------------------------------------------------------------
 

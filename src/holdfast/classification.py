@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from holdfast._base import CrossValidatedKernelRidge
+from holdfast.daskrows import on_rows
 from holdfast.exceptions import InvalidInputError
 from holdfast.inputs import check_length, refusals, require_finite
 from holdfast.scoring import decision_to_label_index, decision_to_proba
@@ -85,8 +86,10 @@ intercept_, jitter_, n_features_in_, feature_names_in_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class labels, shape (k,)."""
-        values = self._decision(X)
-        return np.asarray(self.classes_[decision_to_label_index(values)])
+        labels: NDArray[Any] = on_rows(
+            _labels, self._decision(X), self.classes_, columns=None, dtype=self.classes_.dtype
+        )
+        return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return least-squares estimates of the class probabilities, shape (k, classes).
@@ -94,5 +97,10 @@ intercept_, jitter_, n_features_in_, feature_names_in_
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
         to one. They are not calibrated.
         """
-        values = self._decision(X)
-        return decision_to_proba(values, self.classes_.size)
+        count = self.classes_.size
+        values: FloatArray = on_rows(decision_to_proba, self._decision(X), count, columns=count)
+        return values
+
+
+def _labels(values: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(classes[decision_to_label_index(values)])

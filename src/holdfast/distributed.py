@@ -1,59 +1,62 @@
 """Models on rows that live in a Dask cluster: the same block functions, run as Dask tasks.
 
 X stays where it is (`dask.array`, or a `dask.dataframe`); targets, weights and groups are small and
-come to the client. One pass over the chunks gives the moments of all rows, added up as a tree;
-algebra of size p × p happens on the client. Held-out predictions take a second pass: small
-held-out sets travel as rows of X to one worker each, leave-one-out chunk by chunk, large folds as
-Gram matrices added up as a tree. Every task is a pure function of its inputs, so a worker that dies
-costs time and nothing else.
+live on the client, each task gets those of its rows. One pass over the chunks gives the moments of
+all rows, added up as a tree; what concerns the model on all rows (p × p) happens on the client.
+Held-out predictions take another pass: small held-out sets as rows of X that travel to one worker
+(leave-one-out: one task per chunk, nothing travels), large folds as Gram matrices that are added
+up as a tree and solved on the workers, all folds side by side.
+
+Every task is a pure function of its inputs and everything it needs is in the graph, so a worker
+that dies costs time and nothing else. What all tasks share is in the graph once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
+from threadpoolctl import threadpool_limits
 
-from holdfast.daskrows import CrossRows, DaskRows
+from holdfast import disttasks as work
+from holdfast.daskrows import CrossRows, DaskRows, gather
 from holdfast.engine import Engine
 from holdfast.exceptions import InvalidInputError
-from holdfast.experiments import IntArray, Ragged, Tasks
-from holdfast.factors import Factor
+from holdfast.experiments import BoolArray, IntArray, Ragged, Tasks
 from holdfast.features import ColumnFeatures, Features, WhitenedFeatures
 from holdfast.gram import KernelRows
-from holdfast.holdout import fold_gram, spectral
 from holdfast.holdout.share import few_left
 from holdfast.kernels import Kernel, Linear
 from holdfast.linalg import Whitening, cholesky_basis
 from holdfast.plan import Path
+from holdfast.progress import report
 from holdfast.systems import (
     FloatArray,
-    Moments,
     PrimalSystem,
     RowScale,
     StreamedRows,
     assemble,
-    moments,
     sample_mean,
+    solve_primal,
 )
 
-_T = TypeVar("_T")
 #: Partial sums that one task of a tree adds up.
 FAN_IN = 8
-#: Gram matrices of folds that are on their way to the client at once.
-FOLDS_AT_ONCE = 8
+#: Folds whose tasks are in one graph.
+FOLDS_AT_ONCE = 64
 
 
 class DaskEngine(Engine):
     """The engine of a sparse or linear model whose rows are a Dask array."""
 
+    system: PrimalSystem
+
     def __init__(
         self,
-        kernel: Kernel,
-        X: Any,
+        data: DaskRows,
         weights: FloatArray,
         Y: FloatArray,
         *,
@@ -61,94 +64,89 @@ class DaskEngine(Engine):
         bias: bool,
         shift: float,
     ) -> None:
-        self.data, self.weights, self.Y = DaskRows(kernel, X), weights, Y
-        self.basis, self.bias, self.shift, self.memory = basis, bias, shift, float("inf")
-        self._kernel, self._X = kernel, X
+        self.data, self.weights, self.Y = data, weights, Y
+        # Feature rows are never kept: for the planner, no memory is there for them.
+        self.basis, self.bias, self.shift, self.memory = basis, bias, shift, 0.0
         self._unchecked, self._spectrum = False, None
-        features = _features(kernel, X, basis, shift)
-        self._ends = np.cumsum(X.chunks[0])
-        scale = RowScale.of(weights)
+        self._rows, self._chunks = data, list(data.X.to_delayed().ravel())
+        self._ends = np.cumsum(data.X.chunks[0])
+        self._norm = float(np.linalg.norm(np.sqrt(weights)))
+        features, scale = _features(data.kernel, data.X, basis, shift), RowScale.of(weights)
         centre = np.zeros(features.to_coefficients.shape[1])
         if bias:
             centre = sample_mean(features, weights)
-        Ys = scale.targets(Y)
-        spec = self._delayed(replace_rows(features, None))
-        pairs = [
-            self._call(_chunk_moments, part, spec, centre, scale.take(rows), Ys[rows], bias)
-            for part, rows in self._chunks()
-        ]
-        total, norms = self._compute(
-            tree([self._call(_first, pair) for pair in pairs], self._call),
-            [self._call(_second, pair) for pair in pairs],
+        shared = _share(work.Whole(work.bare(features), centre, bias))
+        pairs, places = [], []
+        # Chunks without a trained row add nothing, and nothing else asks for their norms.
+        for part, at in self._parts(np.flatnonzero(weights > 0), Y):
+            pairs.append(_call(work.chunk_moments, *part, shared))
+            places.append(at)
+        total, lengths = _compute(
+            _tree([_call(work.item, pair, 0) for pair in pairs]),
+            [_call(work.item, pair, 1) for pair in pairs],
         )
-        self.system = assemble(features, total, np.concatenate(norms), centre, scale, Ys, bias=bias)
+        norms = np.zeros(weights.size)
+        for at, values in zip(places, lengths, strict=True):
+            norms[at] = values
+        self.system = assemble(features, total, norms, centre, scale, scale.targets(Y), bias=bias)
 
-    # -- Dask enters here and nowhere else ---------------------------------------------------------
+    @property
+    def _streamed(self) -> StreamedRows:
+        assert isinstance(self.system.W, StreamedRows)
+        return self.system.W
 
-    @staticmethod
-    def _delayed(value: Any) -> Any:
-        from dask.delayed import delayed
+    # -- which rows are where ----------------------------------------------------------------------
 
-        return delayed(value)
+    def _split(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Yield (chunk, row numbers inside it, positions in `rows`) for each chunk they touch."""
+        chunk = np.searchsorted(self._ends, rows, side="right")
+        order = np.argsort(chunk, kind="stable")
+        numbers, starts = np.unique(chunk[order], return_index=True)
+        for number, at in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            start = self._ends[number - 1] if number else 0
+            yield number, rows[at] - start, at
 
-    @staticmethod
-    def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-        from dask.delayed import delayed
+    def _parts(
+        self, rows: IntArray, Y: FloatArray | None = None
+    ) -> Iterator[tuple[tuple[Any, work.Part], IntArray]]:
+        """Yield ((chunk, some of its rows with weights and targets), rows) for each chunk."""
+        for number, inside, at in self._split(rows):
+            yield (self._chunks[number], self._part(rows[at], inside, number, Y)), rows[at]
 
-        return delayed(function, pure=False)(*arguments)
-
-    @staticmethod
-    def _compute(*values: Any) -> Any:
-        from dask.base import compute
-
-        return compute(*values)  # type: ignore[no-untyped-call]  # dask is partly typed
-
-    def _chunks(self) -> Iterator[tuple[Any, slice]]:
-        """Yield each chunk of X as a delayed array, and its rows."""
-        start = 0
-        parts = self._X.to_delayed().ravel()
-        for part, stop in zip(parts, self._ends.tolist(), strict=True):
-            yield part, slice(start, stop)
-            start = stop
+    def _part(
+        self, rows: IntArray, inside: IntArray | None, number: int, Y: FloatArray | None
+    ) -> work.Part:
+        size = self._ends[number] - (self._ends[number - 1] if number else 0)
+        if inside is not None and np.array_equal(inside, np.arange(size)):
+            inside = None
+        weights = self.weights[rows]
+        targets = np.empty((rows.size, 0)) if Y is None else Y[rows]
+        uniform = bool((weights == 1.0).all())
+        return work.Part(inside, None if uniform else weights, targets, self._norm)
 
     # -- held-out predictions ----------------------------------------------------------------------
 
     def predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
         """Return held-out predictions (alphas, test rows, targets) of some targets."""
-        assert isinstance(self.system, PrimalSystem)
+        few = few_left(self.system, tasks, self._moment)
+        folds = few | (path == "fold_gram")
         v = self.Y[:1, columns].shape[1]
         predictions = np.empty((alphas.size, tasks.test.values.size, v))
-        few = few_left(self.system, tasks)
-        for j in np.flatnonzero(few).tolist():
-            where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
-            predictions[:, where] = self._retrained(tasks, j, alphas, columns)
-        rest = np.flatnonzero(~few)
-        if rest.size:
-            others = tasks.select(rest)
-            run = self._by_fold if path == "fold_gram" else self._by_rows
-            predictions[:, ~few[tasks.test.owners]] = run(others, alphas, path, columns)
+        mine = folds[tasks.test.owners]
+        if folds.any():
+            chosen = np.flatnonzero(folds)
+            predictions[:, mine] = self._by_fold(tasks.select(chosen), few[chosen], alphas, columns)
+        if not folds.all():
+            others = tasks.select(np.flatnonzero(~folds))
+            predictions[:, ~mine] = self._by_rows(others, alphas, path, columns)
         return predictions
 
-    def _retrained(self, tasks: Tasks, j: int, alphas: FloatArray, columns: slice) -> FloatArray:
-        """Return predictions of a model trained on the little that an experiment leaves."""
-        weights = self.weights.copy()
-        weights[tasks.held[j]] = 0.0
-        basis = None if self.basis is None else np.delete(self.basis, tasks.removed[j])
-        part = DaskEngine(
-            self._kernel,
-            self._X,
-            weights,
-            self.Y[:, columns],
-            basis=basis,
-            bias=self.bias,
-            shift=self.shift,
-        )
-        rows = np.asarray(self._X[tasks.test[j]].compute(), dtype=np.float64)
-        if basis is not None:
-            rows = part.data.predict_block(rows, basis)
-        v = part.Y.shape[1]
-        fits = [part.fit(np.full(v, alpha)) for alpha in alphas]
-        return np.stack([rows @ coef + intercept for coef, intercept in fits])
+    def _moment(self, held: IntArray) -> float:
+        """Return ‖Σ_H q_i W_i‖²: how far the mean moves without the rows H."""
+        shared = _share(work.bare_rows(self._streamed))
+        total = _tree([_call(work.drift, *part, shared) for part, _ in self._parts(held)])
+        s = _compute(total)[0][0]
+        return float(s @ s)
 
     def _by_rows(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
         """Return predictions from held-out rows that travel to a worker, batch by batch."""
@@ -157,92 +155,128 @@ class DaskEngine(Engine):
             return np.concatenate(parts)
         factor = self.spectrum() if path == "spectral" else self._single(float(alphas[0]))
         assert isinstance(factor.V, StreamedRows)
-        rows_of = factor.V
-        bare = replace(factor, V=replace(rows_of, features=replace_rows(rows_of.features, None)))
-        # One copy of what all batches share; its row scale is replaced batch by batch.
-        nothing = np.empty(0, dtype=np.int64)
-        spec = self._delayed(_with_scale(bare, factor.scale.take(nothing)))
-        calls, batches = [], list(self._batches(tasks))
-        chunks = [part for part, _ in self._chunks()]
-        for index, rows, chunk in batches:
-            part = tasks.select(index)
-            moved = Tasks(
-                _renumber(part.held, rows), part.removed, _renumber(part.test, rows), part.source
+        assert factor.z is not None
+        shared = _share(
+            replace(
+                factor,
+                V=work.bare_rows(factor.V),
+                scale=work.NO_ROWS,
+                N=None,  # the features hold it
+                z=factor.z[:, columns],
             )
-            X = chunks[chunk] if chunk >= 0 else self._X[rows]
-            scale, Y = factor.scale.take(rows), self.Y[rows, columns]
-            calls.append(self._call(_batch_predict, X, spec, scale, Y, moved, alphas, columns))
-        predictions = np.empty((alphas.size, tasks.test.values.size, self.Y[:1, columns].shape[1]))
-        for (index, _, _), values in zip(batches, self._compute(*calls), strict=True):
-            mine = np.zeros(len(tasks), dtype=bool)
-            mine[index] = True
-            predictions[:, mine[tasks.test.owners]] = values
+        )
+        Y = self.Y[:, columns]
+        calls, places = [], []
+        for index in self._batches(tasks):
+            part = tasks.select(index)
+            rows = np.unique(np.concatenate([part.held.values, part.test.values]))
+            moved = replace(part, held=_renumber(part.held, rows), test=_renumber(part.test, rows))
+            pieces = list(self._split(rows))
+            if len(pieces) == 1:
+                number, inside, _ = pieces[0]
+                X, own = self._chunks[number], self._part(rows, inside, number, Y)
+            else:
+                X = [_call(work.take, self._chunks[n], inside) for n, inside, _ in pieces]
+                own = self._part(rows, None, 0, Y)
+            calls.append(_call(work.batch_predict, X, own, shared, moved, alphas))
+            places.append(Ragged(np.arange(tasks.test.values.size), tasks.test.ptr).items(index))
+        predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
+        for place, values in zip(places, _compute(*calls), strict=True):
+            predictions[:, place.values] = values
         return predictions
 
-    def _batches(self, tasks: Tasks) -> Iterator[tuple[IntArray, IntArray, int]]:
-        """Yield (tasks, rows, chunk): tasks inside one chunk together, the others in batches."""
+    def _batches(self, tasks: Tasks) -> Iterator[IntArray]:
+        """Yield tasks that one worker does together: those inside one chunk, others by size."""
         first = np.full(len(tasks), np.iinfo(np.int64).max)
         last = np.full(len(tasks), -1)
         for ragged in (tasks.held, tasks.test):
             chunk = np.searchsorted(self._ends, ragged.values, side="right")
             np.minimum.at(first, ragged.owners, chunk)
             np.maximum.at(last, ragged.owners, chunk)
-        starts = np.concatenate([[0], self._ends[:-1]])
-        inside = first == last
-        for chunk in np.unique(first[inside]).tolist():
-            rows = np.arange(starts[chunk], self._ends[chunk])
-            yield np.flatnonzero(inside & (first == chunk)), rows, chunk
-        across = np.flatnonzero(~inside)
-        sizes = np.cumsum(tasks.held.sizes[across] + tasks.test.sizes[across])
-        room = int(max(self._X.chunks[0]))
-        for group in np.unique(sizes // room).tolist():
-            index = across[sizes // room == group]
-            part = tasks.select(index)
-            rows = np.unique(np.concatenate([part.held.values, part.test.values]))
-            yield index, rows, -1
+        inside = np.flatnonzero(first == last)
+        inside = inside[np.argsort(first[inside], kind="stable")]
+        if inside.size:
+            yield from np.split(inside, np.flatnonzero(np.diff(first[inside])) + 1)
+        across = np.flatnonzero(first != last)
+        if across.size:  # neighbours together, so that a batch touches few chunks
+            across = across[np.lexsort((last[across], first[across]))]
+            sizes = np.cumsum(tasks.held.sizes[across] + tasks.test.sizes[across])
+            batch = sizes // max(int(np.diff(self._ends, prepend=0).max()), 1)
+            yield from np.split(across, np.flatnonzero(np.diff(batch)) + 1)
 
-    def _by_fold(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
+    def _by_fold(
+        self, tasks: Tasks, few: BoolArray, alphas: FloatArray, columns: slice
+    ) -> FloatArray:
         """Return predictions of large folds from their Gram matrices, added up over the chunks."""
-        system = self.system
-        assert isinstance(system, PrimalSystem)
-        assert isinstance(system.W, StreamedRows)
+        system, Y = self.system, self.Y[:, columns]
         gram = np.diag(system.gram) if system.gram.ndim == 1 else system.gram
-        z, Ys = system.z[:, columns], system.scale.targets(self.Y[:, columns])
-        bare = replace(system.W, features=replace_rows(system.W.features, None))
-        nothing = np.empty(0, dtype=np.int64)
-        spec = self._delayed(replace(bare, scale=system.scale.take(nothing)))
-        predictions = np.empty((alphas.size, tasks.test.values.size, z.shape[1]))
+        predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
         for start in range(0, len(tasks), FOLDS_AT_ONCE):
-            folds = range(start, min(start + FOLDS_AT_ONCE, len(tasks)))
-            sums = [self._fold_sum(system, tasks.held[j], Ys, spec) for j in folds]
+            rows = _share(work.bare_rows(self._streamed))
+            everything = _share((gram, system.z[:, columns]))
             calls, places = [], []
-            for j, (A, b) in zip(folds, self._compute(*sums), strict=True):
-                left = fold_gram.subtract(system, gram, z, tasks.held[j], A, b)
-                theta = fold_gram.solve(left, system.N[tasks.removed[j], system.inner], alphas)
-                shared = self._delayed(theta)
-                for part, rows, at in self._split(tasks.test[j]):
-                    scale = system.scale.take(rows)
-                    calls.append(self._call(_fold_predict, part[0], spec, scale, part[1], shared))
-                    places.append(tasks.test.ptr[j] + at)
-            for place, values in zip(places, self._compute(*calls), strict=True):
+            folds = range(start, min(start + FOLDS_AT_ONCE, len(tasks)))
+            for j in folds:
+                N_E = system.N[tasks.removed[j], system.inner]
+                if few[j]:
+                    moments = self._left(tasks.held[j], rows, Y)
+                else:
+                    moments = self._all_but(tasks.held[j], rows, everything, Y)
+                theta = _call(work.solve, moments, N_E, alphas)
+                for part, at in self._tested(tasks.test[j], tasks.test.ptr[j]):
+                    calls.append(_call(work.fold_predict, *part, rows, theta))
+                    places.append(at)
+            for place, values in zip(places, _compute(*calls), strict=True):
                 predictions[:, place] = values
+            report(folds.stop, len(tasks), "folds")
         return predictions
 
-    def _fold_sum(self, system: PrimalSystem, held: IntArray, Ys: FloatArray, spec: Any) -> Any:
-        parts = [
-            self._call(_fold_moments, part[0], spec, system.scale.take(rows), part[1], Ys[rows])
-            for part, rows, _ in self._split(held)
-        ]
-        p = system.z.shape[0]
-        return tree(parts, self._call) if parts else (np.zeros((p, p)), np.zeros((p, Ys.shape[1])))
+    def _all_but(self, held: IntArray, rows: Any, everything: Any, Y: FloatArray) -> Any:
+        """Return the moments of the training rows: those of all rows less those held out."""
+        if not held.size:
+            return _call(work.nothing_held, everything, self.bias)
+        parts = [_call(work.fold_moments, *part, rows) for part, _ in self._parts(held, Y)]
+        left = 1.0 - float(np.sum(self.system.scale.q[held] ** 2)) if self.bias else None
+        return _call(work.subtract, everything, _tree(parts), left)
 
-    def _split(self, rows: IntArray) -> Iterator[tuple[tuple[Any, IntArray], IntArray, IntArray]]:
-        """Yield ((chunk, rows inside it), rows, positions in `rows`) for each chunk they touch."""
-        chunk = np.searchsorted(self._ends, rows, side="right")
-        for number, (part, span) in enumerate(self._chunks()):
-            at = np.flatnonzero(chunk == number)
-            if at.size:
-                yield (part, rows[at] - span.start), rows[at], at
+    def _left(self, held: IntArray, rows: Any, Y: FloatArray) -> Any:
+        """Return the moments of the few training rows, summed afresh about their own mean."""
+        keep = self.weights > 0
+        keep[held] = False
+        parts = [part for part, _ in self._parts(np.flatnonzero(keep), Y)]
+        mean = None
+        if self.bias:
+            mean = _call(work.mean, _tree([_call(work.drift, *part, rows) for part in parts]))
+        sums = _tree([_call(work.fold_moments, *part, rows, mean) for part in parts])
+        return _call(work.fresh, sums, mean)
+
+    def _tested(
+        self, test: IntArray, first: int
+    ) -> Iterator[tuple[tuple[Any, work.Part], IntArray]]:
+        for number, inside, at in self._split(test):
+            yield (self._chunks[number], self._part(test[at], inside, number, None)), first + at
+
+    def retrain(
+        self,
+        basis: IntArray | None,
+        weights: FloatArray,
+        test: IntArray,
+        alphas: FloatArray,
+        *,
+        shift: float,
+        columns: slice = slice(None),
+    ) -> FloatArray:
+        """Return predictions (alphas, test rows, targets) of a model fitted from scratch."""
+        Y = self.Y[:, columns]
+        model = DaskEngine(self._rows, weights, Y, basis=basis, bias=self.bias, shift=shift)
+        theta = np.stack([solve_primal(model.system, model.system.z, a) for a in alphas])
+        rows, shared = _share(work.bare_rows(model._streamed)), _share(theta)
+        parts = list(model._tested(test, 0))
+        values = _compute(*[_call(work.fold_predict, *part, rows, shared) for part, _ in parts])
+        predictions = np.empty((alphas.size, test.size, theta.shape[2]))
+        for (_, at), part in zip(parts, values, strict=True):
+            predictions[:, at] = part
+        return predictions
 
 
 def _features(kernel: Kernel, X: Any, basis: IntArray | None, shift: float) -> Features:
@@ -253,102 +287,52 @@ def _features(kernel: Kernel, X: Any, basis: IntArray | None, shift: float) -> F
                 "pass basis=1000 (or another number of basis rows)."
             )
         return ColumnFeatures(X)
-    order = np.argsort(basis)  # Dask gathers rows in order
-    Z = np.empty((basis.size, X.shape[1]))
-    Z[order] = X[basis[order]].compute()
-    rows = KernelRows(kernel, Z)
-    C = cholesky_basis(rows.block(slice(None), slice(None)), shift)
+    Z = np.asarray(gather(X, basis), dtype=np.float64)
+    C = cholesky_basis(KernelRows(kernel, Z).block(slice(None), slice(None)), shift)
     inverse = np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
     whitening = Whitening.prepare(C, X.shape[0])
     return WhitenedFeatures(CrossRows(kernel, X, Z), np.arange(basis.size), whitening, inverse)
-
-
-def replace_rows(features: Features, X: Any) -> Features:
-    """Return the same features of other rows."""
-    if isinstance(features, WhitenedFeatures):
-        assert isinstance(features.data, CrossRows)
-        return replace(features, data=replace(features.data, X=X))
-    assert isinstance(features, ColumnFeatures)
-    return replace(features, X=X)
-
-
-def _with_scale(factor: Factor, scale: RowScale) -> Factor:
-    assert isinstance(factor.V, StreamedRows)
-    return replace(factor, V=replace(factor.V, scale=scale), scale=scale)
 
 
 def _renumber(ragged: Ragged, rows: IntArray) -> Ragged:
     return Ragged(np.searchsorted(rows, ragged.values), ragged.ptr)
 
 
-def tree(parts: Sequence[Any], call: Callable[..., Any]) -> Any:
+def _tree(parts: Sequence[Any]) -> Any:
     """Return the sum of delayed parts, FAN_IN at a time."""
     level = list(parts)
     while len(level) > 1:
-        level = [
-            call(_add, level[i : i + FAN_IN]) if len(level[i : i + FAN_IN]) > 1 else level[i]
-            for i in range(0, len(level), FAN_IN)
-        ]
+        lots = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
+        level = [_call(work.add, lot) if len(lot) > 1 else lot[0] for lot in lots]
     return level[0]
 
 
-# -- tasks: pure functions of their arguments ----------------------------------------------------
+# -- Dask enters here and in daskrows, nowhere else ------------------------------------------------
 
 
-def _first(pair: tuple[_T, Any]) -> _T:
-    return pair[0]
+def _share(value: Any) -> Any:
+    """Return a value that many tasks use, in the graph once."""
+    from dask.delayed import delayed
+
+    return delayed(value, pure=False, traverse=False)
 
 
-def _second(pair: tuple[Any, _T]) -> _T:
-    return pair[1]
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a call that a worker will make."""
+    from dask.delayed import delayed
+
+    return delayed(function, pure=False)(*arguments)
 
 
-def _add(parts: Sequence[Any]) -> Any:
-    total = parts[0]
-    for part in parts[1:]:
-        if isinstance(total, tuple):
-            total = tuple(a + b for a, b in zip(total, part, strict=True))
-        else:
-            total = total + part
-    return total
+def _compute(*values: Any) -> Any:
+    """Return delayed values, computed by whatever scheduler Dask is set to.
 
+    Tasks run side by side, so those in this process keep to one BLAS thread each. The graph holds
+    p × p matrices on purpose (once), so Dask's warning about large graphs would mislead.
+    """
+    from dask import config
+    from dask.base import compute
 
-def _chunk_moments(
-    X: Any, features: Features, centre: FloatArray, scale: RowScale, Ys: FloatArray, bias: bool
-) -> tuple[Moments, FloatArray]:
-    return moments(replace_rows(features, np.asarray(X)), centre, scale, Ys, bias=bias)
-
-
-def _batch_predict(
-    X: Any,
-    factor: Factor,
-    scale: RowScale,
-    Y: FloatArray,
-    tasks: Tasks,
-    alphas: FloatArray,
-    columns: slice,
-) -> FloatArray:
-    mine = _with_scale(factor, scale)
-    assert isinstance(mine.V, StreamedRows)
-    features = replace_rows(mine.V.features, np.asarray(X))
-    mine = replace(mine, V=replace(mine.V, features=features))
-    return spectral.predict(mine, Y, tasks, alphas, columns)
-
-
-def _fold_moments(
-    X: Any, rows: StreamedRows, scale: RowScale, index: IntArray, Ys: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    W = _some_rows(X, rows, scale, index)
-    return W.T @ W, W.T @ Ys
-
-
-def _fold_predict(
-    X: Any, rows: StreamedRows, scale: RowScale, index: IntArray, theta: FloatArray
-) -> FloatArray:
-    W = _some_rows(X, rows, scale, index)
-    return np.asarray((W / scale.root[:, None]) @ theta)
-
-
-def _some_rows(X: Any, rows: StreamedRows, scale: RowScale, index: IntArray) -> FloatArray:
-    features = replace_rows(rows.features, np.asarray(X)[index])
-    return replace(rows, features=features, scale=scale)[slice(None)]
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+    with threadpool_limits(1, user_api="blas"), config.set(quiet):
+        return compute(*values)  # type: ignore[no-untyped-call]  # dask is partly typed

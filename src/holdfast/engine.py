@@ -10,6 +10,7 @@ from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, 
 from holdfast.features import Features, WhitenedFeatures
 from holdfast.gram import KernelData
 from holdfast.holdout import fold_gram, spectral
+from holdfast.holdout.retrain import retrain
 from holdfast.holdout.share import few_left
 from holdfast.plan import Path, Plan, make_plan
 from holdfast.systems import (
@@ -159,6 +160,34 @@ class Engine:
         if not self.system.definite:  # no Cholesky factorisation; the spectrum serves any alpha
             return self.spectrum()
         return single_dual(self.system, alpha)
+
+    def retrain(
+        self,
+        basis: IntArray | None,
+        weights: FloatArray,
+        test: IntArray,
+        alphas: FloatArray,
+        *,
+        shift: float,
+        columns: slice = slice(None),
+    ) -> FloatArray:
+        """Return predictions (alphas, test rows, targets) of a model fitted from scratch.
+
+        Parameters
+        ----------
+        basis : ndarray of int or None
+            Basis rows of that model.
+        weights : ndarray of shape (m,)
+            Zero for every row that must not be trained on.
+        test : ndarray of int
+        alphas : ndarray of shape (a,)
+        shift : float
+            ε of that model.
+        columns : slice
+            Which targets.
+        """
+        Y = self.Y[:, columns]
+        return retrain(self.data, basis, weights, Y, test, alphas, bias=self.bias, shift=shift)
 
     def fit(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (coefficients, intercept) on all rows, one penalty per target.

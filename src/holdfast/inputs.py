@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 from holdfast.basis import Fixed
 from holdfast.basis.random import check_rows as basis_rows
 from holdfast.daskrows import DaskRows, as_dask_rows, is_dask
-from holdfast.exceptions import HoldfastError, InvalidInputError
+from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.features import ColumnFeatures, Features
 from holdfast.gram import KernelData, KernelRows, PrecomputedRows, as_rows
 from holdfast.kernels import Kernel, Linear, Precomputed
@@ -95,7 +95,8 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
 def _check_dask(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return Dask rows after the same checks of width and names as for other input."""
     names = np.asarray(getattr(X, "columns", ()), dtype=object)
-    rows = as_dask_rows(X, check=reset)
+    with refusals("X"):
+        rows = as_dask_rows(X, check=reset)
     sample: Any = np.zeros((1, rows.shape[1]))
     if names.size:
         import pandas as pd  # whoever has a Dask frame has pandas
@@ -230,6 +231,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
 
 def as_data(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
     """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
+    if isinstance(kernel, Precomputed) and is_dask(X):
+        raise NotSupportedError(
+            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
+            "themselves with a kernel, or X.compute()."
+        )
     if not isinstance(kernel, Precomputed):
         return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
     if X.shape[0] == X.shape[1]:

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from holdfast._warnings import warn
 from holdfast.basis import Fixed, Selector, as_selector, resolve_basis
 from holdfast.basis.base import whole_number
-from holdfast.daskrows import is_dask
+from holdfast.daskrows import DaskRows, is_dask
 from holdfast.engine import Engine
 from holdfast.exceptions import (
     InvalidInputError,
@@ -26,7 +26,6 @@ from holdfast.exceptions import (
 )
 from holdfast.experiments import Experiments, IntArray, Policy, Tasks, resolve
 from holdfast.gram import KernelData
-from holdfast.holdout.retrain import retrain
 from holdfast.inputs import as_data, primal_features
 from holdfast.kernels import FunctionKernel, Kernel, Precomputed
 from holdfast.plan import Plan
@@ -134,10 +133,10 @@ class Training:
         self, kernel: Kernel | Precomputed, data: KernelData, basis: IntArray | None
     ) -> Engine:
         """Return the engine on all rows."""
-        if is_dask(self.X):
-            return self._dask_engine(kernel, data, basis)
         if isinstance(kernel, Kernel) and kernel.accepts_objects:
             _require_symmetric(kernel, data)
+        if is_dask(self.X):
+            return self._dask_engine(data, basis)
         features = primal_features(kernel, self.X, basis is None)
         if basis is None and features is None and 16.0 * len(data) ** 2 > self.memory:
             raise InvalidInputError(
@@ -158,15 +157,12 @@ class Training:
             memory=self.memory,
         )
 
-    def _dask_engine(
-        self, kernel: Kernel | Precomputed, data: KernelData, basis: IntArray | None
-    ) -> Engine:
+    def _dask_engine(self, data: KernelData, basis: IntArray | None) -> Engine:
         from holdfast.distributed import DaskEngine  # its own door: most fits need none of it
 
-        assert isinstance(kernel, Kernel)
+        assert isinstance(data, DaskRows)
         return DaskEngine(
-            kernel,
-            self.X,
+            data,
             self.weights,
             self.Y - self.offset,
             basis=basis,
@@ -210,9 +206,9 @@ class Training:
 
         All targets have their say in the choice, whichever columns are predicted.
         """
-        data, Y = engine.data, engine.Y[:, columns]
+        data, v = engine.data, engine.Y[:1, columns].shape[1]
         seeds = np.random.SeedSequence(self.seed).generate_state(len(tasks))
-        predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
+        predictions = np.empty((alphas.size, tasks.test.values.size, v))
         for j in range(len(tasks)):
             weights = self._without(tasks.held[j])
             train = np.flatnonzero(weights > 0)
@@ -228,8 +224,8 @@ class Training:
             assert chosen is not None
             basis = train[chosen]
             shift = basis_jitter(data, basis, self.jitter)
-            predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = retrain(
-                data, basis, weights, Y, tasks.test[j], alphas, bias=self.bias, shift=shift
+            predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = engine.retrain(
+                basis, weights, tasks.test[j], alphas, shift=shift, columns=columns
             )
             report(j + 1, len(tasks), "retraining on reselected basis rows")
         return predictions
@@ -282,15 +278,9 @@ class Training:
         errors = np.empty((count, self.alphas.size))
         for j in range(count):
             basis = None if engine.basis is None else np.delete(engine.basis, part.removed[j])
-            slow = self.offset + retrain(
-                engine.data,
-                basis,
-                self._without(part.held[j]),
-                engine.Y,
-                part.test[j],
-                self.alphas,
-                bias=self.bias,
-                shift=engine.shift,
+            weights = self._without(part.held[j])
+            slow = self.offset + engine.retrain(
+                basis, weights, part.test[j], self.alphas, shift=engine.shift
             )
             gap = np.abs(fast[:, part.test.ptr[j] : part.test.ptr[j + 1]] - slow)
             size = np.abs(slow).max(axis=(1, 2))

@@ -20,6 +20,13 @@ from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray, Tasks
 from holdfast.factors import deflated_kernel, output_rows, spectral_dual
 from holdfast.holdout.share import few_left
+from holdfast.holdout.sums import (
+    RowBlocks,
+    centred_gram_and_rhs,
+    fitted,
+    gram_and_rhs,
+    weighted_sum,
+)
 from holdfast.linalg import Complement, Tridiagonal, run_pieces
 from holdfast.systems import DualSystem, FloatArray, PrimalSystem, RowScale
 
@@ -58,15 +65,17 @@ def predict_primal(
 
     def work(j: int) -> None:
         held, test = tasks.held[j], tasks.test[j]
-        W = system.W[held]
+        rows = RowBlocks(system.W, held)
         if afresh[j]:
             moments = _sum_training(system, Ys, held)
         else:
-            moments = subtract(system, gram, z, held, W.T @ W, W.T @ Ys[held])
+            left = 1.0 - float(np.sum(system.scale.q[held] ** 2)) if system.bias else None
+            moments = subtract(gram, z, *gram_and_rhs(rows, Ys[held]), left)
         theta = solve(moments, system.N[tasks.removed[j], system.inner], alphas)
-        rows = W if np.array_equal(held, test) else system.W[test]
-        rows = rows if system.scale.uniform else rows / system.scale.root[test, None]
-        predictions[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = rows @ theta
+        if not np.array_equal(held, test):
+            rows = RowBlocks(system.W, test)
+        where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
+        predictions[:, where] = fitted(rows, system.scale.root[test], theta)
 
     # Half of a tridiagonal reduction is matrix-vector work, which BLAS threads hardly speed up:
     # experiments side by side do.
@@ -74,7 +83,7 @@ def predict_primal(
     return predictions
 
 
-class _Moments(NamedTuple):
+class TrainingMoments(NamedTuple):
     """Normal equations of the training rows of one experiment, the bias eliminated.
 
     Attributes
@@ -92,38 +101,44 @@ class _Moments(NamedTuple):
 
 
 def subtract(
-    system: PrimalSystem,
     gram: FloatArray,
     z: FloatArray,
-    held: IntArray,
     gram_held: FloatArray,
     z_held: FloatArray,
-) -> _Moments:
-    """Return the moments as those of all rows less those of the held-out rows."""
-    A, b, inner = gram - gram_held, z - z_held, system.inner
-    if not system.bias:
-        return _Moments(A, b, None, None)
-    weight = 1.0 - float(np.sum(system.scale.q[held] ** 2))  # at least half: see few_left
-    mean, level = A[inner, -1] / weight, b[-1] / weight
-    core = A[inner, inner] - np.outer(mean, A[inner, -1])
-    return _Moments(core, b[inner] - np.outer(A[inner, -1], level), mean, level)
+    left: float | None,
+) -> TrainingMoments:
+    """Return the moments as those of all rows less those of the held-out rows.
+
+    Parameters
+    ----------
+    gram, z, gram_held, z_held : ndarray
+        WᵀW and Wᵀ√wY of all rows and of the held-out rows, the bias column last.
+    left : float or None
+        Share of the weight that is left, at least half (see `few_left`); None without a bias.
+    """
+    A, b = gram - gram_held, z - z_held
+    if left is None:
+        return TrainingMoments(A, b, None, None)
+    cross = A[:-1, -1]
+    mean, level = cross / left, b[-1] / left
+    core = A[:-1, :-1] - np.outer(mean, cross)
+    return TrainingMoments(core, b[:-1] - np.outer(cross, level), mean, level)
 
 
-def _sum_training(system: PrimalSystem, Ys: FloatArray, held: IntArray) -> _Moments:
+def _sum_training(system: PrimalSystem, Ys: FloatArray, held: IntArray) -> TrainingMoments:
     """Return the moments by summing over the training rows, (m − |H|) p²: nothing cancels."""
     keep = system.scale.trained.copy()
     keep[held] = False
     train = np.flatnonzero(keep)
-    W, Y = system.W[train][:, system.inner], Ys[train]
+    rows, Y = RowBlocks(system.W, train), Ys[train]
     if not system.bias:
-        return _Moments(W.T @ W, W.T @ Y, None, None)
+        return TrainingMoments(*gram_and_rhs(rows, Y), None, None)
     q = system.scale.q[train]
-    mean, level = q @ W / (q @ q), q @ Y / (q @ q)
-    W = W - np.outer(q, mean)
-    return _Moments(W.T @ W, W.T @ (Y - np.outer(q, level)), mean, level)
+    mean, level = weighted_sum(rows, q)[system.inner] / (q @ q), q @ Y / (q @ q)
+    return TrainingMoments(*centred_gram_and_rhs(rows, Y, q, mean, level), mean, level)
 
 
-def solve(moments: _Moments, N_E: FloatArray, alphas: FloatArray) -> FloatArray:
+def solve(moments: TrainingMoments, N_E: FloatArray, alphas: FloatArray) -> FloatArray:
     """Return θ (a, p, v), the bias last if there is one, with N_E θ = 0 imposed."""
     if N_E.size:
         complement = Complement(N_E)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from holdfast.experiments import BoolArray, IntArray, Tasks
+from holdfast.holdout.sums import RowBlocks, weighted_sum
 from holdfast.systems import DualSystem, FloatArray, PrimalSystem
 
 #: Experiments that leave less than this share of the trace are trained on what they leave. Half
@@ -22,8 +23,19 @@ from holdfast.systems import DualSystem, FloatArray, PrimalSystem
 LEAST_SHARE_PRIMAL, LEAST_SHARE_DUAL = 0.5, 0.75
 
 
-def few_left(system: PrimalSystem | DualSystem, tasks: Tasks) -> BoolArray:
+def few_left(
+    system: PrimalSystem | DualSystem,
+    tasks: Tasks,
+    moment: Callable[[IntArray], float] | None = None,
+) -> BoolArray:
     """Return for each task whether so little is left that it should be trained directly.
+
+    Parameters
+    ----------
+    system : PrimalSystem or DualSystem
+    tasks : Tasks
+    moment : callable or None
+        From held-out rows H to ‖s_H‖², where the rows of the system are out of reach.
 
     Notes
     -----
@@ -33,7 +45,8 @@ def few_left(system: PrimalSystem | DualSystem, tasks: Tasks) -> BoolArray:
     folds cost one sum over the held-out rows.
     """
     dual = isinstance(system, DualSystem)
-    norms, moment = _dual(system) if isinstance(system, DualSystem) else _primal(system)
+    norms, own = _dual(system) if isinstance(system, DualSystem) else _primal(system)
+    moment = own if moment is None else moment
     held, scale = tasks.held, system.scale
     spare = 1.0 - (LEAST_SHARE_DUAL if dual else LEAST_SHARE_PRIMAL)
     spare *= float(norms[scale.trained].sum())
@@ -56,7 +69,7 @@ def _primal(system: PrimalSystem) -> tuple[FloatArray, Callable[[IntArray], floa
     """Return ‖W_i‖² of every row without the bias column, and ‖s_H‖² for held-out rows H."""
 
     def moment(held: IntArray) -> float:
-        s = system.scale.q[held] @ system.W[held][:, system.inner]
+        s = weighted_sum(RowBlocks(system.W, held), system.scale.q[held])[system.inner]
         return float(s @ s)
 
     return system.norms, moment
