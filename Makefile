@@ -74,7 +74,7 @@ docs: $(VENV)/.extras-docs ## the documentation, warnings as errors: docs/_build
 picture: $(VENV)/.extras-docs ## the picture in the README
 	$(BIN)/python docs/pictures/readme.py
 
-bench: $(VENV)/.extras-bench ## the benchmarks in full (takes a while)
+bench: $(VENV)/.extras-bench ## the benchmarks, a small set (takes minutes)
 	$(BIN)/python -m benchmarks
 
 bench-smoke: $(VENV)/.extras-bench ## the benchmarks on tiny problems, to see that they run

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 PACKAGES = ("holdfast", "numpy", "scipy", "scikit-learn", "himalaya", "dask")
 
 
@@ -84,6 +85,16 @@ def dgemm_rate(n: int = 1000, rows: int = 4000, repeats: int = 5) -> float:
     out = np.empty((rows, n))
     seconds = min(timed(lambda: np.matmul(A, B, out=out)).seconds for _ in range(repeats))
     return 2.0 * rows * n**2 / seconds
+
+
+def environment(threads: int | None = None) -> dict[str, str]:
+    """Return the environment of a child process that finds this package from any folder."""
+    root = os.fspath(Path(__file__).parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    if threads is not None:
+        found.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    return found
 
 
 def versions() -> dict[str, str]:

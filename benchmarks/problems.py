@@ -145,7 +145,8 @@ def generate(problem: Problem) -> Data:
     if problem.split == "loo":
         labels = np.arange(problem.m)
     else:
-        labels = np.arange(problem.m) * problem.parts // problem.m
+        sizes = [part.size for part in np.array_split(np.arange(problem.m), problem.parts)]
+        labels = np.repeat(np.arange(problem.parts), sizes)  # the folds of scikit-learn's KFold
         if problem.split == "groups":
             labels = rng.permutation(labels)
     return Data(X, y, basis, labels)

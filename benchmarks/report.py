@@ -51,7 +51,7 @@ def seconds(records: Records, rival: str) -> float:
     """Return the median seconds of a rival, nan where it has none."""
     for record in records:
         if record["rival"] == rival and record["status"] == "ok" and record["seconds"]:
-            return statistics.median(record["seconds"])
+            return float(statistics.median(record["seconds"]))
     return math.nan
 
 
@@ -71,7 +71,7 @@ def rows(records: Records) -> list[tuple[str, ...]]:
         median = seconds(records, record["rival"])
         return not math.isfinite(median), median if math.isfinite(median) else 0.0
 
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for record in sorted(records, key=key):
         median = seconds(records, record["rival"])
         if not math.isfinite(median):

@@ -22,14 +22,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.measure import machine, versions
+from benchmarks.measure import environment, machine, versions
 from benchmarks.problems import Model, Problem, generate
 from benchmarks.rivals import RIVALS, rlscore_library
 from benchmarks.rivals.base import Rival
 from benchmarks.truth import retrain
 from benchmarks.worker import Job
-
-THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,6 @@ class Process:
     """A rival in a process of its own (`benchmarks.worker`)."""
 
     def __init__(self, problem: Problem, rival: Rival, options: Options) -> None:
-        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(options.threads))
         self._limit = options.limit
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", problem.name, rival.name],
@@ -140,7 +137,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=environment,
+            env=environment(options.threads),
         )
 
     def ready(self) -> None:

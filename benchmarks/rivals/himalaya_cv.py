@@ -11,7 +11,7 @@ from benchmarks.rivals.scikit_learn import splits
 
 
 def _run(problem: Problem, data: Data) -> Any:
-    from himalaya.kernel_ridge import KernelRidgeCV
+    from himalaya.kernel_ridge import KernelRidgeCV  # an optional package: imported when run
 
     model = KernelRidgeCV(
         alphas=problem.alphas,

@@ -38,11 +38,18 @@ def _missing() -> str | None:
     return None
 
 
+def _environment() -> dict[str, str]:
+    # Packages for this interpreter are not for that one.
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def version() -> str:
     """Return RLScore's version and that of the NumPy it runs on."""
     code = "import numpy; print('0.8.1, NumPy', numpy.__version__)"
     command = [os.environ[VARIABLE], "-c", code]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, env=_environment()
+    ).stdout.strip()
 
 
 def _run(problem: Problem, data: Data) -> Outside:
@@ -60,7 +67,9 @@ def _run(problem: Problem, data: Data) -> Outside:
             loo=problem.split == "loo",
         )
         command = [os.environ[VARIABLE], os.fspath(SCRIPT), os.fspath(job), folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=_environment()
+        )
         if done.returncode:
             raise RuntimeError(f"RLScore failed: {done.stderr.strip().splitlines()[-1:]}")
         facts = json.loads((Path(folder) / "facts.json").read_text())

@@ -14,7 +14,7 @@ import numpy as np
 warnings.simplefilter("ignore")  # its own deprecations
 
 
-def reset_peak():
+def reset_peak() -> float:
     """Start the kernel's record of peak memory anew and return what is held now, in bytes."""
     try:
         with open("/proc/self/clear_refs", "w") as handle:
@@ -24,7 +24,7 @@ def reset_peak():
     return peak()
 
 
-def peak():
+def peak() -> float:
     """Return the peak of resident memory, in bytes, or zero where it is not told."""
     try:
         with open("/proc/self/status") as handle:
@@ -36,7 +36,7 @@ def peak():
     return 0.0
 
 
-def main(job, folder):
+def main(job: str, folder: str) -> None:
     """Run the job, write predictions.npy and facts.json."""
     from rlscore.learner import KfoldRLS, LeaveOneOutRLS
 
