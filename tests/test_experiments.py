@@ -1,5 +1,6 @@
 """Experiments: what is held out, what is tested, what becomes of basis rows."""
 
+import weakref
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -185,22 +186,18 @@ def test_experiments_pass_through_and_are_checked():
 
 def test_pairs_of_a_splitter_are_taken_one_at_a_time():
     """Training rows of k folds are O(mk) numbers; they must not be collected."""
-    alive = []
+    alive: list[weakref.ref] = []
 
     class Folds:
         def get_n_splits(self, X=None, y=None, groups=None):
             return 50
 
         def split(self, X, y=None, groups=None):
-            import gc
-            import weakref
-
             for j in range(50):
                 train = np.delete(np.arange(50), j)
                 alive.append(weakref.ref(train))
                 yield train, np.array([j])
                 del train
-                gc.collect()
                 assert sum(ref() is not None for ref in alive) <= 1
 
     assert lists(as_experiments(Folds(), 50).held_out) == [[j] for j in range(50)]
