@@ -26,10 +26,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext", "pictures", "**/GALLERY_HEADER.*"]
 nitpicky = False
-suppress_warnings = [
-    "config.cache",  # sphinx-gallery puts functions into the configuration
-    "toc.empty_glob",  # a folder of generated pages may be empty
-]
+suppress_warnings = ["config.cache"]  # sphinx-gallery puts functions into the configuration
 
 # --- pages ---------------------------------------------------------------------------------------
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
