@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from holdfast._base import CrossValidatedKernelRidge
 from holdfast.basis import as_selector, resolve_basis
@@ -110,7 +109,9 @@ class Problem:
     experiments : Experiments
         As the user gave them.
     estimator : estimator
-        The user's, cloned.
+        One with the user's parameters.
+    codes : ndarray of shape (all rows, v)
+        Targets as given; ±1 for a classifier.
     """
 
     kernel: Kernel
@@ -126,6 +127,7 @@ class Problem:
     basis: IntArray | None
     experiments: Experiments
     estimator: Any
+    codes: FloatArray
 
     @property
     def n_features(self) -> int:
@@ -171,6 +173,10 @@ def make_problem(
     experiments = as_experiments(
         estimator.cv, m, X=rows, y=labels, groups=groups, classifier=classifier
     )
+    if not (
+        estimator.cv is None or isinstance(estimator.cv, int) or hasattr(estimator.cv, "split")
+    ):
+        estimator.cv = experiments  # an iterator is used up by now
     basis = _basis(estimator, kernel, rows, Y, weights, groups, experiments)
     policy = estimator.held_out_basis
     if policy == "reselect" and basis is None:
@@ -201,6 +207,7 @@ def make_problem(
         basis=basis,
         experiments=experiments,
         estimator=estimator,
+        codes=Y,
     )
 
 
@@ -214,7 +221,8 @@ def _estimator(model: Any) -> Any:
             "model must be a KernelRidgeCV, a KernelRidgeClassifierCV or a dict of their "
             f"parameters; got {type(model).__name__}."
         )
-    estimator = clone(model)
+    # Not sklearn's clone: it cannot copy an iterator of splits.
+    estimator = type(model)(**model.get_params(deep=False))
     estimator._validate_params()
     if estimator.scoring not in (None, "neg_mean_squared_error"):
         raise NotSupportedError(

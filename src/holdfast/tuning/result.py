@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from holdfast.exceptions import MissingDependencyError
-from holdfast.experiments import Experiments, IntArray
+from holdfast.experiments import IntArray
 from holdfast.kernels import Kernel
 from holdfast.kernels.rows import FloatArray
 from holdfast.tuning.flatness import Flatness, Relevance
@@ -76,6 +76,8 @@ class TuneResult:
         What each feature is worth, with one gamma per feature.
     basis_indices : ndarray of int or None
         Basis rows of a sparse model.
+    template : estimator
+        One with the parameters that were not tuned.
     """
 
     kernel: Kernel
@@ -90,7 +92,6 @@ class TuneResult:
     relevance: Relevance | None
     basis_indices: IntArray | None
     template: Any
-    experiments: Experiments
 
     def __repr__(self) -> str:
         kernel = type(self.kernel).__name__
@@ -133,9 +134,6 @@ class TuneResult:
         }
         if self.basis_indices is not None:
             chosen["basis"] = self.basis_indices
-        cv = self.template.cv
-        if cv is not None and not isinstance(cv, int) and not hasattr(cv, "split"):
-            chosen["cv"] = self.experiments  # an iterator may have been used up
         return clone(self.template).set_params(**{**chosen, **params})
 
     def to_frame(self) -> pandas.DataFrame:

@@ -84,7 +84,7 @@ def tune(
         One gamma per feature ("lbfgs" only).
     bounds : dict, optional
         ``{"alpha": (low, high), "gamma": (low, high)}``, with one pair per feature if wanted.
-        Default: alpha from 1e-9 to 1e4, gamma from 1e-6 to 1e4 over the typical squared distance.
+        Default: alpha from 1e-7 to 1e4, gamma from 1e-6 to 1e4 over the typical squared distance.
     start : (alpha, gamma) or list of such pairs, optional
         Where to start. Default: the best of nine points around the median distance.
     n_starts : int
@@ -194,6 +194,8 @@ class _Run:
                 done = self._simplex(point) if method == "nelder-mead" else self._descend(point)
                 if before is None or (self.best is not None and self.best[1].value < before):
                     self.success, self.message = bool(done.success), str(done.message)
+                    if self.message.startswith("ABNORMAL"):
+                        self.message = "no step lowers the criterion any more: rounding decides"
         except _Enough:
             self.success = False
             self.message = f"stopped after {len(self.values)} evaluations, before convergence"
@@ -318,6 +320,5 @@ class _Run:
             message=self.message,
             basis_indices=problem.basis,
             template=problem.estimator,
-            experiments=problem.experiments,
             **measured,
         )

@@ -18,8 +18,9 @@ __all__ = ["Bounds", "look_around", "reference_gamma", "search_bounds", "start_p
 
 Bounds = Mapping[str, Any]
 
-#: Default bounds of alpha, times the mean weight of a row …
-ALPHA = (1e-9, 1e4)
+#: Default bounds of alpha, times the mean weight of a row: below, rounding of a thousand rows with
+#: a wide kernel would show in the sixth digit of the criterion, and line searches stumble …
+ALPHA = (1e-7, 1e4)
 #: … and of gamma, times the gamma that makes an average pair of rows one unit apart. Below the
 #: lower one a feature changes no kernel value in the first six digits.
 GAMMA = (1e-6, 1e4)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, MissingDependencyError
 from holdfast.kernels.rows import FloatArray
 from holdfast.progress import Progress, listening, report
+from holdfast.regression import KernelRidgeCV
 from holdfast.tuning.problem import Problem, make_problem
 from holdfast.tuning.widths import with_gamma
 
@@ -122,7 +122,7 @@ def criterion_surface(
     with listening(progress):
         try:
             for gamma in widths:
-                grid, values = _one_width(problem, gamma, alphas, X, y, sample_weight, groups)
+                grid, values = _one_width(problem, gamma, alphas, X, sample_weight, groups)
                 rows.append(values)
                 report(len(rows), widths.size, "kernel widths")
         except KeyboardInterrupt:
@@ -134,17 +134,18 @@ def criterion_surface(
 
 
 def _one_width(
-    problem: Problem, gamma: float, alphas: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+    problem: Problem, gamma: float, alphas: Any, X: Any, sample_weight: Any, groups: Any
 ) -> tuple[FloatArray, FloatArray]:
     """Return the penalties and the held-out errors at one width."""
-    params: dict[str, Any] = {"kernel": with_gamma(problem.kernel, np.array([gamma]))}
-    params |= {"gamma": None, "cv": problem.experiments, "scoring": "neg_mean_squared_error"}
+    params: dict[str, Any] = problem.estimator.get_params(deep=False)
+    params |= {"kernel": with_gamma(problem.kernel, np.array([gamma])), "gamma": None}
+    params |= {"cv": problem.experiments, "scoring": None}
     if alphas is not None:
         params["alphas"] = alphas
     if problem.basis is not None:
         params["basis"] = problem.basis
-    twin = clone(problem.estimator).set_params(**params)
+    twin = KernelRidgeCV(**params)  # also for a classifier: on its codes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GridEdgeWarning)
-        twin.fit(X, y, sample_weight=sample_weight, groups=groups)
+        twin.fit(X, problem.codes, sample_weight=sample_weight, groups=groups)
     return np.asarray(twin.cv_results_["alpha"]), -np.asarray(twin.cv_results_["pooled_test_score"])

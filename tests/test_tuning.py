@@ -1,0 +1,301 @@
+"""The search for alpha and gamma: what it finds, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_friedman1
+from sklearn.model_selection import LeaveOneGroupOut
+
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.exceptions import (
+    GridEdgeWarning,
+    InvalidInputError,
+    KernelError,
+    NotSupportedError,
+    SelectionBiasWarning,
+)
+from holdfast.kernels import RBF, Laplacian, Linear, Matern
+from holdfast.tuning import Criterion, criterion_surface, tune
+from holdfast.tuning.flatness import standard_error
+
+SEED = 7
+
+
+def wave(m=60, d=2):
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    X = rng.uniform(-2, 2, size=(m, d))
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=m)
+    return X, y
+
+
+@pytest.mark.parametrize("basis", [None, 20])
+def test_lbfgs_and_nelder_mead_meet_below_the_grid(basis):
+    X, y = wave()
+    model = KernelRidgeCV("rbf", basis=basis, cv=6, random_state=0)
+    by_gradient = tune(model, X, y, flatness=False)
+    by_simplex = tune(model, X, y, method="nelder-mead", flatness=False)
+    assert by_gradient.success
+    assert by_simplex.success
+    assert by_gradient.criterion == pytest.approx(by_simplex.criterion, rel=1e-4)
+    grid = criterion_surface(model, X, y, np.logspace(-2, 1.5, 8), np.logspace(-4, 1, 8))
+    assert by_gradient.criterion <= np.nanmin(grid.values)
+    # a stationary point, or one at the bounds
+    assert by_gradient.n_evaluations < by_simplex.n_evaluations
+    assert np.nanmin(by_gradient.trials.gradient_norm) < 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:the best")
+def test_estimator_reproduces_the_criterion():
+    X, y = wave()
+    groups = np.arange(60) // 4
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=60)
+    model = KernelRidgeCV("matern52", basis=15, cv=LeaveOneGroupOut(), random_state=SEED)
+    bounds = {"alpha": (1e-4, 10.0), "gamma": (0.05, 50.0)}
+    result = tune(model, X, y, sample_weight=weights, groups=groups, bounds=bounds, flatness=False)
+    fitted = result.estimator().fit(X, y, sample_weight=weights, groups=groups)
+    middle = len(fitted.cv_results_["alpha"]) // 2
+    assert fitted.cv_results_["alpha"][middle] == pytest.approx(result.alpha, rel=1e-12)
+    error = -fitted.cv_results_["pooled_test_score"][middle]
+    assert error == pytest.approx(result.criterion, rel=1e-10)
+    np.testing.assert_array_equal(fitted.basis_indices_, result.basis_indices)
+    assert clone(result.estimator(rule="1se")).rule == "1se"
+    assert isinstance(result.kernel, Matern)
+
+
+def test_an_iterator_of_splits_serves_the_estimator_too():
+    X, y = wave(30)
+    pairs = ((np.delete(np.arange(30), rows), rows) for rows in np.array_split(np.arange(30), 3))
+    result = tune(KernelRidgeCV("rbf", cv=pairs), X, y, flatness=False)
+    fitted = result.estimator().fit(X, y)
+    assert fitted.n_splits_ == 3
+
+
+@pytest.mark.parametrize("basis", [None, 60])
+def test_ard_finds_the_irrelevant_features_and_a_lower_error(basis):
+    X, y = make_friedman1(n_samples=250, n_features=9, noise=1.0, random_state=0)
+    model = KernelRidgeCV("rbf", basis=basis, cv=10, random_state=0)
+    one = tune(model, X, y, flatness=False)
+    many = tune(model, X, y, ard=True, n_starts=1)
+    assert many.criterion < 0.75 * one.criterion
+    assert not many.irrelevant[:5].any()
+    assert many.irrelevant[5:].all()
+    assert many.gamma.shape == (9,)
+    rest = many.relevance
+    assert (rest.rise[:5] > 2 * rest.standard_error[:5]).all()
+
+
+def test_flatness_is_that_of_the_criterion():
+    X, y = wave()
+    model = KernelRidgeCV("rbf", cv=6)
+    result = tune(model, X, y)
+    criterion = Criterion.of(model, X, y)
+    best = np.log([result.alpha, result.gamma[0]])
+
+    def value(*shift):
+        return criterion.evaluate(best + np.array(shift), gradient=False).value
+
+    h = 1e-2
+    second = (value(h, 0) - 2 * value(0, 0) + value(-h, 0)) / h**2
+    mixed = (value(h, h) - value(h, -h) - value(-h, h) + value(-h, -h)) / (4 * h * h)
+    assert result.flatness.hessian[0, 0] == pytest.approx(second, rel=1e-2)
+    assert result.flatness.hessian[0, 1] == pytest.approx(mixed, rel=1e-2)
+    assert (result.flatness.eigenvalues > 0).all()
+    losses = criterion.evaluate(best).losses
+    assert result.standard_error == standard_error(losses, criterion.problem.share)
+    rises = (0.01 * result.criterion, result.standard_error)
+    ranges = (result.flatness.one_percent, result.flatness.one_standard_error)
+    for threshold, range_ in zip(rises, ranges, strict=True):
+        for i in (0, 1):
+            for end in np.log(range_[i]) - best[i]:
+                shift = [0.0, 0.0]
+                shift[i] = end
+                assert value(*shift) - result.criterion == pytest.approx(threshold, rel=0.11)
+
+
+def test_standard_error_of_equal_experiments_is_the_usual_one():
+    losses = np.random.default_rng(0).random(50)
+    usual = losses.std(ddof=1) / np.sqrt(50)
+    assert standard_error(losses / 50, np.full(50, 1 / 50)) == pytest.approx(usual)
+    assert np.isnan(standard_error(np.ones(1), np.ones(1)))
+
+
+def test_what_was_tried():
+    X, y = wave(40)
+    seen = []
+    result = tune(KernelRidgeCV("rbf", cv=4), X, y, ard=True, flatness=False, callback=seen.append)
+    assert [trial.number for trial in seen] == list(range(1, result.n_evaluations + 1))
+    np.testing.assert_array_equal([trial.criterion for trial in seen], result.trials.criterion)
+    assert len(result.trials) == result.n_evaluations
+    assert np.nanmin(result.trials.criterion) == result.criterion
+    assert set(result.trials.start.tolist()) == {-1, 0, 1}
+    frame = result.to_frame()
+    assert list(frame) == ["start", "alpha", "gamma_0", "gamma_1", "criterion", "gradient_norm"]
+    assert "held-out mean squared error" in repr(result)
+
+
+def test_progress_is_told():
+    X, y = wave(30)
+    told = []
+    model = KernelRidgeCV("rbf", cv=3)
+    tune(model, X, y, progress=lambda *args: told.append(args), max_evaluations=12, flatness=False)
+    assert told[-1] == (12, 12, "tuning")
+
+
+def test_interruption_returns_the_best_so_far():
+    X, y = wave(40)
+
+    def interrupt(trial):
+        if trial.number == 15:
+            raise KeyboardInterrupt
+
+    result = tune(KernelRidgeCV("rbf", cv=4), X, y, callback=interrupt)
+    assert result.n_evaluations == 15
+    assert not result.success
+    assert "interrupted" in result.message
+    assert result.flatness is None
+    assert result.criterion == np.nanmin(result.trials.criterion)
+
+
+def test_limits_and_callback_end_the_search():
+    X, y = wave(40)
+    model = KernelRidgeCV("rbf", cv=4)
+    short = tune(model, X, y, max_evaluations=11, flatness=False)
+    assert (short.n_evaluations, short.success) == (11, False)
+    assert "11 evaluations" in short.message
+    stopped = tune(model, X, y, callback=lambda trial: trial.number == 5, flatness=False)
+    assert (stopped.n_evaluations, stopped.message) == (5, "stopped by the callback")
+
+
+def test_start_and_bounds():
+    X, y = wave(40)
+    model = KernelRidgeCV("rbf", cv=4)
+    result = tune(model, X, y, start=(0.5, 2.0), flatness=False)
+    assert (result.trials.alpha[0], result.trials.gamma[0, 0]) == pytest.approx((0.5, 2.0))
+    limits = {"gamma": (5.0, 50.0)}
+    with pytest.warns(GridEdgeWarning, match="gamma, 5, lies at a bound"):
+        tight = tune(model, X, y, bounds=limits, flatness=False)
+    assert tight.gamma[0] == pytest.approx(5.0)
+    assert tight.trials.gamma.min() >= 5.0 * (1 - 1e-12)
+    two = tune(model, X, y, start=[(0.5, 2.0), (0.1, [1.0, 3.0])], ard=True, flatness=False)
+    assert set(two.trials.start.tolist()) == {0, 1}
+
+
+def test_scale_of_targets_and_features_does_not_matter():
+    X, y = wave(50)
+    model = KernelRidgeCV("rbf", cv=5)
+    one = tune(model, X, y, ard=True, flatness=False)
+    other = tune(model, X * [1.0, 1000.0], 1e6 * y, ard=True, flatness=False)
+    assert other.criterion == pytest.approx(1e12 * one.criterion, rel=1e-4)
+    assert other.gamma[0] == pytest.approx(one.gamma[0], rel=0.05)
+
+
+def test_a_model_that_breaks_down_everywhere_says_why():
+    X, y = wave(30)
+    X[:, 1] = X[:, 0] = np.arange(30) // 10  # three different rows, all in the basis
+    model = KernelRidgeCV("rbf", basis=np.arange(30), cv=3, jitter=0.0, held_out_basis="keep")
+    with pytest.raises(KernelError, match="singular"):
+        tune(model, X, y, flatness=False)
+
+
+@pytest.mark.filterwarnings("ignore:the best alpha")
+def test_a_trial_that_breaks_down_is_stepped_back_from():
+    X, y = wave(30)
+    # Without a shift, wide kernels make the basis singular; narrow ones are fine.
+    model = KernelRidgeCV("rbf", basis=25, cv=3, jitter=0.0, random_state=0)
+    bounds = {"gamma": (1e-6, 1e3)}
+    result = tune(model, X, y, start=[(0.1, 1e-6), (0.1, 20.0)], bounds=bounds, flatness=False)
+    assert np.isnan(result.trials.criterion[0])
+    assert np.isfinite(result.criterion)
+
+
+def test_classifier_and_kernels_without_gradient():
+    X, y = wave(50)
+    labels = np.where(y > 0, "high", "low")
+    model, limits = KernelRidgeClassifierCV("rbf", cv=5), {"gamma": (0.1, 10.0)}
+    result = tune(model, X, labels, bounds=limits, flatness=False)
+    assert isinstance(result.estimator(), KernelRidgeClassifierCV)
+    assert result.estimator().fit(X, labels).best_score_ > 0.8
+    surface = criterion_surface(model, X, labels, result.gamma, [result.alpha])
+    assert surface.values[0, 0] == pytest.approx(result.criterion, rel=1e-9)
+    laplacian = tune(KernelRidgeCV(Laplacian(1.0), cv=5), X, y, method="nelder-mead")
+    assert isinstance(laplacian.kernel, Laplacian)
+    assert laplacian.flatness.hessian is None
+    assert laplacian.flatness.one_percent.shape == (2, 2)
+    with pytest.raises(NotSupportedError, match="nelder-mead"):
+        tune(KernelRidgeCV(Laplacian(1.0), cv=5), X, y)
+
+
+def test_a_selector_that_looks_at_the_rows_is_named():
+    from holdfast.basis import FarthestPoint
+
+    X, y = wave(40)
+    model = KernelRidgeCV("rbf", basis=FarthestPoint(8), cv=4)
+    with pytest.warns(SelectionBiasWarning, match="FarthestPoint"):
+        result = tune(model, X, y, max_evaluations=10, flatness=False)
+    assert result.basis_indices.shape == (8,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"method": "newton"}, InvalidInputError, "lbfgs"),
+        ({"method": "nelder-mead", "ard": True}, NotSupportedError, "ard=False"),
+        ({"n_starts": 0}, InvalidInputError, "n_starts"),
+        ({"max_evaluations": 0.5}, InvalidInputError, "max_evaluations"),
+        ({"bounds": {"beta": (1, 2)}}, InvalidInputError, "beta"),
+        ({"bounds": {"alpha": (2, 1)}}, InvalidInputError, "low < high"),
+        ({"bounds": {"gamma": (1, 2, 3)}}, InvalidInputError, "low, high"),
+        ({"start": 3.0}, InvalidInputError, "pair"),
+        ({"start": (1.0, -1.0)}, InvalidInputError, "positive"),
+    ],
+)
+def test_refusals(arguments, error, words):
+    X, y = wave(20)
+    with pytest.raises(error, match=words):
+        tune({"cv": 3}, X, y, **arguments)
+
+
+def test_surface_is_the_criterion_on_a_grid():
+    X, y = wave(40)
+    gammas, alphas = np.array([0.1, 1.0, 10.0]), np.array([1e-2, 1.0])
+    model = KernelRidgeCV("rbf", basis=10, cv=4)
+    surface = criterion_surface(model.set_params(random_state=0), X, y, gammas, alphas)
+    criterion = Criterion.of(model, X, y)
+    for g, gamma in enumerate(gammas):
+        for a, alpha in enumerate(alphas):
+            value = criterion.evaluate(np.log([alpha, gamma]), gradient=False).value
+            assert surface.values[g, a] == pytest.approx(value, rel=1e-9)
+    alpha, gamma = surface.best
+    assert surface.values.min() == surface.values[gammas == gamma, alphas == alpha]
+    assert surface.to_frame().shape == (6, 3)
+    with pytest.raises(InvalidInputError, match="gammas"):
+        criterion_surface(model, X, y, [-1.0])
+    with pytest.raises(NotSupportedError, match="no gamma"):
+        criterion_surface(KernelRidgeCV(Linear()), X, y, gammas)
+
+
+def test_surface_is_plotted_and_can_be_interrupted():
+    pytest.importorskip("matplotlib").use("agg")
+    X, y = wave(40)
+    model = KernelRidgeCV("rbf", cv=4)
+
+    def interrupt(done, total, text):
+        if done == 3 and text == "kernel widths":
+            raise KeyboardInterrupt
+
+    surface = criterion_surface(
+        model, X, y, np.logspace(-2, 1, 5), np.logspace(-3, 1, 4), progress=interrupt
+    )
+    assert np.isnan(surface.values).all(axis=1).tolist() == [False, False, False, True, True]
+    display = surface.plot()
+    assert display.best == surface.best
+
+
+def test_kernel_object_keeps_its_kind():
+    X, y = wave(30)
+    result = tune({"kernel": Matern(1.5, 0.7), "cv": 3}, X, y, max_evaluations=15, flatness=False)
+    assert (type(result.kernel), result.kernel.nu) == (Matern, 1.5)
+    assert isinstance(tune({"cv": 3}, X, y, max_evaluations=12, flatness=False).kernel, RBF)
