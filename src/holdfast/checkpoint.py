@@ -90,7 +90,7 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 scores = Scores(**{name: archive[name] for name in archive.files})
             if scores.pooled.shape != self._training.alphas.shape:
                 raise ValueError("scores of another grid")

@@ -1,0 +1,616 @@
+"""A grid of kernels: shared work, one table, progress, interruption, checkpoints."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.model_selection import GroupKFold, KFold
+
+import holdfast.checkpoint
+import holdfast.gram
+import holdfast.search
+from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.basis import FeatureVectors, PerGroup, Random
+from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, InvalidInputError, KernelError
+from holdfast.kernels import RBF, Linear, Matern
+from holdfast.progress import listening
+
+SEED = 20
+RNG = np.random.default_rng(SEED)
+M, D = 60, 3
+X = RNG.normal(size=(M, D))
+Y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * RNG.normal(size=M)
+GROUPS = np.arange(M) % 6
+ALPHAS = np.logspace(-3, 1, 5)
+GAMMAS = [0.01, 0.1, 0.5, 2.0]
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+
+
+def model(**options):
+    return KernelRidgeCV(**{"alphas": ALPHAS, "cv": 5, "random_state": 3, **options})
+
+
+def evaluations(monkeypatch):
+    """Return a list that grows by one kernel whenever one is scored."""
+    scored = []
+    original = holdfast.search._scores
+
+    def counted(training, found, scoring, per_target):
+        scores = original(training, found, scoring, per_target)
+        scored.append(found.engine)
+        return scores
+
+    monkeypatch.setattr(holdfast.search, "_scores", counted)
+    return scored
+
+
+# -- the grid is separate fits ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("basis", [None, 12, [0, 5, 9, 17, 33, 48]])
+@pytest.mark.parametrize("kernel", ["rbf", "matern32", "laplacian"])
+def test_a_grid_of_widths_is_separate_fits(kernel, basis):
+    grid = model(kernel=kernel, gamma=GAMMAS, basis=basis).fit(X, Y)
+    fits = [model(kernel=kernel, gamma=gamma, basis=basis).fit(X, Y) for gamma in GAMMAS]
+    for key in ("mean", "std", "se", "pooled"):
+        expected = np.concatenate([fit.cv_results_[f"{key}_test_score"] for fit in fits])
+        np.testing.assert_allclose(
+            grid.cv_results_[f"{key}_test_score"], expected, rtol=1e-9, atol=1e-12
+        )
+    best = max(fits, key=lambda fit: fit.best_score_)
+    assert grid.best_params_ == {"kernel": kernel, "gamma": best.gamma}
+    assert grid.kernel_ == best.kernel_
+    assert grid.alpha_ == best.alpha_
+    np.testing.assert_allclose(grid.predict(X[:7]), best.predict(X[:7]), rtol=1e-8)
+    np.testing.assert_allclose(grid.held_out().values, best.held_out().values, rtol=1e-7)
+    np.testing.assert_array_equal(grid.basis_indices_, best.basis_indices_)
+    assert grid.verify().max_relative_error < 1e-9
+
+
+def test_a_grid_of_kernels_and_their_parameters():
+    grid = model(kernel=["linear", "rbf", "poly"], gamma=[0.1, 0.5], degree=[2, 3], coef0=1.0)
+    grid.fit(X, Y)
+    # linear takes none of them, rbf takes gamma, poly takes all.
+    a = ALPHAS.size
+    assert len(grid.cv_results_["alpha"]) == (1 + 2 + 4) * a
+    assert list(grid.cv_results_["param_kernel"][::a]) == ["linear", "rbf", "rbf"] + ["poly"] * 4
+    assert list(grid.cv_results_["param_gamma"][::a]) == [None, 0.1, 0.5, 0.1, 0.1, 0.5, 0.5]
+    assert list(grid.cv_results_["param_degree"][::a]) == [None] * 3 + [2, 3, 2, 3]
+    poly = model(kernel="poly", gamma=0.5, degree=2).fit(X, Y)
+    np.testing.assert_allclose(
+        grid.cv_results_["pooled_test_score"][5 * a : 6 * a],
+        poly.cv_results_["pooled_test_score"],
+        rtol=1e-9,
+    )
+
+
+def test_a_list_of_kernel_objects_and_callables():
+    def inner(A, B):
+        return A @ B.T
+
+    kernels = [RBF(0.5), Matern(1.5, 0.5), Linear() + RBF(0.1), inner, gp.RBF(1.2)]
+    grid = model(kernel=kernels).fit(X, Y)
+    fits = [model(kernel=kernel).fit(X, Y) for kernel in kernels]
+    expected = np.concatenate([fit.cv_results_["pooled_test_score"] for fit in fits])
+    np.testing.assert_allclose(grid.cv_results_["pooled_test_score"], expected, rtol=1e-8)
+    assert grid.best_params_["kernel"] is kernels[int(np.argmax([f.best_score_ for f in fits]))]
+
+
+def test_the_table():
+    grid = model(gamma=GAMMAS, pooled=False).fit(X, Y)
+    results, a = grid.cv_results_, ALPHAS.size
+    assert all(len(column) == len(GAMMAS) * a for column in results.values())
+    assert {f"split{i}_test_score" for i in range(5)} <= results.keys()
+    np.testing.assert_array_equal(results["alpha"], np.tile(ALPHAS, len(GAMMAS)))
+    assert results["params"][a] == {"kernel": "rbf", "gamma": 0.1, "alpha": ALPHAS[0]}
+    splits = np.array([results[f"split{i}_test_score"] for i in range(5)])
+    np.testing.assert_allclose(splits.mean(axis=0), results["mean_test_score"], rtol=1e-12)
+    order = results["mean_test_score"]
+    expected = [1 + sum(other > value for other in order) for value in order]
+    assert results["rank_test_score"].tolist() == expected
+    # best_index_ counts in this table, as in scikit-learn's searches.
+    assert results["rank_test_score"][grid.best_index_] == 1
+    assert results["mean_test_score"][grid.best_index_] == grid.best_score_
+    assert results["params"][grid.best_index_] == {**grid.best_params_, "alpha": grid.alpha_}
+    import pandas as pd
+
+    assert len(pd.DataFrame(results)) == len(GAMMAS) * a
+
+
+def test_undefined_scores_come_last():
+    def loss(y, p):
+        return np.nan if p.var() > 0.3 else -np.var(p)
+
+    grid = model(gamma=[0.01, 0.5], scoring=make_scorer(loss)).fit(X, Y)
+    shown, ranks = grid.cv_results_["pooled_test_score"], grid.cv_results_["rank_test_score"]
+    undefined = np.isnan(shown)
+    assert 0 < undefined.sum() < shown.size
+    assert ranks[~undefined].max() < ranks[undefined].min()
+
+
+def test_one_standard_error_is_counted_within_the_best_kernel():
+    """The kernel by its best score; then the largest penalty within one standard error."""
+    best, grid = (model(gamma=GAMMAS, rule=rule).fit(X, Y) for rule in ("best", "1se"))
+    assert grid.best_params_ == best.best_params_
+    assert grid.alpha_ >= best.alpha_
+    single = model(gamma=best.best_params_["gamma"], rule="1se").fit(X, Y)
+    assert grid.alpha_ == single.alpha_
+    assert grid.best_score_ == pytest.approx(single.best_score_, rel=1e-9)
+
+
+def test_one_penalty_per_target_on_a_grid():
+    Y2 = np.c_[Y, RNG.normal(size=M), X[:, 1] ** 2]
+    grid = model(gamma=GAMMAS, alpha_per_target=True).fit(X, Y2)
+    fits = [model(gamma=gamma, alpha_per_target=True).fit(X, Y2) for gamma in GAMMAS]
+    best = max(fits, key=lambda fit: fit.best_score_.mean())
+    assert grid.best_params_["gamma"] == best.gamma
+    np.testing.assert_array_equal(grid.alpha_, best.alpha_)
+    shown = grid.cv_results_["target_test_score"]
+    np.testing.assert_allclose(shown[grid.best_index_, np.arange(3)], grid.best_score_, rtol=1e-12)
+
+
+def test_a_classifier_on_a_grid():
+    labels = np.where(Y > 0.3, "high", "low")
+    grid = KernelRidgeClassifierCV(gamma=GAMMAS, alphas=ALPHAS, cv=5).fit(X, labels)
+    fits = [
+        KernelRidgeClassifierCV(gamma=gamma, alphas=ALPHAS, cv=5).fit(X, labels) for gamma in GAMMAS
+    ]
+    expected = np.concatenate([fit.cv_results_["pooled_test_score"] for fit in fits])
+    np.testing.assert_allclose(grid.cv_results_["pooled_test_score"], expected, rtol=1e-12)
+
+
+def test_the_edge_of_the_grid_is_said_once_and_of_the_winner():
+    with pytest.warns(GridEdgeWarning) as caught:
+        model(gamma=GAMMAS, alphas=[1e2, 1e3]).fit(X, Y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+# -- what is shared --------------------------------------------------------------------------------
+
+
+def count_distances(monkeypatch):
+    calls = []
+
+    def counted(name, original):
+        def distances(A, B=None, *args, **kwargs):
+            calls.append((name, A.shape[0], None if B is None else B.shape[0]))
+            return original(A, B, *args, **kwargs)
+
+        return distances
+
+    import holdfast.kernels.stationary as stationary
+
+    for module in (holdfast.gram, stationary):
+        if hasattr(module, "squared_distances"):
+            monkeypatch.setattr(
+                module, "squared_distances", counted(module.__name__, module.squared_distances)
+            )
+    return calls
+
+
+@pytest.mark.parametrize("basis", [None, 15])
+def test_distances_are_computed_once_for_all_widths(monkeypatch, basis):
+    calls = count_distances(monkeypatch)
+    model(kernel=["rbf", "matern12", "matern52"], gamma=GAMMAS, basis=basis).fit(X, Y)
+    n = None if basis is None else basis
+    whole = [call for call in calls if call[1] == M]
+    assert whole == [("holdfast.gram", M, n)]
+
+
+def test_without_room_the_distances_are_not_kept(monkeypatch):
+    calls = count_distances(monkeypatch)
+    small = model(gamma=GAMMAS, basis=15, memory_limit=8 * M * 16).fit(X, Y)
+    assert all(name != "holdfast.gram" for name, *_ in calls)
+    large = model(gamma=GAMMAS, basis=15).fit(X, Y)
+    np.testing.assert_allclose(
+        small.cv_results_["pooled_test_score"], large.cv_results_["pooled_test_score"], rtol=1e-9
+    )
+
+
+def test_sparse_rows_share_distances_too(monkeypatch):
+    calls = count_distances(monkeypatch)
+    rows = sp.random_array((M, 200), density=0.05, rng=np.random.default_rng(1), format="csr")
+    sparse = model(gamma=[0.1, 1.0]).fit(rows, Y)
+    assert [call for call in calls if call[1] == M] == [("holdfast.gram", M, None)]
+    dense = model(gamma=[0.1, 1.0]).fit(rows.toarray(), Y)
+    np.testing.assert_allclose(
+        sparse.cv_results_["pooled_test_score"], dense.cv_results_["pooled_test_score"], rtol=1e-8
+    )
+
+
+def test_random_basis_rows_are_chosen_once():
+    chosen = []
+
+    class Counting(Random):
+        def _choose(self, pool):
+            rows = super()._choose(pool)
+            chosen.append(rows)
+            return rows
+
+    grid = model(gamma=GAMMAS, basis=Counting(9)).fit(X, Y)
+    assert len(chosen) == 1
+    np.testing.assert_array_equal(grid.basis_indices_, chosen[0])
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.SelectionBiasWarning")
+def test_a_selector_that_looks_at_the_kernel_chooses_for_each_and_the_winner_is_shown():
+    selector = FeatureVectors(max_size=8)
+    grid = model(gamma=GAMMAS, basis=selector).fit(X, Y)
+    alone = model(gamma=grid.best_params_["gamma"], basis=FeatureVectors(max_size=8)).fit(X, Y)
+    np.testing.assert_array_equal(grid.basis_indices_, alone.basis_indices_)
+    others = [
+        model(gamma=gamma, basis=FeatureVectors(max_size=8)).fit(X, Y).basis_indices_.tolist()
+        for gamma in GAMMAS
+    ]
+    assert len({tuple(rows) for rows in others}) > 1
+    # The selector of the winner, with what it learned; the user's own is as it was.
+    assert vars(grid.basis_selector_).keys() == vars(alone.basis_selector_).keys()
+    for name, value in vars(alone.basis_selector_).items():
+        np.testing.assert_array_equal(getattr(grid.basis_selector_, name), value)
+    assert vars(selector) == vars(FeatureVectors(max_size=8))
+
+
+def test_the_scores_of_very_many_experiments_are_not_kept_for_every_kernel(monkeypatch):
+    monkeypatch.setattr(holdfast.search, "MAX_SPLITS", 20)
+    scored = []
+    original = holdfast.search._merge
+    monkeypatch.setattr(
+        holdfast.search,
+        "_merge",
+        lambda candidates, scores, *rest: (
+            scored.extend(scores) or original(candidates, scores, *rest)
+        ),
+    )
+    grid = model(gamma=GAMMAS, cv=None).fit(X, Y)
+    assert [scores.splits.size for scores in scored] == [0] * len(GAMMAS)
+    assert "split0_test_score" not in grid.cv_results_
+    assert np.isfinite(grid.cv_results_["std_test_score"]).all()
+
+
+# -- progress and interruption ---------------------------------------------------------------------
+
+
+def test_progress_counts_kernels():
+    heard = []
+    with listening(lambda done, total, text: heard.append((done, total, text))):
+        model(gamma=GAMMAS).fit(X, Y)
+    assert [(d, t) for d, t, text in heard if text == "kernels"] == [(k, 4) for k in range(5)]
+
+
+def interrupt_after(k):
+    """A listener that presses Ctrl-C, once, when k kernels are finished."""
+    pressed = []
+
+    def listener(done, total, text):
+        if text == "kernels" and done == k and not pressed:
+            pressed.append(done)
+            raise KeyboardInterrupt
+
+    return listener
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_ctrl_c_returns_what_is_finished(k):
+    with (
+        pytest.warns(HoldfastWarning, match=f"interrupted after {k} of 4 kernels") as caught,
+        listening(interrupt_after(k)),
+    ):
+        stopped = model(gamma=GAMMAS).fit(X, Y)
+    whole = model(gamma=GAMMAS[:k]).fit(X, Y)
+    assert len(stopped.cv_results_["alpha"]) == k * ALPHAS.size
+    np.testing.assert_allclose(
+        stopped.cv_results_["pooled_test_score"],
+        whole.cv_results_["pooled_test_score"],
+        rtol=1e-9,
+    )
+    assert stopped.alpha_ == whole.alpha_
+    np.testing.assert_allclose(stopped.predict(X), whole.predict(X), rtol=1e-8)
+    assert any(warning.filename == __file__ for warning in caught)
+
+
+def test_ctrl_c_in_the_middle_of_a_kernel(monkeypatch):
+    scored = evaluations(monkeypatch)
+
+    def in_the_middle(done, total, text):
+        if text == "targets" and len(scored) == 2:
+            raise KeyboardInterrupt
+
+    with (
+        pytest.warns(HoldfastWarning, match="interrupted after 2 of 4 kernels"),
+        listening(in_the_middle),
+    ):
+        stopped = model(gamma=GAMMAS).fit(X, Y)
+    assert len(stopped.cv_results_["alpha"]) == 2 * ALPHAS.size
+
+
+def test_ctrl_c_before_anything_is_finished_is_ctrl_c():
+    unfitted = model(gamma=GAMMAS)
+    with pytest.raises(KeyboardInterrupt), listening(interrupt_after(0)):
+        unfitted.fit(X, Y)
+    assert not hasattr(unfitted, "alpha_")
+
+
+# -- checkpoints -----------------------------------------------------------------------------------
+
+
+def equal_results(a, b):
+    assert a.cv_results_.keys() == b.cv_results_.keys()
+    for key, column in a.cv_results_.items():
+        if key == "params":
+            assert column == b.cv_results_[key]
+        else:
+            np.testing.assert_array_equal(column, b.cv_results_[key])
+    assert a.alpha_ == b.alpha_
+    assert a.best_params_ == b.best_params_
+    np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(a.held_out().values, b.held_out().values, rtol=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"basis": 9}, {"basis": 9, "random_state": None}])
+def test_finished_kernels_are_not_computed_again(tmp_path, monkeypatch, options):
+    scored = evaluations(monkeypatch)
+    folder = tmp_path / "not" / "there" / "yet"
+    first = model(gamma=GAMMAS, checkpoint=folder, **options).fit(X, Y)
+    assert len(scored) == len(GAMMAS)
+    again = model(gamma=GAMMAS, checkpoint=str(folder), **options).fit(X, Y)
+    assert len(scored) == len(GAMMAS)
+    equal_results(first, again)
+    more = model(gamma=[*GAMMAS, 7.0], checkpoint=folder, **options).fit(X, Y)
+    assert len(scored) == len(GAMMAS) + 1
+    assert len(more.cv_results_["alpha"]) == 5 * ALPHAS.size
+
+
+@pytest.mark.parametrize("crash", [KeyboardInterrupt, MemoryError, SystemExit])
+@pytest.mark.parametrize("options", [{}, {"basis": 9, "random_state": None}])
+def test_a_search_goes_on_after_a_crash(tmp_path, monkeypatch, crash, options):
+    scored = evaluations(monkeypatch)
+
+    def fail(done, total, text):
+        if text == "targets" and len(scored) == 2:
+            raise crash
+
+    unfinished = model(gamma=GAMMAS, checkpoint=tmp_path, **options)
+    with listening(fail), warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        if crash is KeyboardInterrupt:
+            unfinished.fit(X, Y)
+        else:
+            with pytest.raises(crash):
+                unfinished.fit(X, Y)
+    assert len(scored) == 2
+    resumed = model(gamma=GAMMAS, checkpoint=tmp_path, **options).fit(X, Y)
+    assert len(scored) == len(GAMMAS)
+    seed = resumed._training.seed
+    plain = model(gamma=GAMMAS, **{**options, "random_state": seed}).fit(X, Y)
+    equal_results(resumed, plain)
+
+
+def test_one_folder_serves_many_searches(tmp_path, monkeypatch):
+    """Whatever the scores depend on is a search of its own."""
+    scored = evaluations(monkeypatch)
+    weights = np.linspace(0.5, 1.5, M)
+    codes = np.repeat([0, 1, 2], 20)
+
+    def absolute(y, p):
+        return -np.abs(y - p).mean()
+
+    def squared(y, p):
+        return -((y - p) ** 2).mean()
+
+    def scorer(power):
+        return make_scorer(lambda y, p: -(np.abs(y - p) ** power).mean())
+
+    searches = [
+        (X, Y, {}, {}),
+        (X + 1e-9, Y, {}, {}),
+        (X, Y + 1e-9, {}, {}),
+        (X.astype(np.float32), Y, {}, {}),
+        (sp.csr_array(X), Y, {}, {}),
+        (X, Y, {}, {"sample_weight": weights}),
+        (X, Y, {"alphas": ALPHAS * 2}, {}),
+        (X, Y, {"cv": 4}, {}),
+        (X, Y, {"cv": KFold(5, shuffle=True, random_state=0)}, {}),
+        (X, Y, {"cv": [HoldOut([1, 2, 3], [1]), HoldOut([4, 5], [4])]}, {}),
+        (X, Y, {"cv": [HoldOut([1, 2, 3], [2]), HoldOut([4, 5], [4])]}, {}),
+        (X, Y, {"fit_intercept": False}, {}),
+        (X, Y, {"scoring": "neg_mean_absolute_error"}, {}),
+        (X, Y, {"scoring": make_scorer(absolute)}, {}),
+        (X, Y, {"scoring": make_scorer(squared)}, {}),
+        (X, Y, {"scoring": scorer(1.0)}, {}),
+        (X, Y, {"scoring": scorer(1.5)}, {}),
+        (X, Y, {"basis": 9}, {}),
+        (X, Y, {"basis": 9, "random_state": 4}, {}),
+        (X, Y, {"basis": Random(10)}, {}),
+        (X, Y, {"basis": 9, "held_out_basis": "keep"}, {}),
+        (X, Y, {"basis": 9, "jitter": 1e-6}, {}),
+        (X, Y, {"basis": np.arange(9) * 6}, {}),
+        (X, Y, {"basis": np.arange(9)[::-1] * 6}, {}),
+        (X, Y, {"basis": PerGroup(2)}, {"groups": GROUPS}),
+        (X, Y, {"basis": PerGroup(2)}, {"groups": codes}),
+    ]
+    for rows, targets, options, fit in searches:
+        before = len(scored)
+        found = model(gamma=[0.1, 1.0], checkpoint=tmp_path, **options).fit(rows, targets, **fit)
+        assert len(scored) == before + 2, options
+        plain = model(gamma=[0.1, 1.0], **options).fit(rows, targets, **fit)
+        del scored[-2:]
+        np.testing.assert_array_equal(
+            found.cv_results_["pooled_test_score"], plain.cv_results_["pooled_test_score"]
+        )
+    assert len(list(tmp_path.glob("scores-*.npz"))) == 2 * len(searches)
+
+
+def test_basis_rows_too_many_to_print_are_told_apart(tmp_path, monkeypatch):
+    scored = evaluations(monkeypatch)
+    first, second = np.arange(0, 40), np.arange(0, 40)
+    second[20] = 55
+    with np.printoptions(threshold=10):
+        assert repr(first) == repr(second)
+        for basis in (first, second):
+            model(gamma=1.0, basis=basis, checkpoint=tmp_path, cv=3).fit(X, Y)
+    assert len(scored) == 2
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        (gp.RBF(1.0), gp.RBF(1.0001)),  # scikit-learn prints both alike
+        (lambda A, B: A @ B.T, lambda A, B: 2 * A @ B.T),
+        tuple((lambda A, B, s=s: s * (A @ B.T)) for s in (1.0, 3.0)),
+        (RBF(0.1), RBF(0.1 + 1e-12)),
+        (RBF(1e8), RBF(2e8)),
+    ],
+    ids=["gp", "lambdas", "defaults", "digits", "flat"],
+)
+def test_kernels_that_look_alike_are_told_apart(tmp_path, monkeypatch, kernels):
+    scored = evaluations(monkeypatch)
+    first = model(kernel=list(kernels), checkpoint=tmp_path).fit(X, Y)
+    assert len(scored) == 2
+    again = model(kernel=list(kernels), checkpoint=tmp_path).fit(X, Y)
+    assert len(scored) == 2
+    equal_results(first, again)
+
+
+def test_functions_and_objects_are_found_again_in_another_process(tmp_path, monkeypatch):
+    """The name of a file holds no address of this process and no order of a set."""
+    import os
+    import subprocess
+    import sys
+
+    code = """
+import sys, warnings
+import numpy as np
+import holdfast.search as search
+from holdfast import KernelRidgeCV
+warnings.simplefilter("ignore")
+words = np.array(["ant", "bee", "cow", "doe", "eel", "fox", "gnu", "hen"] * 2, dtype=object)
+def shared(A, B):
+    return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
+original, scored = search._scores, []
+search._scores = lambda *a: scored.append(1) or original(*a)
+scale = 2.0
+kernels = [shared, lambda A, B: scale * shared(A, B)]
+KernelRidgeCV(kernel=kernels, cv=4, checkpoint=sys.argv[1]).fit(words, np.arange(16.0))
+print(len(scored))
+"""
+    counts = []
+    for seed in ("1", "2"):
+        run = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        counts.append(int(run.stdout))
+    assert counts == [2, 0]
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "noise", "other", "columns"])
+def test_a_damaged_file_is_computed_again(tmp_path, monkeypatch, damage):
+    scored = evaluations(monkeypatch)
+    first = model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
+    file = sorted(tmp_path.glob("scores-*.npz"))[1]
+    content = file.read_bytes()
+    if damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "cut":
+        file.write_bytes(content[: len(content) // 2])
+    elif damage == "noise":
+        file.write_bytes(bytes(reversed(content)))
+    elif damage == "other":
+        np.savez(file, pooled=np.zeros(3))
+    else:
+        with np.load(file) as archive:
+            arrays = dict(archive)
+        np.savez(file, **{**arrays, "pooled": arrays["pooled"][:2]})
+    with pytest.warns(HoldfastWarning, match=f"{file.name} cannot be read") as caught:
+        again = model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
+    assert "are computed again" in str(caught[0].message)
+    assert len(scored) == len(GAMMAS) + 1
+    equal_results(first, again)
+    assert file.read_bytes() == content  # and it is whole again
+
+
+def test_a_damaged_seed_is_chosen_again(tmp_path, monkeypatch):
+    scored = evaluations(monkeypatch)
+    options = {"gamma": GAMMAS, "basis": 9, "random_state": None, "checkpoint": tmp_path}
+    model(**options).fit(X, Y)
+    (seed,) = tmp_path.glob("seed-*.txt")
+    seed.write_text("?")
+    model(**options).fit(X, Y)
+    assert len(scored) == 2 * len(GAMMAS)
+    assert seed.read_text().isdigit()
+
+
+def test_an_unfinished_write_leaves_nothing_behind(tmp_path, monkeypatch):
+    def broken(file, **arrays):
+        file.write(b"half of it")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(holdfast.checkpoint.np, "savez", broken)
+    with pytest.raises(OSError, match="disk full"):
+        model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_per_target_scores_are_a_search_of_their_own(tmp_path):
+    Y2 = np.c_[Y, Y**2]
+    options = {"gamma": [0.1, 1.0], "scoring": "max_error", "checkpoint": tmp_path}
+    scorer = make_scorer(lambda y, p: -float(np.abs(y - p).max()))
+    options["scoring"] = scorer
+    model(pooled=False, **options).fit(X, Y2)
+    per_target = model(pooled=False, alpha_per_target=True, **options).fit(X, Y2)
+    assert per_target.alpha_.shape == (2,)
+
+
+def test_groups_of_the_splits_count(tmp_path, monkeypatch):
+    scored = evaluations(monkeypatch)
+    for groups in (GROUPS, np.repeat([0, 1, 2], 20)):
+        model(gamma=[0.1, 1.0], cv=GroupKFold(3), checkpoint=tmp_path).fit(X, Y, groups=groups)
+    assert len(scored) == 4
+
+
+def test_many_penalties_may_be_asked_after_a_checkpoint(tmp_path):
+    """The engine of the winner is built although its scores came from a file."""
+    model(gamma=GAMMAS, checkpoint=tmp_path, basis=9).fit(X, Y)
+    again = model(gamma=GAMMAS, checkpoint=tmp_path, basis=9).fit(X, Y)
+    assert again.held_out(cv=3, alphas=[0.1, 1.0]).matrix().shape == (2, M, 1)
+    assert again.verify().max_relative_error < 1e-9
+    assert "experiments" in str(again.explain())
+
+
+# -- what a grid refuses ---------------------------------------------------------------------------
+
+
+def test_a_kernel_of_the_grid_that_fails_is_named(tmp_path, monkeypatch):
+    scored = evaluations(monkeypatch)
+
+    def broken(A, B):
+        return np.full((len(A), len(B)), np.nan)
+
+    grid = model(kernel=["rbf", broken], checkpoint=tmp_path)
+    with pytest.raises(KernelError, match="kernel broken must return finite values"):
+        grid.fit(X, Y)
+    assert not hasattr(grid, "alpha_")
+    # What was finished before it is kept.
+    model(kernel=["rbf", "linear"], checkpoint=tmp_path).fit(X, Y)
+    assert len(scored) == 2
+
+
+def test_objects_need_kernels_that_take_them():
+    words = np.array(["ab", "bc", "cd", "da"] * 5, dtype=object)
+
+    def letters(A, B):
+        return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
+
+    with pytest.raises(InvalidInputError, match="number of features is unknown"):
+        model(kernel=[letters, "rbf"]).fit(words, np.arange(20.0))
+    fitted = model(kernel=[letters, lambda A, B: letters(A, B) ** 2]).fit(words, np.arange(20.0))
+    assert fitted.predict(words).shape == (20,)
+    assert mean_squared_error(np.arange(20.0), fitted.predict(words)) < np.var(np.arange(20.0))
