@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks import report
 from benchmarks.problems import PROBLEMS, SETS, Problem
@@ -88,7 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             threads=asked.threads,
             isolated=asked.set != "smoke",
         )
-        done = run(problems, rivals, options, tell=lambda text: print(text, flush=True))
+
+        def keep(so_far: dict[str, Any]) -> None:
+            report.save({**so_far, "set": asked.set}, asked.output / f"{asked.set}.json")
+
+        done = run(problems, rivals, options, lambda text: print(text, flush=True), keep)
         if asked.set == "smoke":  # one pair in processes of their own, so that this runs too
             pair = [YARDSTICK, "holdfast"]
             own = run(problems[:1], pair, replace(options, isolated=True))

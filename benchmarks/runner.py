@@ -184,21 +184,26 @@ def run(
     rivals: Iterable[str],
     options: Options,
     tell: Callable[[str], None] = lambda text: None,
+    keep: Callable[[dict[str, Any]], None] = lambda done: None,
 ) -> dict[str, Any]:
-    """Return the records of all problems, with machine, versions and options, ready for JSON."""
-    started, chosen = time.strftime("%Y-%m-%d"), [RIVALS[name] for name in rivals]
-    facts, records = machine(), []
-    for problem in problems:
-        tell(f"{problem.name}: {problem}")
-        records += run_problem(problem, chosen, options, tell)
+    """Return the records of all problems, with machine, versions and options, ready for JSON.
+
+    `keep` gets what there is after each problem, so that an interrupted run is not lost.
+    """
+    chosen, facts = [RIVALS[name] for name in rivals], machine()
     facts["threads"] = options.threads if options.isolated else facts["threads"]
-    return {
-        "date": started,
+    done: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d"),
         "machine": facts,
         "versions": versions(),
         "options": asdict(options),
-        "records": [asdict(record) for record in records],
+        "records": [],
     }
+    for problem in problems:
+        tell(f"{problem.name}: {problem}")
+        done["records"] += map(asdict, run_problem(problem, chosen, options, tell))
+        keep(done)
+    return done
 
 
 def run_problem(
@@ -282,7 +287,8 @@ def _turn(
     answer = participant.ask("run")
     record.seconds.append(answer["seconds"])
     record.cpu_seconds.append(answer["cpu_seconds"])
-    record.peak_bytes = answer["peak_bytes"]
+    peaks = [record.peak_bytes, answer["peak_bytes"]]
+    record.peak_bytes = max((peak for peak in peaks if peak == peak), default=float("nan"))
     last = turn == options.repeats - 1 or sum(record.seconds) > options.budget
     truth = files.get(Model(**record.model))
     if last and truth is not None and not RIVALS[record.rival].single:
