@@ -287,6 +287,7 @@ def test_inputs_stay_as_they_are():
         ({"basis": 5, "held_out_basis": "reselect"}, NotSupportedError, "remove"),
         ({"basis": 5, "held_out_basis": "train"}, NotSupportedError, "remove"),
         ({"cv": LeaveOneGroupOut()}, InvalidInputError, "groups"),
+        ({"memory_limit": 1e4}, InvalidInputError, "basis=1000"),
         ({"gamma": [0.1, 0.2]}, InvalidInputError, "one kernel"),
     ],
 )

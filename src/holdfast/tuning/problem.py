@@ -34,6 +34,7 @@ from holdfast.experiments import (
 from holdfast.inputs import as_data, check_rows, check_weights
 from holdfast.kernels import Kernel, Precomputed, resolve_kernel
 from holdfast.kernels.rows import FloatArray, Rows, take_rows
+from holdfast.memory import memory_bytes
 from holdfast.tuning.widths import differentiable
 
 __all__ = ["Block", "Problem", "make_problem"]
@@ -184,6 +185,8 @@ def make_problem(
     tasks = resolve(experiments, weights=weights, basis=basis, policy=cast(Policy, policy))
     live = weights > 0
     tasks = _counted(tasks, live)
+    if basis is None:
+        _check_memory(int(live.sum()), memory_bytes(estimator.memory_limit))
     w = weights[live]
     X_live, Z = take_rows(rows, np.flatnonzero(live)), None
     if basis is not None:
@@ -290,6 +293,16 @@ def _basis(
         experiments,
         np.random.default_rng(estimator._seed()),
     )
+
+
+def _check_memory(m: int, memory: float) -> None:
+    # K, its slopes and distances, G, and two products of the adjoint
+    if 48.0 * m**2 > memory:
+        raise InvalidInputError(
+            f"tuning a dense model of {m} rows needs {48e-9 * m**2:.3g} GB, more than the "
+            f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
+            "rows), or raise memory_limit."
+        )
 
 
 def _counted(tasks: Tasks, live: Any) -> Tasks:
