@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from sphinx.util.typing import ExtensionMetadata
 
 PACKAGE = "holdfast"
-# A reader's order: what everyone uses first; whatever is not named here follows by name.
-FIRST = ("kernels", "basis", "experiments", "results", "exceptions")
+# What a user meets, in a reader's order. Every other module is shown after them, as "inside".
+PUBLIC = (
+    "kernels", "basis", "experiments", "results", "tuning", "displays", "datasets", "report",
+    "exceptions",
+)  # fmt: skip
 # Programs, not interfaces: their documentation is `--help`.
 COMMANDS = ("cli", "reproduce")
 
@@ -35,8 +38,8 @@ def public_modules() -> list[ModuleType]:
         for info in pkgutil.iter_modules(package.__path__)
         if not info.name.startswith("_") and info.name not in COMMANDS
     ]
-    rank = {name: i for i, name in enumerate(FIRST)}
-    names.sort(key=lambda name: (rank.get(name, len(FIRST)), name))
+    rank = {name: i for i, name in enumerate(PUBLIC)}
+    names.sort(key=lambda name: (rank.get(name, len(PUBLIC)), name))
     return [package, *(importlib.import_module(f"{PACKAGE}.{name}") for name in names)]
 
 
@@ -78,18 +81,20 @@ def page(module: ModuleType, names: list[str]) -> str:
 def write_pages(app: Sphinx) -> None:
     """Write the pages; a page that has not changed keeps its date, so Sphinx does not redo it."""
     folder = Path(app.srcdir) / "api" / "generated"
-    folder.mkdir(parents=True, exist_ok=True)
     written = set()
     for position, module in enumerate(public_modules()):
         names = public_names(module)
         if not names:
             continue
-        target = folder / f"{position:02d}-{module.__name__.rpartition('.')[2]}.rst"
+        name = module.__name__.rpartition(".")[2]
+        part = "public" if name in (PACKAGE, *PUBLIC) else "inside"
+        target = folder / part / f"{position:02d}-{name}.rst"
+        target.parent.mkdir(parents=True, exist_ok=True)
         text = page(module, names)
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
         written.add(target)
-    for stale in set(folder.glob("*.rst")) - written:
+    for stale in set(folder.rglob("*.rst")) - written:
         stale.unlink()
 
 
