@@ -119,11 +119,29 @@ def _dense_system(
 
 
 def _solve(A: Matrix, rhs: Matrix) -> Matrix:
-    """Return the solution of A a = r for each right-hand side r (each a row of ``rhs``)."""
-    if not A:
-        return rhs
-    matrix = mpmath.matrix(A)  # lu_solve keeps its factorisation, so only the first one costs
-    return [list(mpmath.lu_solve(matrix, mpmath.matrix(r))) for r in rhs]
+    """Return the solution of A a = r for each right-hand side r (each a row of ``rhs``).
+
+    Notes
+    -----
+    Gaussian elimination with partial pivoting, all right-hand sides at once: several times as
+    fast as ``mpmath.lu_solve``, which indexes its matrices through dictionaries.
+    """
+    n = len(A)
+    rows = [[*row, *(r[i] for r in rhs)] for i, row in enumerate(A)]
+    for k in range(n):
+        pivot = max(range(k, n), key=lambda i: abs(rows[i][k]))
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(k + 1, n):
+            factor = rows[i][k] / rows[k][k]
+            rows[i][k:] = [x - factor * y for x, y in zip(rows[i][k:], rows[k][k:], strict=True)]
+    solutions = []
+    for column in range(n, n + len(rhs)):
+        a: Vector = [mpmath.mpf(0)] * n
+        for k in reversed(range(n)):
+            known = mpmath.fdot(zip(rows[k][k + 1 : n], a[k + 1 :], strict=True))
+            a[k] = (rows[k][column] - known) / rows[k][k]
+        solutions.append(a)
+    return solutions
 
 
 @dataclass(frozen=True)
