@@ -84,7 +84,9 @@ def parses():
 
 
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("method", ["cawley_talbot", "explicit", "explicit_orthogonal"])
+@pytest.mark.parametrize(
+    "method", ["cawley_talbot", "cawley_talbot_printed", "explicit", "explicit_orthogonal"]
+)
 def test_sparse_baselines_equal_retraining(problem, method, bias):
     X, y, basis = problem
     K, jitter, alpha = RBF(0.3)(X), 1e-6, 0.05
