@@ -97,8 +97,9 @@ intercept_, jitter_, n_features_in_, feature_names_in_
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
         to one. They are not calibrated.
         """
+        decision = self._decision(X)
         count = self.classes_.size
-        values: FloatArray = on_rows(decision_to_proba, self._decision(X), count, columns=count)
+        values: FloatArray = on_rows(decision_to_proba, decision, count, columns=count)
         return values
 
 
