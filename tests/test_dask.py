@@ -1,0 +1,402 @@
+"""Rows in Dask give the numbers of rows in memory, whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import uuid
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
+
+import holdfast.holdout.sums as sums
+import holdfast.systems as systems
+from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.basis import FarthestPoint, Greedy, RandomlyPivotedCholesky
+from holdfast.exceptions import (
+    GridEdgeWarning,
+    InvalidInputError,
+    MissingDependencyError,
+    NotSupportedError,
+    SelectionBiasWarning,
+)
+from holdfast.kernels import RBF
+from tolerances import assert_close, relative_difference
+
+dask = pytest.importorskip("dask", reason="dask is not installed (extra holdfast[dask])")
+da = pytest.importorskip("dask.array", reason="dask.array is not installed")
+
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{GridEdgeWarning.__module__}.{name}")
+    for name in (GridEdgeWarning.__name__, SelectionBiasWarning.__name__)
+]
+
+ALPHAS = [1e-3, 0.1, 10.0]
+#: Uneven, a single row, none at all, and the columns cut in two.
+CHUNKS = ((50, 1, 0, 79, 40), (2, 1))
+M = sum(CHUNKS[0])
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(M, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=M) + 3.0
+    weights = rng.uniform(0.5, 2.0, M)
+    weights[::7] = 0.0
+    return SimpleNamespace(
+        X=X,
+        y=y,
+        Y=np.column_stack([y, X[:, 1] ** 2, rng.normal(size=M)]),
+        weights=weights,
+        groups=rng.integers(0, 17, M),  # every group lies in several chunks
+        dX=da.from_array(X, chunks=CHUNKS),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _synchronous():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def pair(data, X=None, y=None, estimator=KernelRidgeCV, weights=None, groups=None, **options):
+    """Return the same model fitted in memory and on Dask rows."""
+    options = {"basis": 20, "alphas": ALPHAS, "random_state": 0, "gamma": 0.3, **options}
+    y = data.y if y is None else y
+    rows = data.dX if X is None else X
+    here = estimator(**options).fit(local(rows), local(y), sample_weight=weights, groups=groups)
+    there = estimator(**options).fit(rows, y, sample_weight=weights, groups=groups)
+    return here, there
+
+
+def local(values):
+    return values.compute() if hasattr(values, "compute") else values
+
+
+def assert_same(here, there, data):
+    assert_close(there.held_out().values, here.held_out().values, "law")
+    shown = here.cv_results_["pooled_test_score"]
+    assert_close(there.cv_results_["pooled_test_score"], shown, "law")
+    assert np.array_equal(here.basis_indices_, there.basis_indices_)
+    assert_close(there.predict(data.X), here.predict(data.X), "law")
+
+
+SPLITS = {
+    "leave-one-out": None,
+    "folds": KFold(4, shuffle=True, random_state=0),
+    "groups": LeaveOneGroupOut(),
+    "most-held-out": ShuffleSplit(2, test_size=0.6, random_state=0),
+}
+#: Fold Grams of leave-one-out are a p × p system for each row: the code of folds, and slow.
+RUNS = [
+    (split, path)
+    for split in SPLITS
+    for path in ("spectral", "fold_gram", "single")
+    if (split, path) != ("leave-one-out", "fold_gram")
+]
+
+
+@pytest.mark.parametrize(("split", "path"), RUNS)
+@pytest.mark.parametrize("policy", ["remove", "keep", "train", "skip"])
+@pytest.mark.parametrize(("weighted", "bias"), [(False, False), (True, True)], ids=str)
+def test_same_numbers_as_in_memory(data, path, policy, split, weighted, bias):
+    here, there = pair(
+        data,
+        weights=data.weights if weighted else None,
+        groups=data.groups,
+        cv=SPLITS[split],
+        held_out_basis=policy,
+        path=path,
+        fit_intercept=bias,
+    )
+    assert_same(here, there, data)
+
+
+@pytest.mark.parametrize(("split", "path"), RUNS)
+def test_linear_kernel_without_basis(data, path, split):
+    options = {"kernel": "linear", "basis": None, "path": path, "cv": SPLITS[split]}
+    here, there = pair(data, weights=data.weights, groups=data.groups, **options)
+    assert_same(here, there, data)
+    assert_close(there.dual_coef_, here.dual_coef_, "law")
+    assert_close(there.predict(data.dX).compute(), here.predict(data.X), "law")
+
+
+def a_kernel(X, Z):
+    return np.exp(-np.abs(X[:, None] - Z[None]).sum(axis=2))
+
+
+@pytest.mark.parametrize(
+    "kernel", ["laplacian", "poly", "matern32", "cosine", RBF([0.1, 2.0, 0.5]), a_kernel], ids=str
+)
+def test_kernels(data, kernel):
+    assert_same(*pair(data, kernel=kernel, cv=4), data)
+
+
+def test_a_grid_of_kernels(data):
+    here, there = pair(data, kernel=["rbf", "laplacian"], gamma=[0.1, 1.0], cv=4)
+    assert there.best_params_ == here.best_params_
+    assert_same(here, there, data)
+
+
+def test_blocks_within_a_chunk(data, monkeypatch):
+    """A chunk and a fold larger than a block are taken block by block, here of 64 rows."""
+    here, _ = pair(data, cv=KFold(2))
+    monkeypatch.setattr(systems, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(sums, "KEEP_BYTES", 0)
+    for path in ("spectral", "fold_gram"):
+        assert_same(here, pair(data, cv=KFold(2), path=path)[1], data)
+        options = {"basis": 20, "gamma": 0.3, "alphas": ALPHAS, "cv": KFold(2), "random_state": 0}
+        streamed = KernelRidgeCV(**options, path=path, memory_limit=1.0).fit(data.X, data.y)
+        assert_same(here, streamed, data)
+
+
+def test_targets(data):
+    here, there = pair(data, y=data.Y, cv=4, alpha_per_target=True)
+    assert np.array_equal(there.alpha_, here.alpha_)
+    assert_same(here, there, data)
+    assert there.predict(data.dX).shape == (M, 3)
+
+
+@pytest.mark.parametrize("names", [["low", "high"], ["a", "b", "c"]], ids=len)
+def test_classifier(data, names):
+    labels = np.array(names)[np.searchsorted(np.quantile(data.y, [0.3, 0.6]), data.y) % len(names)]
+    here, there = pair(data, y=labels, estimator=KernelRidgeClassifierCV, cv=4)
+    assert there.best_score_ == here.best_score_
+    lazy = there.predict(data.dX), there.predict_proba(data.dX), there.decision_function(data.dX)
+    assert all(isinstance(values, da.Array) for values in lazy)
+    assert (lazy[0].compute() == here.predict(data.X)).all()
+    assert_close(lazy[1].compute(), here.predict_proba(data.X), "law")
+    assert_close(lazy[2].compute(), here.decision_function(data.X), "law")
+
+
+def test_float32_rows(data):
+    assert_same(*pair(data, X=data.dX.astype(np.float32), cv=4), data)
+
+
+def test_targets_weights_and_groups_as_dask_collections(data):
+    here, _ = pair(data, weights=data.weights, groups=data.groups, cv=LeaveOneGroupOut())
+    there = KernelRidgeCV(**here.get_params()).fit(
+        data.dX,
+        da.from_array(data.y, chunks=33),
+        sample_weight=da.from_array(data.weights, chunks=50),
+        groups=da.from_array(data.groups, chunks=70),
+    )
+    assert_same(here, there, data)
+
+
+def test_frames(data):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
+    frame = pd.DataFrame(data.X, columns=["a", "b", "c"])
+    rows = dd.from_pandas(frame, npartitions=4)
+    y = dd.from_pandas(pd.Series(data.y), npartitions=3)
+    options = {"basis": 20, "gamma": 0.3, "alphas": ALPHAS, "cv": 4, "random_state": 0}
+    here = KernelRidgeCV(**options).fit(frame, data.y)
+    there = KernelRidgeCV(**options).fit(rows, y)
+    assert list(there.feature_names_in_) == ["a", "b", "c"]
+    with dask.config.set(scheduler=refuse):
+        lazy = there.predict(rows)
+    assert_close(lazy.compute(), here.predict(frame), "law")
+    assert_close(there.held_out().values, here.held_out().values, "law")
+    with pytest.raises(InvalidInputError, match="feature names"):
+        there.predict(rows[["b", "a", "c"]])
+    with pytest.raises(InvalidInputError, match="X must hold numbers"):
+        there.fit(rows.assign(c="text"), y)
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("something was computed")
+
+
+def test_predictions_are_lazy(data):
+    here, there = pair(data, cv=4)
+    with dask.config.set(scheduler=refuse):
+        lazy = [model.predict(data.dX) for model in (here, there)]
+        there.predict(data.X)  # the basis rows are here: no cluster is needed
+    for values in lazy:
+        assert_close(values.compute(), here.predict(data.X), "law")
+
+
+def test_questions_to_a_fitted_model(data):
+    here, there = pair(data, weights=data.weights, cv=5)
+    cv = [HoldOut([3, 60, 61, 160]), HoldOut([0, 1, 2], test=[1]), HoldOut(np.arange(40, 140))]
+    assert_close(there.held_out(cv).values, here.held_out(cv).values, "law")
+    assert_close(there.holdout([5, 120, 8]), here.holdout([5, 120, 8]), "law")
+    assert there.verify(3).max_relative_error < 1e-10
+    assert "streamed" in str(there.explain())
+
+
+def test_verify_a_linear_model(data):
+    assert pair(data, kernel="linear", basis=None, cv=5)[1].verify(2).max_relative_error < 1e-10
+
+
+def test_reselected_basis(data):
+    here, there = pair(data, cv=3, held_out_basis="reselect", weights=data.weights)
+    assert_same(here, there, data)
+
+
+@pytest.mark.parametrize(
+    "selector", [RandomlyPivotedCholesky(12), FarthestPoint(12), Greedy(8, candidates=10)], ids=repr
+)
+def test_selectors_that_look_at_the_kernel(data, selector):
+    assert_same(*pair(data, basis=selector, cv=4, weights=data.weights), data)
+
+
+def test_pickle(data):
+    _, there = pair(data, cv=4)
+    again = pickle.loads(pickle.dumps(there))
+    with dask.config.set(scheduler=refuse):
+        assert_close(again.predict(data.X), there.predict(data.X), "law")
+    assert_close(again.held_out().values, there.held_out().values, "law")
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_refusals(data):
+    y = data.y
+    with pytest.raises(InvalidInputError, match="pass basis=1000"):
+        KernelRidgeCV().fit(data.dX, y)
+    with pytest.raises(NotSupportedError, match="precomputed"):
+        KernelRidgeCV("precomputed").fit(da.from_array(data.X @ data.X.T), y)
+    with pytest.raises(InvalidInputError, match="two dimensions"):
+        KernelRidgeCV(basis=5).fit(data.dX[:, 0], y)
+    bad = data.X.copy()
+    bad[60, 1] = np.nan
+    with pytest.raises(InvalidInputError, match="row 60"):
+        KernelRidgeCV(basis=5).fit(da.from_array(bad, chunks=CHUNKS), y)
+    with pytest.raises(InvalidInputError, match="one value for each of the 170 rows"):
+        KernelRidgeCV(basis=5).fit(data.dX, y[:-1])
+    with pytest.raises(InvalidInputError, match="empty"):
+        KernelRidgeCV(basis=5).fit(data.dX[:0], y)
+
+
+def test_sparse_chunks_are_refused(data):
+    import scipy.sparse as sp
+
+    rows = da.from_array(data.X, chunks=(50, 3)).map_blocks(
+        sp.csr_matrix, meta=sp.csr_matrix((0, 0))
+    )
+    with pytest.raises(InvalidInputError, match="NumPy arrays"):
+        KernelRidgeCV(basis=5).fit(rows, data.y)
+
+
+def test_dask_missing(data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.array", None)
+    with pytest.raises(MissingDependencyError, match=r"holdfast\[dask\]"):
+        KernelRidgeCV(basis=5).fit(data.dX, data.y)
+
+
+# -- graphs ----------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """A scheduler that keeps the number of tasks and their bytes, each task by itself."""
+
+    def __init__(self):
+        self.tasks, self.bytes = [], []
+
+    def __call__(self, graph, keys, **kwargs):
+        import cloudpickle
+        from dask.local import get_sync
+
+        if hasattr(graph, "__dask_graph__"):  # newer Dask passes an expression
+            graph = graph.optimize().__dask_graph__()
+        graph = dict(graph)
+        self.tasks.append(len(graph))
+        self.bytes.append(sum(len(cloudpickle.dumps(task)) for task in graph.values()))
+        return get_sync(graph, keys, **kwargs)
+
+
+@pytest.mark.parametrize(("cv", "tasks_per_chunk"), [(None, 4), (KFold(3), 12)], ids=str)
+def test_graphs_are_small(cv, tasks_per_chunk):
+    """Tasks grow with the chunks, not the rows, and constants of size p × p are there once."""
+    rng = np.random.default_rng(0)
+    n, m, chunks = 120, 4000, 40
+    X = rng.normal(size=(m, 2))
+    seen = Recorder()
+    rows = da.from_array(X, chunks=(m // chunks, 2))
+    with dask.config.set(scheduler=seen):
+        KernelRidgeCV("laplacian", basis=n, cv=cv, alphas=ALPHAS).fit(rows, X[:, 0])
+    assert max(seen.tasks) <= tasks_per_chunk * chunks + 20
+    matrices, rest = 8 * n * n, 100 * m + 2000 * max(seen.tasks)  # 100 bytes a row: y, numbers
+    assert max(seen.bytes) <= 5 * matrices + rest
+    assert chunks * matrices > 2 * (5 * matrices + rest)  # so the line above can fail
+
+
+# -- clusters of processes -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def cluster(request):
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+    settings = {
+        "n_workers": request.param,
+        "threads_per_worker": 1,
+        "processes": True,
+        "host": "127.0.0.1",
+        "dashboard_address": None,
+        "silence_logs": 50,
+    }
+    with (
+        dask.config.set({"distributed.worker.use-file-locking": False}),
+        distributed.LocalCluster(**settings) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("split", "path"),
+    [("leave-one-out", "spectral"), ("folds", "fold_gram"), ("groups", "spectral")],
+)
+def test_cluster_gives_the_same_numbers(data, cluster, split, path):
+    options = {"cv": SPLITS[split], "path": path, "basis": 20, "gamma": 0.3, "alphas": ALPHAS}
+    arguments = {"sample_weight": data.weights, "groups": data.groups}
+    here = KernelRidgeCV(**options, random_state=0).fit(data.X, data.y, **arguments)
+    with cluster.as_current(), dask.config.set(scheduler="distributed"):
+        there = KernelRidgeCV(**options, random_state=0).fit(data.dX, data.y, **arguments)
+        assert_same(here, there, data)
+        assert_close(there.predict(data.dX).compute(), here.predict(data.X), "law")
+
+
+def test_a_killed_worker_changes_nothing(data, cluster, tmp_path):
+    """A worker is killed in the pass over held-out rows; another one takes over."""
+    client, calls, victim = os.getpid(), tmp_path / "calls", tmp_path / "victim"
+    calls.mkdir()
+
+    def kernel(X, Z):
+        if os.getpid() != client:
+            (calls / uuid.uuid4().hex).touch()
+            # The first pass takes five calls: the fourth chunk of the next one is never finished.
+            if len(list(calls.iterdir())) >= 8 and not victim.exists():
+                victim.write_text(str(os.getpid()))
+                time.sleep(60)
+        return np.exp(-0.3 * ((X[:, None] - Z[None]) ** 2).sum(axis=2))
+
+    def kill():
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if victim.exists() and victim.read_text():
+                os.kill(int(victim.read_text()), signal.SIGKILL)
+                return
+            time.sleep(0.02)
+
+    options = {"kernel": kernel, "basis": 20, "alphas": ALPHAS, "random_state": 0}
+    here = KernelRidgeCV(**options).fit(data.X, data.y)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with cluster.as_current(), dask.config.set(scheduler="distributed"):
+        there = KernelRidgeCV(**options).fit(data.dX, data.y)
+        killer.join()
+        assert victim.exists(), "no worker was killed: the test tests nothing"
+        assert int(victim.read_text()) not in cluster.run(os.getpid).values()
+        assert relative_difference(there.held_out().values, here.held_out().values) < 1e-10
+        assert there.alpha_ == here.alpha_
