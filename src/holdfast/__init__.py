@@ -17,8 +17,9 @@ _WHERE = {
     "HoldOut": "holdfast.experiments",
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
+    "tune": "holdfast.tuning",
 }
-_MODULES = ("basis", "displays", "exceptions", "kernels", "report")
+_MODULES = ("basis", "datasets", "displays", "exceptions", "kernels", "report", "tuning")
 
 __all__ = [  # resolved by __getattr__
     "Experiments",
@@ -27,19 +28,23 @@ __all__ = [  # resolved by __getattr__
     "KernelRidgeClassifierCV",
     "__version__",
     "basis",
+    "datasets",
     "displays",
     "exceptions",
     "kernels",
     "load",
     "report",
+    "tune",
+    "tuning",
 ]
 
 if TYPE_CHECKING:
-    from holdfast import basis, displays, exceptions, kernels, report
+    from holdfast import basis, datasets, displays, exceptions, kernels, report, tuning
     from holdfast.classification import KernelRidgeClassifierCV
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
     from holdfast.regression import KernelRidgeCV
+    from holdfast.tuning import tune
 
 
 def __getattr__(name: str) -> Any:

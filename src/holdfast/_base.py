@@ -141,7 +141,10 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             self.__dict__.update(before)
             raise
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None) -> Self:
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
+    ) -> tuple[Training, list[Candidate]]:
+        """Return the training problem and the kernels to compare, after all checks."""
         with refusals():
             self._validate_params()
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
@@ -177,6 +180,10 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             path=self.path,
             memory=memory_bytes(self.memory_limit),
         )
+        return training, candidates
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None) -> Self:
+        training, candidates = self._prepare(X, y, sample_weight, groups)
         scoring = resolve_scoring(self.scoring, classes=self._classes)
         store = None
         if self.checkpoint is not None:

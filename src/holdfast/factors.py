@@ -236,6 +236,7 @@ def output_rows(factor: Factor, K_train: FloatArray, K_new: FloatArray) -> Float
     The dual coefficients are c = V D z, so f(x) = k(x, ·)√w V D z + bias, and the bias follows
     from the optimality conditions multiplied by q: its coordinates are −qᵀ√wK√w V/‖√w‖.
     """
+    assert isinstance(factor.V, np.ndarray)  # a dense model is never streamed
     scale = factor.scale
     root, q = scale.root[scale.trained], scale.q[scale.trained]
     if not factor.bias:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from holdfast._base import CrossValidatedKernelRidge
-from holdfast.basis import as_selector, resolve_basis
+from holdfast.basis import as_selector
 from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,
@@ -25,16 +25,12 @@ from holdfast.exceptions import (
 from holdfast.experiments import (
     Experiments,
     IntArray,
-    Policy,
     Ragged,
     Tasks,
-    as_experiments,
-    resolve,
 )
-from holdfast.inputs import as_data, check_rows, check_weights
-from holdfast.kernels import Kernel, Precomputed, resolve_kernel
+from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.rows import FloatArray, Rows, take_rows
-from holdfast.memory import memory_bytes
+from holdfast.training import Training
 from holdfast.tuning.widths import differentiable
 
 __all__ = ["Block", "Problem", "make_problem"]
@@ -159,34 +155,19 @@ def make_problem(
         As in ``fit``.
     """
     estimator = _estimator(model)
-    kernel = _one_kernel(estimator, None)
-    if isinstance(kernel, Precomputed) or kernel.accepts_objects:
-        raise NotSupportedError(
-            f"kernel={estimator.kernel!r} has no gamma to tune. Use RBF, Matern or another kernel "
-            "with a gamma, or compare several kernels on a grid with KernelRidgeCV."
-        )
-    rows = check_rows(estimator, X, objects=False, reset=True)
-    kernel = cast(Kernel, _one_kernel(estimator, rows.shape[1]))
-    m = rows.shape[0]
-    weights = check_weights(sample_weight, m)
-    Y, labels, _ = estimator._targets(y, m, weights)
-    classifier = estimator._classes is not None
-    experiments = as_experiments(
-        estimator.cv, m, X=rows, y=labels, groups=groups, classifier=classifier
-    )
+    _check_kernel(estimator)
+    training, (candidate,) = estimator._prepare(X, y, sample_weight, groups)
+    kernel = cast(Kernel, candidate.kernel)
+    rows, Y, weights, experiments = training.X, training.Y, training.weights, training.experiments
     if not (
         estimator.cv is None or isinstance(estimator.cv, int) or hasattr(estimator.cv, "split")
     ):
         estimator.cv = experiments  # an iterator is used up by now
-    basis = _basis(estimator, kernel, rows, Y, weights, groups, experiments)
-    policy = estimator.held_out_basis
-    if policy == "reselect" and basis is None:
-        policy = "remove"
-    tasks = resolve(experiments, weights=weights, basis=basis, policy=cast(Policy, policy))
+    basis = _basis(training, kernel)
     live = weights > 0
-    tasks = _counted(tasks, live)
+    tasks = _counted(training.tasks(basis, experiments), live)
     if basis is None:
-        _check_memory(int(live.sum()), memory_bytes(estimator.memory_limit))
+        _check_memory(int(live.sum()), training.memory)
     w = weights[live]
     X_live, Z = take_rows(rows, np.flatnonzero(live)), None
     if basis is not None:
@@ -241,41 +222,32 @@ def _estimator(model: Any) -> Any:
     return estimator
 
 
-def _one_kernel(estimator: Any, n_features: int | None) -> Kernel | Precomputed:
-    lists = isinstance(estimator.kernel, list | tuple) or np.ndim(estimator.gamma) > 0
-    if lists:
+def _check_kernel(estimator: Any) -> None:
+    """Refuse what has no gamma, and more than one kernel."""
+    candidates = estimator._candidates(1)
+    if len(candidates) > 1:
         raise InvalidInputError(
             "tuning starts from one kernel; got a list of kernels or gammas. Pass one kernel, and "
             "start=… for several starting points."
         )
-    return resolve_kernel(
-        estimator.kernel,
-        gamma=estimator.gamma,
-        degree=estimator.degree,
-        coef0=estimator.coef0,
-        kernel_params=estimator.kernel_params,
-        n_features=1 if n_features is None else n_features,
-    )
+    kernel = candidates[0].kernel
+    if isinstance(kernel, Precomputed) or kernel.accepts_objects:
+        raise NotSupportedError(
+            f"kernel={estimator.kernel!r} has no gamma to tune. Use RBF, Matern or another kernel "
+            "with a gamma, or compare several kernels on a grid with KernelRidgeCV."
+        )
 
 
-def _basis(
-    estimator: Any,
-    kernel: Kernel,
-    rows: Rows,
-    Y: FloatArray,
-    weights: FloatArray,
-    groups: ArrayLike | None,
-    experiments: Experiments,
-) -> IntArray | None:
+def _basis(training: Training, kernel: Kernel) -> IntArray | None:
     """Return the basis rows, chosen once: the criterion is a function of alpha and gamma alone."""
-    selector = as_selector(estimator.basis, rows.shape[0])
+    selector = as_selector(training.basis, training.X.shape[0])
     if selector is None:
         return None
-    if estimator.held_out_basis in ("reselect", "train"):
+    if training.policy in ("reselect", "train"):
         raise NotSupportedError(
             f'tuning takes held_out_basis="remove", "keep" or "skip"; got '
-            f'"{estimator.held_out_basis}". Tune with "remove", then judge the result with '
-            f'result.estimator(held_out_basis="{estimator.held_out_basis}", basis=...).'
+            f'"{training.policy}". Tune with "remove", then judge the result with '
+            f'result.estimator(held_out_basis="{training.policy}", basis=...).'
         )
     if selector.data_dependent:
         warnings.warn(
@@ -284,15 +256,7 @@ def _basis(
             SelectionBiasWarning,
             stacklevel=4,
         )
-    return resolve_basis(
-        selector,
-        as_data(kernel, rows, None),
-        Y,
-        weights,
-        None if groups is None else np.asarray(groups),
-        experiments,
-        np.random.default_rng(estimator._seed()),
-    )
+    return training.choose_basis(selector, training.data(kernel))
 
 
 def _check_memory(m: int, memory: float) -> None:
