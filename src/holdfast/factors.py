@@ -209,6 +209,7 @@ def _all_rows(factor: Factor, system: DualSystem) -> Factor:
         return factor
     m, p = live.size, factor.Lambda.size
     extra = output_rows(factor, system.K[np.ix_(live, live)], system.K[np.ix_(~live, live)])
+    assert isinstance(factor.V, np.ndarray)  # a dense model is never streamed
     V = np.empty((m, p))
     V[live], V[~live] = factor.V, extra
     out = factor.out
