@@ -17,6 +17,7 @@ _WHERE = {
     "HoldOut": "holdfast.experiments",
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
+    "open_rows": "holdfast.tables.rows",
     "tune": "holdfast.tuning",
 }
 _MODULES = ("basis", "datasets", "displays", "exceptions", "kernels", "report", "tuning")
@@ -33,6 +34,7 @@ __all__ = [  # resolved by __getattr__
     "exceptions",
     "kernels",
     "load",
+    "open_rows",
     "report",
     "tune",
     "tuning",
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
     from holdfast.regression import KernelRidgeCV
+    from holdfast.tables.rows import open_rows
     from holdfast.tuning import tune
 
 

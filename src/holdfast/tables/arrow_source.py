@@ -13,7 +13,7 @@ from holdfast.exceptions import InvalidInputError, MissingDependencyError
 from holdfast.tables.sources import BLOCK_ROWS, ColumnBuilder, Source, check_names, file_checksum
 from holdfast.tables.table import level_of
 
-__all__ = ["ArrowSource", "import_pyarrow"]
+__all__ = ["ArrowSource", "as_numbers", "holds_numbers", "import_pyarrow"]
 
 
 def import_pyarrow(what: str) -> Any:
@@ -97,14 +97,8 @@ def _add(builder: ColumnBuilder, values: Any, label: str) -> None:
         kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_view(pa, kind):
         builder.add_texts(values.to_pylist())
-    elif (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    ):
-        numbers = _numbers(pa, values)
+    elif holds_numbers(kind):
+        numbers = as_numbers(values)
         if builder.text:
             builder.add_texts(None if np.isnan(v) else level_of(v) for v in numbers.tolist())
         else:
@@ -122,7 +116,18 @@ def _is_view(pa: Any, kind: Any) -> bool:
     return bool(test and test(kind))
 
 
-def _numbers(pa: Any, values: Any) -> NDArray[np.float64]:
+def holds_numbers(kind: Any) -> bool:
+    """Return whether values of an Arrow type are numbers, booleans or missing."""
+    import pyarrow as pa
+
+    tests = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
+    return any(getattr(pa.types, test)(kind) for test in tests)
+
+
+def as_numbers(values: Any) -> NDArray[np.float64]:
+    """Return an Arrow array of numbers as float64, NaN where a value is missing."""
+    import pyarrow as pa
+
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     # safe=False: integers beyond 2**53 are rounded, as any float64 column would have them.
