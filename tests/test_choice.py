@@ -132,6 +132,21 @@ def test_only_test_rows_are_scored():
     np.testing.assert_allclose(-fitted.cv_results_["pooled_test_score"], expected)
 
 
+def test_columns_count_experiments_also_those_that_are_skipped():
+    basis = [2, 5, 7]
+    fitted = quiet(model(cv=None, basis=basis, held_out_basis="skip"), X, Y)
+    assert fitted.n_splits_ == M
+    found = fitted.held_out()
+    assert len(found.experiments) == M - 3
+    for i in range(M):
+        column = fitted.cv_results_[f"split{i}_test_score"]
+        if i in basis:
+            assert np.isnan(column).all()
+        else:
+            residual = Y[i] - found.values[:, found.rows == i, 0][:, 0]
+            np.testing.assert_allclose(column, -(residual**2))
+
+
 def test_many_experiments_have_no_column_each():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1200, 1))

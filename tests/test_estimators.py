@@ -30,7 +30,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Random
-from holdfast.exceptions import InvalidInputError, SelectionBiasWarning
+from holdfast.exceptions import InvalidInputError, KernelError, SelectionBiasWarning
 from holdfast.kernels import RBF
 
 SEED = 1
@@ -512,6 +512,22 @@ def test_a_precomputed_kernel_with_the_basis_rows_only():
         np.testing.assert_allclose(part.held_out().values, plain.held_out().values, rtol=1e-8)
         np.testing.assert_allclose(part.predict(K[:6][:, basis]), plain.predict(X[:6]), rtol=1e-8)
     np.testing.assert_allclose(whole.predict(K[:6]), plain.predict(X[:6]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("path", ["spectral", "fold_gram", "single"])
+@pytest.mark.parametrize("kernel", ["cosine", "precomputed"])
+def test_data_far_from_the_origin_are_no_indefinite_kernel(kernel, path):
+    """The bias takes nearly all of such a kernel; what is left is small, its rounding is not."""
+    far = X + 100.0
+    rows = far @ far.T if kernel == "precomputed" else far
+    fitted = model(kernel=kernel, path=path, alphas=[1e-2, 1.0]).fit(rows, Y)
+    assert np.isfinite(fitted.best_score_)
+
+
+def test_a_kernel_rounded_to_float32_is_refused():
+    K = (X @ X.T).astype(np.float32)
+    with pytest.raises(KernelError, match="not positive semidefinite"):
+        model(kernel="precomputed", path="spectral").fit(K, Y)
 
 
 # -- how it shows itself ---------------------------------------------------------------------------

@@ -278,5 +278,5 @@ def _check_definite(Lambda: FloatArray, trace: float) -> None:
         raise KernelError(
             "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
             f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
-            "Use a positive semidefinite kernel."
+            "Use a positive semidefinite kernel, computed in float64."
         )

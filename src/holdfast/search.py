@@ -136,9 +136,12 @@ def _scores(training: Training, model: Model, scoring: Scoring, per_target: bool
     engine = model.engine
     tasks = training.tasks(engine.basis, training.experiments)
     scores = training.scores(scoring, engine, tasks, model.plan, per_target)
-    if scores.splits.shape[1] > MAX_SPLITS:
-        return replace(scores, splits=np.empty((training.alphas.size, 0)))
-    return scores
+    a, n = training.alphas.size, len(training.experiments)
+    if n > MAX_SPLITS:
+        return replace(scores, splits=np.empty((a, 0)))
+    splits = np.full((a, n), np.nan)  # nan: experiments whose test rows were all skipped
+    splits[:, tasks.source] = scores.splits
+    return replace(scores, splits=splits)
 
 
 def _value(scores: Scores, training: Training, pooled: bool, per_target: bool) -> float:

@@ -7,6 +7,7 @@ An estimator turns its arguments into a `Training` once; everything that is aske
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class Training:
     path: str
     memory: float
 
-    @property
+    @cached_property
     def offset(self) -> FloatArray:
         """Weighted mean of the targets, taken out before and put back after all algebra."""
         return np.asarray(self.weights @ self.Y / self.weights.sum()) * self.bias
