@@ -606,5 +606,6 @@ def test_reproduce_lists_experiments(capsys):
 
 def test_bench_runs_the_checkout(tmp_path, capsys):
     (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()  # goes before one that is installed
     (tmp_path / "benchmarks" / "__main__.py").write_text("import sys; sys.exit(len(sys.argv))")
     assert run("bench", "--smoke", "x") == 3
