@@ -60,7 +60,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         available memory. Beyond it they are computed again whenever they are needed.
     checkpoint : path or None, default=None
         Folder where the scores of finished kernels are kept, so that an interrupted search over
-        kernels goes on where it stopped.
+        kernels goes on where it stopped. A file that cannot be read is computed again, with a
+        warning; without a `random_state` the seed of the first run is kept there too.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
 
