@@ -211,8 +211,8 @@ def _claims(
             f"at most {behind:.2f} times the fastest (rule: below 1.25); at {COUNTS[-1]} penalties "
             f"{last[OURS]:.2f} s against {float(fastest[-1]):.2f} s",
             "for few penalties the planner factorises once for each of them (path “single”), also "
-            "where the spectrum would cost less; a precomputed kernel is also checked to be positive "
-            "semi-definite, which the others do not do.",
+            "where the spectrum would cost less; and a precomputed kernel is checked to be "
+            "positive semi-definite, which the others do not do.",
         ),
         Claim(
             f"{kind}: all methods give the same predictions",
