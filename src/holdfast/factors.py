@@ -76,6 +76,11 @@ class Factor:
     z: FloatArray | None = None
     out: FloatArray | None = None
 
+    @property
+    def parallel(self) -> bool:
+        """Whether several threads may ask for rows at the same time."""
+        return not isinstance(self.V, StreamedRows) or self.V.features.parallel
+
     def D(self, alphas: FloatArray) -> FloatArray:
         """Return 1/(Λ + α·penalised), shape (a, p)."""
         shifted = self.Lambda + alphas[:, None] * self.penalised

@@ -36,6 +36,11 @@ class Features(ABC):
     def to_coefficients(self) -> FloatArray:
         """N (n, p) with a = N θ: from coordinates to coefficients of basis rows or columns."""
 
+    @property
+    def parallel(self) -> bool:
+        """Whether several threads may ask for rows at the same time."""
+        return True
+
     @abstractmethod
     def rows(self, index: Index) -> FloatArray:
         """Return φ of those rows, a fresh array (k, p)."""
@@ -54,33 +59,41 @@ class WhitenedFeatures(Features):
     data : KernelData
     basis : ndarray of int, shape (n,)
     whitening : Whitening
-        Applies C⁻ᵀ to rows of K_{:B}.
+        Applies C⁻ᵀ to rows of K_{:B}, by substitution.
     inverse : ndarray of shape (n, p)
         C⁻ᵀ, times the map that follows if there is one.
-    plain : bool
-        Whether no map follows.
+    T : ndarray of shape (n, p) or None
+        The map that follows.
 
     Notes
     -----
-    Per row n d for the kernel and n² for whitening, or 2 n p with a map: k C⁻ᵀ T is one product.
+    Per row n d for the kernel, n² for whitening and 2 n p for the map. Substitution makes W Cᵀ
+    equal to K_{:B} to the last digit. A product with C⁻¹, or with C⁻ᵀT, is faster by up to half
+    and promises only eps cond(C): held-out predictions were up to 3,000 times less accurate.
     """
 
     data: KernelData
     basis: IntArray
     whitening: Whitening
     inverse: FloatArray
-    plain: bool = True
+    T: FloatArray | None = None
 
     @classmethod
     def of(cls, data: KernelData, basis: IntArray, shift: float) -> WhitenedFeatures:
         """Return the features of a sparse model; ε = `shift` is part of the model."""
         C = cholesky_basis(data.block(basis, basis), shift)
         inverse = np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
-        return cls(data, basis, Whitening.prepare(C, len(data)), inverse)
+        return cls(data, basis, Whitening(C, inverted=False), inverse)
 
     def __len__(self) -> int:
         """Return the number of rows m."""
         return len(self.data)
+
+    @property
+    def parallel(self) -> bool:
+        """Whether the kernel is not a function of the user's, which may keep a state."""
+        kernel = getattr(self.data, "kernel", None)
+        return kernel is None or not kernel.accepts_objects
 
     @property
     def to_coefficients(self) -> FloatArray:
@@ -90,13 +103,13 @@ class WhitenedFeatures(Features):
     def rows(self, index: Index) -> FloatArray:
         """Return the whitened rows."""
         block = self.data.block(index, self.basis)
-        if self.plain:
-            return self.whitening.rows(block, out=block)
-        return np.asarray(block @ self.inverse)
+        block = self.whitening.rows(block, out=block)
+        return block if self.T is None else block @ self.T
 
     def mapped(self, T: FloatArray) -> WhitenedFeatures:
         """Return the features followed by a map."""
-        return replace(self, inverse=self.inverse @ T, plain=False)
+        after = T if self.T is None else self.T @ T
+        return replace(self, inverse=self.inverse @ T, T=after)
 
 
 @dataclass(frozen=True)
@@ -133,3 +146,40 @@ class ColumnFeatures(Features):
     def mapped(self, T: FloatArray) -> ColumnFeatures:
         """Return the features followed by a map."""
         return replace(self, T=T if self.T is None else self.T @ T)
+
+
+@dataclass(frozen=True)
+class SomeRows(Features):
+    """The features of some rows of the data.
+
+    Attributes
+    ----------
+    features : Features
+    index : ndarray of int
+        Which rows.
+    """
+
+    features: Features
+    index: IntArray
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.index.size
+
+    @property
+    def parallel(self) -> bool:
+        """Whether the features say so."""
+        return self.features.parallel
+
+    @property
+    def to_coefficients(self) -> FloatArray:
+        """Those of all rows."""
+        return self.features.to_coefficients
+
+    def rows(self, index: Index) -> FloatArray:
+        """Return some of these rows."""
+        return self.features.rows(self.index[index])
+
+    def mapped(self, T: FloatArray) -> SomeRows:
+        """Return the features followed by a map."""
+        return replace(self, features=self.features.mapped(T))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol, TextIO
 
-__all__ = ["Progress", "ProgressBar", "duration", "listening", "report", "wants_colour"]
+__all__ = ["Counter", "Progress", "ProgressBar", "duration", "listening", "report", "wants_colour"]
 
 
 class Progress(Protocol):
@@ -52,6 +53,30 @@ def report(done: int, total: int, text: str) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(done, total, text)
+
+
+class Counter:
+    """Steps of work that several threads do, reported as they add up.
+
+    Parameters
+    ----------
+    total : int
+        Steps in all.
+    text : str
+        What is being done.
+    """
+
+    def __init__(self, total: int, text: str) -> None:
+        self._done, self._total, self._text = 0, total, text
+        self._lock, self._listener = threading.Lock(), _listener.get()
+
+    def add(self, steps: int) -> None:
+        """Report that more steps are done."""
+        if self._listener is None:
+            return
+        with self._lock:
+            self._done += steps
+            self._listener(self._done, self._total, self._text)
 
 
 @contextmanager

@@ -17,18 +17,18 @@ are predicted and never trained on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
-from scipy.linalg.blas import dsyrk
 
 from holdfast.exceptions import KernelError
 from holdfast.experiments import BoolArray, IntArray
 from holdfast.features import Features
 from holdfast.gram import KernelData
-from holdfast.linalg import eigh
-from holdfast.progress import report
+from holdfast.linalg import blas_threads, eigh, run_pieces
+from holdfast.progress import Counter
 
 FloatArray = NDArray[np.float64]
 
@@ -183,10 +183,10 @@ class DualSystem:
     definite: bool
 
 
-def row_blocks(n_rows: int, n_columns: int) -> list[slice]:
-    """Return slices that cut n_rows rows of n_columns doubles into blocks of BLOCK_BYTES."""
+def row_blocks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
+    """Return slices that cut rows of n_columns doubles into blocks of BLOCK_BYTES."""
     step = max(64, BLOCK_BYTES // (8 * max(1, n_columns)))
-    return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
+    return [slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step)]
 
 
 def basis_jitter(data: KernelData, basis: IntArray, jitter: float) -> float:
@@ -201,7 +201,7 @@ class Moments:
     Attributes
     ----------
     gram : ndarray of shape (p, p)
-        Σ w (φ − c)(φ − c)ᵀ for a fixed centre c; only the lower triangle counts.
+        Σ w (φ − c)(φ − c)ᵀ for a fixed centre c.
     z : ndarray of shape (p, v)
         Σ w (φ − c) yᵀ.
     drift : ndarray of shape (p,)
@@ -230,25 +230,39 @@ def moments(
     With `W`, the rows √w(φ − c) are also stored in its leading columns.
     """
     m, p = len(features), centre.size
-    gram = np.zeros((p, p), order="F")
-    z, drift, norms = np.zeros((p, Ys.shape[1])), np.zeros(p), np.empty(m)
+    norms = np.empty(m)
     ones = scale.root * scale.trained
-    for rows in row_blocks(m, p):
-        block = features.rows(rows)
-        if bias:
-            block -= centre
-        if not scale.uniform:
-            block *= scale.root[rows, None]
-        live = scale.trained[rows]
-        part = block if live.all() else block[live]
-        gram = dsyrk(1.0, part.T, beta=1.0, c=gram, overwrite_c=True, lower=True)
-        z += block.T @ Ys[rows]
-        drift += ones[rows] @ block
-        norms[rows] = np.einsum("ip,ip->i", block, block)
-        if W is not None:
-            W[rows, :p] = block
-        report(rows.stop, m, "feature rows")
-    return Moments(gram, z, drift), norms
+    ranges = _ranges(m, blas_threads() if features.parallel else 1)
+    sums = [Moments(np.zeros((p, p)), np.zeros((p, Ys.shape[1])), np.zeros(p)) for _ in ranges]
+    done = Counter(m, "feature rows")
+
+    def work(number: int) -> None:
+        mine = sums[number]
+        for rows in row_blocks(ranges[number].stop, p, ranges[number].start):
+            block = features.rows(rows)
+            if bias:
+                block -= centre
+            if not scale.uniform:
+                block *= scale.root[rows, None]
+            live = scale.trained[rows]
+            part = block if live.all() else block[live]
+            mine.gram[...] += part.T @ part
+            mine.z[...] += block.T @ Ys[rows]
+            mine.drift[...] += ones[rows] @ block
+            norms[rows] = np.einsum("ip,ip->i", block, block)
+            if W is not None:
+                W[rows, :p] = block
+            done.add(rows.stop - rows.start)
+
+    # One range of rows for each thread, so that the sums are the same every time.
+    run_pieces(work, range(len(ranges)))
+    return sum(sums[1:], start=sums[0]), norms
+
+
+def _ranges(n_rows: int, n_parts: int) -> list[slice]:
+    """Return slices that cut the rows into equal parts, one for each thread."""
+    cuts = np.linspace(0, n_rows, max(1, min(n_parts, n_rows)) + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(cuts)]
 
 
 def primal_system(
@@ -288,8 +302,11 @@ def primal_system(
         return system
     if bias:
         drift = system.mean[:-1] - centre
-        for rows in row_blocks(m, p):
-            W[rows, :p] -= scale.root[rows, None] * drift
+
+        def centred(rows: slice) -> None:
+            W[rows, :p] -= drift if scale.uniform else scale.root[rows, None] * drift
+
+        run_pieces(centred, row_blocks(m, p))
         W[:, p] = scale.root / scale.norm
     return replace(system, W=W)
 
@@ -306,7 +323,7 @@ def assemble(
 ) -> PrimalSystem:
     """Return the system, with streamed rows, from the moments of all rows about `centre`."""
     p = centre.size
-    gram = np.tril(sums.gram) + np.tril(sums.gram, -1).T
+    gram = (sums.gram + sums.gram.T) / 2.0
     N = features.to_coefficients
     if not bias:
         rows = StreamedRows(features, centre, scale, bias)
@@ -350,8 +367,11 @@ def transform(system: PrimalSystem, T: FloatArray, *, overwrite: bool) -> Primal
         W = StreamedRows(system.W.features.mapped(T), mean, system.scale, system.bias)
     else:
         W = system.W if overwrite else system.W.copy()
-        for rows in row_blocks(*W.shape):
+
+        def work(rows: slice) -> None:
             W[rows, inner] = W[rows, inner] @ T
+
+        run_pieces(work, row_blocks(*W.shape))
     return replace(system, W=W, N=N, mean=mean, z=z)
 
 

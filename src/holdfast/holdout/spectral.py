@@ -17,17 +17,21 @@ leave-one-out m p for each α.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.factors import Factor
 from holdfast.linalg import HeldOutRows, orthonormal_rows, run_pieces, solve_cg, solve_direct
-from holdfast.progress import report
+from holdfast.progress import Counter
 from holdfast.systems import FloatArray
 
 #: Doubles that one stack of experiments may hold in each of its temporaries.
 STACK_DOUBLES = 2**22
+
+Solver = Callable[[Factor, FloatArray, FloatArray, Shape, FloatArray], FloatArray]
 
 #: Conjugate gradients pay from this many held-out rows on, with this many systems of them …
 CG_ROWS, CG_SYSTEMS = 24, 300
@@ -57,18 +61,26 @@ def predict(
     Ys = factor.scale.targets(Y)
     z = factor.project(Ys, columns)
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
-    done = 0
+    done = Counter(len(tasks), "held-out experiments")
     for shape in tasks.shapes():
         h, e, t = shape.H.shape[1], shape.E.shape[1], shape.T.shape[1]
         alone = (h <= 1 and t == 1 and e <= 1) and (h == 0 or np.array_equal(shape.H, shape.T))
         per_task = max(h + t, 1) * factor.Lambda.size + (h + t) * alphas.size * Y.shape[1]
         step = max(1, STACK_DOUBLES // per_task)
-        for start in range(0, len(shape.index), step):
-            part = Shape(*(array[start : start + step] for array in shape))
-            solve = _one_row if alone else _rows
+        parts = [
+            Shape(*(array[start : start + step] for array in shape))
+            for start in range(0, len(shape.index), step)
+        ]
+
+        def work(part: Shape, solve: Solver = _one_row if alone else _rows) -> None:
             predictions[:, part.out] = solve(factor, z, Ys, part, alphas)
-            done += len(part.index)
-            report(done, len(tasks), "held-out experiments")
+            done.add(len(part.index))
+
+        if alone and factor.parallel:  # `_rows` brings its own threads
+            run_pieces(work, parts)
+        else:
+            for part in parts:
+                work(part)
     return predictions
 
 
