@@ -28,7 +28,7 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import BoolArray, IntArray, Ragged, Tasks
 from holdfast.features import ColumnFeatures, Features, WhitenedFeatures
 from holdfast.gram import KernelRows
-from holdfast.holdout.share import few_left
+from holdfast.holdout.share import basis_shrinks, few_left
 from holdfast.kernels import Kernel, Linear
 from holdfast.linalg import Whitening, cholesky_basis
 from holdfast.plan import Path
@@ -128,17 +128,26 @@ class DaskEngine(Engine):
 
     def predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
         """Return held-out predictions (alphas, test rows, targets) of some targets."""
-        few = few_left(self.system, tasks, self._moment)
-        folds = few | (path == "fold_gram")
+        again = np.zeros(len(tasks), dtype=bool)
+        if self.basis is not None:
+            again = basis_shrinks(tasks, self.basis.size)
+        few, others = np.zeros_like(again), np.flatnonzero(~again)
+        if others.size:
+            few[others] = few_left(self.system, tasks.select(others), self._moment)
+        folds = (few | (path == "fold_gram")) & ~again
         v = self.Y[:1, columns].shape[1]
         predictions = np.empty((alphas.size, tasks.test.values.size, v))
-        mine = folds[tasks.test.owners]
-        if folds.any():
-            chosen = np.flatnonzero(folds)
-            predictions[:, mine] = self._by_fold(tasks.select(chosen), few[chosen], alphas, columns)
-        if not folds.all():
-            others = tasks.select(np.flatnonzero(~folds))
-            predictions[:, ~mine] = self._by_rows(others, alphas, path, columns)
+        for chosen in (again, folds, ~(again | folds)):
+            if not chosen.any():
+                continue
+            index, where = np.flatnonzero(chosen), chosen[tasks.test.owners]
+            part = tasks.select(index)
+            if chosen is again:
+                predictions[:, where] = self._train_again(part, alphas, columns)
+            elif chosen is folds:
+                predictions[:, where] = self._by_fold(part, few[index], alphas, columns)
+            else:
+                predictions[:, where] = self._by_rows(part, alphas, path, columns)
         return predictions
 
     def _moment(self, held: IntArray) -> float:
@@ -161,7 +170,7 @@ class DaskEngine(Engine):
                 factor,
                 V=work.bare_rows(factor.V),
                 scale=work.NO_ROWS,
-                N=None,  # the features hold it
+                N=None,  # its rows come with the tasks that use them
                 z=factor.z[:, columns],
             )
         )
@@ -170,7 +179,14 @@ class DaskEngine(Engine):
         for index in self._batches(tasks):
             part = tasks.select(index)
             rows = np.unique(np.concatenate([part.held.values, part.test.values]))
-            moved = replace(part, held=_renumber(part.held, rows), test=_renumber(part.test, rows))
+            out = np.unique(part.removed.values)
+            moved = replace(
+                part,
+                held=_renumber(part.held, rows),
+                removed=_renumber(part.removed, out),
+                test=_renumber(part.test, rows),
+            )
+            N = np.empty((0, 0)) if factor.N is None else factor.N[out]
             pieces = list(self._split(rows))
             if len(pieces) == 1:
                 number, inside, _ = pieces[0]
@@ -178,7 +194,7 @@ class DaskEngine(Engine):
             else:
                 X = [_call(work.take, self._chunks[n], inside) for n, inside, _ in pieces]
                 own = self._part(rows, None, 0, Y)
-            calls.append(_call(work.batch_predict, X, own, shared, moved, alphas))
+            calls.append(_call(work.batch_predict, X, own, shared, N, moved, alphas))
             places.append(Ragged(np.arange(tasks.test.values.size), tasks.test.ptr).items(index))
         predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
         for place, values in zip(places, _compute(*calls), strict=True):
@@ -290,7 +306,7 @@ def _features(kernel: Kernel, X: Any, basis: IntArray | None, shift: float) -> F
     Z = np.asarray(gather(X, basis), dtype=np.float64)
     C = cholesky_basis(KernelRows(kernel, Z).block(slice(None), slice(None)), shift)
     inverse = np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
-    whitening = Whitening.prepare(C, X.shape[0])
+    whitening = Whitening(C, inverted=False)
     return WhitenedFeatures(CrossRows(kernel, X, Z), np.arange(basis.size), whitening, inverse)
 
 

@@ -25,7 +25,6 @@ from holdfast.holdout.sums import (
     gram_and_rhs,
     weighted_sum,
 )
-from holdfast.linalg import Whitening
 from holdfast.systems import FloatArray, Moments, RowScale, StreamedRows, moments
 
 _NOTHING = np.empty((0, 0))
@@ -80,11 +79,9 @@ class Whole:
 
 
 def bare(features: Features) -> Features:
-    """Return features without rows, and without the form of C⁻ᵀ that they do not use."""
-    if isinstance(features, WhitenedFeatures) and features.plain:
+    """Return features without rows, and without C⁻ᵀ, which rows do not need."""
+    if isinstance(features, WhitenedFeatures):
         features = replace(features, inverse=_NOTHING)
-    elif isinstance(features, WhitenedFeatures):
-        features = replace(features, whitening=Whitening(_NOTHING, inverted=True))
     return with_rows(features, None)
 
 
@@ -137,14 +134,11 @@ def chunk_moments(X: Any, part: Part, whole: Whole) -> tuple[Moments, FloatArray
 
 
 def batch_predict(
-    X: Any, part: Part, factor: Factor, tasks: Tasks, alphas: FloatArray
+    X: Any, part: Part, factor: Factor, N: FloatArray, tasks: Tasks, alphas: FloatArray
 ) -> FloatArray:
-    """Return held-out predictions of tasks that concern these rows only."""
+    """Return held-out predictions of tasks that concern these rows, and basis rows `N`, only."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
-    N = None
-    if tasks.removed.values.size:
-        N = np.pad(V.features.to_coefficients, ((0, 0), (0, int(factor.bias))))
     factor = replace(factor, V=V, scale=V.scale, N=N)
     return spectral.predict(factor, part.Y, tasks, alphas)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.exceptions import KernelError
-from holdfast.experiments import IntArray, Tasks
+from holdfast.experiments import BoolArray, IntArray, Tasks
 from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, spectral_primal
 from holdfast.features import Features, WhitenedFeatures
 from holdfast.gram import KernelData
 from holdfast.holdout import fold_gram, spectral
 from holdfast.holdout.retrain import retrain
-from holdfast.holdout.share import few_left
+from holdfast.holdout.share import basis_shrinks, few_left
 from holdfast.plan import Path, Plan, make_plan
 from holdfast.systems import (
     DualSystem,
@@ -122,20 +122,44 @@ class Engine:
     def predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
         """Return held-out predictions (alphas, test rows, targets) of some targets.
 
-        Tasks that leave little to train on are trained on what they leave, whatever the path.
+        Tasks that leave little to train on, or take much of the basis away, are trained on what
+        they leave, whatever the path.
         """
-        few = few_left(self.system, tasks)
-        if path == "fold_gram" or not few.any():
+        none = np.zeros(len(tasks), dtype=bool)
+        again = none if self.basis is None else basis_shrinks(tasks, self.basis.size)
+        few = none if path == "fold_gram" else few_left(self.system, tasks) & ~again
+        if not (again | few).any():
             return self._predict(tasks, alphas, path, columns)
-        few_tested = few[tasks.test.owners]
+        ways: tuple[tuple[BoolArray, Path | None], ...] = (
+            (again, None),
+            (few, "fold_gram"),
+            (~(again | few), path),
+        )
         v = self.Y[:1, columns].shape[1]
-        predictions = np.empty((alphas.size, few_tested.size, v))
-        direct = tasks.select(np.flatnonzero(few))
-        predictions[:, few_tested] = self._predict(direct, alphas, "fold_gram", columns)
-        if not few.all():
-            others = tasks.select(np.flatnonzero(~few))
-            predictions[:, ~few_tested] = self._predict(others, alphas, path, columns)
+        predictions = np.empty((alphas.size, tasks.test.values.size, v))
+        for chosen, way in ways:
+            if not chosen.any():
+                continue
+            part, where = tasks.select(np.flatnonzero(chosen)), chosen[tasks.test.owners]
+            if way is None:
+                predictions[:, where] = self._train_again(part, alphas, columns)
+            else:
+                predictions[:, where] = self._predict(part, alphas, way, columns)
         return predictions
+
+    def _train_again(self, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
+        """Return predictions of sparse models that are fitted from scratch, each on its basis."""
+        assert self.basis is not None
+        parts = []
+        for j in range(len(tasks)):
+            weights, basis = self.weights.copy(), np.delete(self.basis, tasks.removed[j])
+            weights[tasks.held[j]] = 0.0
+            parts.append(
+                self.retrain(
+                    basis, weights, tasks.test[j], alphas, shift=self.shift, columns=columns
+                )
+            )
+        return np.concatenate(parts, axis=1)
 
     def _predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
         Y = self.Y[:, columns]

@@ -1,7 +1,7 @@
-"""Held-out predictions by training again: the slow way, for `verify` and for "reselect".
+"""Held-out predictions by training again, for `verify`, for "reselect", and where little is left.
 
-Rows that are held out get weight zero and the model is fitted from scratch on its own basis rows,
-by direct solution of its normal equations: no hold-out identity, no removal algebra, no spectrum.
+The model is fitted from scratch on its own training and basis rows, by direct solution of its
+normal equations: no hold-out identity, no removal algebra, no spectrum.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.experiments import IntArray
-from holdfast.features import WhitenedFeatures
+from holdfast.features import SomeRows, WhitenedFeatures
 from holdfast.gram import KernelData
 from holdfast.systems import FloatArray, RowScale, primal_system, row_blocks, solve_primal
 
@@ -43,16 +43,18 @@ def retrain(
         ε of a sparse model.
     """
     predictions = np.empty((alphas.size, test.size, Y.shape[1]))
+    train = np.flatnonzero(weights > 0)
     if basis is not None:
         features = WhitenedFeatures.of(data, basis, shift)
-        system = primal_system(features, weights, Y, bias=bias, keep=False)
+        training = SomeRows(features, train)
+        system = primal_system(training, weights[train], Y[train], bias=bias, keep=False)
         theta = np.stack([solve_primal(system, system.z, alpha) for alpha in alphas])
         for part in row_blocks(test.size, system.z.shape[0]):
-            rows = test[part]
-            W = system.W[rows] / system.scale.root[rows, None]
+            W = features.rows(test[part])
+            if bias:
+                W = np.column_stack([W - system.mean[:-1], np.full(len(W), 1 / system.scale.norm)])
             predictions[:, part] = W @ theta
         return predictions
-    train = np.flatnonzero(weights > 0)
     K, K_test = data.block(train, train), data.block(test, train)
     root = RowScale.of(weights[train]).root
     n = train.size

@@ -5,6 +5,10 @@ eps times the size of *all* rows, while the answer depends on the training rows 
 held-out rows carry most of the data (the first folds of a time series, one far-away group, an
 outlier), the difference has lost digits that training on the few rows that are left keeps. That
 is also the cheaper way then, so such experiments are trained directly on every path.
+
+Likewise, whitening by the Cholesky factor of all basis rows costs digits in proportion to the
+condition of K_BB. A model that loses many of them may be far better conditioned; it is whitened by
+itself, which costs about as much as a sum in the coordinates of all.
 """
 
 from __future__ import annotations
@@ -21,6 +25,9 @@ from holdfast.systems import DualSystem, FloatArray, PrimalSystem
 #: is where summing the rows that are left becomes cheaper than subtracting the others. A dense
 #: system loses more, cond(K + αI) in place of that of the training rows, and is dearer per row.
 LEAST_SHARE_PRIMAL, LEAST_SHARE_DUAL = 0.5, 0.75
+
+#: Models that lose at least this share of their basis rows are whitened by themselves.
+MOST_BASIS_REMOVED = 0.25
 
 
 def few_left(
@@ -63,6 +70,11 @@ def few_left(
     for j in np.flatnonzero(few).tolist():
         few[j] = lost[j] + moment(held[j]) / left[j] > spare
     return few
+
+
+def basis_shrinks(tasks: Tasks, n_basis: int) -> BoolArray:
+    """Return for each task whether so much of the basis leaves that it should be trained anew."""
+    return np.asarray(tasks.removed.sizes >= MOST_BASIS_REMOVED * n_basis)
 
 
 def _primal(system: PrimalSystem) -> tuple[FloatArray, Callable[[IntArray], float]]:

@@ -97,8 +97,8 @@ class Whitening:
     Notes
     -----
     n² flops per row. The inverse (n³/3 flops once) turns each block's triangular solve into a
-    triangular product, 1.2 to 1.9 times as fast; both have the same error, ≈ cond(C) eps, because
-    C⁻¹ of a triangular matrix is computed row-wise as accurately as it is applied by substitution.
+    triangular product, 1.2 to 1.9 times as fast, and costs digits: by substitution W Cᵀ = K_{:B}
+    holds to eps, by the inverse to cond(C) eps.
     """
 
     factor: Array
