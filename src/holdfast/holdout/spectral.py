@@ -29,7 +29,7 @@ from holdfast.progress import Counter
 from holdfast.systems import FloatArray
 
 #: Doubles that one stack of experiments may hold in each of its temporaries.
-STACK_DOUBLES = 2**22
+STACK_DOUBLES = 2**20
 
 Solver = Callable[[Factor, FloatArray, FloatArray, Shape, FloatArray], FloatArray]
 
@@ -76,9 +76,9 @@ def predict(
             predictions[:, part.out] = solve(factor, z, Ys, part, alphas)
             done.add(len(part.index))
 
-        if alone and factor.parallel:  # `_rows` brings its own threads
+        if len(parts) > 1 and factor.parallel:
             run_pieces(work, parts)
-        else:
+        else:  # threads work inside the part
             for part in parts:
                 work(part)
     return predictions
