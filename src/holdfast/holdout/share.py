@@ -6,9 +6,9 @@ held-out rows carry most of the data (the first folds of a time series, one far-
 outlier), the difference has lost digits that training on the few rows that are left keeps. That
 is also the cheaper way then, so such experiments are trained directly on every path.
 
-Likewise, whitening by the Cholesky factor of all basis rows costs digits in proportion to the
-condition of K_BB. A model that loses many of them may be far better conditioned; it is whitened by
-itself, which costs about as much as a sum in the coordinates of all.
+Likewise, coordinates that whiten all basis rows carry rounding errors in proportion to the
+condition of K_BB. A model that loses many basis rows is often far better conditioned; it is
+whitened by itself and fitted from scratch, at the price of one fit of the smaller model.
 """
 
 from __future__ import annotations
