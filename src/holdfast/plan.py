@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.costs import Job, current, seconds
 from holdfast.experiments import Tasks
+from holdfast.holdout.sums import KEEP_BYTES
 from holdfast.systems import BLOCK_BYTES
 
 Path = Literal["spectral", "fold_gram", "single"]
@@ -158,5 +159,7 @@ def _bytes(
         extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
         return float(8 * (m**2 + extra))
     rows = BLOCK_BYTES / 8 if streamed else m * p
-    copy = m * p if path == "single" and not streamed else h.max() * p if path == "fold_gram" else 0
+    copy = m * p if path == "single" and not streamed else 0.0
+    if path == "fold_gram":  # larger folds are summed in blocks
+        copy = min(h.max() * p, KEEP_BYTES / 8)
     return float(8 * (rows + copy + 3 * p**2))
