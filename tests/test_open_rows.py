@@ -103,7 +103,7 @@ import numpy as np
 from holdfast import KernelRidgeCV, open_rows
 warnings.simplefilter("ignore")
 import holdfast.holdout.sums, holdfast.systems
-holdfast.systems.BLOCK_BYTES = holdfast.holdout.sums.KEEP_BYTES = 2**21
+holdfast.systems.BLOCK_BYTES = holdfast.holdout.sums.KEEP_BYTES = 2**19
 
 def private():  # bytes of this process alone: pages of a mapped file do not count
     with open("/proc/self/status") as lines:
