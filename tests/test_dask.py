@@ -133,7 +133,9 @@ def a_kernel(X, Z):
 
 
 @pytest.mark.parametrize(
-    "kernel", ["laplacian", "poly", "matern32", "cosine", RBF([0.1, 2.0, 0.5]), a_kernel], ids=str
+    "kernel",
+    ["laplacian", "poly", "matern32", "cosine", RBF([0.1, 2.0, 0.5]), a_kernel],
+    ids=lambda kernel: getattr(kernel, "__name__", str(kernel)),  # no address in a test's name
 )
 def test_kernels(data, kernel):
     assert_same(*pair(data, kernel=kernel, cv=4), data)
