@@ -104,6 +104,33 @@ class Tridiagonal:
         self._apply(solutions.reshape(len(alphas) * v, p), transposed=False)
         return self._ordered(solutions.swapaxes(1, 2))
 
+    def refine(self, A: Array, Z: Array, alphas: Array, x: Array) -> Array:
+        """Return `x` (a, p, v) after one step of iterative refinement.
+
+        Parameters
+        ----------
+        A : (p, p) float64
+            The matrix that was reduced.
+        Z : (p, v) float64
+        alphas : (a,) float64
+        x : (a, p, v) float64
+            Solutions of (A + alpha I) x = Z as `solve` returns them.
+
+        Notes
+        -----
+        The reduction mixes large and small entries of A, a residual with A itself does not: after
+        one step the solution is as good as that of a Cholesky factorisation (Skeel 1980), which
+        keeps the digits of small entries. 6 p² v a flops.
+        """
+        a, p, v = x.shape
+        residual = Z - A @ x - alphas[:, None, None] * x
+        rows = np.array(self._ordered(residual).swapaxes(1, 2), order="C")  # (a, v, p)
+        self._apply(rows.reshape(a * v, p), transposed=True)
+        for alpha, row in zip(alphas, rows, strict=True):
+            self._solve_shifted(float(alpha), row)
+        self._apply(rows.reshape(a * v, p), transposed=False)
+        return np.asarray(x + self._ordered(rows.swapaxes(1, 2)))
+
     def _ordered(self, x: Array) -> Array:
         """Return `x` (…, p, v) with its coordinates in the order of the reduction, or back."""
         return x[..., ::-1, :] if self.flipped else x
