@@ -61,7 +61,8 @@ class Cell:
 def problem(condition: float, model: str, seed: int) -> Problem:
     """Return a random problem whose basis block (dense: whole matrix) has this condition."""
     m, n = DENSE_SIZE if model == "dense" else SPARSE_SIZE
-    return conditioned_problem(condition, m, n, 3, 3, seed=seed)
+    # One target, so that a dense model is solved through its tridiagonal reduction.
+    return conditioned_problem(condition, m, n, 3, 3, n_targets=1, seed=seed)
 
 
 def held_out_sets(p: Problem, model: str, kind: str, seed: int) -> list[Rows]:

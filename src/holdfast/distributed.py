@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class DaskEngine(Engine):
         self.data, self.weights, self.Y = data, weights, Y
         # Feature rows are never kept: for the planner, no memory is there for them.
         self.basis, self.bias, self.shift, self.memory = basis, bias, shift, 0.0
+        self._lock, self._features = Lock(), None
         self._unchecked, self._spectrum = False, None
         self._rows, self._chunks = data, list(data.X.to_delayed().ravel())
         self._ends = np.cumsum(data.X.chunks[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 import numpy as np
 
 from holdfast.exceptions import KernelError
@@ -10,7 +12,7 @@ from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, 
 from holdfast.features import Features, WhitenedFeatures
 from holdfast.gram import KernelData
 from holdfast.holdout import fold_gram, spectral
-from holdfast.holdout.retrain import retrain
+from holdfast.holdout.retrain import retrain_dense, retrain_primal
 from holdfast.holdout.share import basis_shrinks, few_left
 from holdfast.plan import Path, Plan, make_plan
 from holdfast.systems import (
@@ -71,11 +73,13 @@ class Engine:
     ) -> None:
         self.data, self.weights, self.Y = data, weights, Y
         self.basis, self.bias, self.shift, self.memory = basis, bias, shift, memory
+        self._lock = Lock()
+        self._features = features
         self.system: PrimalSystem | DualSystem
         if basis is not None:
             features = WhitenedFeatures.of(data, basis, shift)
         if features is not None:
-            keep = 8.0 * len(data) * (features.to_coefficients.shape[1] + bias) <= memory
+            keep = 16.0 * len(data) * (features.to_coefficients.shape[1] + bias) <= memory
             self.system = primal_system(features, weights, Y, bias=bias, keep=keep)
         else:
             every = slice(0, len(data))
@@ -112,12 +116,13 @@ class Engine:
 
     def spectrum(self) -> Factor:
         """Return the factor that holds for every penalty."""
-        if isinstance(self.system, PrimalSystem):
-            self.system = rotate(self.system)
-            return spectral_primal(self.system)
-        if self._spectrum is None:
-            self._spectrum = spectral_dual(self.system)
-        return self._spectrum
+        with self._lock:  # one thread makes it, the others find it
+            if isinstance(self.system, PrimalSystem):
+                self.system = rotate(self.system)
+                return spectral_primal(self.system)
+            if self._spectrum is None:
+                self._spectrum = spectral_dual(self.system)
+            return self._spectrum
 
     def predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
         """Return held-out predictions (alphas, test rows, targets) of some targets.
@@ -210,8 +215,13 @@ class Engine:
         columns : slice
             Which targets.
         """
+        features = self._features
+        if basis is not None:
+            features = WhitenedFeatures.of(self.data, basis, shift)
         Y = self.Y[:, columns]
-        return retrain(self.data, basis, weights, Y, test, alphas, bias=self.bias, shift=shift)
+        if features is not None:
+            return retrain_primal(features, weights, Y, test, alphas, bias=self.bias)
+        return retrain_dense(self.data, weights, Y, test, alphas, bias=self.bias)
 
     def fit(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (coefficients, intercept) on all rows, one penalty per target.

@@ -117,7 +117,7 @@ class Factor:
 
 
 def spectral_primal(system: PrimalSystem) -> Factor:
-    """Return the factor of a primal system for every α; overwrites `system.W`."""
+    """Return the factor of a primal system for every α."""
     rotated = rotate(system)
     return Factor(
         V=rotated.W,
@@ -137,7 +137,7 @@ def single_primal(system: PrimalSystem, alpha: float) -> Factor:
     inner = gram[system.inner, system.inner]
     L = _cholesky(inner + alpha * np.eye(len(inner)), alpha)
     inverse = solve_triangular(L, np.eye(len(L)), lower=True, check_finite=False)
-    scaled = transform(system, inverse.T, overwrite=False)
+    scaled = transform(system, inverse.T)
     one, none = np.ones(scaled.z.shape[0]), np.zeros(scaled.z.shape[0])
     return Factor(
         scaled.W, one, none, scaled.scale, dual=False, bias=scaled.bias, N=scaled.N, z=scaled.z

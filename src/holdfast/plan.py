@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.costs import Job, current, seconds
 from holdfast.experiments import Tasks
+from holdfast.holdout.share import basis_shrinks
 from holdfast.holdout.sums import KEEP_BYTES
 from holdfast.systems import BLOCK_BYTES
 
@@ -41,7 +42,7 @@ class Cost:
     bytes: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The chosen path, the candidates with their costs, and the sizes that decided.
 
@@ -61,6 +62,9 @@ class Plan:
     asked: str
     costs: tuple[Cost, ...]
     facts: dict[str, object]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         best = min(cost.seconds for cost in self.costs)
@@ -146,9 +150,12 @@ def make_plan(
         "basis rows removed": f"{int(e.min())} to {int(e.max())} in each",
         "test rows in all": int(tasks.test.values.size),
         "feature rows": "streamed in blocks" if streamed else "kept in memory",
+        "trained anew": "none"
+        if basis is None
+        else f"{int(basis_shrinks(tasks, basis).sum())} experiments that lose much of the basis",
     }
     if dual:
-        del facts["feature rows"]
+        del facts["feature rows"], facts["trained anew"]
     return Plan(path, asked, costs, facts)
 
 

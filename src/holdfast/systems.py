@@ -352,10 +352,10 @@ def sample_mean(features: Features, weights: FloatArray) -> FloatArray:
     return np.asarray(np.average(features.rows(sample), axis=0, weights=weights[sample]))
 
 
-def transform(system: PrimalSystem, T: FloatArray, *, overwrite: bool) -> PrimalSystem:
+def transform(system: PrimalSystem, T: FloatArray) -> PrimalSystem:
     """Return the system in the features W T, with T (p', p') on all coordinates but the bias.
 
-    The Gram matrix is left for the caller to replace. With `overwrite`, an array W is reused.
+    The Gram matrix is left for the caller to replace. `system` stays as it is.
     """
     inner = system.inner
     N, mean, z = system.N.copy(), system.mean.copy(), system.z.copy()
@@ -366,17 +366,20 @@ def transform(system: PrimalSystem, T: FloatArray, *, overwrite: bool) -> Primal
     if isinstance(system.W, StreamedRows):
         W = StreamedRows(system.W.features.mapped(T), mean, system.scale, system.bias)
     else:
-        W = system.W if overwrite else system.W.copy()
+        old, new = system.W, np.empty_like(system.W)
 
         def work(rows: slice) -> None:
-            W[rows, inner] = W[rows, inner] @ T
+            np.matmul(old[rows, inner], T, out=new[rows, inner])
 
-        run_pieces(work, row_blocks(*W.shape))
+        run_pieces(work, row_blocks(*old.shape))
+        if system.bias:
+            new[:, -1] = old[:, -1]
+        W = new
     return replace(system, W=W, N=N, mean=mean, z=z)
 
 
 def rotate(system: PrimalSystem) -> PrimalSystem:
-    """Return the same system in the eigenvectors of its Gram matrix; `system.W` is overwritten.
+    """Return the same system in the eigenvectors of its Gram matrix.
 
     Notes
     -----
@@ -388,7 +391,7 @@ def rotate(system: PrimalSystem) -> PrimalSystem:
     values, V = eigh(system.gram[system.inner, system.inner])
     Lambda = np.ones(system.z.shape[0])
     Lambda[system.inner] = np.maximum(values, 0.0)
-    return replace(transform(system, V, overwrite=True), gram=Lambda)
+    return replace(transform(system, V), gram=Lambda)
 
 
 def solve_primal(system: PrimalSystem, z: FloatArray, alpha: float) -> FloatArray:

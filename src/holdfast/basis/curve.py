@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -273,7 +274,7 @@ def _scores(
             fitted = model = _fit(estimator, *given, basis=rows, held_out_basis=policy)
         else:
             twin = copy.copy(model)
-            twin.held_out_basis = policy
+            twin._training = dataclasses.replace(model._training, policy=policy)
             scores = twin.held_out().score(estimator.scoring, pooled=estimator.pooled)
             best[p], alphas[p] = scores.max(), model.cv_results_["alpha"][np.argmax(scores)]
             continue

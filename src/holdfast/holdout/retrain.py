@@ -9,29 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.experiments import IntArray
-from holdfast.features import SomeRows, WhitenedFeatures
+from holdfast.features import Features, SomeRows
 from holdfast.gram import KernelData
 from holdfast.systems import FloatArray, RowScale, primal_system, row_blocks, solve_primal
 
 
-def retrain(
-    data: KernelData,
-    basis: IntArray | None,
+def retrain_primal(
+    features: Features,
     weights: FloatArray,
     Y: FloatArray,
     test: IntArray,
     alphas: FloatArray,
     *,
     bias: bool,
-    shift: float,
 ) -> FloatArray:
-    """Return predictions (alphas, test rows, targets) of a model fitted from scratch.
+    """Return predictions (alphas, test rows, targets) of a model in feature space.
 
     Parameters
     ----------
-    data : KernelData
-    basis : ndarray of int or None
-        Basis rows of this model; None for a dense model.
+    features : Features
+        Of a sparse model on its own basis rows, or the columns of a linear kernel.
     weights : ndarray of shape (m,)
         Zero for every row that must not be trained on.
     Y : ndarray of shape (m, v)
@@ -39,22 +36,32 @@ def retrain(
         Rows to predict.
     alphas : ndarray of shape (a,)
     bias : bool
-    shift : float
-        ε of a sparse model.
     """
     predictions = np.empty((alphas.size, test.size, Y.shape[1]))
     train = np.flatnonzero(weights > 0)
-    if basis is not None:
-        features = WhitenedFeatures.of(data, basis, shift)
-        training = SomeRows(features, train)
-        system = primal_system(training, weights[train], Y[train], bias=bias, keep=False)
-        theta = np.stack([solve_primal(system, system.z, alpha) for alpha in alphas])
-        for part in row_blocks(test.size, system.z.shape[0]):
-            W = features.rows(test[part])
-            if bias:
-                W = np.column_stack([W - system.mean[:-1], np.full(len(W), 1 / system.scale.norm)])
-            predictions[:, part] = W @ theta
-        return predictions
+    training = SomeRows(features, train)
+    system = primal_system(training, weights[train], Y[train], bias=bias, keep=False)
+    theta = np.stack([solve_primal(system, system.z, alpha) for alpha in alphas])
+    for part in row_blocks(test.size, system.z.shape[0]):
+        W = features.rows(test[part])
+        if bias:
+            W = np.column_stack([W - system.mean[:-1], np.full(len(W), 1 / system.scale.norm)])
+        predictions[:, part] = W @ theta
+    return predictions
+
+
+def retrain_dense(
+    data: KernelData,
+    weights: FloatArray,
+    Y: FloatArray,
+    test: IntArray,
+    alphas: FloatArray,
+    *,
+    bias: bool,
+) -> FloatArray:
+    """Return predictions (alphas, test rows, targets) of a dense model; arguments as above."""
+    predictions = np.empty((alphas.size, test.size, Y.shape[1]))
+    train = np.flatnonzero(weights > 0)
     K, K_test = data.block(train, train), data.block(test, train)
     root = RowScale.of(weights[train]).root
     n = train.size

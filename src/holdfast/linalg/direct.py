@@ -103,13 +103,15 @@ def _scaled_products(V: Array, D: Array) -> Array:
 def _solve_stack(M: Array, E: Array, R: Array, first: int) -> None:
     """Solve M R = E for M (g, a, h, h), E and R (g, a, h, v); R is written."""
     h = M.shape[2]
-    floor = h * np.finfo(np.float64).eps
+    # Relative to the matrix: in the dual form it scales with the kernel and the penalty.
+    diagonal = M[..., np.arange(h), np.arange(h)]
+    floor = h * np.finfo(np.float64).eps * np.minimum(diagonal.max(axis=2), 1.0)  # (g, a)
     if h <= _STACKED_SOLVE_UP_TO:
         try:
             pivots = np.linalg.cholesky(M)[..., np.arange(h), np.arange(h)]
         except np.linalg.LinAlgError:
             raise _no_digits(h, None) from None
-        if not np.square(pivots).min() > floor:
+        if not (np.square(pivots).min(axis=2) > floor).all():
             raise _no_digits(h, first + int(np.argmin(pivots.min(axis=(1, 2)))))
         R[...] = np.linalg.solve(M, E)
         return
@@ -118,7 +120,7 @@ def _solve_stack(M: Array, E: Array, R: Array, first: int) -> None:
             # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
             factor, right = M[j, k].T, np.array(E[j, k], order="F")
             info = dposv(factor, right)
-            if info != 0 or not np.square(factor.diagonal()).min() > floor:
+            if info != 0 or not np.square(factor.diagonal()).min() > floor[j, k]:
                 raise _no_digits(h, first + j)
             R[j, k] = right
 
@@ -127,5 +129,5 @@ def _no_digits(h: int, index: int | None) -> HoldOutError:
     which = "a held-out set" if index is None else f"held-out set {index}"
     return HoldOutError(
         f"the model interpolates the {h} rows of {which} to the last digit, so what it would "
-        "predict without them cannot be told in double precision. Use larger alphas"
+        "predict without them cannot be told in double precision. Use larger alphas."
     )

@@ -10,7 +10,8 @@ routines without it.
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -33,6 +34,32 @@ def blas_threads() -> int:
     return max(counts, default=1)
 
 
+class _OneBlasThread:
+    """The limit of one BLAS thread, shared by all who want it: the last one out lifts it."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+                self._limit = None
+
+
+@cache
+def _one_blas_thread() -> _OneBlasThread:
+    return _OneBlasThread()
+
+
 def run_pieces(
     work: Callable[[_Item], None], pieces: Iterable[_Item], n_threads: int | None = None
 ) -> None:
@@ -53,7 +80,7 @@ def run_pieces(
     """
     items = list(pieces)
     n_threads = min(blas_threads() if n_threads is None else n_threads, len(items))
-    with _controller().limit(limits=1, user_api="blas"):
+    with _one_blas_thread():
         if n_threads <= 1:
             for item in items:
                 work(item)
