@@ -70,7 +70,8 @@ def held_out_sets(p: Problem, model: str, kind: str, seed: int) -> list[Rows]:
     m, rng = len(p.K), np.random.default_rng([seed, KINDS.index(kind)])
     others = np.setdiff1d(np.arange(m), p.basis)
     if kind == "one row":
-        return [np.array([row]) for row in np.concatenate([p.basis[:3], others[:3]])]
+        rows = np.concatenate([p.basis[: 6 - len(others[:3])], others[:3]])
+        return [np.array([row]) for row in rows]
     share = {"a fifth": 0.2, "a third": 1 / 3, "most rows": 0.7}[kind]
     sets = []
     for _ in range(2):

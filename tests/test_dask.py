@@ -348,7 +348,13 @@ def cluster(request):
         "silence_logs": 50,
     }
     with (
-        dask.config.set({"distributed.worker.use-file-locking": False}),
+        dask.config.set(
+            {
+                "distributed.worker.use-file-locking": False,
+                "distributed.comm.timeouts.connect": "180s",  # a busy machine starts slowly
+                "distributed.comm.timeouts.tcp": "180s",
+            }
+        ),
         distributed.LocalCluster(**settings) as local,
         distributed.Client(local, set_as_default=False) as client,
     ):
