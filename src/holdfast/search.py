@@ -128,7 +128,10 @@ def _model(provider: _DataProvider, training: Training, candidate: Candidate) ->
     data, basis, selector = provider(candidate)
     engine = training.engine(candidate.kernel, data, basis)
     tasks = training.tasks(basis, training.experiments)
-    return Model(engine, training.plan(engine, tasks, training.alphas.size), selector)
+    plan = training.plan(engine, tasks, training.alphas.size)
+    if selector is not None:
+        plan = replace(plan, facts={**plan.facts, "choice of basis": selector.explain(len(data))})
+    return Model(engine, plan, selector)
 
 
 def _scores(training: Training, model: Model, scoring: Scoring, per_target: bool) -> Scores:
