@@ -20,7 +20,7 @@ from oracle_errors import ALPHAS, CONDITIONS, KINDS, MODELS, PATHS, Cell, cells 
 from tolerances import ORACLE_FLOOR  # noqa: E402
 
 PAGE = ROOT / "docs" / "accuracy.md"
-SEEDS = range(5)
+SEEDS = range(10)
 SHOWN_CONDITIONS = (1e4, 1e8, 1e10, 1e12, 1e14)
 SHOWN_ALPHAS = (1e-10, 1e-6, 1e-2, 1.0, 1e6)
 NAMES = {"remove": 'sparse, `"remove"`', "keep": 'sparse, `"keep"`', "dense": "dense"}
