@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
+import holdfast.first_pass as first_pass
 import holdfast.holdout.sums as sums
-import holdfast.systems as systems
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import FarthestPoint, Greedy, RandomlyPivotedCholesky
 from holdfast.exceptions import (
@@ -150,7 +150,8 @@ def test_a_grid_of_kernels(data):
 def test_blocks_within_a_chunk(data, monkeypatch):
     """A chunk and a fold larger than a block are taken block by block, here of 64 rows."""
     here, _ = pair(data, cv=KFold(2))
-    monkeypatch.setattr(systems, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(first_pass, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(first_pass, "LEAST_ROWS", 64)
     monkeypatch.setattr(sums, "KEEP_BYTES", 0)
     for path in ("spectral", "fold_gram"):
         assert_same(here, pair(data, cv=KFold(2), path=path)[1], data)

@@ -20,6 +20,7 @@ from holdfast.checkpoint import Checkpoint
 from holdfast.daskrows import DaskRows, expand, is_dask, local, on_rows
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import POLICIES, as_experiments
+from holdfast.first_pass import row_blocks
 from holdfast.frames import library_of
 from holdfast.gram import KernelData
 from holdfast.inputs import check_rows, check_weights, refusals, takes_objects
@@ -29,7 +30,7 @@ from holdfast.plan import PATHS
 from holdfast.scoring import resolve_scoring
 from holdfast.search import Found, search
 from holdfast.selection import check_alphas
-from holdfast.systems import FloatArray, row_blocks
+from holdfast.systems import FloatArray
 from holdfast.training import Training
 
 

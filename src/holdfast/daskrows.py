@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
+from holdfast.first_pass import row_blocks
 from holdfast.gram import Index, KernelData, KernelRows, row_index
 from holdfast.kernels import Kernel
 from holdfast.kernels.rows import FloatArray
-from holdfast.systems import row_blocks
 
 
 def is_dask(X: Any) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from holdfast.engine import Engine
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import BoolArray, IntArray, Ragged, Tasks
 from holdfast.features import ColumnFeatures, Features, WhitenedFeatures
+from holdfast.first_pass import RowScale, sample_mean
 from holdfast.gram import KernelRows
 from holdfast.holdout.share import basis_shrinks, few_left
 from holdfast.kernels import Kernel, Linear
@@ -37,10 +38,8 @@ from holdfast.progress import report
 from holdfast.systems import (
     FloatArray,
     PrimalSystem,
-    RowScale,
     StreamedRows,
     assemble,
-    sample_mean,
     solve_primal,
 )
 
@@ -53,7 +52,7 @@ FOLDS_AT_ONCE = 64
 class DaskEngine(Engine):
     """The engine of a sparse or linear model whose rows are a Dask array."""
 
-    system: PrimalSystem
+    _system: PrimalSystem
 
     def __init__(
         self,
@@ -68,7 +67,7 @@ class DaskEngine(Engine):
         self.data, self.weights, self.Y = data, weights, Y
         # Feature rows are never kept: for the planner, no memory is there for them.
         self.basis, self.bias, self.shift, self.memory = basis, bias, shift, 0.0
-        self._lock, self._features = Lock(), None
+        self._lock, self._columns = RLock(), None
         self._unchecked, self._spectrum = False, None
         self._rows, self._chunks = data, list(data.X.to_delayed().ravel())
         self._ends = np.cumsum(data.X.chunks[0])
@@ -90,7 +89,13 @@ class DaskEngine(Engine):
         norms = np.zeros(weights.size)
         for at, values in zip(places, lengths, strict=True):
             norms[at] = values
-        self.system = assemble(features, total, norms, centre, scale, scale.targets(Y), bias=bias)
+        self._features = features
+        self._system = assemble(features, total, norms, centre, scale, scale.targets(Y), bias=bias)
+
+    @property
+    def system(self) -> PrimalSystem:
+        """The weighted system, with streamed rows."""
+        return self._system
 
     @property
     def _streamed(self) -> StreamedRows:

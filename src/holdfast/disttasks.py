@@ -16,6 +16,7 @@ from holdfast.daskrows import CrossRows
 from holdfast.experiments import IntArray, Tasks
 from holdfast.factors import Factor
 from holdfast.features import ColumnFeatures, Features, WhitenedFeatures
+from holdfast.first_pass import Moments, RowScale, moments
 from holdfast.holdout import fold_gram, spectral
 from holdfast.holdout.fold_gram import TrainingMoments
 from holdfast.holdout.sums import (
@@ -25,7 +26,7 @@ from holdfast.holdout.sums import (
     gram_and_rhs,
     weighted_sum,
 )
-from holdfast.systems import FloatArray, Moments, RowScale, StreamedRows, moments
+from holdfast.systems import FloatArray, StreamedRows
 
 _NOTHING = np.empty((0, 0))
 #: The scaling of no rows: a place to be filled with that of a task's own rows.
@@ -130,7 +131,8 @@ def add(parts: Sequence[Any]) -> Any:
 def chunk_moments(X: Any, part: Part, whole: Whole) -> tuple[Moments, FloatArray]:
     """Return the moments of some rows of a chunk, and the norms of their features."""
     features, scale = with_rows(whole.features, part.rows(X)), part.scale
-    return moments(features, whole.centre, scale, scale.targets(part.Y), bias=whole.bias)
+    total, _, norms = moments(features, whole.centre, scale, scale.targets(part.Y), bias=whole.bias)
+    return total, norms
 
 
 def batch_predict(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 
 from holdfast.exceptions import KernelError
-from holdfast.experiments import BoolArray, IntArray, Tasks
+from holdfast.experiments import BoolArray, IntArray, Ragged, Tasks
 from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, spectral_primal
 from holdfast.features import Features, WhitenedFeatures
+from holdfast.first_pass import RowScale
 from holdfast.gram import KernelData
 from holdfast.holdout import fold_gram, spectral
 from holdfast.holdout.retrain import retrain_dense, retrain_primal
@@ -19,7 +20,6 @@ from holdfast.systems import (
     DualSystem,
     FloatArray,
     PrimalSystem,
-    RowScale,
     primal_system,
     rotate,
     solve_primal,
@@ -53,8 +53,10 @@ class Engine:
 
     Notes
     -----
-    The only state besides the arguments is a cache: the weighted system, which turns into its
-    rotated form when the spectral path is first asked for, and a dense model's spectrum.
+    The only state besides the arguments is a cache: the weighted system, made when it is first
+    needed, because the first experiments decide what its pass over the rows sums up besides; it
+    turns into its rotated form when the spectral path is first asked for. And a dense model's
+    spectrum. One thread at a time works with it.
     """
 
     def __init__(
@@ -73,33 +75,62 @@ class Engine:
     ) -> None:
         self.data, self.weights, self.Y = data, weights, Y
         self.basis, self.bias, self.shift, self.memory = basis, bias, shift, memory
-        self._lock = Lock()
-        self._features = features
-        self.system: PrimalSystem | DualSystem
+        self._lock = RLock()
+        self._columns = features
         if basis is not None:
             features = WhitenedFeatures.of(data, basis, shift)
-        if features is not None:
-            keep = 16.0 * len(data) * (features.to_coefficients.shape[1] + bias) <= memory
-            self.system = primal_system(features, weights, Y, bias=bias, keep=keep)
-        else:
-            every = slice(0, len(data))
-            K = data.block(every, every)
-            self.system = DualSystem(K, RowScale.of(weights), bias, definite)
+        self._features, self._definite = features, definite
         self._unchecked = definite and not trusted and self.dual
+        self._system: PrimalSystem | DualSystem | None = None
         self._spectrum: Factor | None = None
 
     @property
     def dual(self) -> bool:
         """Whether the model is dense, with the kernel matrix of all rows."""
-        return isinstance(self.system, DualSystem)
+        return self._features is None
+
+    @property
+    def system(self) -> PrimalSystem | DualSystem:
+        """The weighted system."""
+        with self._lock:
+            if self._system is None:
+                self._system = self._make()
+            return self._system
+
+    def _make(self, held: Ragged | None = None) -> PrimalSystem | DualSystem:
+        if self._features is None:
+            every = slice(0, len(self.data))
+            K = self.data.block(every, every)
+            return DualSystem(K, RowScale.of(self.weights), self.bias, self._definite)
+        keep = 16.0 * len(self.data) * self.n_features <= self.memory
+        return primal_system(
+            self._features, self.weights, self.Y, bias=self.bias, keep=keep, held=held
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Size p of the system, the bias included; m for a dense model."""
+        if self._features is None:
+            return len(self.data)
+        return int(self._features.to_coefficients.shape[1]) + self.bias
+
+    def _sums_to_come(self, tasks: Tasks) -> bool:
+        """Whether the pass that makes the system will give the Gram matrices of these tasks.
+
+        That takes disjoint sets, and room: no more numbers than W has, nor a quarter of memory.
+        """
+        if self.dual or self._system is not None:
+            return False
+        p, n, held = self.n_features, len(tasks), tasks.held.values
+        roomy = n * p <= len(self.data) and 32.0 * n * p**2 <= self.memory
+        return roomy and int(np.bincount(held, minlength=1).max()) <= 1
 
     def plan(self, tasks: Tasks, n_targets: int, n_alphas: int, path: str) -> Plan:
         """Return which path these tasks will take."""
-        p = len(self.data) if isinstance(self.system, DualSystem) else self.system.W.shape[1]
         return make_plan(
             tasks,
             m=len(self.data),
-            p=p,
+            p=self.n_features,
             v=n_targets,
             n_alphas=n_alphas,
             dual=self.dual,
@@ -107,21 +138,25 @@ class Engine:
             basis=None if self.basis is None else self.basis.size,
             memory=self.memory,
             rotated=self._has_spectrum(),
+            summed=self._sums_to_come(tasks),
         )
 
     def _has_spectrum(self) -> bool:
-        if isinstance(self.system, PrimalSystem):
-            return self.system.gram.ndim == 1
+        if isinstance(self._system, PrimalSystem):
+            return self._system.gram.ndim == 1
         return self._spectrum is not None
 
     def spectrum(self) -> Factor:
         """Return the factor that holds for every penalty."""
         with self._lock:  # one thread makes it, the others find it
-            if isinstance(self.system, PrimalSystem):
-                self.system = rotate(self.system)
-                return spectral_primal(self.system)
+            system = self.system
+            if isinstance(system, PrimalSystem):
+                if isinstance(system.W, np.ndarray):
+                    self._system = None  # rows are overwritten: if interrupted, made again
+                self._system = rotate(system, overwrite=True)
+                return spectral_primal(self._system)
             if self._spectrum is None:
-                self._spectrum = spectral_dual(self.system)
+                self._spectrum = spectral_dual(system)
             return self._spectrum
 
     def predict(self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice) -> FloatArray:
@@ -130,8 +165,16 @@ class Engine:
         Tasks that leave little to train on, or take much of the basis away, are trained on what
         they leave, whatever the path.
         """
+        with self._lock:  # rows must not be rotated while others read them
+            return self._all_tasks(tasks, alphas, path, columns)
+
+    def _all_tasks(
+        self, tasks: Tasks, alphas: FloatArray, path: Path, columns: slice
+    ) -> FloatArray:
         none = np.zeros(len(tasks), dtype=bool)
         again = none if self.basis is None else basis_shrinks(tasks, self.basis.size)
+        if path == "fold_gram" and self._sums_to_come(tasks) and not again.all():
+            self._system = self._make(tasks.held.items(np.flatnonzero(~again)))
         few = none if path == "fold_gram" else few_left(self.system, tasks) & ~again
         if not (again | few).any():
             return self._predict(tasks, alphas, path, columns)
@@ -215,7 +258,7 @@ class Engine:
         columns : slice
             Which targets.
         """
-        features = self._features
+        features = self._columns
         if basis is not None:
             features = WhitenedFeatures.of(self.data, basis, shift)
         Y = self.Y[:, columns]

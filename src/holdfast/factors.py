@@ -29,13 +29,13 @@ from scipy.linalg import lapack, solve_triangular
 
 from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray
+from holdfast.first_pass import RowScale
 from holdfast.linalg import Deflation, eigh
 from holdfast.systems import (
     DualSystem,
     FloatArray,
     PrimalSystem,
     Rows,
-    RowScale,
     StreamedRows,
     rotate,
     transform,

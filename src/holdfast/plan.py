@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from holdfast.costs import Job, current, seconds
 from holdfast.experiments import Tasks
+from holdfast.first_pass import BLOCK_BYTES
 from holdfast.holdout.share import basis_shrinks
 from holdfast.holdout.sums import KEEP_BYTES
-from holdfast.systems import BLOCK_BYTES
 
 Path = Literal["spectral", "fold_gram", "single"]
 PATHS: tuple[Path, ...] = get_args(Path)
@@ -109,6 +109,7 @@ def make_plan(
     basis: int | None,
     memory: float = float("inf"),
     rotated: bool = False,
+    summed: bool = False,
 ) -> Plan:
     """Return the plan for these tasks.
 
@@ -127,10 +128,12 @@ def make_plan(
         Bytes that may be taken.
     rotated : bool
         Whether the spectrum is already there.
+    summed : bool
+        Whether the pass over the rows that is still to come sums up each held-out set for itself.
     """
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
     streamed = not dual and 8.0 * m * p > memory
-    job = Job(h, e, t, m, p, v, n_alphas, dual, streamed, rotated)
+    job = Job(h, e, t, m, p, v, n_alphas, dual, streamed, rotated, summed)
     costs = tuple(
         Cost(path, seconds(path, job, current()), _bytes(path, h, m, p, dual, streamed))
         for path in PATHS

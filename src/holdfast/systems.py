@@ -17,66 +17,19 @@ are predicted and never trained on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from holdfast.exceptions import KernelError
-from holdfast.experiments import BoolArray, IntArray
+from holdfast.experiments import IntArray, Ragged
 from holdfast.features import Features
+from holdfast.first_pass import Moments, RowScale, as_slice, moments, row_blocks, sample_mean
 from holdfast.gram import KernelData
-from holdfast.linalg import blas_threads, eigh, run_pieces
-from holdfast.progress import Counter
+from holdfast.linalg import eigh, run_pieces
 
 FloatArray = NDArray[np.float64]
-
-#: Bytes of one block of rows: large enough for BLAS-3, small enough to stay near the cache.
-BLOCK_BYTES = 32 * 2**20
-
-
-@dataclass(frozen=True)
-class RowScale:
-    """Row weights in the form that the algebra uses.
-
-    Attributes
-    ----------
-    root : ndarray of shape (m,)
-        √w where the weight is positive, 1 where it is zero.
-    trained : ndarray of bool, shape (m,)
-        Whether the weight is positive.
-    q : ndarray of shape (m,)
-        √w/‖√w‖: the direction of the bias in scaled rows.
-    norm : float
-        ‖√w‖, so that the bias of the model is its q-coordinate divided by `norm`.
-    uniform : bool
-        Whether every weight is 1.
-    """
-
-    root: FloatArray
-    trained: BoolArray
-    q: FloatArray
-    norm: float
-    uniform: bool
-
-    @classmethod
-    def of(cls, weights: FloatArray, norm: float | None = None) -> RowScale:
-        """Return the scaling for these weights, with the norm over more rows if it is given."""
-        root = np.sqrt(weights)
-        norm = float(np.linalg.norm(root)) if norm is None else norm
-        trained = weights > 0
-        uniform = bool(np.all(weights == 1.0))
-        return cls(np.where(trained, root, 1.0), trained, root / norm, norm, uniform)
-
-    def take(self, rows: slice | IntArray) -> RowScale:
-        """Return the scaling of some rows; the bias keeps its norm over all rows."""
-        trained = self.trained[rows]
-        return RowScale(self.root[rows], trained, self.q[rows], self.norm, self.uniform)
-
-    def targets(self, Y: FloatArray) -> FloatArray:
-        """Return √w · Y, zero where a row is not trained on."""
-        return Y if self.uniform else Y * (self.root * self.trained)[:, None]
 
 
 @dataclass(frozen=True)
@@ -113,6 +66,35 @@ Rows = FloatArray | StreamedRows
 
 
 @dataclass(frozen=True)
+class HeldSums:
+    """WᵀW and Wᵀ√wY over each of several disjoint sets of rows.
+
+    Attributes
+    ----------
+    rows : Ragged
+        The sets.
+    gram, z : list of ndarray
+        Of shapes (p, p) and (p, v), one of each for every set.
+    owner : ndarray of int, shape (m,)
+        Which set a row belongs to; meaningless for rows that belong to none.
+    """
+
+    rows: Ragged
+    gram: list[FloatArray]
+    z: list[FloatArray]
+    owner: IntArray
+
+    def find(self, held: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return (gram, z) of exactly these rows, in their order, if they are one of the sets."""
+        if not held.size:
+            return None
+        number = int(self.owner[held[0]])
+        return (
+            (self.gram[number], self.z[number]) if np.array_equal(self.rows[number], held) else None
+        )
+
+
+@dataclass(frozen=True)
 class PrimalSystem:
     """Weighted, centred feature rows, their Gram matrix and their products with the targets.
 
@@ -133,6 +115,8 @@ class PrimalSystem:
         ‖W_i‖² without the bias, roughly: about the mean of a sample of the rows.
     scale : RowScale
     bias : bool
+    held : HeldSums or None
+        Gram matrices of held-out sets, if they were asked for and while W is as it was made.
     """
 
     W: Rows
@@ -143,6 +127,7 @@ class PrimalSystem:
     norms: FloatArray
     scale: RowScale
     bias: bool
+    held: HeldSums | None = None
 
     @property
     def inner(self) -> slice:
@@ -183,86 +168,9 @@ class DualSystem:
     definite: bool
 
 
-def row_blocks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
-    """Return slices that cut rows of n_columns doubles into blocks of BLOCK_BYTES."""
-    step = max(64, BLOCK_BYTES // (8 * max(1, n_columns)))
-    return [slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step)]
-
-
 def basis_jitter(data: KernelData, basis: IntArray, jitter: float) -> float:
     """Return the absolute shift ε: `jitter` times the mean diagonal of K_BB."""
     return jitter * float(np.mean(data.diag(basis)))
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Sums over some rows, from which a system is assembled; sums over parts add up.
-
-    Attributes
-    ----------
-    gram : ndarray of shape (p, p)
-        Σ w (φ − c)(φ − c)ᵀ for a fixed centre c.
-    z : ndarray of shape (p, v)
-        Σ w (φ − c) yᵀ.
-    drift : ndarray of shape (p,)
-        Σ w (φ − c).
-    """
-
-    gram: FloatArray
-    z: FloatArray
-    drift: FloatArray
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(self.gram + other.gram, self.z + other.z, self.drift + other.drift)
-
-
-def moments(
-    features: Features,
-    centre: FloatArray,
-    scale: RowScale,
-    Ys: FloatArray,
-    *,
-    bias: bool,
-    W: FloatArray | None = None,
-) -> tuple[Moments, FloatArray]:
-    """Return the moments of all rows of `features` and ‖√w(φ − c)‖² of each, in one pass.
-
-    With `W`, the rows √w(φ − c) are also stored in its leading columns.
-    """
-    m, p = len(features), centre.size
-    norms = np.empty(m)
-    ones = scale.root * scale.trained
-    ranges = _ranges(m, blas_threads() if features.parallel else 1)
-    sums = [Moments(np.zeros((p, p)), np.zeros((p, Ys.shape[1])), np.zeros(p)) for _ in ranges]
-    done = Counter(m, "feature rows")
-
-    def work(number: int) -> None:
-        mine = sums[number]
-        for rows in row_blocks(ranges[number].stop, p, ranges[number].start):
-            block = features.rows(rows)
-            if bias:
-                block -= centre
-            if not scale.uniform:
-                block *= scale.root[rows, None]
-            live = scale.trained[rows]
-            part = block if live.all() else block[live]
-            mine.gram[...] += part.T @ part
-            mine.z[...] += block.T @ Ys[rows]
-            mine.drift[...] += ones[rows] @ block
-            norms[rows] = np.einsum("ip,ip->i", block, block)
-            if W is not None:
-                W[rows, :p] = block
-            done.add(rows.stop - rows.start)
-
-    # One range of rows for each thread, so that the sums are the same every time.
-    run_pieces(work, range(len(ranges)))
-    return sum(sums[1:], start=sums[0]), norms
-
-
-def _ranges(n_rows: int, n_parts: int) -> list[slice]:
-    """Return slices that cut the rows into equal parts, one for each thread."""
-    cuts = np.linspace(0, n_rows, max(1, min(n_parts, n_rows)) + 1).astype(int).tolist()
-    return [slice(start, stop) for start, stop in pairwise(cuts)]
 
 
 def primal_system(
@@ -272,6 +180,7 @@ def primal_system(
     *,
     bias: bool,
     keep: bool = True,
+    held: Ragged | None = None,
 ) -> PrimalSystem:
     """Return the system of a model in feature space, in one pass over blocks of rows.
 
@@ -283,6 +192,9 @@ def primal_system(
     bias : bool
     keep : bool
         Whether to keep W (m p numbers), or to compute its rows again whenever they are needed.
+    held : Ragged or None
+        Disjoint sets of trained rows whose own sums are wanted as well: their Gram matrices then
+        cost nothing but p² numbers of memory each, for the sum of all is the sum of the parts.
 
     Notes
     -----
@@ -296,8 +208,11 @@ def primal_system(
     centre = sample_mean(features, weights) if bias else np.zeros(p)
     W = np.empty((m, p + bias)) if keep else None
     Ys = scale.targets(Y)
-    sums, norms = moments(features, centre, scale, Ys, bias=bias, W=W)
+    sets = [] if held is None else [as_slice(held[j]) for j in range(len(held))]
+    sums, parts, norms = moments(features, centre, scale, Ys, bias=bias, W=W, sets=sets)
     system = assemble(features, sums, norms, centre, scale, Ys, bias=bias)
+    if held is not None:
+        system = replace(system, held=_held_sums(system, held, parts, centre, Ys))
     if W is None:
         return system
     if bias:
@@ -345,17 +260,38 @@ def assemble(
     )
 
 
-def sample_mean(features: Features, weights: FloatArray) -> FloatArray:
-    """Return the weighted mean of the features over an even sample of trained rows."""
-    live = np.flatnonzero(weights > 0)
-    sample = live[np.linspace(0, live.size - 1, min(live.size, 512)).astype(np.int64)]
-    return np.asarray(np.average(features.rows(sample), axis=0, weights=weights[sample]))
+def _held_sums(
+    system: PrimalSystem,
+    held: Ragged,
+    parts: list[Moments],
+    centre: FloatArray,
+    Ys: FloatArray,
+) -> HeldSums:
+    """Return the sums of each set in the coordinates of W, from its moments about `centre`."""
+    owner = np.zeros(len(system.norms), dtype=np.int64)
+    owner[held.values] = held.owners
+    if not system.bias:
+        return HeldSums(held, [part.gram for part in parts], [part.z for part in parts], owner)
+    scale, d = system.scale, system.mean[:-1] - centre
+    grams, zs = [], []
+    for rows, part in zip((held[j] for j in range(len(held))), parts, strict=True):
+        q, Y = scale.q[rows], Ys[rows]
+        total = scale.norm**2 * float(q @ q)  # Σ w
+        moved = part.drift - total * d  # Σ w (φ − mean)
+        gram = np.empty(system.gram.shape)
+        gram[:-1, :-1] = part.gram - np.outer(part.drift, d) - np.outer(d, moved)
+        gram[:-1, -1] = gram[-1, :-1] = moved / scale.norm
+        gram[-1, -1] = q @ q
+        grams.append(gram)
+        zs.append(np.vstack([part.z - np.outer(d, scale.norm * (q @ Y)), q @ Y]))
+    return HeldSums(held, grams, zs, owner)
 
 
-def transform(system: PrimalSystem, T: FloatArray) -> PrimalSystem:
+def transform(system: PrimalSystem, T: FloatArray, *, overwrite: bool = False) -> PrimalSystem:
     """Return the system in the features W T, with T (p', p') on all coordinates but the bias.
 
-    The Gram matrix is left for the caller to replace. `system` stays as it is.
+    The Gram matrix is left for the caller to replace. With `overwrite` the new rows take the memory
+    of the old ones, and `system` is of no use any more; otherwise it stays as it is.
     """
     inner = system.inner
     N, mean, z = system.N.copy(), system.mean.copy(), system.z.copy()
@@ -366,20 +302,27 @@ def transform(system: PrimalSystem, T: FloatArray) -> PrimalSystem:
     if isinstance(system.W, StreamedRows):
         W = StreamedRows(system.W.features.mapped(T), mean, system.scale, system.bias)
     else:
-        old, new = system.W, np.empty_like(system.W)
+        old = system.W
+        new = old if overwrite else np.empty_like(old)
 
         def work(rows: slice) -> None:
-            np.matmul(old[rows, inner], T, out=new[rows, inner])
+            new[rows, inner] = old[rows, inner] @ T
 
         run_pieces(work, row_blocks(*old.shape))
-        if system.bias:
+        if system.bias and not overwrite:
             new[:, -1] = old[:, -1]
         W = new
-    return replace(system, W=W, N=N, mean=mean, z=z)
+    return replace(system, W=W, N=N, mean=mean, z=z, held=None)
 
 
-def rotate(system: PrimalSystem) -> PrimalSystem:
+def rotate(system: PrimalSystem, *, overwrite: bool = False) -> PrimalSystem:
     """Return the same system in the eigenvectors of its Gram matrix.
+
+    Parameters
+    ----------
+    system : PrimalSystem
+    overwrite : bool
+        Let the rows of `system` be destroyed: a fresh array of that size takes time to get.
 
     Notes
     -----
@@ -391,7 +334,7 @@ def rotate(system: PrimalSystem) -> PrimalSystem:
     values, V = eigh(system.gram[system.inner, system.inner])
     Lambda = np.ones(system.z.shape[0])
     Lambda[system.inner] = np.maximum(values, 0.0)
-    return replace(transform(system, V), gram=Lambda)
+    return replace(transform(system, V, overwrite=overwrite), gram=Lambda)
 
 
 def solve_primal(system: PrimalSystem, z: FloatArray, alpha: float) -> FloatArray:

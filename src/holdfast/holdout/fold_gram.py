@@ -1,7 +1,7 @@
 """Held-out predictions by taking the held-out rows out of the Gram matrix, fold by fold.
 
 The choice when |H| is not small against p. Primal: the p × p system of an experiment is
-A − W_HᵀW_H, so all folds of a partition together cost one more Gram matrix, and each fold is then
+A − W_HᵀW_H, and each fold is then
 solved for every α through one tridiagonal reduction. Dense: the training kernel of each fold,
 reduced in the same way.
 
@@ -19,6 +19,7 @@ from scipy.linalg import lapack
 from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray, Tasks
 from holdfast.factors import deflated_kernel, output_rows, spectral_dual
+from holdfast.first_pass import RowScale
 from holdfast.holdout.share import few_left
 from holdfast.holdout.sums import (
     RowBlocks,
@@ -28,7 +29,7 @@ from holdfast.holdout.sums import (
     weighted_sum,
 )
 from holdfast.linalg import Complement, Tridiagonal, run_pieces
-from holdfast.systems import DualSystem, FloatArray, PrimalSystem, RowScale
+from holdfast.systems import DualSystem, FloatArray, PrimalSystem
 
 #: Penalties up to which a Cholesky factorisation for each beats one tridiagonal reduction.
 CHOLESKY_UP_TO = 4
@@ -54,7 +55,8 @@ def predict_primal(
 
     Notes
     -----
-    Per experiment: |H| p² for its Gram matrix, 4/3 p³ for the reduction, 2 p² v per α. The
+    Per experiment: |H| p² for its Gram matrix, unless the pass that made the system has it already
+    (`PrimalSystem.held`); 4/3 p³ for the reduction, 2 p² v per α. The
     subtraction loses nothing as long as the training rows carry their part of the trace; where
     they do not (`holdfast.holdout.share`) they are summed afresh.
     """
@@ -65,14 +67,19 @@ def predict_primal(
 
     def work(j: int) -> None:
         held, test = tasks.held[j], tasks.test[j]
-        rows = RowBlocks(system.W, held)
+        rows: RowBlocks | None = None
         if afresh[j]:
             moments = _sum_training(system, Ys, held)
         else:
             left = 1.0 - float(np.sum(system.scale.q[held] ** 2)) if system.bias else None
-            moments = subtract(gram, z, *gram_and_rhs(rows, Ys[held]), left)
+            known = None if system.held is None else system.held.find(held)
+            if known is None:
+                rows = RowBlocks(system.W, held)
+                moments = subtract(gram, z, *gram_and_rhs(rows, Ys[held]), left)
+            else:
+                moments = subtract(gram, z, known[0], known[1][:, columns], left)
         theta = solve(moments, system.N[tasks.removed[j], system.inner], alphas)
-        if not np.array_equal(held, test):
+        if rows is None or not np.array_equal(held, test):
             rows = RowBlocks(system.W, test)
         where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
         predictions[:, where] = fitted(rows, system.scale.root[test], theta)

@@ -10,8 +10,9 @@ import numpy as np
 
 from holdfast.experiments import IntArray
 from holdfast.features import Features, SomeRows
+from holdfast.first_pass import RowScale, row_blocks
 from holdfast.gram import KernelData
-from holdfast.systems import FloatArray, RowScale, primal_system, row_blocks, solve_primal
+from holdfast.systems import FloatArray, primal_system, solve_primal
 
 
 def retrain_primal(

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from holdfast.experiments import IntArray
-from holdfast.systems import FloatArray, Rows, row_blocks
+from holdfast.first_pass import as_slice, index_blocks, row_blocks
+from holdfast.linalg import add_gram, mirror
+from holdfast.systems import FloatArray, Rows
 
 #: Bytes of feature rows up to which those of one experiment are kept for their second use.
 KEEP_BYTES = 2**27
@@ -30,15 +32,17 @@ class RowBlocks:
     """
 
     def __init__(self, W: Rows, rows: IntArray | None = None) -> None:
-        self.W, self.rows = W, rows
+        self.W = W
+        self.rows = slice(0, W.shape[0]) if rows is None else as_slice(rows)
         self.shape = (W.shape[0] if rows is None else rows.size, W.shape[1])
         self._kept: list[tuple[slice, FloatArray]] | None = None
         if 8 * self.shape[0] * self.shape[1] <= KEEP_BYTES:
             self._kept = list(self._made())
 
     def _made(self) -> Iterator[tuple[slice, FloatArray]]:
-        for part in row_blocks(*self.shape):
-            yield part, self.W[part if self.rows is None else self.rows[part]]
+        parts, blocks = row_blocks(*self.shape), index_blocks(self.rows, self.shape[1])
+        for part, index in zip(parts, blocks, strict=True):
+            yield part, self.W[index]
 
     def __iter__(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield (slice of the rows, their block of W, not to be overwritten)."""
@@ -58,8 +62,9 @@ def gram_and_rhs(blocks: RowBlocks, Ys: FloatArray) -> tuple[FloatArray, FloatAr
     p = blocks.shape[1]
     A, b = np.zeros((p, p)), np.zeros((p, Ys.shape[1]))
     for part, W in blocks:
-        A += W.T @ W
+        add_gram(W, A)
         b += W.T @ Ys[part]
+    mirror(A)
     return A, b
 
 
@@ -71,8 +76,9 @@ def centred_gram_and_rhs(
     A, b = np.zeros((p, p)), np.zeros((p, Ys.shape[1]))
     for part, W in blocks:
         centred = W[:, :p] - np.outer(q[part], mean)
-        A += centred.T @ centred
+        add_gram(centred, A)
         b += centred.T @ (Ys[part] - np.outer(q[part], level))
+    mirror(A)
     return A, b
 
 

@@ -15,6 +15,7 @@ Everything is a pure function or a frozen dataclass. Arguments stay unchanged un
 repaired silently: a matrix that is numerically singular is an error with a remedy.
 """
 
+from holdfast.linalg._nogil import add_gram, mirror
 from holdfast.linalg.conjugate import solve_cg
 from holdfast.linalg.constraint import Complement, orthonormal_rows
 from holdfast.linalg.deflation import Deflation
@@ -32,9 +33,11 @@ __all__ = [
     "Spectrum",
     "Tridiagonal",
     "Whitening",
+    "add_gram",
     "blas_threads",
     "cholesky_basis",
     "eigh",
+    "mirror",
     "orthonormal_rows",
     "run_pieces",
     "solve_cg",

@@ -117,6 +117,24 @@ def dsyevd(A: Array) -> tuple[Array, int]:
     return w, info
 
 
+def add_gram(block: Array, gram: Array) -> None:
+    """Add blockᵀ block to the upper triangle of `gram`, both in C order; see `mirror`."""
+    k, p = block.shape
+    if k and p:
+        # In Fortran's eyes: block (p, k), and the lower triangle of gram.
+        args = _check(block.T, p, k), p, 1.0, _writeable(gram.T, p, p), p
+        _call("dsyrk", "L", "N", p, k, 1.0, *args)
+
+
+def mirror(gram: Array) -> None:
+    """Copy the upper triangle of `gram` to the lower one."""
+    for start in range(0, len(gram), 64):  # in blocks: no other array of this size
+        rows = slice(start, start + 64)
+        gram[start + 64 :, rows] = gram[rows, start + 64 :].T
+        corner = np.triu(gram[rows, rows])
+        gram[rows, rows] = corner + np.triu(corner, 1).T
+
+
 def triangular(name: str, C: Array, B: Array) -> None:
     """Overwrite `B` by C B (`name` "dtrmm") or C⁻¹ B ("dtrsm"), C lower triangular."""
     n, k = B.shape

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.systems import row_blocks
+from holdfast.first_pass import row_blocks
 
 if TYPE_CHECKING:
     from holdfast._base import CrossValidatedKernelRidge
