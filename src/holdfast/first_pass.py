@@ -103,8 +103,8 @@ class Moments:
 
     Attributes
     ----------
-    gram : ndarray of shape (p, p)
-        Σ w (φ − c)(φ − c)ᵀ for a fixed centre c.
+    gram : ndarray of shape (p, p), or (p + 1, p + 1) with a bias
+        Σ w (φ − c)(φ − c)ᵀ for a fixed centre c; zeros keep the place of the bias.
     z : ndarray of shape (p, v)
         Σ w (φ − c) yᵀ.
     drift : ndarray of shape (p,)
@@ -117,6 +117,12 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(self.gram + other.gram, self.z + other.z, self.drift + other.drift)
+
+    def add(self, other: Moments) -> None:
+        """Add in place."""
+        self.gram[...] += other.gram
+        self.z[...] += other.z
+        self.drift[...] += other.drift
 
 
 def moments(
@@ -158,7 +164,8 @@ def moments(
     threads = blas_threads() if features.parallel else 1
     n_parts = threads if len(every) < 4 * threads else 1
     pieces = [(number, part) for number, rows in enumerate(every) for part in cut(rows, n_parts)]
-    sums = [Moments(np.zeros((p, p)), np.zeros((p, Ys.shape[1])), np.zeros(p)) for _ in pieces]
+    size, v = p + bias, Ys.shape[1]
+    sums = [Moments(np.zeros((size, size)), np.zeros((p, v)), np.zeros(p)) for _ in pieces]
     done = Counter(m, "feature rows")
 
     def work(piece: int) -> None:
@@ -170,7 +177,7 @@ def moments(
             if not scale.uniform:
                 block *= scale.root[rows, None]
             live = scale.trained[rows]
-            add_gram(block if live.all() else block[live], mine.gram)
+            add_gram(block if live.all() else block[live], mine.gram[:p, :p])
             mine.z[...] += block.T @ Ys[rows]
             mine.drift[...] += ones[rows] @ block
             norms[rows] = np.einsum("ip,ip->i", block, block)
@@ -180,17 +187,16 @@ def moments(
         mirror(mine.gram)
 
     run_pieces(work, range(len(pieces)))
-    of_sets: list[Moments | None] = [None] * len(every)
+    of_sets: list[Moments] = []
     for (number, _), part in zip(pieces, sums, strict=True):
-        known = of_sets[number]
-        of_sets[number] = part if known is None else known + part
-    whole = [part for part in of_sets if part is not None]
-    total = Moments(
-        sum((part.gram for part in whole[1:]), start=whole[0].gram),
-        sum((part.z for part in whole[1:]), start=whole[0].z),
-        sum((part.drift for part in whole[1:]), start=whole[0].drift),
-    )
-    return total, whole[: len(sets)], norms
+        if number < len(of_sets):
+            of_sets[number].add(part)
+        else:
+            of_sets.append(part)
+    total = Moments(*(array.copy() for array in (of_sets[0].gram, of_sets[0].z, of_sets[0].drift)))
+    for part in of_sets[1:]:
+        total.add(part)
+    return total, of_sets[: len(sets)], norms
 
 
 def _others(m: int, sets: Sequence[Index]) -> list[Index]:
@@ -206,5 +212,5 @@ def _others(m: int, sets: Sequence[Index]) -> list[Index]:
 def sample_mean(features: Features, weights: FloatArray) -> FloatArray:
     """Return the weighted mean of the features over an even sample of trained rows."""
     live = np.flatnonzero(weights > 0)
-    sample = live[np.linspace(0, live.size - 1, min(live.size, 512)).astype(np.int64)]
+    sample = live[np.linspace(0, live.size - 1, min(live.size, 128)).astype(np.int64)]
     return np.asarray(np.average(features.rows(sample), axis=0, weights=weights[sample]))

@@ -27,7 +27,7 @@ from holdfast.experiments import IntArray, Ragged
 from holdfast.features import Features
 from holdfast.first_pass import Moments, RowScale, as_slice, moments, row_blocks, sample_mean
 from holdfast.gram import KernelData
-from holdfast.linalg import eigh, run_pieces
+from holdfast.linalg import eigh, run_pieces, subtract_outer
 
 FloatArray = NDArray[np.float64]
 
@@ -237,21 +237,19 @@ def assemble(
     bias: bool,
 ) -> PrimalSystem:
     """Return the system, with streamed rows, from the moments of all rows about `centre`."""
-    p = centre.size
-    gram = (sums.gram + sums.gram.T) / 2.0
     N = features.to_coefficients
     if not bias:
         rows = StreamedRows(features, centre, scale, bias)
-        return PrimalSystem(rows, gram, sums.z, N, centre, norms, scale, bias)
-    total, ones = scale.norm**2, scale.root * scale.trained
-    drift = sums.drift / total
-    gram -= total * np.outer(drift, drift)
-    z = sums.z - np.outer(drift, ones @ Ys)
+        return PrimalSystem(rows, sums.gram, sums.z, N, centre, norms, scale, bias)
+    drift, ones = sums.drift / scale.norm**2, scale.root * scale.trained
+    gram = sums.gram.copy()
+    subtract_outer(gram[:-1, :-1], drift, sums.drift)
+    gram[-1, -1] = 1.0
     mean = np.append(centre + drift, 0.0)
     return PrimalSystem(
         StreamedRows(features, mean, scale, bias),
-        np.block([[gram, np.zeros((p, 1))], [np.zeros((1, p)), np.ones((1, 1))]]),
-        np.vstack([z, scale.q @ Ys]),
+        gram,
+        np.vstack([sums.z - np.outer(drift, ones @ Ys), scale.q @ Ys]),
         np.hstack([N, np.zeros((N.shape[0], 1))]),
         mean,
         norms,
@@ -267,7 +265,10 @@ def _held_sums(
     centre: FloatArray,
     Ys: FloatArray,
 ) -> HeldSums:
-    """Return the sums of each set in the coordinates of W, from its moments about `centre`."""
+    """Return the sums of each set in the coordinates of W, from its moments about `centre`.
+
+    The moments are used up.
+    """
     owner = np.zeros(len(system.norms), dtype=np.int64)
     owner[held.values] = held.owners
     if not system.bias:
@@ -278,8 +279,9 @@ def _held_sums(
         q, Y = scale.q[rows], Ys[rows]
         total = scale.norm**2 * float(q @ q)  # Σ w
         moved = part.drift - total * d  # Σ w (φ − mean)
-        gram = np.empty(system.gram.shape)
-        gram[:-1, :-1] = part.gram - np.outer(part.drift, d) - np.outer(d, moved)
+        gram = part.gram
+        subtract_outer(gram[:-1, :-1], part.drift, d)
+        subtract_outer(gram[:-1, :-1], d, moved)
         gram[:-1, -1] = gram[-1, :-1] = moved / scale.norm
         gram[-1, -1] = q @ q
         grams.append(gram)

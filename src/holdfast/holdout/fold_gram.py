@@ -28,7 +28,7 @@ from holdfast.holdout.sums import (
     gram_and_rhs,
     weighted_sum,
 )
-from holdfast.linalg import Complement, Tridiagonal, run_pieces
+from holdfast.linalg import Complement, Tridiagonal, run_pieces, subtract_outer
 from holdfast.systems import DualSystem, FloatArray, PrimalSystem
 
 #: Penalties up to which a Cholesky factorisation for each beats one tridiagonal reduction.
@@ -80,7 +80,7 @@ def predict_primal(
                 moments = subtract(gram, z, known[0], known[1][:, columns], left)
         theta = solve(moments, system.N[tasks.removed[j], system.inner], alphas)
         if rows is None or not np.array_equal(held, test):
-            rows = RowBlocks(system.W, test)
+            rows = RowBlocks(system.W, test, once=True)
         where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
         predictions[:, where] = fitted(rows, system.scale.root[test], theta)
 
@@ -126,10 +126,10 @@ def subtract(
     A, b = gram - gram_held, z - z_held
     if left is None:
         return TrainingMoments(A, b, None, None)
-    cross = A[:-1, -1]
+    cross = A[:-1, -1].copy()
     mean, level = cross / left, b[-1] / left
-    core = A[:-1, :-1] - np.outer(mean, cross)
-    return TrainingMoments(core, b[:-1] - np.outer(cross, level), mean, level)
+    subtract_outer(A[:-1, :-1], mean, cross)
+    return TrainingMoments(A[:-1, :-1], b[:-1] - np.outer(cross, level), mean, level)
 
 
 def _sum_training(system: PrimalSystem, Ys: FloatArray, held: IntArray) -> TrainingMoments:

@@ -165,8 +165,11 @@ def _residuals(factor: Factor, held: HeldOutRows, D: FloatArray, E: FloatArray) 
         return np.asarray(np.linalg.solve(M, E))
     if factor.dual or h < CG_ROWS or h * D.shape[0] < CG_SYSTEMS:
         return solve_direct(held, R, E)
-    leverage = (held.V * held.V).reshape(b * h, p) @ R.T  # (b h, a)
-    easy = np.flatnonzero(leverage.max(axis=0) < CG_LEVERAGE)
+    easy = np.arange(D.shape[0])
+    # The smallest α has the largest D everywhere: its leverages bound all others.
+    if np.einsum("bhp,bhp->bh", held.V * R[R[:, 0].argmax()], held.V).max() >= CG_LEVERAGE:
+        leverage = (held.V * held.V).reshape(b * h, p) @ R.T  # (b h, a)
+        easy = np.flatnonzero(leverage.max(axis=0) < CG_LEVERAGE)
     hard = np.setdiff1d(np.arange(D.shape[0]), easy)
     r = np.empty_like(E)
     if easy.size:

@@ -25,18 +25,20 @@ class RowBlocks:
     ----------
     W : ndarray or StreamedRows of shape (m, p)
     rows : ndarray of int, or None for all rows
+    once : bool
+        Whether they will be asked for once only.
 
     Notes
     -----
-    Few rows are kept; many are made again each time.
+    Few rows are kept for the next time; many are made again each time.
     """
 
-    def __init__(self, W: Rows, rows: IntArray | None = None) -> None:
+    def __init__(self, W: Rows, rows: IntArray | None = None, *, once: bool = False) -> None:
         self.W = W
         self.rows = slice(0, W.shape[0]) if rows is None else as_slice(rows)
         self.shape = (W.shape[0] if rows is None else rows.size, W.shape[1])
         self._kept: list[tuple[slice, FloatArray]] | None = None
-        if 8 * self.shape[0] * self.shape[1] <= KEEP_BYTES:
+        if not once and 8 * self.shape[0] * self.shape[1] <= KEEP_BYTES:
             self._kept = list(self._made())
 
     def _made(self) -> Iterator[tuple[slice, FloatArray]]:

@@ -8,6 +8,7 @@
 | `constraint` | a symmetric matrix without the span of a few rows (removed basis rows) |
 | `shifts` | many systems (A + alpha I) x = z from one reduction of A |
 | `residual`, `direct`, `conjugate` | the held-out residuals of many held-out sets and alphas |
+| `symmetric` | sums of Gram matrices, and rank-one changes, in place |
 | `threads` | independent pieces of work side by side |
 
 Everything is a pure function or a frozen dataclass. Arguments stay unchanged unless an
@@ -15,7 +16,6 @@ Everything is a pure function or a frozen dataclass. Arguments stay unchanged un
 repaired silently: a matrix that is numerically singular is an error with a remedy.
 """
 
-from holdfast.linalg._nogil import add_gram, mirror
 from holdfast.linalg.conjugate import solve_cg
 from holdfast.linalg.constraint import Complement, orthonormal_rows
 from holdfast.linalg.deflation import Deflation
@@ -23,6 +23,7 @@ from holdfast.linalg.direct import solve_direct
 from holdfast.linalg.eigen import eigh
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
+from holdfast.linalg.symmetric import add_gram, mirror, subtract_outer
 from holdfast.linalg.threads import blas_threads, run_pieces
 from holdfast.linalg.whitening import Whitening, cholesky_basis, whiten
 
@@ -42,5 +43,6 @@ __all__ = [
     "run_pieces",
     "solve_cg",
     "solve_direct",
+    "subtract_outer",
     "whiten",
 ]

@@ -8,12 +8,15 @@ routines are exported for Cython in `scipy.linalg.cython_lapack` and `cython_bla
 
 import ctypes
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 from holdfast.linalg._lapack import Array
+
+# Rows of a triangular matrix that substitution takes at once: measured, 64 to 128 are best.
+_SUBSTITUTION_BLOCK = 128
 
 # Prototypes of our own: the functions on `ctypes.pythonapi` are shared with other libraries.
 _capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
@@ -39,13 +42,19 @@ def _routine(name: str) -> Any:
     return prototype(_capsule_pointer(capsule, signature))
 
 
-def _call(name: str, *arguments: str | int | float | np.ndarray[Any, Any]) -> int:
+class _Address(NamedTuple):
+    """A place inside the memory of an array."""
+
+    at: int
+
+
+def _call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Address) -> int:
     """Call a routine and return the last integer argument: `info` where there is one."""
     pointers, kept = [], []
     last = ctypes.c_int(0)
     for value in arguments:
-        if isinstance(value, np.ndarray):
-            pointers.append(value.ctypes.data)
+        if isinstance(value, np.ndarray | _Address):
+            pointers.append(value.ctypes.data if isinstance(value, np.ndarray) else value.at)
             continue
         scalar: ctypes.c_char | ctypes.c_int | ctypes.c_double
         if isinstance(value, str):
@@ -118,24 +127,35 @@ def dsyevd(A: Array) -> tuple[Array, int]:
 
 
 def add_gram(block: Array, gram: Array) -> None:
-    """Add blockᵀ block to the upper triangle of `gram`, both in C order; see `mirror`."""
+    """Add blockᵀ block to the upper triangle of `gram`, whose rows may be part of longer ones."""
     k, p = block.shape
-    if k and p:
-        # In Fortran's eyes: block (p, k), and the lower triangle of gram.
-        args = _check(block.T, p, k), p, 1.0, _writeable(gram.T, p, p), p
-        _call("dsyrk", "L", "N", p, k, 1.0, *args)
+    step = gram.strides[0] // 8
+    if gram.shape != (p, p) or gram.strides[1] != 8 or not gram.flags.writeable:
+        raise ValueError(f"needs rows of {p} doubles to add to, got {gram.shape}, {gram.strides}")
+    if k and p:  # in Fortran's eyes: block (p, k), and the lower triangle of gram
+        _call("dsyrk", "L", "N", p, k, 1.0, _check(block.T, p, k), p, 1.0, gram, step)
 
 
-def mirror(gram: Array) -> None:
-    """Copy the upper triangle of `gram` to the lower one."""
-    for start in range(0, len(gram), 64):  # in blocks: no other array of this size
-        rows = slice(start, start + 64)
-        gram[start + 64 :, rows] = gram[rows, start + 64 :].T
-        corner = np.triu(gram[rows, rows])
-        gram[rows, rows] = corner + np.triu(corner, 1).T
-
-
-def triangular(name: str, C: Array, B: Array) -> None:
-    """Overwrite `B` by C B (`name` "dtrmm") or C⁻¹ B ("dtrsm"), C lower triangular."""
+def triangular_product(C: Array, B: Array) -> None:
+    """Overwrite `B` by C B, C lower triangular."""
     n, k = B.shape
-    _call(name, "L", "L", "N", "N", n, k, 1.0, _check(C, n, n), n, _writeable(B, n, k), n)
+    _call("dtrmm", "L", "L", "N", "N", n, k, 1.0, _check(C, n, n), n, _writeable(B, n, k), n)
+
+
+def substitute(C: Array, B: Array) -> None:
+    """Overwrite `B` by C⁻¹ B, C lower triangular.
+
+    Block rows of C at a time: solved by `dtrsm`, taken out of what is below by `dgemm`. Measured,
+    a tenth faster than one `dtrsm` for n = 1000, whose inner products are smaller.
+    """
+    n, k = B.shape
+    factor, right = _check(C, n, n).ctypes.data, _writeable(B, n, k).ctypes.data
+    for start in range(0, n, _SUBSTITUTION_BLOCK):
+        stop = min(start + _SUBSTITUTION_BLOCK, n)
+        size, row, corner = stop - start, 8 * start, 8 * start * (n + 1)
+        solved = _Address(right + row)
+        diagonal, below = _Address(factor + corner), _Address(factor + corner + 8 * size)
+        _call("dtrsm", "L", "L", "N", "N", size, k, 1.0, diagonal, n, solved, n)
+        if stop < n:
+            rest = _Address(right + 8 * stop)
+            _call("dgemm", "N", "N", n - stop, k, size, -1.0, below, n, solved, n, 1.0, rest, n)

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
 from holdfast.linalg._lapack import Array, dpotrf, dtrsv, dtrtri
-from holdfast.linalg._nogil import triangular
+from holdfast.linalg._nogil import substitute, triangular_product
 
 # dtrmm beats dtrsm by 1.2 to 1.9 times for n = 2500 ... 300, and dtrtri costs n³/3: measured, the
 # inverse has paid for itself after about 2 n to 3 n rows.
@@ -132,7 +132,7 @@ class Whitening:
             out[...] = K_block
         if out.size:
             # Wᵀ = C⁻¹ K_blockᵀ, and the transpose of a C-ordered block is Fortran-ordered.
-            triangular("dtrmm" if self.inverted else "dtrsm", self.factor, out.T)
+            (triangular_product if self.inverted else substitute)(self.factor, out.T)
         return out
 
 
