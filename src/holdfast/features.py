@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dtrtri
 
 from holdfast.experiments import IntArray
 from holdfast.gram import KernelData
-from holdfast.linalg import Whitening, cholesky_basis
+from holdfast.linalg import Whitening, cholesky_basis, threads_for
 
 FloatArray = NDArray[np.float64]
 Index = slice | IntArray
@@ -81,8 +81,9 @@ class WhitenedFeatures(Features):
     @classmethod
     def of(cls, data: KernelData, basis: IntArray, shift: float) -> WhitenedFeatures:
         """Return the features of a sparse model; ε = `shift` is part of the model."""
-        C = cholesky_basis(data.block(basis, basis), shift)
-        inverse = np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
+        with threads_for(len(basis)):
+            C = cholesky_basis(data.block(basis, basis), shift)
+            inverse = np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
         return cls(data, basis, Whitening(C, inverted=False), inverse)
 
     def __len__(self) -> int:

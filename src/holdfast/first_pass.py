@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.experiments import BoolArray, IntArray
 from holdfast.features import Features, Index
-from holdfast.linalg import add_gram, blas_threads, mirror, run_pieces
+from holdfast.linalg import add_gram, blas_threads, mirror, run_pieces, threads_for
 from holdfast.progress import Counter
 
 FloatArray = NDArray[np.float64]
@@ -72,6 +72,13 @@ def row_blocks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
     """Return slices that cut rows of n_columns doubles into blocks of BLOCK_BYTES."""
     step = max(LEAST_ROWS, BLOCK_BYTES // (8 * max(1, n_columns)))
     return [slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step)]
+
+
+def even_blocks(n_rows: int, n_columns: int) -> list[slice]:
+    """Return at most so large blocks of equal size, as many for each thread."""
+    threads, count = blas_threads(), len(row_blocks(n_rows, n_columns))
+    parts = cut(slice(0, n_rows), threads * -(-count // threads))
+    return [part for part in parts if isinstance(part, slice)]
 
 
 def index_blocks(rows: Index, n_columns: int) -> list[Index]:
@@ -213,4 +220,6 @@ def sample_mean(features: Features, weights: FloatArray) -> FloatArray:
     """Return the weighted mean of the features over an even sample of trained rows."""
     live = np.flatnonzero(weights > 0)
     sample = live[np.linspace(0, live.size - 1, min(live.size, 128)).astype(np.int64)]
-    return np.asarray(np.average(features.rows(sample), axis=0, weights=weights[sample]))
+    with threads_for(0):
+        rows = features.rows(sample)
+    return np.asarray(np.average(rows, axis=0, weights=weights[sample]))

@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray, Ragged
 from holdfast.features import Features
-from holdfast.first_pass import Moments, RowScale, as_slice, moments, row_blocks, sample_mean
+from holdfast.first_pass import Moments, RowScale, as_slice, even_blocks, moments, sample_mean
 from holdfast.gram import KernelData
 from holdfast.linalg import eigh, run_pieces, subtract_outer
 
@@ -221,7 +221,7 @@ def primal_system(
         def centred(rows: slice) -> None:
             W[rows, :p] -= drift if scale.uniform else scale.root[rows, None] * drift
 
-        run_pieces(centred, row_blocks(m, p))
+        run_pieces(centred, even_blocks(m, p))
         W[:, p] = scale.root / scale.norm
     return replace(system, W=W)
 
@@ -296,8 +296,8 @@ def transform(system: PrimalSystem, T: FloatArray, *, overwrite: bool = False) -
     of the old ones, and `system` is of no use any more; otherwise it stays as it is.
     """
     inner = system.inner
-    N, mean, z = system.N.copy(), system.mean.copy(), system.z.copy()
-    N[:, inner] = system.N[:, inner] @ T
+    N, mean, z = np.zeros_like(system.N), system.mean.copy(), system.z.copy()
+    np.matmul(system.N[:, inner], T, out=N[:, inner])
     mean[inner] = system.mean[inner] @ T
     z[inner] = T.T @ system.z[inner]
     W: Rows
@@ -310,7 +310,7 @@ def transform(system: PrimalSystem, T: FloatArray, *, overwrite: bool = False) -
         def work(rows: slice) -> None:
             new[rows, inner] = old[rows, inner] @ T
 
-        run_pieces(work, row_blocks(*old.shape))
+        run_pieces(work, even_blocks(*old.shape))
         if system.bias and not overwrite:
             new[:, -1] = old[:, -1]
         W = new

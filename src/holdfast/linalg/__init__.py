@@ -24,7 +24,7 @@ from holdfast.linalg.eigen import eigh
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
 from holdfast.linalg.symmetric import add_gram, mirror, subtract_outer
-from holdfast.linalg.threads import blas_threads, run_pieces
+from holdfast.linalg.threads import blas_threads, run_pieces, threads_for
 from holdfast.linalg.whitening import Whitening, cholesky_basis, whiten
 
 __all__ = [
@@ -44,5 +44,6 @@ __all__ = [
     "solve_cg",
     "solve_direct",
     "subtract_outer",
+    "threads_for",
     "whiten",
 ]

@@ -4,6 +4,7 @@ import numpy as np
 
 from holdfast.linalg._lapack import Array, symmetric_workspace
 from holdfast.linalg._nogil import dsyevd
+from holdfast.linalg.threads import threads_for
 
 
 def eigh(A: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
@@ -32,7 +33,8 @@ def eigh(A: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
     V = symmetric_workspace(A, overwrite)
-    Lambda, info = dsyevd(V)
+    with threads_for(len(V)):
+        Lambda, info = dsyevd(V)
     if info != 0:
         raise np.linalg.LinAlgError(
             f"the eigendecomposition of a {A.shape[0]} x {A.shape[0]} matrix did not converge "

@@ -7,8 +7,9 @@ of BLAS and LAPACK hold it (`dormqr` excepted), and `holdfast.linalg._nogil` cal
 routines without it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -16,6 +17,9 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 _Item = TypeVar("_Item")
+
+#: Size of a matrix from which its factorisation gains by more than one thread.
+SMALL = 768
 
 
 @cache
@@ -58,6 +62,17 @@ class _OneBlasThread:
 @cache
 def _one_blas_thread() -> _OneBlasThread:
     return _OneBlasThread()
+
+
+@contextmanager
+def threads_for(size: int) -> Iterator[None]:
+    """Allow BLAS one thread where matrices are smaller than `SMALL`, and all it has otherwise.
+
+    BLAS threads wait for more work by spinning, tens of milliseconds long: after a small
+    factorisation they take more from what follows than they brought.
+    """
+    with _one_blas_thread() if size < SMALL else nullcontext():
+        yield
 
 
 def run_pieces(
