@@ -23,13 +23,17 @@ from holdfast.linalg import (
     Tridiagonal,
     Whitening,
     _nogil,
+    add_gram,
     blas_threads,
     cholesky_basis,
     eigh,
+    mirror,
     orthonormal_rows,
     run_pieces,
     solve_cg,
     solve_direct,
+    subtract_outer,
+    threads_for,
     whiten,
 )
 
@@ -603,4 +607,61 @@ def test_an_error_in_a_piece_reaches_the_caller(n_threads):
     before = blas_threads()
     with pytest.raises(ZeroDivisionError):
         run_pieces(work, range(20), n_threads)
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])
+@pytest.mark.parametrize("k", [1, 40])
+def test_substitution_in_blocks(n, k):
+    """C X = B holds to the last digit, whatever the condition of C."""
+    rng = np.random.default_rng(n)
+    C = np.asfortranarray(np.tril(rng.normal(size=(n, n))) / n + np.diag(np.logspace(0, -6, n)))
+    B = np.asfortranarray(rng.normal(size=(n, k)))
+    solved = B.copy(order="F")
+    _nogil.substitute(C, solved)
+    assert (np.abs(C @ solved - B) <= 4 * n * EPS * (np.abs(C) @ np.abs(solved))).all()
+
+
+def test_substitution_refuses_what_it_cannot_write_to():
+    """A pointer knows no shape: the shapes are checked before."""
+    C = np.eye(4, order="F")
+    for bad in (np.zeros((5, 2), order="F"), np.zeros((4, 2)), np.zeros((4, 2), "f4", order="F")):
+        with pytest.raises(ValueError, match="Fortran"):
+            _nogil.substitute(C, bad)
+
+
+@pytest.mark.parametrize("p", [1, 7, 64, 65, 130])
+def test_symmetric_sums_in_place(p):
+    """Gram matrices add up in the corner of a larger matrix; the rest stays as it is."""
+    rng = np.random.default_rng(p)
+    whole, expected = np.zeros((p + 1, p + 1)), np.zeros((p, p))
+    for k in (1, 3, 50, 0):
+        block = rng.normal(size=(k, p))
+        add_gram(block, whole[:p, :p])
+        expected += block.T @ block
+    mirror(whole)
+    np.testing.assert_allclose(whole[:p, :p], expected, rtol=1e-13, atol=1e-13)
+    assert not whole[p].any()
+    assert not whole[:, p].any()
+    u, v = rng.normal(size=(2, p))
+    subtract_outer(whole[:p, :p], u, v)
+    np.testing.assert_allclose(whole[:p, :p], expected - np.outer(u, v), rtol=1e-13, atol=1e-12)
+
+
+def test_gram_sums_refuse_other_shapes():
+    """A pointer knows no shape here either."""
+    for bad in (np.zeros((4, 4)), np.zeros((3, 3), order="F").T[:, ::-1], np.zeros((3, 6))[:, ::2]):
+        with pytest.raises(ValueError, match="rows of 3 doubles"):
+            add_gram(np.ones((2, 3)), bad)
+
+
+def test_small_matrices_get_one_thread():
+    """And the setting is restored on the way out, also after an error."""
+    before = blas_threads()
+    with threads_for(10):
+        assert blas_threads() == 1
+    with pytest.raises(RuntimeError), threads_for(10):
+        raise RuntimeError
+    with threads_for(10**6):
+        assert blas_threads() == before
     assert blas_threads() == before

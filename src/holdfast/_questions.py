@@ -62,8 +62,9 @@ class HeldOutQuestions(ABC):
 
         Notes
         -----
-        Nothing is retrained: the factors of `fit` answer (``held_out_basis="reselect"`` is the
-        exception, by its meaning).
+        The factors of `fit` answer, nothing is retrained, with two exceptions:
+        ``held_out_basis="reselect"``, by its meaning, and experiments that leave little of the
+        data or of the basis, which are more accurate that way (`explain` counts the latter).
         """
         engine, training = self._engine_again(), self._training
         experiments = training.experiments

@@ -1,0 +1,154 @@
+"""Sums of held-out sets from the pass that makes the system, and rows that are rotated in place."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+import holdfast.first_pass
+import holdfast.systems
+from holdfast import HoldOut, KernelRidgeCV
+from holdfast.experiments import Ragged
+from holdfast.features import WhitenedFeatures
+from holdfast.first_pass import as_slice, cut, even_blocks
+from holdfast.gram import KernelRows
+from holdfast.kernels import RBF
+from holdfast.systems import StreamedRows, primal_system
+
+SEED = 11
+RNG = np.random.default_rng(SEED)
+M, N = 300, 12
+X = RNG.normal(size=(M, 3))
+Y = np.c_[np.sin(X[:, 0]) + 0.1 * RNG.normal(size=M), X[:, 1] * X[:, 2]]
+WEIGHTS = {
+    "none": np.ones(M),
+    "weights": RNG.uniform(0.2, 3.0, size=M),
+    "zeros": RNG.integers(0, 3, size=M).astype(float),
+}
+BASIS = RNG.permutation(M)[:N]
+FEATURES = WhitenedFeatures.of(KernelRows(RBF(0.3), X), BASIS, 1e-10)
+
+SETS = {
+    "partition": np.array_split(RNG.permutation(M), 5),
+    "not all rows": [np.arange(30, 90), RNG.permutation(np.arange(100, 140))],
+    "many": np.array_split(np.arange(M), 20),
+    "one": [np.arange(M)],
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("sets", SETS)
+def test_sums_of_sets_are_those_of_their_rows(monkeypatch, sets, weights, bias, keep):
+    """Each set's Gram matrix and products are those of its rows of W, and the whole is their sum."""
+    monkeypatch.setattr(holdfast.first_pass, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(holdfast.first_pass, "LEAST_ROWS", 13)
+    w = WEIGHTS[weights]
+    held = Ragged.from_arrays([rows[w[rows] > 0] for rows in SETS[sets]])
+    system = primal_system(FEATURES, w, Y, bias=bias, keep=keep, held=held)
+    plain = primal_system(FEATURES, w, Y, bias=bias, keep=keep)
+    assert isinstance(system.W, StreamedRows) is not keep
+    W, Ys = system.W[np.arange(M)], system.scale.targets(Y)
+    size = np.abs(system.gram).max()
+    for j in range(len(held)):
+        gram, z = system.held.find(held[j])
+        rows = held[j]
+        np.testing.assert_allclose(gram, W[rows].T @ W[rows], atol=1e-14 * size)
+        np.testing.assert_allclose(z, W[rows].T @ Ys[rows], atol=1e-13 * size)
+    for name in ("gram", "z", "mean", "norms"):
+        np.testing.assert_allclose(
+            getattr(system, name), getattr(plain, name), rtol=1e-12, atol=1e-13 * size
+        )
+    assert system.held.find(held[0][1:]) is None
+    assert system.held.find(held[0][::-1]) is None
+    assert system.held.find(np.empty(0, dtype=np.int64)) is None
+
+
+@pytest.mark.parametrize("policy", ["remove", "keep"])
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("limit", [None, 200_000])
+@pytest.mark.parametrize("y", [Y, Y[:, 0]], ids=["two targets", "one target"])
+def test_folds_from_the_first_pass_equal_retraining(y, limit, weights, policy):
+    """The sums that came with the system give what training without the fold gives."""
+    model = KernelRidgeCV(
+        RBF(0.3),
+        basis=BASIS,
+        alphas=np.logspace(-6, 2, 6),
+        cv=KFold(6, shuffle=True, random_state=3),
+        path="fold_gram",
+        held_out_basis=policy,
+        memory_limit=limit,
+    )
+    model.fit(X, y, sample_weight=WEIGHTS[weights])
+    assert model._engine.system.held is not None
+    assert model.verify(n_experiments=6).max_error < 1e-10
+
+
+def test_no_sums_of_sets_that_overlap_or_are_too_many():
+    """Sets that share rows have sums of their own, and small sets are summed when needed."""
+    options = {"basis": BASIS, "alphas": [0.1, 1.0], "path": "fold_gram"}
+    overlapping = [HoldOut(np.arange(j, j + 60)) for j in range(0, 240, 30)]
+    for cv in (overlapping, 60):
+        model = KernelRidgeCV(RBF(0.3), cv=cv, **options).fit(X, Y)
+        assert model._engine.system.held is None
+        assert model.verify().max_error < 1e-10
+
+
+def test_interrupted_rotation_leaves_the_model_usable(monkeypatch):
+    """Rows half rotated are made again: the same numbers come out."""
+    folds = [(np.setdiff1d(np.arange(M), f), f) for f in np.array_split(np.arange(M), 5)]
+    options = {"basis": BASIS, "alphas": np.logspace(-3, 1, 5), "cv": folds}
+    model = KernelRidgeCV(RBF(0.3), path="fold_gram", **options).fit(X, Y)
+    expected = model.held_out(folds).predictions
+    engine, calls = model._engine, []
+    monkeypatch.setattr(holdfast.systems, "even_blocks", lambda m, _: cut(slice(0, m), 7))
+    run_pieces = holdfast.systems.run_pieces
+
+    def interrupted(work, pieces, *args):
+        for piece in list(pieces)[:3]:
+            work(piece)
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(holdfast.systems, "run_pieces", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        engine.spectrum()
+    monkeypatch.setattr(holdfast.systems, "run_pieces", run_pieces)
+    assert calls
+    np.testing.assert_allclose(model.held_out(folds).predictions, expected, rtol=1e-12)
+
+
+def test_threads_may_ask_for_different_paths_at_once():
+    """One engine serves one thread at a time: rows are never rotated while another reads them."""
+    model = KernelRidgeCV(RBF(0.3), basis=BASIS, alphas=[0.01, 1.0], path="fold_gram", cv=5)
+    for _ in range(5):
+        model.fit(X, Y)
+        engine = model._engine
+        tasks = model._training.tasks(engine.basis, model._training.experiments)
+        alphas = np.array([0.01, 1.0])
+        expected = engine.predict(tasks, alphas, "fold_gram", slice(None))
+        with ThreadPoolExecutor(4) as pool:
+            paths = ["fold_gram", "spectral", "fold_gram", "single"]
+            answers = pool.map(lambda p: engine.predict(tasks, alphas, p, slice(None)), paths)
+            for values in answers:
+                np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_blocks_cover_all_rows():
+    """Blocks are in order, disjoint, together everything, and none is empty."""
+    for m in (1, 5, 64, 1000, 1001):
+        for parts in (cut(slice(0, m), 7), even_blocks(m, 10**5)):
+            joined = np.concatenate([np.arange(m)[part] for part in parts])
+            assert np.array_equal(joined, np.arange(m))
+            assert min(part.stop - part.start for part in parts) > 0
+
+
+def test_consecutive_rows_become_a_slice():
+    """Only rows that follow each other do."""
+    assert as_slice(np.arange(3, 9)) == slice(3, 9)
+    for rows in ([], [1, 3, 2, 4], [4, 3, 2], [1, 2, 4]):
+        assert not isinstance(as_slice(np.array(rows, dtype=np.int64)), slice)
