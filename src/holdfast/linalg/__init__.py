@@ -25,7 +25,7 @@ from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
 from holdfast.linalg.symmetric import add_gram, mirror, subtract_outer
 from holdfast.linalg.threads import blas_threads, run_pieces, threads_for
-from holdfast.linalg.whitening import Whitening, cholesky_basis, whiten
+from holdfast.linalg.whitening import Whitening, cholesky_basis
 
 __all__ = [
     "Complement",
@@ -45,5 +45,4 @@ __all__ = [
     "solve_direct",
     "subtract_outer",
     "threads_for",
-    "whiten",
 ]

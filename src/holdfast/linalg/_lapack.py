@@ -25,7 +25,6 @@ dgeqrt: _Routine = _lapack.dgeqrt
 dormqr: _Routine = _lapack.dormqr
 dpotrf: _Routine = _lapack.dpotrf
 dtrcon: _Routine = _lapack.dtrcon
-dtrtri: _Routine = _lapack.dtrtri
 
 
 def symmetric_workspace(A: Array, overwrite: bool) -> Array:

@@ -9,12 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
-from holdfast.linalg._lapack import Array, dpotrf, dtrsv, dtrtri
+from holdfast.linalg._lapack import Array, dpotrf, dtrsv
 from holdfast.linalg._nogil import substitute, triangular_product
-
-# dtrmm beats dtrsm by 1.2 to 1.9 times for n = 2500 ... 300, and dtrtri costs n³/3: measured, the
-# inverse has paid for itself after about 2 n to 3 n rows.
-_ROWS_PER_BASIS_ROW_FOR_INVERSE = 3
 
 
 def cholesky_basis(K_BB: Array, jitter: float) -> Array:
@@ -104,15 +100,6 @@ class Whitening:
     factor: Array
     inverted: bool
 
-    @classmethod
-    def prepare(cls, C: Array, n_rows: int) -> "Whitening":
-        """Return the faster form for `n_rows` rows in all."""
-        n = C.shape[0]
-        if n == 0 or n_rows < _ROWS_PER_BASIS_ROW_FOR_INVERSE * n:
-            return cls(np.asfortranarray(C), inverted=False)
-        # A lower triangular matrix with a positive diagonal: dtrtri cannot fail.
-        return cls(dtrtri(C, lower=1)[0], inverted=True)
-
     def rows(self, K_block: Array, out: Array | None = None) -> Array:
         """Return ``K_block C⁻ᵀ`` in `out` (which may be `K_block` itself), C order.
 
@@ -134,11 +121,3 @@ class Whitening:
             # Wᵀ = C⁻¹ K_blockᵀ, and the transpose of a C-ordered block is Fortran-ordered.
             (triangular_product if self.inverted else substitute)(self.factor, out.T)
         return out
-
-
-def whiten(K_block: Array, C: Array, out: Array | None = None) -> Array:
-    """Return ``K_block C⁻ᵀ`` for one block of rows; see `Whitening` for many blocks.
-
-    `out` may be `K_block` itself (in place); with None a fresh array comes back.
-    """
-    return Whitening.prepare(C, K_block.shape[0]).rows(K_block, out)
