@@ -215,9 +215,12 @@ def plot(run: Run, stem: Path) -> list[Path]:
         drawn = ax.barh([label for _, label, _ in bars], [v for v, _, _ in bars], color=colours)
         ax.bar_label(drawn, [fraction(value, 1.0) for value, _, _ in bars], padding=3)
         if PROBLEMS[name].limit is not None:
-            ax.axvline(PROBLEMS[name].limit, color="#c0392b", linestyle="--", label="target")
-            ax.legend(frameon=False, loc="lower right")
-        ax.set(xscale="log", title=str(PROBLEMS[name]), xlabel="× one plain fit")
+            limit, red = PROBLEMS[name].limit, "#c0392b"
+            ax.axvline(limit, color=red, linestyle="--", zorder=0)
+            across = ax.get_xaxis_transform()  # the height as a share of the axes
+            ax.text(limit, 1.0, "target", color=red, ha="center", va="bottom", transform=across)
+        ax.set(xscale="log", xlabel="× one plain fit")
+        ax.set_title(str(PROBLEMS[name]), loc="right", pad=16)
         # One plain fit is where bars begin, so that lengths compare; plain numbers on the axis.
         ratios = [1.0, *(value for value, _, _ in bars)]
         ax.set_xlim(min(ratios), 2.0 * max(ratios))
