@@ -102,10 +102,14 @@ class Engine:
             every = slice(0, len(self.data))
             K = self.data.block(every, every)
             return DualSystem(K, RowScale.of(self.weights), self.bias, self._definite)
-        keep = 16.0 * len(self.data) * self.n_features <= self.memory
+        keep = self._row_bytes <= self.memory
         return primal_system(
             self._features, self.weights, self.Y, bias=self.bias, keep=keep, held=held
         )
+
+    @property
+    def _row_bytes(self) -> float:
+        return 8.0 * len(self.data) * self.n_features
 
     @property
     def n_features(self) -> int:
@@ -117,12 +121,13 @@ class Engine:
     def _sums_to_come(self, tasks: Tasks) -> bool:
         """Whether the pass that makes the system will give the Gram matrices of these tasks.
 
-        That takes disjoint sets, and room: no more numbers than W has, nor a quarter of memory.
+        That takes disjoint sets, and room: no more numbers than W has, and memory for both.
         """
         if self.dual or self._system is not None:
             return False
         p, n, held = self.n_features, len(tasks), tasks.held.values
-        roomy = n * p <= len(self.data) and 32.0 * n * p**2 <= self.memory
+        kept = self._row_bytes if self._row_bytes <= self.memory else 0.0
+        roomy = n * p <= len(self.data) and kept + 8.0 * n * p**2 <= self.memory
         return roomy and int(np.bincount(held, minlength=1).max()) <= 1
 
     def plan(self, tasks: Tasks, n_targets: int, n_alphas: int, path: str) -> Plan:
