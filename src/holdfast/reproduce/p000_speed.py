@@ -40,7 +40,7 @@ PRINTED = "one λ, method 1 by the printed formula"
 
 def draw(numbers: Mapping[str, Any]) -> Any:
     """Return times against the number of basis rows, and the two ratios beside the paper's."""
-    figure, ax = axes(2)
+    figure, ax = axes(2, height=4.4)
     seconds = numbers["seconds"]
     curves(ax[0, 0], numbers["n"], seconds, xlabel="basis rows", ylabel="CPU seconds", log=True)
     ratios = {
@@ -53,6 +53,9 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     }
     label = "method 2 / method 1"
     curves(ax[0, 1], numbers["n"], ratios, xlabel="basis rows", ylabel=label, log=True)
+    for panel in ax[0]:  # six curves leave no room inside
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": 2}
+        panel.legend(frameon=False, fontsize="small", **below)
     return figure
 
 
