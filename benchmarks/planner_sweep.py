@@ -33,7 +33,10 @@ from holdfast.reproduce.p003_grid import measure_constants
 SHARE, WORST = 1.3, 2.0
 
 #: A path is left out if its estimate is this many times the cheapest, and this many seconds.
-HOPELESS_RATIO, HOPELESS_SECONDS = 5.0, 20.0
+HOPELESS_RATIO, HOPELESS_SECONDS = 5.0, 2.0
+
+#: Short fits are repeated until they have taken so long, and paths near the best so many times.
+ENOUGH_SECONDS, MOST_ROUNDS = 0.5, 15
 
 
 @dataclass(frozen=True)
@@ -149,8 +152,12 @@ def measure(cell: Cell, repeats: int) -> Measured:
         if ratio > HOPELESS_RATIO and ratio * first > HOPELESS_SECONDS:
             measured.left_out[path] = ratio
     runners = [name for name in (*PATHS, "auto") if name not in measured.left_out]
-    for _ in range(repeats):
+    rounds = max(repeats, min(MOST_ROUNDS, int(ENOUGH_SECONDS / first)))
+    for turn in range(rounds):
         for name in runners:
+            best = min(measured.seconds.values(), default=np.inf)
+            if turn >= repeats and measured.seconds[name] > WORST * best:
+                continue
             seconds = timed(partial(fit, cell, X, y, name)).seconds
             measured.seconds[name] = min(seconds, measured.seconds.get(name, np.inf))
     return measured
