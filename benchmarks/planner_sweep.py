@@ -84,9 +84,12 @@ class Measured:
 
     @property
     def chosen_ratio(self) -> float:
-        """The same with the time of the path that auto took, which says more about the choice."""
-        chosen = self.seconds.get(self.chosen, self.seconds["auto"])
-        return chosen / min(self.seconds[path] for path in PATHS if path in self.seconds)
+        """The same by the faster of auto and the path that it took.
+
+        Both do the same work, and the times of short fits scatter: this says more of the choice.
+        """
+        chosen = min(self.seconds["auto"], self.seconds.get(self.chosen, np.inf))
+        return chosen / min(self.seconds.values())
 
 
 def cells(size: str) -> Iterator[Cell]:
@@ -144,6 +147,7 @@ def measure(cell: Cell, repeats: int) -> Measured:
     found: list[KernelRidgeCV] = []
     first = timed(lambda: found.append(fit(cell, X, y, "auto"))).seconds
     plan = found.pop().explain()
+    again = timed(partial(fit, cell, X, y, "auto")).seconds  # the first time may be slow
     measured.chosen = plan.path
     relative = estimates(plan)
     taken = max(relative[plan.path], 1.0)
@@ -152,7 +156,7 @@ def measure(cell: Cell, repeats: int) -> Measured:
         if ratio > HOPELESS_RATIO and ratio * first > HOPELESS_SECONDS:
             measured.left_out[path] = ratio
     runners = [name for name in (*PATHS, "auto") if name not in measured.left_out]
-    rounds = max(repeats, min(MOST_ROUNDS, int(ENOUGH_SECONDS / first)))
+    rounds = max(repeats, min(MOST_ROUNDS, int(ENOUGH_SECONDS / again)))
     for turn in range(rounds):
         for name in runners:
             best = min(measured.seconds.values(), default=np.inf)
