@@ -1,7 +1,9 @@
 """Sums of held-out sets from the pass that makes the system, and rows that are rotated in place."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -134,6 +136,25 @@ def test_threads_may_ask_for_different_paths_at_once():
         with ThreadPoolExecutor(4) as pool:
             for values in pool.map(predict, ["fold_gram", "spectral", "fold_gram", "single"]):
                 np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("limit", [None, 1, 200_000])
+def test_a_function_of_the_user_is_called_by_one_thread_at_a_time(limit):
+    """It may keep a state, so that the sums of folds must not be made side by side either."""
+    busy, clashes = Lock(), []
+
+    def kernel(A, B):
+        if not busy.acquire(blocking=False):
+            clashes.append(1)
+            return np.exp(-0.3 * np.square(A[:, None] - B).sum(axis=2))
+        time.sleep(0.001)
+        values = np.exp(-0.3 * np.square(A[:, None] - B).sum(axis=2))
+        busy.release()
+        return values
+
+    options = {"alphas": [0.1, 1.0], "cv": 6, "path": "fold_gram", "memory_limit": limit}
+    KernelRidgeCV(kernel, basis=BASIS, **options).fit(X, Y)
+    assert not clashes
 
 
 def test_blocks_cover_all_rows():

@@ -167,10 +167,10 @@ def moments(
     m, p = len(features), centre.size
     norms = np.empty(m)
     ones = scale.root * scale.trained
-    every = [*sets, *_others(m, sets)]
     threads = blas_threads() if features.parallel else 1
-    n_parts = threads if len(every) < 4 * threads else 1
-    pieces = [(number, part) for number, rows in enumerate(every) for part in cut(rows, n_parts)]
+    n_parts = threads if len(sets) < 4 * threads else 1
+    pieces = [(number, part) for number, rows in enumerate(sets) for part in cut(rows, n_parts)]
+    pieces += [(len(sets), part) for rows in _others(m, sets) for part in cut(rows, threads)]
     size, v = p + bias, Ys.shape[1]
     sums = [Moments(np.zeros((size, size)), np.zeros((p, v)), np.zeros(p)) for _ in pieces]
     done = Counter(m, "feature rows")
@@ -193,7 +193,7 @@ def moments(
             done.add(len(block))
         mirror(mine.gram)
 
-    run_pieces(work, range(len(pieces)))
+    run_pieces(work, range(len(pieces)), threads)
     of_sets: list[Moments] = []
     for (number, _), part in zip(pieces, sums, strict=True):
         if number < len(of_sets):
