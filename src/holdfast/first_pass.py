@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.experiments import BoolArray, IntArray
 from holdfast.features import Features, Index
-from holdfast.linalg import add_gram, blas_threads, mirror, run_pieces, threads_for
+from holdfast.linalg import add_gram, blas_threads, mirror, one_blas_thread, run_pieces
 from holdfast.progress import Counter
 
 FloatArray = NDArray[np.float64]
@@ -77,8 +77,7 @@ def row_blocks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
 def even_blocks(n_rows: int, n_columns: int) -> list[slice]:
     """Return at most so large blocks of equal size, as many for each thread."""
     threads, count = blas_threads(), len(row_blocks(n_rows, n_columns))
-    parts = cut(slice(0, n_rows), threads * -(-count // threads))
-    return [part for part in parts if isinstance(part, slice)]
+    return _ranges(0, n_rows, threads * -(-count // threads))
 
 
 def index_blocks(rows: Index, n_columns: int) -> list[Index]:
@@ -92,9 +91,12 @@ def cut(rows: Index, n_parts: int) -> list[Index]:
     """Return the rows in nearly equal parts, none of them empty."""
     if not isinstance(rows, slice):
         return [*np.array_split(rows, max(1, min(n_parts, rows.size)))]
-    size = rows.stop - rows.start
-    cuts = rows.start + np.linspace(0, size, max(1, min(n_parts, size)) + 1).astype(int)
-    return [slice(start, stop) for start, stop in pairwise(cuts.tolist())]
+    return [*_ranges(rows.start, rows.stop, n_parts)]
+
+
+def _ranges(start: int, stop: int, n_parts: int) -> list[slice]:
+    cuts = np.linspace(start, stop, max(1, min(n_parts, stop - start)) + 1).astype(int).tolist()
+    return [slice(first, last) for first, last in pairwise(cuts)]
 
 
 def as_slice(rows: IntArray) -> Index:
@@ -220,6 +222,6 @@ def sample_mean(features: Features, weights: FloatArray) -> FloatArray:
     """Return the weighted mean of the features over an even sample of trained rows."""
     live = np.flatnonzero(weights > 0)
     sample = live[np.linspace(0, live.size - 1, min(live.size, 128)).astype(np.int64)]
-    with threads_for(0):
+    with one_blas_thread():  # few rows: threads would spin into the pass that follows
         rows = features.rows(sample)
     return np.asarray(np.average(rows, axis=0, weights=weights[sample]))

@@ -11,9 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from holdfast.costs import Job, current, seconds
 from holdfast.experiments import Tasks
 from holdfast.first_pass import BLOCK_BYTES
@@ -134,10 +131,7 @@ def make_plan(
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
     streamed = not dual and 8.0 * m * p > memory
     job = Job(h, e, t, m, p, v, n_alphas, dual, streamed, rotated, summed)
-    costs = tuple(
-        Cost(path, seconds(path, job, current()), _bytes(path, h, m, p, dual, streamed))
-        for path in PATHS
-    )
+    costs = tuple(Cost(path, seconds(path, job, current()), _bytes(path, job)) for path in PATHS)
     fitting = [cost for cost in costs if cost.bytes <= memory] or list(costs)
     path: Path = min(fitting, key=lambda cost: cost.seconds).path
     for choice in PATHS:
@@ -162,14 +156,13 @@ def make_plan(
     return Plan(path, asked, costs, facts)
 
 
-def _bytes(
-    path: Path, h: NDArray[np.float64], m: float, p: float, dual: bool, streamed: bool
-) -> float:
-    if dual:
+def _bytes(path: Path, job: Job) -> float:
+    h, m, p = job.h, float(job.m), float(job.p)
+    if job.dual:
         extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
         return float(8 * (m**2 + extra))
-    rows = BLOCK_BYTES / 8 if streamed else m * p
-    copy = m * p if path == "single" and not streamed else 0.0
+    rows = BLOCK_BYTES / 8 if job.streamed else m * p
+    copy = m * p if path == "single" and not job.streamed else 0.0
     if path == "fold_gram":  # larger folds are summed in blocks
-        copy = min(h.max() * p, KEEP_BYTES / 8)
+        copy = h.size * p**2 if job.summed else min(h.max() * p, KEEP_BYTES / 8)
     return float(8 * (rows + copy + 3 * p**2))

@@ -24,7 +24,7 @@ from holdfast.linalg.eigen import eigh
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
 from holdfast.linalg.symmetric import add_gram, mirror, subtract_outer
-from holdfast.linalg.threads import blas_threads, run_pieces, threads_for
+from holdfast.linalg.threads import blas_threads, one_blas_thread, run_pieces, threads_for
 from holdfast.linalg.whitening import Whitening, cholesky_basis
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "cholesky_basis",
     "eigh",
     "mirror",
+    "one_blas_thread",
     "orthonormal_rows",
     "run_pieces",
     "solve_cg",

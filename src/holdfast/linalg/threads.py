@@ -60,7 +60,8 @@ class _OneBlasThread:
 
 
 @cache
-def _one_blas_thread() -> _OneBlasThread:
+def one_blas_thread() -> _OneBlasThread:
+    """Return the limit of one BLAS thread, for a `with` statement; it is one for the process."""
     return _OneBlasThread()
 
 
@@ -71,7 +72,7 @@ def threads_for(size: int) -> Iterator[None]:
     BLAS threads wait for more work by spinning, tens of milliseconds long: after a small
     factorisation they take more from what follows than they brought.
     """
-    with _one_blas_thread() if size < SMALL else nullcontext():
+    with one_blas_thread() if size < SMALL else nullcontext():
         yield
 
 
@@ -95,7 +96,7 @@ def run_pieces(
     """
     items = list(pieces)
     n_threads = min(blas_threads() if n_threads is None else n_threads, len(items))
-    with _one_blas_thread():
+    with one_blas_thread():
         if n_threads <= 1:
             for item in items:
                 work(item)

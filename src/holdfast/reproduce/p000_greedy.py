@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from holdfast.basis import Greedy
 from holdfast.datasets import make_sinusoid
-from holdfast.linalg import threads_for
 from holdfast.progress import Progress
 from holdfast.reproduce._approaches import (
     APPROACHES,
@@ -79,6 +78,7 @@ def greedy(options: Options, progress: Progress) -> Outcome:
         # Both sizes see the same data.
         seeds = np.random.default_rng(options.seed).integers(2**32, size=(repetitions, 2))
         errors: list[Floats] = []
+        # Joblib shares the cores among its workers: one BLAS thread each.
         work = (delayed(_repetition)(found, size, *pair) for pair in seeds.tolist())
         for done in Parallel(n_jobs=-1, return_as="generator")(work):
             progress(len(errors), repetitions, f"greedy, {size} basis rows")
@@ -123,8 +123,7 @@ def _repetition(found: Preliminary, size: int, data_seed: int, chance_seed: int)
         return Greedy(n, candidates=60, alpha=found.alpha, fit_intercept=False, jitter=SHIFT)
 
     data, chance = make_sinusoid(seed=data_seed), np.random.default_rng(chance_seed)
-    with threads_for(0):  # repetitions side by side: one BLAS thread each
-        return three_approaches(data.X, data.y, found.gamma, size, ALPHAS, selector, chance)
+    return three_approaches(data.X, data.y, found.gamma, size, ALPHAS, selector, chance)
 
 
 def share_of(size: int, repetitions: int) -> int:
