@@ -5,12 +5,18 @@ multiplied by √w and the bias is projected out, the smoother of the model is
 
     S = Z (ZᵀZ + αI)⁻¹ Zᵀ = Q Qᵀ,        [Z; √α I] = [Q; ·] R   (a thin QR)
 
-A further row h appends to W the column (K_{:h} - W W_hᵀ) / √(k_hh + ε - |W_h|²), hence z to Z, and
+A further row h appends to W the column (K_{:h} - W W_hᵀ) / √g, g = k_hh + ε - |W_h|², hence z to
+Z, and to the stacked matrix the column [z; 0; √α]. What of it is not in the span of [Q; L] = [Q; ·]
+is, because L R = √α I,
 
-    S' = S + t tᵀ / σ,        t = (I - S) z,        σ = α + zᵀt
+    [t; l; √α] = ([k; √α W_hᵀ; √(αg)] - [Q; L; 0] (Qᵀk + √α LᵀW_hᵀ)) / √g
 
-so the residuals become R - t (zᵀR) / σ, and t / √σ is the next column of Q. Nothing is refitted:
-c candidates cost three products of m × j with j × c, after j rows.
+with k the kernel's column in the coordinates of Z. So W is not needed for more than the row h, and
+
+    S' = S + t tᵀ / σ,        t = (I - S) z,        σ = α + |t|² + |l|² = α + zᵀt
+
+The residuals become R - t (zᵀR) / σ, and t / √σ is the next column of Q. Nothing is refitted:
+c candidates cost two products of m × j with j × c, after j rows.
 """
 
 from __future__ import annotations
@@ -34,20 +40,23 @@ class Additions:
 
     Attributes
     ----------
-    columns : (m, c)
-        The new column of W for each candidate.
-    T : (m, c)
-        t = (I - S) z for each candidate.
+    rows : (c,)
+        The candidates.
+    stacked : (m + n, c)
+        [t; l] for each candidate: its new column of the stacked factor, but for the √α.
     sigma : (c,)
         σ = α + zᵀt.
     gain : (c, v)
         zᵀR / σ: the new residuals are R - t · gain.
+    T : (m, c)
+        t = (I - S) z for each candidate.
     """
 
-    columns: Floats
-    T: Floats
+    rows: Rows
+    stacked: Floats
     sigma: Floats
     gain: Floats
+    T: Floats
 
 
 class GrowingModel:
@@ -84,11 +93,11 @@ class GrowingModel:
         self.epsilon = jitter * float(np.mean(self.diagonal))
         self.size = 0
         self._W: Floats = np.empty((m, n), order="F")
-        # The stacked factor [Q; ·] (m + n, n): the lower part is kept so that a new column can be
-        # orthogonalised twice, without which a small α would slowly spoil Q.
+        # The stacked factor [Q; L] (m + n, n), and [Y; 0] after projection by it (m + n, v).
         self._Q: Floats = np.zeros((m + n, n), order="F")
         self.Y = project_out(self.q, self.root_weights[:, None] * pool.targets())
-        self.residuals: Floats = self.Y.copy()
+        self._left: Floats = np.zeros((m + n, self.Y.shape[1]))
+        self._left[:m] = self.Y
         self.leverage: Floats = self.q**2  # diagonal of S + qqᵀ
 
     @property
@@ -100,6 +109,11 @@ class GrowingModel:
     def Q(self) -> Floats:
         """Factor of the smoother, S = Q Qᵀ (m, size)."""
         return self._Q[: len(self._W), : self.size]
+
+    @property
+    def residuals(self) -> Floats:
+        """What the model leaves of Y (m, v)."""
+        return self._left[: len(self._W)]
 
     def gaps(self, rows: Rows) -> Floats:
         """Return k_hh + ε - |W_h|² of these rows: squared distance from the span of the basis."""
@@ -118,39 +132,43 @@ class GrowingModel:
 
     def try_rows(self, rows: Rows) -> Additions:
         """Return what each of these independent rows would add, in O(c m size)."""
-        columns = self.data.block(slice(None), rows)  # (m, c)
-        if self.size:
-            columns -= self.W @ self.W[rows].T
-        columns /= np.sqrt(self.gaps(rows))
-        T = project_out(self.q, self.root_weights[:, None] * columns)  # z, becoming t below
-        overlap = self.Q.T @ T  # (size, c)
-        gain = T.T @ self.residuals  # zᵀR (c, v)
-        # σ = α + zᵀ(I - S)z is the squared length of [z; 0; √α] after projection: no
-        # difference of large numbers is needed once t and the lower part are at hand.
-        if self.size:
-            lower = self._Q[len(T) : len(T) + self.size, : self.size] @ overlap
-            T -= self.Q @ overlap
-            sigma = self.alpha + np.square(T).sum(axis=0) + np.square(lower).sum(axis=0)
-        else:
-            sigma = self.alpha + np.square(T).sum(axis=0)
-        return Additions(columns, T, sigma, gain / sigma[:, None])
+        m, j = len(self._W), self.size
+        stacked: Floats = np.zeros((len(self._Q), len(rows)), order="F")
+        np.multiply(self.root_weights[:, None], self._kernel(rows), out=stacked[:m])
+        project_out(self.q, stacked[:m])
+        if j:
+            stacked[m : m + j] = np.sqrt(self.alpha) * self.W[rows].T
+            self._project(stacked)
+        stacked /= np.sqrt(self.gaps(rows))
+        # Both are inner products of vectors after projection: no difference of large numbers.
+        sigma = self.alpha + np.einsum("ic,ic->c", stacked, stacked)
+        gain = stacked.T @ self._left / sigma[:, None]
+        return Additions(rows, stacked, sigma, gain, stacked[:m])
 
     def add(self, additions: Additions, c: int) -> None:
         """Add candidate ``c`` of these additions to the basis, in O(m size)."""
         m, j = len(self._W), self.size
-        self._W[:, j] = additions.columns[:, c]
-        z = project_out(self.q, self.root_weights * self._W[:, j])
-        column = np.zeros(len(self._Q))
-        column[:m], column[m + j] = z, np.sqrt(self.alpha)
-        Q = self._Q[:, :j]
-        for _ in range(2):  # twice is enough (Kahan)
-            column -= Q @ (Q.T @ column)
-        self._Q[:, j] = column / np.linalg.norm(column)
+        row = additions.rows[[c]]
+        column = self._kernel(row)[:, 0] - self.W @ self.W[row[0]]
+        self._W[:, j] = column / np.sqrt(self.gaps(row))
+        new = additions.stacked[:, [c]]
+        new[m + j] = np.sqrt(self.alpha)
+        # Once more: without that a small α would slowly spoil Q; twice is enough (Kahan).
+        self._project(new)
+        self._Q[:, [j]] = new / np.linalg.norm(new)
         self.size += 1
-        new = self.Q[:, j]
-        # The residuals are y minus its projection; done anew, rounding does not pile up.
-        self.residuals = self.Y - self.Q @ (self.Q.T @ self.Y)
-        self.leverage = self.leverage + new**2
+        new = self._Q[:, [j]]
+        self._left -= new @ (new.T @ self._left)
+        self.leverage = self.leverage + new[:m, 0] ** 2
+
+    def _kernel(self, rows: Rows) -> Floats:
+        """Return the kernel's columns of these rows (m, c), Fortran-ordered."""
+        return self.data.block(rows, slice(None)).T
+
+    def _project(self, stacked: Floats) -> None:
+        """Take out of these columns (m + n, c) what lies in the span of [Q; L], in place."""
+        Q = self._Q[:, : self.size]
+        stacked -= (stacked.T @ Q @ Q.T).T
 
 
 def bias_direction(root_weights: Floats, fit_intercept: bool) -> Floats:
