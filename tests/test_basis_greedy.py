@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from holdfast.basis import Greedy
+from holdfast.basis.base import Pool
+from holdfast.basis.growing import GrowingModel
+from holdfast.basis.span import low_rank_factor
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.gram import KernelRows, PrecomputedRows
 from holdfast.kernels import RBF, Linear
@@ -50,6 +53,60 @@ def test_training_error_curve_is_the_training_error():
         fitted = retrain(K, y, [], np.arange(50), 1e-2, rows[:j], (), w, True, 1e-8)
         error = np.sum(w[:, None] * (y - fitted) ** 2) / (w.sum() * 2)
         np.testing.assert_allclose(selector.errors_[j - 1], error, rtol=1e-9)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("alpha", [1.0, 1e-4])
+def test_few_directions_as_naive(alpha, bias):
+    # One feature and a wide kernel: its columns lie in fewer directions than n/2.
+    X, y, w = problem(120, seed=8, d=1)
+    y = np.column_stack([np.sin(2 * X[:, 0]), np.cos(X[:, 0])]) + 0.1 * y
+    K = RBF(0.1)(X)
+    n, jitter = 40, 1e-7
+    factor = low_rank_factor(PrecomputedRows(K), n // 2)
+    assert factor is not None
+    assert factor.shape[1] < n // 2
+    selector = Greedy(n, candidates=12, alpha=alpha, fit_intercept=bias, jitter=jitter)
+    rows = selector.select(PrecomputedRows(K), y, w, rng=7)
+    naive = greedy(K, y, n, alpha, np.random.default_rng(7), 12, w, bias, jitter)
+    np.testing.assert_array_equal(rows[:16], naive[:16])
+    # Later rows add next to nothing, and which adds least is decided by rounding.
+    for j in (1, 16, n):
+        fitted = retrain(K, y, [], np.arange(120), alpha, rows[:j], (), w, bias, jitter)
+        error = np.sum(w[:, None] * (y - fitted) ** 2) / (w.sum() * 2)
+        np.testing.assert_allclose(selector.errors_[j - 1], error, rtol=1e-9)
+
+
+def test_few_directions_give_what_all_rows_give():
+    X, y, w = problem(200, seed=9, d=1)
+    rng, every = np.random.default_rng(0), np.arange(200)
+    pool = Pool(KernelRows(RBF(0.05), X), y, w, None, None, rng, every, 200)
+    few, all_rows = (GrowingModel(pool, 60, 0.1, True, 1e-7, by_row) for by_row in (False, True))
+    assert len(few.Y) < 30
+    assert len(all_rows.Y) == 200
+    for _ in range(10):
+        tried = pool.rng.choice(200, size=8, replace=False)
+        a, b = few.try_rows(tried), all_rows.try_rows(tried)
+        np.testing.assert_allclose(a.sigma, b.sigma, rtol=1e-9)
+        np.testing.assert_allclose(a.gain, b.gain, rtol=1e-6, atol=1e-9)
+        few.add(a, 0)
+        all_rows.add(b, 0)
+        left = np.square(few.residuals).sum() + few.outside
+        np.testing.assert_allclose(left, np.square(all_rows.residuals).sum(), rtol=1e-10)
+
+
+def test_low_rank_factor():
+    X, _, _ = problem(150, seed=10, d=1)
+    K = RBF(0.1)(X)
+    F = low_rank_factor(KernelRows(RBF(0.1), X), 75)
+    np.testing.assert_allclose(F @ F.T, K, rtol=0, atol=1e-14)
+    assert low_rank_factor(KernelRows(RBF(0.1), X), 5) is None
+    assert low_rank_factor(KernelRows(RBF(100.0), X), 75) is None
+    linear = low_rank_factor(KernelRows(Linear(), np.c_[X, X, 0 * X]), 75)
+    assert linear.shape == (150, 1)
+    # What is left of this diagonal is nothing, but not of the matrix: it is no kernel.
+    noise = 1e-8 * np.triu(np.random.default_rng(0).normal(size=K.shape), 1)
+    assert low_rank_factor(PrecomputedRows(K + noise + noise.T), 150) is None
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -277,12 +277,6 @@ def test_bias_is_measured_within_repetitions():
     assert noise.max() < 1e-3
 
 
-def test_large_bases_get_fewer_repetitions():
-    assert p000_greedy.share_of(27, 1000) == 1000
-    assert p000_greedy.share_of(270, 1000) == 100
-    assert p000_greedy.share_of(270, 3) == 1
-
-
 def test_crossing():
     counts = p003_grid.COUNTS
     early = {p003_grid.EIGEN: [1.0] * len(counts), p003_grid.AN: [0.5, *[2.0] * (len(counts) - 1)]}

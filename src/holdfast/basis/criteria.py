@@ -35,24 +35,37 @@ class TrainingError(Criterion):
     def errors(self, model: GrowingModel, additions: Additions) -> Floats:
         """Return |R - t · gain|² per candidate, expanded: O(m c v) in two products."""
         T, gain = additions.T, additions.gain
-        now = np.square(model.residuals).sum()
+        now = np.square(model.residuals).sum() + model.outside
         along = T.T @ model.residuals  # tᵀR (c, v)
         lengths = np.square(T).sum(axis=0)[:, None]  # tᵀt
         return np.asarray(now - (gain * (2.0 * along - gain * lengths)).sum(axis=1))
 
 
 class LeaveOneOutError(Criterion):
-    """Squared exact leave-one-out error, the basis kept whole."""
+    """Squared exact leave-one-out error, the basis kept whole.
+
+    Parameters
+    ----------
+    model : GrowingModel
+        The model before it has any basis row.
+    """
+
+    def __init__(self, model: GrowingModel) -> None:
+        self._leverage: Floats = model.q**2  # diagonal of S + qqᵀ
 
     def errors(self, model: GrowingModel, additions: Additions) -> Floats:
         """Return Σ_i (r_i / (1 - S_ii))² per candidate, in O(m c v)."""
-        left = 1.0 - model.leverage[:, None] - additions.T**2 / additions.sigma  # (m, c)
+        left = 1.0 - self._leverage[:, None] - additions.T**2 / additions.sigma  # (m, c)
         total = np.zeros(len(additions.sigma))
         for target in range(model.Y.shape[1]):
             held_out = model.residuals[:, [target]] - additions.T * additions.gain[:, target]
             held_out /= left
             total += np.square(held_out).sum(axis=0)
         return total
+
+    def added(self, model: GrowingModel) -> None:
+        """Bring the leverages up to date."""
+        self._leverage = self._leverage + model.Q[:, -1] ** 2
 
 
 class GroupError(Criterion):

@@ -53,7 +53,9 @@ class Greedy(Selector):
     Paper 000, Algorithm 1. At every step ``rng.choice`` draws the candidates from the remaining
     rows in ascending order; the lowest error wins, the first drawn at a tie. The paper
     retrains for each candidate, O(c m j²) at step j; here a candidate is a rank-one update of
-    the smoother, O(c m j), with the same result (`holdfast.basis.growing`). Memory: O(mn).
+    the smoother, O(c m j), with the same result (`holdfast.basis.growing`). Memory: O(mn). For
+    the training error m is the kernel's numerical rank if that is below n/2, as it is for
+    smooth kernels on few features.
 
     Candidates that depend numerically on the rows already chosen are passed over; if all of a
     draw do, another is made from the independent rows alone; if there are none, the
@@ -89,7 +91,8 @@ class Greedy(Selector):
         self._check(pool)
         alpha = check_positive("alpha", self.alpha)
         jitter = check_positive("jitter", self.jitter, zero=True)
-        model = GrowingModel(pool, n, alpha, bool(self.fit_intercept), jitter)
+        by_row = self.criterion != "train"
+        model = GrowingModel(pool, n, alpha, bool(self.fit_intercept), jitter, by_row)
         criterion = self._criterion(pool, model, n)
         chosen: list[int] = []
         errors: list[float] = []
@@ -133,4 +136,4 @@ class Greedy(Selector):
         if self.criterion == "group":
             assert pool.groups is not None, "select() checks `needs`"
             return GroupError(model, pool.groups, n)
-        return LeaveOneOutError() if self.criterion == "loo" else TrainingError()
+        return LeaveOneOutError(model) if self.criterion == "loo" else TrainingError()

@@ -17,6 +17,10 @@ with k the kernel's column in the coordinates of Z. So W is not needed for more 
 
 The residuals become R - t (zᵀR) / σ, and t / √σ is the next column of Q. Nothing is refitted:
 c candidates cost two products of m × j with j × c, after j rows.
+
+Where all columns of the kernel lie in r directions, P √w K = E Gᵀ with orthonormal E (m × r), the
+same is true with r coordinates in place of m rows: k is a row of G, and Y is EᵀY. What of Y is
+outside the span of E stays in the residuals whatever is chosen.
 """
 
 from __future__ import annotations
@@ -25,8 +29,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.linalg
 
 from holdfast.basis.base import Floats, Pool, Rows
+from holdfast.basis.span import low_rank_factor
 
 if TYPE_CHECKING:
     from holdfast.gram import KernelData
@@ -74,17 +80,20 @@ class GrowingModel:
         Whether an unpenalised bias is projected out.
     jitter : float
         The shift ε is ``jitter`` times the mean of the kernel's diagonal over all rows.
+    by_row : bool
+        Whether residuals and smoother are needed for each row. If only their lengths are, fewer
+        coordinates than rows are used where the kernel's columns lie in few directions.
 
     Notes
     -----
     Residuals and smoother live in weighted coordinates (√w times the row), with the bias
-    projected out of both; ``q`` is the direction of the bias there.
+    projected out of both; ``q`` is the direction of the bias there. Below, "m" of residuals,
+    T and Q is the number of these coordinates.
     """
 
     def __init__(
-        self, pool: Pool, n: int, alpha: float, fit_intercept: bool, jitter: float
+        self, pool: Pool, n: int, alpha: float, fit_intercept: bool, jitter: float, by_row: bool
     ) -> None:
-        m = len(pool)
         self.data: KernelData = pool.data
         self.alpha = alpha
         self.root_weights = np.sqrt(pool.weights)
@@ -92,33 +101,46 @@ class GrowingModel:
         self.diagonal = pool.data.diag()
         self.epsilon = jitter * float(np.mean(self.diagonal))
         self.size = 0
-        self._W: Floats = np.empty((m, n), order="F")
+        self.Y = project_out(self.q, self.root_weights[:, None] * pool.targets())
+        self.outside = 0.0  # squared length of what of Y no kernel column reaches
+        self._G = None if by_row else self._rotate(n // 2)
+        m = len(self.Y)
+        self._W: Floats = np.empty((len(pool), n))
+        self._gaps: Floats = self.diagonal + self.epsilon
         # The stacked factor [Q; L] (m + n, n), and [Y; 0] after projection by it (m + n, v).
         self._Q: Floats = np.zeros((m + n, n), order="F")
-        self.Y = project_out(self.q, self.root_weights[:, None] * pool.targets())
         self._left: Floats = np.zeros((m + n, self.Y.shape[1]))
         self._left[:m] = self.Y
-        self.leverage: Floats = self.q**2  # diagonal of S + qqᵀ
+
+    def _rotate(self, most: int) -> Floats | None:
+        """Turn Y into coordinates in which kernel columns are rows of G, and return G, or None."""
+        F = low_rank_factor(self.data, most)
+        if F is None:
+            return None
+        E, R = scipy.linalg.qr(project_out(self.q, self.root_weights[:, None] * F), mode="economic")
+        inside = E.T @ self.Y
+        self.outside = float(np.square(self.Y - E @ inside).sum())
+        self.Y = inside
+        return np.asarray(F @ R.T)
 
     @property
     def W(self) -> Floats:
-        """Whitened features of the rows chosen so far (m, size)."""
+        """Whitened features of all rows by the rows chosen so far (rows, size)."""
         return self._W[:, : self.size]
 
     @property
     def Q(self) -> Floats:
         """Factor of the smoother, S = Q Qᵀ (m, size)."""
-        return self._Q[: len(self._W), : self.size]
+        return self._Q[: len(self.Y), : self.size]
 
     @property
     def residuals(self) -> Floats:
         """What the model leaves of Y (m, v)."""
-        return self._left[: len(self._W)]
+        return self._left[: len(self.Y)]
 
     def gaps(self, rows: Rows) -> Floats:
         """Return k_hh + ε - |W_h|² of these rows: squared distance from the span of the basis."""
-        own: Floats = np.square(self.W[rows]).sum(axis=1)
-        return self.diagonal[rows] + self.epsilon - own
+        return self._gaps[rows]
 
     def independent(self, rows: Rows) -> Rows:
         """Return those of these rows that are not numerically dependent on the basis.
@@ -132,10 +154,13 @@ class GrowingModel:
 
     def try_rows(self, rows: Rows) -> Additions:
         """Return what each of these independent rows would add, in O(c m size)."""
-        m, j = len(self._W), self.size
+        m, j = len(self.Y), self.size
         stacked: Floats = np.zeros((len(self._Q), len(rows)), order="F")
-        np.multiply(self.root_weights[:, None], self._kernel(rows), out=stacked[:m])
-        project_out(self.q, stacked[:m])
+        if self._G is None:
+            np.multiply(self.root_weights[:, None], self._kernel(rows), out=stacked[:m])
+            project_out(self.q, stacked[:m])
+        else:
+            stacked[:m] = self._G[rows].T
         if j:
             stacked[m : m + j] = np.sqrt(self.alpha) * self.W[rows].T
             self._project(stacked)
@@ -147,22 +172,23 @@ class GrowingModel:
 
     def add(self, additions: Additions, c: int) -> None:
         """Add candidate ``c`` of these additions to the basis, in O(m size)."""
-        m, j = len(self._W), self.size
+        m, j = len(self.Y), self.size
         row = additions.rows[[c]]
         column = self._kernel(row)[:, 0] - self.W @ self.W[row[0]]
-        self._W[:, j] = column / np.sqrt(self.gaps(row))
+        column /= np.sqrt(self.gaps(row))
+        self._W[:, j] = column
+        self._gaps -= column**2
         new = additions.stacked[:, [c]]
         new[m + j] = np.sqrt(self.alpha)
         # Once more: without that a small α would slowly spoil Q; twice is enough (Kahan).
         self._project(new)
-        self._Q[:, [j]] = new / np.linalg.norm(new)
-        self.size += 1
-        new = self._Q[:, [j]]
+        new /= np.linalg.norm(new)
+        self._Q[:, [j]] = new
         self._left -= new @ (new.T @ self._left)
-        self.leverage = self.leverage + new[:m, 0] ** 2
+        self.size += 1
 
     def _kernel(self, rows: Rows) -> Floats:
-        """Return the kernel's columns of these rows (m, c), Fortran-ordered."""
+        """Return the kernel's columns of these rows, Fortran-ordered."""
         return self.data.block(rows, slice(None)).T
 
     def _project(self, stacked: Floats) -> None:
