@@ -27,7 +27,7 @@ from benchmarks.rivals.ours import estimator, fit
 SIZES: dict[str, tuple[tuple[int, ...], int, int, float]] = {
     "smoke": ((500, 1_000), 50, 3, 1e5),
     "small": ((10_000, 20_000, 40_000, 80_000), 300, 30, 20e6),
-    "full": ((25_000, 50_000, 100_000, 200_000, 400_000), 1_000, 30, 100e6),
+    "full": ((25_000, 50_000, 100_000, 200_000, 400_000), 1_000, 30, 150e6),
 }
 
 

@@ -12,7 +12,9 @@ import holdfast.holdout.spectral
 import holdfast.holdout.sums
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import InvalidInputError
+from holdfast.experiments import Ragged, Tasks
 from holdfast.memory import available_bytes, memory_bytes
+from holdfast.plan import make_plan
 from holdfast.systems import StreamedRows
 
 SEED = 5
@@ -198,7 +200,15 @@ def peak(m, n, memory_limit, **options):
 
 
 @pytest.mark.parametrize(
-    ("path", "cv"), [("spectral", None), ("spectral", 100), ("fold_gram", 5), ("single", None)]
+    ("path", "cv"),
+    [
+        ("spectral", None),
+        ("spectral", 100),
+        ("fold_gram", 5),
+        ("single", None),
+        ("auto", None),
+        ("auto", 5),
+    ],
 )
 def test_memory_does_not_grow_like_m_times_n(monkeypatch, path, cv):
     """Streamed, a row more costs some vectors of length m, not n numbers, whatever n is."""
@@ -213,6 +223,27 @@ def test_memory_does_not_grow_like_m_times_n(monkeypatch, path, cv):
     # Three penalties, splits, scores, temporaries: 50 doubles for each row are plenty.
     assert streamed - peak(small, n, 1, **options) < 8 * 50 * (large - small)
     assert streamed < 0.5 * kept
+
+
+@pytest.mark.parametrize(
+    ("parts", "memory", "path"),
+    [
+        (10, np.inf, "fold_gram"),
+        (10, 150e6, "fold_gram"),
+        (10, 60e6, "fold_gram"),  # rows of a fold and of its test are 96 MB
+        (10, 1, "fold_gram"),
+        (6_000, 1, "spectral"),
+        (60_000, 1, "spectral"),  # fold_gram would take less memory, and days
+    ],
+)
+def test_planned_memory(parts, memory, path):
+    m, p = 60_000, 1_001
+    folds = Ragged.from_arrays(np.array_split(np.arange(m), parts))
+    tasks = Tasks(folds, Ragged.empty(parts), folds, np.arange(parts))
+    plan = make_plan(
+        tasks, m=m, p=p, v=1, n_alphas=30, dual=False, asked="auto", basis=1_000, memory=memory
+    )
+    assert plan.path == path, str(plan)
 
 
 # -- how much memory -------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from holdfast.holdout.fold_gram import CHOLESKY_UP_TO
 from holdfast.holdout.spectral import CG_ROWS, CG_SYSTEMS
+from holdfast.holdout.sums import KEEP_BYTES
 from holdfast.linalg import Tridiagonal, eigh
 
 Sizes = NDArray[np.float64]
@@ -118,12 +119,16 @@ def _sets(job: Job, a: int, rates: Rates) -> float:
         return single_rows
     direct = a * (h**2 * p + h**3 / 3.0) * rates.stacked
     cg = 4.0 * CG_STEPS * h * p * a * v
-    use_cg = (h >= CG_ROWS) & (h * a >= CG_SYSTEMS) & (not job.dual)
-    systems = np.where(use_cg, cg, direct)
+    systems = np.where(use_cg(job, a)[~alone], cg, direct)
     around = 4.0 * (h + t) * p * a * v + 4.0 * a * e * p * (h + e)
     gather = (h + t) * p * rates.touch
     work = float((systems + around).sum()) / rates.gemm
     return single_rows + work + float(gather.sum()) + rates.call * min(h.size, 4000)
+
+
+def use_cg(job: Job, a: int) -> NDArray[np.bool_]:
+    """Return which experiments take conjugate gradients for `a` penalties at once."""
+    return (job.h >= CG_ROWS) & (job.h * a >= CG_SYSTEMS) & (not job.dual)
 
 
 def _fold_gram(job: Job, rates: Rates) -> float:
@@ -135,8 +140,10 @@ def _fold_gram(job: Job, rates: Rates) -> float:
         work = solve + 2.0 * a * v * t * n
         touched = 2.0 * n**2
     else:
-        # making streamed rows again takes about as long as their Gram matrix
-        passes = (0.0 if job.summed else 1.0) + (1.0 if job.streamed else 0.0)
+        # making streamed rows again takes about as long as their Gram matrix; rows that are not
+        # kept are made for the sums and for the predictions
+        made = np.where(job.summed | (8.0 * h * p <= KEEP_BYTES), 1.0, 2.0)
+        passes = (0.0 if job.summed else 1.0) + (made if job.streamed else 0.0)
         gram = passes * 1.3 * h * p**2
         work = gram + solve + 4.0 * e * p**2 + 2.0 * t * p * a * v
         touched = h * p + 3.0 * p**2

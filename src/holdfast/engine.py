@@ -127,7 +127,7 @@ class Engine:
             return False
         p, n, held = self.n_features, len(tasks), tasks.held.values
         kept = self._row_bytes if self._row_bytes <= self.memory else 0.0
-        roomy = n * p <= len(self.data) and kept + 8.0 * n * p**2 <= self.memory
+        roomy = n * p <= len(self.data) and kept + 8.0 * (n + 3) * p**2 <= self.memory
         return roomy and int(np.bincount(held, minlength=1).max()) <= 1
 
     def plan(self, tasks: Tasks, n_targets: int, n_alphas: int, path: str) -> Plan:

@@ -2,8 +2,8 @@
 
 The three paths give the same numbers (`holdfast.holdout`). Their costs differ by orders of
 magnitude with the sizes of the held-out sets and the number of penalties, so the planner estimates
-time and memory of each (`holdfast.costs`) and takes the cheapest that fits. A wrong guess costs
-time, never a digit.
+time and memory of each (`holdfast.costs`) and takes the cheapest that fits; if none does, the
+cheapest of those that take little more than the least. A wrong guess costs time, never a digit.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from holdfast.costs import Job, current, seconds
+import numpy as np
+
+from holdfast.costs import Job, current, seconds, use_cg
 from holdfast.experiments import Tasks
 from holdfast.first_pass import BLOCK_BYTES
 from holdfast.holdout.share import basis_shrinks
+from holdfast.holdout.spectral import STACK_DOUBLES
 from holdfast.holdout.sums import KEEP_BYTES
 
 Path = Literal["spectral", "fold_gram", "single"]
 PATHS: tuple[Path, ...] = get_args(Path)
+
+#: No path is refused for taking this much, however low the limit.
+LEAST_BYTES = 2**26
 
 
 @dataclass(frozen=True)
@@ -132,8 +138,8 @@ def make_plan(
     streamed = not dual and 8.0 * m * p > memory
     job = Job(h, e, t, m, p, v, n_alphas, dual, streamed, rotated, summed)
     costs = tuple(Cost(path, seconds(path, job, current()), _bytes(path, job)) for path in PATHS)
-    fitting = [cost for cost in costs if cost.bytes <= memory] or list(costs)
-    path: Path = min(fitting, key=lambda cost: cost.seconds).path
+    room = max(memory, LEAST_BYTES, 2 * min(cost.bytes for cost in costs))
+    path: Path = min((c for c in costs if c.bytes <= room), key=lambda cost: cost.seconds).path
     for choice in PATHS:
         if asked == choice:
             path = choice
@@ -162,7 +168,11 @@ def _bytes(path: Path, job: Job) -> float:
         extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
         return float(8 * (m**2 + extra))
     rows = BLOCK_BYTES / 8 if job.streamed else m * p
-    copy = m * p if path == "single" and not job.streamed else 0.0
     if path == "fold_gram":  # larger folds are summed in blocks
-        copy = h.size * p**2 if job.summed else min(h.max() * p, KEEP_BYTES / 8)
-    return float(8 * (rows + copy + 3 * p**2))
+        extra = h.size * p**2 if job.summed else min(h.max() * p, KEEP_BYTES / 8)
+        return float(8 * (rows + extra + 3 * p**2))
+    # rows of one stack of experiments, twice if others are tested, and their systems
+    a = job.a if path == "spectral" else 1
+    stack = (h + job.t) * (p + 2 * a * job.v) + np.where(use_cg(job, a), 0.0, a * h**2)
+    copy = m * p if path == "single" and not job.streamed else 0.0
+    return float(8 * (rows + copy + max(2 * STACK_DOUBLES, stack.max()) + 3 * p**2))

@@ -15,7 +15,7 @@ from holdfast.linalg import add_gram, mirror
 from holdfast.systems import FloatArray, Rows
 
 #: Bytes of feature rows up to which those of one experiment are kept for their second use.
-KEEP_BYTES = 2**27
+KEEP_BYTES = 2**25
 
 
 class RowBlocks:
