@@ -62,7 +62,7 @@ def cluster(n_workers: int) -> Any:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
     )
     return Client(made)

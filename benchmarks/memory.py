@@ -103,14 +103,15 @@ def plot(points: Sequence[dict[str, Any]], stem: Path) -> None:
     for ax, split in zip(axes, ("loo", "folds"), strict=True):
         for mode, label in (("kept", "in memory"), ("streamed", "streamed")):
             curve = [p for p in points if (p["split"], p["mode"]) == (split, mode)]
-            peaks = [p["peak_bytes"] / 1e6 for p in curve]
-            ax.plot([p["m"] for p in curve], peaks, "o-", label=label)
-        curve = [p for p in points if (p["split"], p["mode"]) == (split, "streamed")]
-        outputs = [p["outputs_bytes"] / 1e6 for p in curve]
-        ax.plot([p["m"] for p in curve], outputs, ":", color="grey", label="outputs alone")
+            thousands = [p["m"] / 1e3 for p in curve]
+            ax.plot(thousands, [p["peak_bytes"] / 1e9 for p in curve], "o-", label=label)
+        outputs = [p["outputs_bytes"] / 1e9 for p in curve]
+        ax.plot(thousands, outputs, ":", color="grey", label="held-out predictions alone")
         title = "leave-one-out" if split == "loo" else "10-fold"
-        ax.set(title=title, xlabel="rows", ylabel="peak above the data, MB", yscale="log")
-        ax.legend(frameon=False)
+        ax.set(title=title, xlabel="rows, thousands")
+        ax.set_ylim(bottom=0)
+    axes[0].set_ylabel("peak above the data, GB")
+    axes[0].legend(frameon=False)
     stem.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(stem.with_suffix(".png"), dpi=120)
     figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})

@@ -345,7 +345,7 @@ def cluster(request):
         "threads_per_worker": 1,
         "processes": True,
         "host": "127.0.0.1",
-        "dashboard_address": None,
+        "dashboard_address": "127.0.0.1:0",  # None means port 8787, which others may have taken
         "silence_logs": 50,
     }
     with (

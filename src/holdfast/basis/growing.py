@@ -56,6 +56,8 @@ class Additions:
         zᵀR / σ: the new residuals are R - t · gain.
     T : (m, c)
         t = (I - S) z for each candidate.
+    kernel : (m, c) or None
+        The kernel's columns, if they had to be computed.
     """
 
     rows: Rows
@@ -63,6 +65,7 @@ class Additions:
     sigma: Floats
     gain: Floats
     T: Floats
+    kernel: Floats | None
 
 
 class GrowingModel:
@@ -156,8 +159,10 @@ class GrowingModel:
         """Return what each of these independent rows would add, in O(c m size)."""
         m, j = len(self.Y), self.size
         stacked: Floats = np.zeros((len(self._Q), len(rows)), order="F")
+        kernel = None
         if self._G is None:
-            np.multiply(self.root_weights[:, None], self._kernel(rows), out=stacked[:m])
+            kernel = self._kernel(rows)
+            np.multiply(self.root_weights[:, None], kernel, out=stacked[:m])
             project_out(self.q, stacked[:m])
         else:
             stacked[:m] = self._G[rows].T
@@ -168,13 +173,14 @@ class GrowingModel:
         # Both are inner products of vectors after projection: no difference of large numbers.
         sigma = self.alpha + np.einsum("ic,ic->c", stacked, stacked)
         gain = stacked.T @ self._left / sigma[:, None]
-        return Additions(rows, stacked, sigma, gain, stacked[:m])
+        return Additions(rows, stacked, sigma, gain, stacked[:m], kernel)
 
     def add(self, additions: Additions, c: int) -> None:
         """Add candidate ``c`` of these additions to the basis, in O(m size)."""
         m, j = len(self.Y), self.size
         row = additions.rows[[c]]
-        column = self._kernel(row)[:, 0] - self.W @ self.W[row[0]]
+        kernel = self._kernel(row) if additions.kernel is None else additions.kernel[:, [c]]
+        column = kernel[:, 0] - self.W @ self.W[row[0]]
         column /= np.sqrt(self.gaps(row))
         self._W[:, j] = column
         self._gaps -= column**2
