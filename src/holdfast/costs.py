@@ -23,6 +23,8 @@ from holdfast.linalg import Tridiagonal, eigh
 
 Sizes = NDArray[np.float64]
 
+#: Operations, in units of n³, that the inverse takes after a Cholesky factorisation.
+INVERSE = 1.2
 #: Steps of conjugate gradients for ordinary held-out rows.
 CG_STEPS = 12.0
 
@@ -102,9 +104,14 @@ def _spectral(job: Job, rates: Rates) -> float:
 
 def _single(job: Job, rates: Rates) -> float:
     p = float(job.p)
+    if job.dual:
+        h, t, v = job.h, job.t, float(job.v)
+        work = (rates.cholesky + INVERSE) * p**3 + float((h**3 + (4.0 * h + 2.0 * t) * p * v).sum())
+        touched = 8.0 * p**2 + float(2.0 * (h + t).sum()) * p
+        return job.a * (work / rates.gemm + touched * rates.touch + rates.call * min(h.size, 100))
     # a Cholesky factor, its inverse, and the rows in its coordinates, for every penalty; 5 and 3
     # instead of the 1 and 2 that they count, for triangular matrices and fresh arrays are slow
-    factor = (rates.cholesky + 5.0) * p**3 + (0.0 if job.dual else 3.0 * job.m * p**2)
+    factor = (rates.cholesky + 5.0) * p**3 + 3.0 * job.m * p**2
     return job.a * (factor / rates.gemm + _sets(job, 1, rates))
 
 

@@ -27,6 +27,7 @@ from holdfast.daskrows import CrossRows, DaskRows, gather
 from holdfast.engine import Engine
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import BoolArray, IntArray, Ragged, Tasks
+from holdfast.factors import single_primal
 from holdfast.features import ColumnFeatures, Features, WhitenedFeatures
 from holdfast.first_pass import RowScale, sample_mean
 from holdfast.gram import KernelRows
@@ -169,7 +170,10 @@ class DaskEngine(Engine):
         if path == "single" and alphas.size > 1:
             parts = [self._by_rows(tasks, np.array([a]), path, columns) for a in alphas]
             return np.concatenate(parts)
-        factor = self.spectrum() if path == "spectral" else self._single(float(alphas[0]))
+        if path == "spectral":
+            factor = self.spectrum()
+        else:
+            factor = single_primal(self.system, float(alphas[0]))
         assert isinstance(factor.V, StreamedRows)
         assert factor.z is not None
         shared = _share(

@@ -8,11 +8,11 @@ import numpy as np
 
 from holdfast.exceptions import KernelError
 from holdfast.experiments import BoolArray, IntArray, Ragged, Tasks
-from holdfast.factors import Factor, single_dual, single_primal, spectral_dual, spectral_primal
+from holdfast.factors import Factor, single_primal, spectral_dual, spectral_primal
 from holdfast.features import Features, WhitenedFeatures
 from holdfast.first_pass import RowScale
 from holdfast.gram import KernelData
-from holdfast.holdout import fold_gram, spectral
+from holdfast.holdout import fold_gram, inverse, spectral
 from holdfast.holdout.retrain import retrain_dense, retrain_primal
 from holdfast.holdout.share import basis_shrinks, few_left
 from holdfast.plan import Path, Plan, make_plan
@@ -225,18 +225,17 @@ class Engine:
             if isinstance(self.system, PrimalSystem):
                 return fold_gram.predict_primal(self.system, Y, tasks, alphas, columns)
             return fold_gram.predict_dual(self.system, self.weights, Y, tasks, alphas)
-        single = [
-            spectral.predict(self._single(alpha), Y, tasks, np.array([alpha]), columns)
-            for alpha in alphas
-        ]
-        return np.concatenate(single)
+        return np.stack([self._single(Y, tasks, float(alpha), columns) for alpha in alphas])
 
-    def _single(self, alpha: float) -> Factor:
+    def _single(self, Y: FloatArray, tasks: Tasks, alpha: float, columns: slice) -> FloatArray:
+        """Return held-out predictions (test rows, targets) at one penalty."""
+        if isinstance(self.system, DualSystem) and self.system.definite:
+            return inverse.predict(self.system, Y, tasks, alpha)
         if isinstance(self.system, PrimalSystem):
-            return single_primal(self.system, alpha)
-        if not self.system.definite:  # no Cholesky factorisation; the spectrum serves any alpha
-            return self.spectrum()
-        return single_dual(self.system, alpha)
+            factor = single_primal(self.system, alpha)
+        else:  # no Cholesky factorisation; the spectrum serves any alpha
+            factor = self.spectrum()
+        return np.asarray(spectral.predict(factor, Y, tasks, np.array([alpha]), columns)[0])
 
     def retrain(
         self,
@@ -292,12 +291,19 @@ class Engine:
         if isinstance(self.system, PrimalSystem):
             theta = solve_primal(self.system, self.system.z[:, columns], alpha)
             return self.system.coefficients(theta)
-        Y = self.Y[:, columns]
-        factor = self._spectrum if self._spectrum is not None else self._single(alpha)
-        scale, live = self.system.scale, self.system.scale.trained
+        Y, scale, live = self.Y[:, columns], self.system.scale, self.system.scale.trained
+        c = np.zeros_like(Y)
+        if self.system.definite and self._spectrum is None:
+            part = self.system
+            if not live.all():
+                K = self.system.K[np.ix_(live, live)]
+                part = DualSystem(K, RowScale.of(self.weights[live]), self.bias, definite=True)
+            found, intercept = fold_gram.dual_coefficients(part, Y[live], np.array([alpha]))
+            c[live] = found[0]
+            return c, intercept[0]
+        factor = self.spectrum()
         z = factor.project(scale.targets(Y), slice(None))
         D = factor.residual_D(factor.D(np.array([alpha])))[0]
-        c = np.zeros_like(Y)
         assert isinstance(factor.V, np.ndarray)
         c[live] = (factor.V[live] @ (D[:, None] * z)) * scale.root[live, None]
         if not self.bias:

@@ -16,8 +16,9 @@ and one pair of formulas answers every hold-out question (papers 000 Corollary 2
 where `out` is V itself (primal) or V·Λ (dual). The dual form has no subtraction from the identity,
 so nothing cancels at tiny α; the second formula has none at huge α.
 
-`spectral_*` factors hold for every α. `single_*` factors hold for one α and cost a Cholesky
-factorisation instead of an eigendecomposition (papers 002, 003 eq. 14): Λ = 1, D = 1.
+`spectral_*` factors hold for every α. `single_primal` holds for one α and costs a Cholesky
+factorisation instead of an eigendecomposition (paper 002): Λ = 1, D = 1. For dense models see
+`holdfast.holdout.inverse`.
 """
 
 from __future__ import annotations
@@ -62,8 +63,6 @@ class Factor:
         Coefficients of the basis rows from coordinates, for removal.
     z : ndarray of shape (p, v) or None
         Vᵀ√w Y of all targets; None: see `project`.
-    out : ndarray of shape (m, p) or None
-        Output coordinates where they are neither V (primal) nor V·Λ (dual).
     """
 
     V: Rows
@@ -74,7 +73,6 @@ class Factor:
     bias: bool
     N: FloatArray | None = None
     z: FloatArray | None = None
-    out: FloatArray | None = None
 
     @property
     def parallel(self) -> bool:
@@ -109,8 +107,6 @@ class Factor:
         May be `V` itself; do not overwrite.
         """
         root, trained = self.scale.root[rows][..., None], self.scale.trained[rows][..., None]
-        if self.out is not None:
-            return np.asarray(self.out[rows] / root)
         if not self.dual:
             return V if self.scale.uniform else V / root
         return np.asarray(np.where(trained, V * (self.Lambda / root), V))
@@ -167,29 +163,6 @@ def spectral_dual(system: DualSystem) -> Factor:
     return _all_rows(factor, system)
 
 
-def single_dual(system: DualSystem, alpha: float) -> Factor:
-    """Return the factor of a dense model for one α, by Cholesky (An et al. 2007, paper 003 (14)).
-
-    Notes
-    -----
-    K + αI = L Lᵀ gives V = L⁻ᵀ with V Vᵀ = (K + αI)⁻¹, and output coordinates K V = L − α L⁻ᵀ.
-    """
-    K, deflation = deflated_kernel(system)
-    size = K.shape[0]
-    K[np.diag_indices(size)] += alpha
-    L = _cholesky(K, alpha)
-    V = np.ascontiguousarray(solve_triangular(L, np.eye(size), lower=True, check_finite=False).T)
-    out = L - alpha * V
-    p = size
-    if deflation is not None:
-        V = _with_bias(deflation.lift(V), system)
-        out = _with_bias(deflation.lift(out), system)
-        p += 1
-    one, none = np.ones(p), np.zeros(p)
-    factor = Factor(V, one, none, system.scale, dual=True, bias=system.bias, out=out)
-    return _all_rows(factor, system)
-
-
 def deflated_kernel(system: DualSystem) -> tuple[FloatArray, Deflation | None]:
     """Return √w K √w over the trained rows, without the direction q if there is a bias."""
     live, root = system.scale.trained, system.scale.root
@@ -217,12 +190,7 @@ def _all_rows(factor: Factor, system: DualSystem) -> Factor:
     assert isinstance(factor.V, np.ndarray)  # a dense model is never streamed
     V = np.empty((m, p))
     V[live], V[~live] = factor.V, extra
-    out = factor.out
-    if out is not None:
-        full = np.empty((m, p))
-        full[live], full[~live] = out, extra
-        out = full
-    return replace(factor, V=V, out=out)
+    return replace(factor, V=V)
 
 
 def output_rows(factor: Factor, K_train: FloatArray, K_new: FloatArray) -> FloatArray:

@@ -219,14 +219,26 @@ def predict_dual(
 def _dual_fold(
     part: DualSystem, K_test: FloatArray, Y: FloatArray, alphas: FloatArray
 ) -> FloatArray:
-    scale, Ys = part.scale, part.scale.targets(Y)
-    K, deflation = deflated_kernel(part)
+    c, intercept = dual_coefficients(part, Y, alphas)
+    return np.asarray(K_test @ c + intercept[:, None, :])
+
+
+def dual_coefficients(
+    system: DualSystem, Y: FloatArray, alphas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients (a, m, v) and intercepts (a, v) of dense models on all rows of a system.
+
+    Every row has weight. A Cholesky factorisation for each of few α, else one reduction.
+    """
+    scale, Ys = system.scale, system.scale.targets(Y)
+    K, deflation = deflated_kernel(system)
     if deflation is None:
-        return np.asarray((K_test * scale.root) @ _shifted(K, Ys, alphas, refine=True))
-    c = deflation.lift(_shifted(K, deflation.project(Ys), alphas, refine=True))  # (a, m, v)
-    centre = (scale.q * scale.root) @ part.K * scale.root  # qᵀ√wK√w
-    intercept = (scale.q @ Ys - centre @ c) / scale.norm  # (a, v)
-    return np.asarray((K_test * scale.root) @ c + intercept[:, None, :])
+        c = _shifted(K, Ys, alphas, refine=True) * scale.root[:, None]
+        return c, np.zeros((alphas.size, Y.shape[1]))
+    c = deflation.lift(_shifted(K, deflation.project(Ys), alphas, refine=True))
+    c *= scale.root[:, None]
+    centre = (scale.q * scale.root) @ system.K  # qᵀ√wK
+    return c, (scale.q @ Ys - centre @ c) / scale.norm
 
 
 def _dual_fold_indefinite(

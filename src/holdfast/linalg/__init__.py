@@ -19,7 +19,7 @@ repaired silently: a matrix that is numerically singular is an error with a reme
 from holdfast.linalg.conjugate import solve_cg
 from holdfast.linalg.constraint import Complement, orthonormal_rows
 from holdfast.linalg.deflation import Deflation
-from holdfast.linalg.direct import solve_direct
+from holdfast.linalg.direct import solve_direct, solve_systems
 from holdfast.linalg.eigen import eigh
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
@@ -44,6 +44,7 @@ __all__ = [
     "run_pieces",
     "solve_cg",
     "solve_direct",
+    "solve_systems",
     "subtract_outer",
     "threads_for",
 ]

@@ -52,18 +52,33 @@ class Deflation:
 
         QᵀKQ = K − u wᵀ − w uᵀ with w = 2(Ku − (uᵀKu)u).
         """
-        u = self.u
-        w = K @ u
-        w = 2.0 * (w - (u @ w) * u)
-        m = u.shape[0]
-        reduced = np.empty((m - 1, m - 1))
-        for start in range(1, m, _BLOCK):
+        reduced = K[1:, 1:].copy()
+        self._subtract(self._pull(K @ self.u), 1, reduced)
+        return reduced
+
+    def lift_symmetric(self, A: Array) -> Array:
+        """Return ``Q[:, 1:] A Q[:, 1:]ᵀ`` (m, m) for symmetric `A` (m − 1, m − 1), in O(m²)."""
+        m = self.u.shape[0]
+        lifted = np.zeros((m, m))
+        lifted[1:, 1:] = A
+        Au = np.zeros(m)
+        Au[1:] = A @ self.u[1:]
+        self._subtract(self._pull(Au), 0, lifted)
+        return lifted
+
+    def _pull(self, Ku: Array) -> Array:
+        """Return w = 2(Ku − (uᵀKu)u)."""
+        return 2.0 * (Ku - (self.u @ Ku) * self.u)
+
+    def _subtract(self, w: Array, first: int, K: Array) -> None:
+        """Subtract u wᵀ + w uᵀ, from entry `first` on, from `K` in place."""
+        u, w = self.u[first:], w[first:]
+        for start in range(0, len(u), _BLOCK):
             rows = slice(start, start + _BLOCK)
             # u_i w_j + w_i u_j is the same sum of the same products at (i, j) and (j, i).
-            update = np.multiply.outer(u[rows], w[1:])
-            update += np.multiply.outer(w[rows], u[1:])
-            np.subtract(K[rows, 1:], update, out=reduced[start - 1 : start - 1 + _BLOCK])
-        return reduced
+            update = np.multiply.outer(u[rows], w)
+            update += np.multiply.outer(w[rows], u)
+            K[rows] -= update
 
     def lift(self, V: Array) -> Array:
         """Return ``Q[:, 1:] V`` (…, m, k) for `V` (…, m − 1, k), any stack of matrices."""

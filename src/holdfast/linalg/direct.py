@@ -53,7 +53,7 @@ def solve_direct(held: HeldOutRows, D: Array, E: Array, *, n_threads: int | None
         K = held.removal(V, D, piece)
         if K is not None:
             M += K.swapaxes(2, 3) @ K
-        _solve_stack(M, E[:, piece].swapaxes(0, 1), R[:, piece].swapaxes(0, 1), piece.start)
+        R[:, piece] = solve_systems(M, E[:, piece].swapaxes(0, 1), piece.start).swapaxes(0, 1)
 
     if R.size:
         run_pieces(work, held.pieces(h * max(p, h * a)), n_threads)
@@ -100,8 +100,11 @@ def _scaled_products(V: Array, D: Array) -> Array:
     return M
 
 
-def _solve_stack(M: Array, E: Array, R: Array, first: int) -> None:
-    """Solve M R = E for M (g, a, h, h), E and R (g, a, h, v); R is written."""
+def solve_systems(M: Array, E: Array, first: int = 0) -> Array:
+    """Return R (g, a, h, v) with M R = E for positive definite M (g, a, h, h), E (g, a, h, v).
+
+    M is overwritten. Errors count the g held-out sets from `first` on.
+    """
     h = M.shape[2]
     # Relative to the matrix: in the dual form it scales with the kernel and the penalty.
     diagonal = M[..., np.arange(h), np.arange(h)]
@@ -113,8 +116,8 @@ def _solve_stack(M: Array, E: Array, R: Array, first: int) -> None:
             raise _no_digits(h, None) from None
         if not (np.square(pivots).min(axis=2) > floor).all():
             raise _no_digits(h, first + int(np.argmin(pivots.min(axis=(1, 2)))))
-        R[...] = np.linalg.solve(M, E)
-        return
+        return np.asarray(np.linalg.solve(M, E))
+    R = np.empty(E.shape)
     for j in range(M.shape[0]):
         for k in range(M.shape[1]):
             # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
@@ -123,6 +126,7 @@ def _solve_stack(M: Array, E: Array, R: Array, first: int) -> None:
             if info != 0 or not np.square(factor.diagonal()).min() > floor[j, k]:
                 raise _no_digits(h, first + j)
             R[j, k] = right
+    return R
 
 
 def _no_digits(h: int, index: int | None) -> HoldOutError:

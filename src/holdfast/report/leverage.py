@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.first_pass import row_blocks
+from holdfast.holdout.inverse import inverse
+from holdfast.systems import DualSystem
 
 if TYPE_CHECKING:
     from holdfast._base import CrossValidatedKernelRidge
@@ -34,16 +36,17 @@ def leverages(model: CrossValidatedKernelRidge, alpha: float | None = None) -> N
     Notes
     -----
     S = U diag(1/(Λ+α)) Uᵀ (DESIGN §1), so S_ii = Σ_j U_ij²/(Λ_j+α); for a dense model
-    1 − S_ii = α Σ_j V_ij²/(Λ_j+α), where nothing cancels. O(mp) once the factor is there; it is
-    the factor of the fit if that was spectral, else one Cholesky factorisation.
+    1 − S_ii = α Σ_j V_ij²/(Λ_j+α), where nothing cancels. O(mp) once the factor is there; if the
+    fit of a dense model was not spectral, 1 − S_ii = α(K + αI)⁻¹_ii from one inverse.
     """
     engine = model._engine_again()
     chosen = float(np.atleast_1d(model.alpha_)[0]) if alpha is None else float(alpha)
-    if engine.dual and engine._spectrum is None:
-        factor = engine._single(chosen)
-    else:
-        factor = engine.spectrum()
-    return _diagonal(factor, chosen)
+    system = engine.system
+    if isinstance(system, DualSystem) and system.definite and engine._spectrum is None:
+        found = np.zeros(len(system.K))
+        found[system.scale.trained] = 1.0 - chosen * inverse(system, chosen).diagonal()
+        return np.clip(found, 0.0, 1.0)
+    return _diagonal(engine.spectrum(), chosen)
 
 
 def _diagonal(factor: Factor, alpha: float) -> NDArray[np.float64]:
