@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.holdout.fold_gram import CHOLESKY_UP_TO
-from holdfast.holdout.spectral import CG_ROWS, CG_SYSTEMS
+from holdfast.holdout.spectral import CG_ROWS, CG_SYSTEMS, STACK_DOUBLES
 from holdfast.holdout.sums import KEEP_BYTES
 from holdfast.linalg import Tridiagonal, eigh
 
@@ -25,8 +25,13 @@ Sizes = NDArray[np.float64]
 
 #: Operations, in units of n³, that the inverse takes after a Cholesky factorisation.
 INVERSE = 1.2
-#: Steps of conjugate gradients for ordinary held-out rows.
-CG_STEPS = 12.0
+#: Steps of conjugate gradients for ordinary held-out rows, and how often they touch a vector.
+CG_STEPS, CG_TOUCHED = 12.0, 70.0
+#: Fixed work of a stack of experiments of one size, and of an experiment with its own system, in
+#: units of that of one experiment in a stack.
+PER_STACK, PER_FOLD = 15.0, 7.0
+#: Reducing a matrix that leaves the cache.
+LARGE_REDUCTION = 1.25
 
 
 @dataclass(frozen=True)
@@ -40,18 +45,19 @@ class Rates:
     eigh, reduction, cholesky : float
         Cost of these factorisations of an n × n matrix, in units of n³ operations at that speed.
     stacked : float
-        How much slower than a large product the many small products of held-out sets are.
+        How much slower than a large product the many small products of held-out sets are; half
+        as much where their rows are many.
     touch : float
         Seconds to read or write one number of a large matrix.
     call : float
-        Seconds for the fixed work of one experiment.
+        Seconds for the fixed work of one experiment among many of its kind.
     """
 
     gemm: float = 9e10
     eigh: float = 10.0
     reduction: float = 2.6
     cholesky: float = 0.6
-    stacked: float = 2.0
+    stacked: float = 3.0
     touch: float = 1.5e-9
     call: float = 6e-5
 
@@ -124,13 +130,17 @@ def _sets(job: Job, a: int, rates: Rates) -> float:
     h, e, t = h[~alone], e[~alone], t[~alone]
     if not h.size:
         return single_rows
-    direct = a * (h**2 * p + h**3 / 3.0) * rates.stacked
-    cg = 4.0 * CG_STEPS * h * p * a * v
-    systems = np.where(use_cg(job, a)[~alone], cg, direct)
-    around = 4.0 * (h + t) * p * a * v + 4.0 * a * e * p * (h + e)
-    gather = (h + t) * p * rates.touch
+    large = 0.5 * rates.stacked
+    direct = a * (h**2 * p + h**3 / 3.0) * (large if job.dual else rates.stacked)
+    cg = 4.0 * CG_STEPS * h * p * a * v * large
+    conjugate = use_cg(job, a)[~alone]
+    systems = np.where(conjugate, cg, direct)
+    around = 4.0 * (h + t) * p * a * v + 4.0 * a * e * p * (h + e) * large
+    touched = (h + t) * p + np.where(conjugate, CG_TOUCHED * h * a * v, 0.0)
+    stacks = len(np.unique(h * (e.max() + 1.0) + e)) + float(((h + t) * p).sum()) / STACK_DOUBLES
+    overhead = rates.call * (min(h.size, 4000) + PER_STACK * min(h.size, stacks))
     work = float((systems + around).sum()) / rates.gemm
-    return single_rows + work + float(gather.sum()) + rates.call * min(h.size, 4000)
+    return single_rows + work + float(touched.sum()) * rates.touch + overhead
 
 
 def use_cg(job: Job, a: int) -> NDArray[np.bool_]:
@@ -144,7 +154,7 @@ def _fold_gram(job: Job, rates: Rates) -> float:
     solve = a * rates.cholesky * n**3 if a <= CHOLESKY_UP_TO else rates.reduction * n**3
     solve = solve + 8.0 * a * v * n**2
     if job.dual:
-        work = solve + 2.0 * a * v * t * n
+        work = LARGE_REDUCTION * solve + 2.0 * a * v * t * n
         touched = 2.0 * n**2
     else:
         # making streamed rows again takes about as long as their Gram matrix; rows that are not
@@ -154,7 +164,7 @@ def _fold_gram(job: Job, rates: Rates) -> float:
         gram = passes * 1.3 * h * p**2
         work = gram + solve + 4.0 * e * p**2 + 2.0 * t * p * a * v
         touched = h * p + 3.0 * p**2
-    return float((work / rates.gemm + touched * rates.touch + rates.call).sum())
+    return float((work / rates.gemm + touched * rates.touch + PER_FOLD * rates.call).sum())
 
 
 _rates = Rates()

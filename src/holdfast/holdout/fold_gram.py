@@ -33,6 +33,8 @@ from holdfast.systems import DualSystem, FloatArray, PrimalSystem
 
 #: Penalties up to which a Cholesky factorisation for each beats one tridiagonal reduction.
 CHOLESKY_UP_TO = 4
+#: Features from which experiments gain by running side by side.
+SIDE_BY_SIDE_FROM = 128
 
 
 def predict_primal(
@@ -85,8 +87,10 @@ def predict_primal(
         predictions[:, where] = fitted(rows, system.scale.root[test], theta)
 
     # Half of a tridiagonal reduction is matrix-vector work, which BLAS threads hardly speed up:
-    # experiments side by side do, unless each makes its rows by a function of the user's.
+    # experiments side by side do, unless each makes its rows by a function of the user's, or is
+    # so small that threads only wait for the interpreter.
     together = isinstance(system.W, np.ndarray) or system.W.features.parallel
+    together &= system.z.shape[0] >= SIDE_BY_SIDE_FROM
     run_pieces(work, range(len(tasks)), None if together else 1)
     return predictions
 

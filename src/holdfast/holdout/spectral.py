@@ -17,21 +17,25 @@ leave-one-out m p for each α.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.factors import Factor
-from holdfast.linalg import HeldOutRows, orthonormal_rows, run_pieces, solve_cg, solve_direct
+from holdfast.linalg import (
+    HeldOutRows,
+    blas_threads,
+    orthonormal_rows,
+    run_pieces,
+    solve_cg,
+    solve_direct,
+    weighted_products,
+)
 from holdfast.progress import Counter
 from holdfast.systems import FloatArray
 
 #: Doubles that one stack of experiments may hold in each of its temporaries.
 STACK_DOUBLES = 2**20
-
-Solver = Callable[[Factor, FloatArray, FloatArray, Shape, FloatArray], FloatArray]
 
 #: Conjugate gradients pay from this many held-out rows on, with this many systems of them …
 CG_ROWS, CG_SYSTEMS = 24, 300
@@ -62,26 +66,31 @@ def predict(
     z = factor.project(Ys, columns)
     predictions = np.empty((alphas.size, tasks.test.values.size, Y.shape[1]))
     done = Counter(len(tasks), "held-out experiments")
+
+    def work(part: Shape) -> None:
+        solve = _one_row if _alone(part) else _rows
+        predictions[:, part.out] = solve(factor, z, Ys, part, alphas)
+        done.add(len(part.index))
+
+    parts = []
     for shape in tasks.shapes():
-        h, e, t = shape.H.shape[1], shape.E.shape[1], shape.T.shape[1]
-        alone = (h <= 1 and t == 1 and e <= 1) and (h == 0 or np.array_equal(shape.H, shape.T))
+        h, t = shape.H.shape[1], shape.T.shape[1]
         per_task = max(h + t, 1) * factor.Lambda.size + (h + t) * alphas.size * Y.shape[1]
         step = max(1, STACK_DOUBLES // per_task)
-        parts = [
-            Shape(*(array[start : start + step] for array in shape))
-            for start in range(0, len(shape.index), step)
-        ]
-
-        def work(part: Shape, solve: Solver = _one_row if alone else _rows) -> None:
-            predictions[:, part.out] = solve(factor, z, Ys, part, alphas)
-            done.add(len(part.index))
-
-        if len(parts) > 1 and factor.parallel:
-            run_pieces(work, parts)
-        else:  # threads work inside the part
-            for part in parts:
-                work(part)
+        cuts = range(0, len(shape.index), step)
+        parts += [Shape(*(array[start : start + step] for array in shape)) for start in cuts]
+    if factor.parallel and len(parts) >= 2 * blas_threads():
+        run_pieces(work, parts)
+    else:  # threads work inside the part
+        for part in parts:
+            work(part)
     return predictions
+
+
+def _alone(shape: Shape) -> bool:
+    """Whether these tasks test one row each, and hold out that row or none."""
+    h, e, t = shape.H.shape[1], shape.E.shape[1], shape.T.shape[1]
+    return (h <= 1 and t == 1 and e <= 1) and (h == 0 or np.array_equal(shape.H, shape.T))
 
 
 def _constraint(factor: Factor, shape: Shape) -> FloatArray | None:
@@ -130,10 +139,15 @@ def _rows(
 
 def _removed(Q: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray:
     """Return D Q (QᵀDQ)⁻¹ Qᵀ β for β (g, a, v, p): what the constraint takes away."""
-    DQ = D[None, :, :, None] * Q[:, None]  # (g, a, p, e)
-    inner = Q[:, None].swapaxes(2, 3) @ DQ  # (g, a, e, e)
-    weight = np.linalg.solve(inner, (beta @ Q[:, None]).swapaxes(2, 3))  # (g, a, e, v)
-    return np.asarray((DQ @ weight).swapaxes(2, 3))
+    g, a, v, p = beta.shape
+    Qt = np.ascontiguousarray(Q.swapaxes(1, 2))
+    inner = weighted_products(Qt, D)  # (g, a, e, e)
+    along = (beta.reshape(g, a * v, p) @ Q).reshape(g, a, v, -1)
+    weight = np.linalg.solve(inner, along.swapaxes(2, 3)).swapaxes(2, 3)  # (g, a, v, e)
+    taken: FloatArray = weight.reshape(g, a * v, -1) @ Qt
+    taken = taken.reshape(g, a, v, p)
+    taken *= D[:, None]
+    return taken
 
 
 def _full_residuals(
@@ -145,9 +159,15 @@ def _full_residuals(
     R = factor.residual_D(D)
     beta = (R[:, None] * z.T).reshape(a * v, p)
     if held.O is not None:
-        beta = np.broadcast_to(beta.reshape(a, v, p), (b, a, v, p))
-        beta = beta - _removed(held.O, D, beta)
-        fitted = held.V @ beta.reshape(b, a * v, p).swapaxes(1, 2)
+        fitted = np.empty((b, h, a * v))
+        whole, O = beta.reshape(1, a, v, p), held.O  # noqa: E741
+
+        def work(piece: slice) -> None:
+            g = piece.stop - piece.start
+            left = whole - _removed(O[piece], D, np.broadcast_to(whole, (g, a, v, p)))
+            np.matmul(held.V[piece], left.reshape(g, a * v, p).swapaxes(1, 2), out=fitted[piece])
+
+        run_pieces(work, held.pieces(a * v * p))
     else:
         fitted = held.V.reshape(b * h, p) @ beta.T
     fitted = fitted.reshape(b, h, a, v).transpose(2, 0, 1, 3)

@@ -7,6 +7,7 @@
 | `deflation` | a symmetric matrix without one direction (unpenalised bias) |
 | `constraint` | a symmetric matrix without the span of a few rows (removed basis rows) |
 | `shifts` | many systems (A + alpha I) x = z from one reduction of A |
+| `products` | V D Vᵀ for many sets of rows and many D |
 | `residual`, `direct`, `conjugate` | the held-out residuals of many held-out sets and alphas |
 | `symmetric` | sums of Gram matrices, and rank-one changes, in place |
 | `threads` | independent pieces of work side by side |
@@ -21,6 +22,7 @@ from holdfast.linalg.constraint import Complement, orthonormal_rows
 from holdfast.linalg.deflation import Deflation
 from holdfast.linalg.direct import solve_direct, solve_systems
 from holdfast.linalg.eigen import eigh
+from holdfast.linalg.products import weighted_products
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
 from holdfast.linalg.symmetric import add_gram, mirror, subtract_outer
@@ -47,4 +49,5 @@ __all__ = [
     "solve_systems",
     "subtract_outer",
     "threads_for",
+    "weighted_products",
 ]

@@ -5,13 +5,10 @@ import numpy as np
 from holdfast.exceptions import HoldOutError
 from holdfast.linalg._lapack import Array
 from holdfast.linalg._nogil import dposv
-from holdfast.linalg.residual import PIECE_DOUBLES, HeldOutRows
+from holdfast.linalg.products import weighted_products
+from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.threads import run_pieces
 
-# All pairs of rows are multiplied out, and one gemm serves every alpha, for sets of at most
-# this many rows, and at most this many per alpha: beyond, a symmetric product per alpha is faster.
-_PAIRS_UP_TO = 64
-_PAIR_ROWS_PER_ALPHA = 1.5
 # Below, NumPy's stacked solve; above, its LU costs more than a call of LAPACK per system.
 _STACKED_SOLVE_UP_TO = 20
 
@@ -46,7 +43,7 @@ def solve_direct(held: HeldOutRows, D: Array, E: Array, *, n_threads: int | None
 
     def work(piece: slice) -> None:
         V = held.stacked(piece)
-        M = _pair_products(V, D) if _use_pairs(h, a) else _scaled_products(V, D)
+        M = weighted_products(V, D)
         if not held.dual:
             np.negative(M, out=M)
             M[..., np.arange(h), np.arange(h)] += 1.0
@@ -58,46 +55,6 @@ def solve_direct(held: HeldOutRows, D: Array, E: Array, *, n_threads: int | None
     if R.size:
         run_pieces(work, held.pieces(h * max(p, h * a)), n_threads)
     return R
-
-
-def _use_pairs(h: int, a: int) -> bool:
-    return h <= min(_PAIRS_UP_TO, _PAIR_ROWS_PER_ALPHA * a)
-
-
-def _pair_products(V: Array, D: Array) -> Array:
-    """Return V D Vᵀ (g, a, h, h): products of pairs of rows, times all D at once.
-
-    h(h+1)/2 rows per set in a plain gemm, instead of a small product per alpha; in tiles that
-    stay in cache between the elementwise product and the gemm.
-    """
-    g, h, p = V.shape
-    n_pairs = h * (h + 1) // 2
-    per_tile = max(h, PIECE_DOUBLES // (g * p))
-    tile = np.empty((g, min(n_pairs, per_tile), p))
-    products = np.empty((g, n_pairs, D.shape[0]))
-    position = np.empty((h, h), dtype=np.intp)
-    start = filled = 0
-    for i in range(h):
-        count = h - i
-        if filled + count > tile.shape[1]:
-            np.matmul(tile[:, :filled], D.T, out=products[:, start : start + filled])
-            start, filled = start + filled, 0
-        np.multiply(V[:, i, None], V[:, i:], out=tile[:, filled : filled + count])
-        position[i, i:] = position[i:, i] = start + filled + np.arange(count)
-        filled += count
-    np.matmul(tile[:, :filled], D.T, out=products[:, start:])
-    return np.ascontiguousarray(np.moveaxis(products[:, position], 3, 1))
-
-
-def _scaled_products(V: Array, D: Array) -> Array:
-    """Return V D Vᵀ (g, a, h, h), one symmetric product (syrk) per set and alpha."""
-    g, h, _ = V.shape
-    M = np.empty((g, D.shape[0], h, h))
-    scaled = np.empty_like(V)
-    for k, root in enumerate(np.sqrt(D)):
-        np.multiply(V, root, out=scaled)
-        np.matmul(scaled, scaled.swapaxes(1, 2), out=M[:, k])
-    return M
 
 
 def solve_systems(M: Array, E: Array, first: int = 0) -> Array:

@@ -23,10 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.linalg._lapack import Array
-
-#: Doubles in the largest temporary of one piece of work: half a megabyte, which stays in a core's
-#: own cache (two to four times as much made no difference).
-PIECE_DOUBLES = 2**16
+from holdfast.linalg.products import weighted_products
+from holdfast.linalg.threads import PIECE_DOUBLES
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,11 @@ class HeldOutRows:
         """Return K (g, a, e, h), or None without constraints; `V` is that of the same piece."""
         if self.O is None or self.O.shape[2] == 0:
             return None
-        Ot = self.O[piece].swapaxes(1, 2)  # (g, e, p)
+        Ot = np.ascontiguousarray(self.O[piece].swapaxes(1, 2))
         g, e, p = Ot.shape
         a, h = D.shape[0], V.shape[1]
-        DO = D[None, :, None, :] * Ot[:, None]  # (g, a, e, p)
-        DO = DO.reshape(g, a * e, p)
-        OtDO = (DO @ self.O[piece]).reshape(g, a, e, e)
+        OtDO = weighted_products(Ot, D)
+        DO = (D[None, :, None, :] * Ot[:, None]).reshape(g, a * e, p)
         K = (DO @ V.swapaxes(1, 2)).reshape(g, a, e, h)
         if e == 1:
             return np.asarray(K / np.sqrt(OtDO))

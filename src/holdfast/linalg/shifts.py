@@ -92,17 +92,16 @@ class Tridiagonal:
         -----
         Qᵀ Z once, an L D Lᵀ factorisation of T + alpha I per alpha (O(p v)), and Q times all
         solutions at once: 2 p² v (1 + a) flops. The errors are those of a Cholesky
-        factorisation, ≈ eps (‖A‖ + alpha) / (lambda_min + alpha). The result is a view of an
-        (a, v, p) array.
+        factorisation, ≈ eps (‖A‖ + alpha) / (lambda_min + alpha). The result is a view of a
+        (v, a, p) array.
         """
         p, v = Z.shape
         rotated = self._apply(np.array(self._ordered(Z).T, order="C"), transposed=True)
-        solutions = np.empty((len(alphas), v, p))
-        solutions[:] = rotated
-        for alpha, x in zip(alphas, solutions, strict=True):
-            self._solve_shifted(float(alpha), x)
-        self._apply(solutions.reshape(len(alphas) * v, p), transposed=False)
-        return self._ordered(solutions.swapaxes(1, 2))
+        solutions = np.empty((v, len(alphas), p))
+        solutions[:] = rotated[:, None]
+        self._solve_shifted(alphas, solutions)
+        self._apply(solutions.reshape(v * len(alphas), p), transposed=False)
+        return self._ordered(solutions.transpose(1, 2, 0))
 
     def refine(self, A: Array, Z: Array, alphas: Array, x: Array) -> Array:
         """Return `x` (a, p, v) after one step of iterative refinement.
@@ -124,27 +123,32 @@ class Tridiagonal:
         """
         a, p, v = x.shape
         residual = Z - A @ x - alphas[:, None, None] * x
-        rows = np.array(self._ordered(residual).swapaxes(1, 2), order="C")  # (a, v, p)
-        self._apply(rows.reshape(a * v, p), transposed=True)
-        for alpha, row in zip(alphas, rows, strict=True):
-            self._solve_shifted(float(alpha), row)
-        self._apply(rows.reshape(a * v, p), transposed=False)
-        return np.asarray(x + self._ordered(rows.swapaxes(1, 2)))
+        rows = np.array(self._ordered(residual).transpose(2, 0, 1), order="C")  # (v, a, p)
+        self._apply(rows.reshape(v * a, p), transposed=True)
+        self._solve_shifted(alphas, rows)
+        self._apply(rows.reshape(v * a, p), transposed=False)
+        return np.asarray(x + self._ordered(rows.transpose(1, 2, 0)))
 
     def _ordered(self, x: Array) -> Array:
         """Return `x` (…, p, v) with its coordinates in the order of the reduction, or back."""
         return x[..., ::-1, :] if self.flipped else x
 
-    def _solve_shifted(self, alpha: float, x: Array) -> None:
-        """Overwrite the rows of `x` (v, p) by the solutions of (T + alpha I) x = row."""
-        p = self.diagonal.shape[0]
-        if p == 0 or x.size == 0:
+    def _solve_shifted(self, alphas: Array, x: Array) -> None:
+        """Overwrite the rows of `x` (v, a, p) by the solutions of (T + alpha I) x = row.
+
+        The systems of all alphas are one tridiagonal system with zeros between them.
+        """
+        v, a, p = x.shape
+        if x.size == 0:
             return
-        d, e = self.diagonal + alpha, self.offdiagonal.copy()
-        info = dpttrf(d, e)
-        if info != 0 or not d.min() > 0.0:
-            raise _not_positive(alpha, float(d.min()), p)
-        dpttrs(d, e, x.T)
+        d, e = self.diagonal + np.asarray(alphas)[:, None], np.zeros((a, p))
+        e[:, :-1] = self.offdiagonal
+        flat_d, flat_e = d.reshape(-1), e.reshape(-1)[:-1]
+        info = dpttrf(flat_d, flat_e)
+        if info != 0 or not flat_d.min() > 0.0:
+            index = (info - 1 if info > 0 else int(flat_d.argmin())) // p
+            raise _not_positive(float(alphas[index]), float(d[index].min()), p)
+        dpttrs(flat_d, flat_e, x.reshape(v, a * p).T)
 
     def _apply(self, rows: Array, transposed: bool) -> Array:
         """Overwrite each row r of the C-ordered `rows` (k, p) by Q r, or by Qᵀ r."""

@@ -1,0 +1,54 @@
+"""V D Vᵀ for many small sets of rows and many diagonals D."""
+
+import numpy as np
+
+from holdfast.linalg._lapack import Array
+from holdfast.linalg.threads import PIECE_DOUBLES
+
+# All pairs of rows are multiplied out, and one gemm serves every D, for sets of at most this
+# many rows, and at most this many per D: beyond, a symmetric product per D is faster.
+_PAIRS_UP_TO = 64
+_PAIR_ROWS_PER_ALPHA = 1.5
+
+
+def weighted_products(V: Array, D: Array) -> Array:
+    """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and positive diagonals D (a, p)."""
+    if V.shape[1] <= min(_PAIRS_UP_TO, _PAIR_ROWS_PER_ALPHA * D.shape[0]):
+        return _pair_products(V, D)
+    return _scaled_products(V, D)
+
+
+def _pair_products(V: Array, D: Array) -> Array:
+    """Return V D Vᵀ (g, a, h, h): products of pairs of rows, times all D at once.
+
+    h(h+1)/2 rows per set in a plain gemm, instead of a small product per alpha; in tiles that
+    stay in cache between the elementwise product and the gemm.
+    """
+    g, h, p = V.shape
+    n_pairs = h * (h + 1) // 2
+    per_tile = max(h, PIECE_DOUBLES // (g * p))
+    tile = np.empty((g, min(n_pairs, per_tile), p))
+    products = np.empty((g, n_pairs, D.shape[0]))
+    position = np.empty((h, h), dtype=np.intp)
+    start = filled = 0
+    for i in range(h):
+        count = h - i
+        if filled + count > tile.shape[1]:
+            np.matmul(tile[:, :filled], D.T, out=products[:, start : start + filled])
+            start, filled = start + filled, 0
+        np.multiply(V[:, i, None], V[:, i:], out=tile[:, filled : filled + count])
+        position[i, i:] = position[i:, i] = start + filled + np.arange(count)
+        filled += count
+    np.matmul(tile[:, :filled], D.T, out=products[:, start:])
+    return np.ascontiguousarray(np.moveaxis(products[:, position], 3, 1))
+
+
+def _scaled_products(V: Array, D: Array) -> Array:
+    """Return V D Vᵀ (g, a, h, h), one symmetric product (syrk) per set and alpha."""
+    g, h, _ = V.shape
+    M = np.empty((g, D.shape[0], h, h))
+    scaled = np.empty_like(V)
+    for k, root in enumerate(np.sqrt(D)):
+        np.multiply(V, root, out=scaled)
+        np.matmul(scaled, scaled.swapaxes(1, 2), out=M[:, k])
+    return M
