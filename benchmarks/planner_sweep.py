@@ -158,7 +158,9 @@ def measure(cell: Cell, repeats: int) -> Measured:
     runners = [name for name in (*PATHS, "auto") if name not in measured.left_out]
     rounds = max(repeats, min(MOST_ROUNDS, int(ENOUGH_SECONDS / again)))
     for turn in range(rounds):
-        for name in runners:
+        # Memory that the one before has given back is mapped anew: nobody is always the next.
+        first_of_round = turn % len(runners)
+        for name in runners[first_of_round:] + runners[:first_of_round]:
             best = min(measured.seconds.values(), default=np.inf)
             if turn >= repeats and measured.seconds[name] > WORST * best:
                 continue
