@@ -36,7 +36,7 @@ SHARE, WORST = 1.3, 2.0
 HOPELESS_RATIO, HOPELESS_SECONDS = 5.0, 2.0
 
 #: Short fits are repeated until they have taken so long, and paths near the best so many times.
-ENOUGH_SECONDS, MOST_ROUNDS = 0.5, 15
+ENOUGH_SECONDS, MOST_ROUNDS = 0.8, 15
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def measure(cell: Cell, repeats: int) -> Measured:
         first_of_round = turn % len(runners)
         for name in runners[first_of_round:] + runners[:first_of_round]:
             best = min(measured.seconds.values(), default=np.inf)
-            if turn >= repeats and measured.seconds[name] > WORST * best:
+            if turn >= max(repeats, 3) and measured.seconds[name] > WORST * best:
                 continue
             seconds = timed(partial(fit, cell, X, y, name)).seconds
             measured.seconds[name] = min(seconds, measured.seconds.get(name, np.inf))
