@@ -157,10 +157,9 @@ def measure(cell: Cell, repeats: int) -> Measured:
             measured.left_out[path] = ratio
     runners = [name for name in (*PATHS, "auto") if name not in measured.left_out]
     rounds = max(repeats, min(MOST_ROUNDS, int(ENOUGH_SECONDS / again)))
+    order = np.random.default_rng(0)  # what ran before matters: memory that it gave back
     for turn in range(rounds):
-        # Memory that the one before has given back is mapped anew: nobody is always the next.
-        first_of_round = turn % len(runners)
-        for name in runners[first_of_round:] + runners[:first_of_round]:
+        for name in order.permutation(runners).tolist():
             best = min(measured.seconds.values(), default=np.inf)
             if turn >= max(repeats, 3) and measured.seconds[name] > WORST * best:
                 continue

@@ -300,6 +300,20 @@ class Tasks:
             )
 
 
+    def stacks(self, per_row: int, most: int) -> list[Shape]:
+        """Return those groups, cut so that each holds no more than `most` numbers.
+
+        A task counts `per_row` for each of its held and test rows; a stack has at least one task.
+        """
+        parts = []
+        for shape in self.shapes():
+            rows = max(1, shape.H.shape[1] + shape.T.shape[1])
+            step = max(1, most // (rows * per_row))
+            for start in range(0, len(shape.index), step):
+                parts.append(Shape(*(array[start : start + step] for array in shape)))
+        return parts
+
+
 def resolve(
     experiments: Experiments,
     *,

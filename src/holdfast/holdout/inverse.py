@@ -22,6 +22,7 @@ from holdfast.exceptions import KernelError
 from holdfast.experiments import Shape, Tasks
 from holdfast.factors import deflated_kernel
 from holdfast.linalg import mirror, run_pieces, solve_systems
+from holdfast.progress import Counter
 from holdfast.systems import DualSystem, FloatArray
 
 #: Doubles of G and K that one stack of experiments may hold.
@@ -46,8 +47,9 @@ def predict(system: DualSystem, Y: FloatArray, tasks: Tasks, alpha: float) -> Fl
     c = G @ Ys
     place = np.cumsum(live) - 1  # of a trained row among the trained rows
     columns = slice(None) if live.all() else live
-    centre = ((q * root) @ system.K[live][:, columns]) if system.bias else None
+    centre = ((scale.q * scale.root) @ system.K)[columns] if system.bias else None  # qᵀ√wK
     predictions = np.empty((tasks.test.values.size, Y.shape[1]))
+    done = Counter(len(tasks), "held-out experiments")
 
     def work(part: Shape) -> None:
         H = place[part.H]  # (b, h)
@@ -70,13 +72,9 @@ def predict(system: DualSystem, Y: FloatArray, tasks: Tasks, alpha: float) -> Fl
             level /= scale.norm * (1.0 - np.square(q_H).sum(axis=2))
             fitted += level[:, None]
         predictions[part.out] = fitted
+        done.add(len(part.index))
 
-    parts = []
-    for shape in tasks.shapes():
-        step = max(1, STACK_DOUBLES // (G.shape[0] * (shape.H.shape[1] + shape.T.shape[1])))
-        cuts = range(0, len(shape.index), step)
-        parts += [Shape(*(array[start : start + step] for array in shape)) for start in cuts]
-    run_pieces(work, parts)
+    run_pieces(work, tasks.stacks(G.shape[0], STACK_DOUBLES))
     return predictions
 
 

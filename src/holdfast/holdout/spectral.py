@@ -72,13 +72,7 @@ def predict(
         predictions[:, part.out] = solve(factor, z, Ys, part, alphas)
         done.add(len(part.index))
 
-    parts = []
-    for shape in tasks.shapes():
-        h, t = shape.H.shape[1], shape.T.shape[1]
-        per_task = max(h + t, 1) * factor.Lambda.size + (h + t) * alphas.size * Y.shape[1]
-        step = max(1, STACK_DOUBLES // per_task)
-        cuts = range(0, len(shape.index), step)
-        parts += [Shape(*(array[start : start + step] for array in shape)) for start in cuts]
+    parts = tasks.stacks(factor.Lambda.size + alphas.size * Y.shape[1], STACK_DOUBLES)
     if factor.parallel and len(parts) >= 2 * blas_threads():
         run_pieces(work, parts)
     else:  # threads work inside the part
