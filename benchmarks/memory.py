@@ -103,10 +103,12 @@ def plot(points: Sequence[dict[str, Any]], stem: Path) -> None:
     for ax, split in zip(axes, ("loo", "folds"), strict=True):
         for mode, label in (("kept", "in memory"), ("streamed", "streamed")):
             curve = [p for p in points if (p["split"], p["mode"]) == (split, mode)]
-            thousands = [p["m"] / 1e3 for p in curve]
-            ax.plot(thousands, [p["peak_bytes"] / 1e9 for p in curve], "o-", label=label)
-        outputs = [p["outputs_bytes"] / 1e9 for p in curve]
-        ax.plot(thousands, outputs, ":", color="grey", label="held-out predictions alone")
+            peaks = [p["peak_bytes"] / 1e9 for p in curve]
+            ax.plot([p["m"] / 1e3 for p in curve], peaks, "o-", label=label)
+        every = [p for p in points if (p["split"], p["mode"]) == (split, "kept")]
+        outputs = [p["outputs_bytes"] / 1e9 for p in every]
+        label = "held-out predictions alone"
+        ax.plot([p["m"] / 1e3 for p in every], outputs, ":", color="grey", label=label)
         title = "leave-one-out" if split == "loo" else "10-fold"
         ax.set(title=title, xlabel="rows, thousands")
         ax.set_ylim(bottom=0)

@@ -9,7 +9,7 @@ from holdfast.basis.growing import GrowingModel
 from holdfast.basis.span import low_rank_factor
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.gram import KernelRows, PrecomputedRows
-from holdfast.kernels import RBF, Linear
+from holdfast.kernels import RBF, Linear, Polynomial
 from reference.basis import draw_candidates, greedy
 from reference.retrain import retrain
 
@@ -104,6 +104,13 @@ def test_low_rank_factor():
     assert low_rank_factor(KernelRows(RBF(100.0), X), 75) is None
     linear = low_rank_factor(KernelRows(Linear(), np.c_[X, X, 0 * X]), 75)
     assert linear.shape == (150, 1)
+    # Rows of very different size: each to its own rounding error.
+    graded = Polynomial(degree=3, gamma=1.0, coef0=1.0)
+    rows = np.logspace(-2, 3, 150)[:, None]
+    K3 = graded(rows)
+    F = low_rank_factor(KernelRows(graded, rows), 75)
+    size = np.sqrt(np.diag(K3))
+    assert np.max(np.abs(F @ F.T - K3) / np.outer(size, size)) < 1e-13
     # What is left of this diagonal is nothing, but not of the matrix: it is no kernel.
     noise = 1e-8 * np.triu(np.random.default_rng(0).normal(size=K.shape), 1)
     assert low_rank_factor(PrecomputedRows(K + noise + noise.T), 150) is None

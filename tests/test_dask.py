@@ -334,6 +334,26 @@ def test_graphs_are_small(cv, tasks_per_chunk):
     assert chunks * matrices > 2 * (5 * matrices + rest)  # so the line above can fail
 
 
+def test_greedy_leaves_the_rows_where_they_are(monkeypatch):
+    from holdfast.daskrows import DaskRows  # only where Dask is there
+
+    X = np.random.default_rng(6).normal(size=(300, 3))
+    gathered = []
+    fetch = DaskRows.gather
+
+    def counted(self, rows):
+        found = fetch(self, rows)
+        gathered.append(len(found))
+        return found
+
+    monkeypatch.setattr(DaskRows, "gather", counted)
+    rows = da.from_array(X, chunks=(70, 3))
+    model = KernelRidgeCV(RBF(0.1), basis=Greedy(12, candidates=20), random_state=0)
+    model.fit(rows, np.sin(X[:, 0]))
+    assert gathered
+    assert max(gathered) <= 128  # candidates, basis rows, the sample for the mean
+
+
 # -- clusters of processes -------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ CG_STEPS, CG_TOUCHED = 12.0, 70.0
 #: Fixed work of a stack of experiments of one size, and of an experiment with its own system, in
 #: units of that of one experiment in a stack.
 PER_STACK, PER_FOLD = 15.0, 7.0
-#: Reducing a matrix that leaves the cache.
+#: A dense model's matrices leave the cache, and their factorisations take so much longer.
 LARGE_REDUCTION = 1.25
 
 
@@ -113,8 +113,10 @@ def _single(job: Job, rates: Rates) -> float:
     if job.dual:
         h, t, v = job.h, job.t, float(job.v)
         work = (rates.cholesky + INVERSE) * p**3 + float((h**3 + (4.0 * h + 2.0 * t) * p * v).sum())
-        touched = 8.0 * p**2 + float(2.0 * (h + t).sum()) * p
-        return job.a * (work / rates.gemm + touched * rates.touch + rates.call * min(h.size, 100))
+        # copies of the matrix, rows of it and of the inverse, coefficients of each held-out model
+        touched = 8.0 * p**2 + float((2.0 * (h + t) + 4.0 * v).sum()) * p
+        stacks = min(h.size, 100)
+        return job.a * (work / rates.gemm + touched * rates.touch + rates.call * stacks)
     # a Cholesky factor, its inverse, and the rows in its coordinates, for every penalty; 5 and 3
     # instead of the 1 and 2 that they count, for triangular matrices and fresh arrays are slow
     factor = (rates.cholesky + 5.0) * p**3 + 3.0 * job.m * p**2

@@ -299,9 +299,8 @@ class Tasks:
                 self.test.ptr[index][:, None] + np.arange(t[example]),
             )
 
-
     def stacks(self, per_row: int, most: int) -> list[Shape]:
-        """Return those groups, cut so that each holds no more than `most` numbers.
+        """Return the groups of `shapes`, cut so that each holds no more than `most` numbers.
 
         A task counts `per_row` for each of its held and test rows; a stack has at least one task.
         """

@@ -79,7 +79,7 @@ class Plan:
                 f"{cost.path:<12}{_time(cost.seconds):>12}{cost.seconds / best:>12.2f}"
                 f"{_size(cost.bytes):>12}{mark}"
             )
-        why = "cheapest estimate" if self.asked == "auto" else f"path={self.asked!r} was asked for"
+        why = "cheapest that fits" if self.asked == "auto" else f"path={self.asked!r} was asked for"
         return "\n".join([*lines, "", f"taken: {self.path} ({why})"])
 
     def _repr_html_(self) -> str:
@@ -138,7 +138,9 @@ def make_plan(
     streamed = not dual and 8.0 * m * p > memory
     job = Job(h, e, t, m, p, v, n_alphas, dual, streamed, rotated, summed)
     costs = tuple(Cost(path, seconds(path, job, current()), _bytes(path, job)) for path in PATHS)
-    room = max(memory, LEAST_BYTES, 2 * min(cost.bytes for cost in costs))
+    room = max(memory, LEAST_BYTES)
+    if all(cost.bytes > room for cost in costs):
+        room = 2 * min(cost.bytes for cost in costs)
     path: Path = min((c for c in costs if c.bytes <= room), key=lambda cost: cost.seconds).path
     for choice in PATHS:
         if asked == choice:
@@ -166,6 +168,8 @@ def _bytes(path: Path, job: Job) -> float:
     h, m, p = job.h, float(job.m), float(job.p)
     if job.dual:
         extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
+        if path == "single":
+            extra += max(2 * STACK_DOUBLES, (h + job.t).max() * m * (1 + job.v))
         return float(8 * (m**2 + extra))
     rows = BLOCK_BYTES / 8 if job.streamed else m * p
     if path == "fold_gram":  # larger folds are summed in blocks

@@ -53,9 +53,9 @@ class Greedy(Selector):
     Paper 000, Algorithm 1. At every step ``rng.choice`` draws the candidates from the remaining
     rows in ascending order; the lowest error wins, the first drawn at a tie. The paper
     retrains for each candidate, O(c m j²) at step j; here a candidate is a rank-one update of
-    the smoother, O(c m j), with the same result (`holdfast.basis.growing`). Memory: O(mn). For
-    the training error m is the kernel's numerical rank if that is below n/2, as it is for
-    smooth kernels on few features.
+    the smoother, O(c m j), with the same result (`holdfast.basis.growing`). Memory: O(mn). Where
+    the kernel's columns lie in fewer than n/2 directions, as those of smooth kernels on few
+    features do, the training error is computed in that many coordinates: O(c j²) a step.
 
     Candidates that depend numerically on the rows already chosen are passed over; if all of a
     draw do, another is made from the independent rows alone; if there are none, the

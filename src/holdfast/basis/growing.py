@@ -161,7 +161,7 @@ class GrowingModel:
         stacked: Floats = np.zeros((len(self._Q), len(rows)), order="F")
         kernel = None
         if self._G is None:
-            kernel = self._kernel(rows)
+            kernel = self.data.block(slice(None), rows)
             np.multiply(self.root_weights[:, None], kernel, out=stacked[:m])
             project_out(self.q, stacked[:m])
         else:
@@ -179,8 +179,11 @@ class GrowingModel:
         """Add candidate ``c`` of these additions to the basis, in O(m size)."""
         m, j = len(self.Y), self.size
         row = additions.rows[[c]]
-        kernel = self._kernel(row) if additions.kernel is None else additions.kernel[:, [c]]
-        column = kernel[:, 0] - self.W @ self.W[row[0]]
+        if additions.kernel is None:
+            column = self.data.block(slice(None), row)[:, 0]
+        else:
+            column = additions.kernel[:, c]
+        column = column - self.W @ self.W[row[0]]
         column /= np.sqrt(self.gaps(row))
         self._W[:, j] = column
         self._gaps -= column**2
@@ -192,10 +195,6 @@ class GrowingModel:
         self._Q[:, [j]] = new
         self._left -= new @ (new.T @ self._left)
         self.size += 1
-
-    def _kernel(self, rows: Rows) -> Floats:
-        """Return the kernel's columns of these rows, Fortran-ordered."""
-        return self.data.block(rows, slice(None)).T
 
     def _project(self, stacked: Floats) -> None:
         """Take out of these columns (m + n, c) what lies in the span of [Q; L], in place."""

@@ -23,16 +23,18 @@ def low_rank_factor(data: KernelData, most: int) -> Floats | None:
 
     Notes
     -----
-    Cholesky with the largest of the diagonal as pivot, in O(m r²), until what is left of every
-    diagonal entry is its rounding error; by Cauchy-Schwarz the other entries are no larger. That
-    holds for kernels; a matrix that only resembles one is caught by comparing some columns.
-    Where half of the columns leave too much, the other half is not tried.
+    Cholesky with the diagonal entry as pivot of which most is left, in O(m r²), until what is left
+    of each is its rounding error; by Cauchy-Schwarz the other entries are no larger. That holds
+    for kernels; a matrix that only resembles one shows in some columns, which are compared.
+    Where half of the columns leave too much, the other half is not tried: a rank between
+    ``most`` / 2 and ``most`` is found only if the eigenvalues fall.
     """
     left = Residual(data, capacity=most)
-    while np.any(left.gap > 4 * _EPS * left.diagonal):
-        if left.size == most // 2 and np.any(left.gap > _HALFWAY * left.diagonal):
+    scale = np.maximum(np.abs(left.diagonal), np.finfo(np.float64).tiny)
+    while (share := left.gap / scale).max() > 4 * _EPS:
+        if left.size == most // 2 and share.max() > _HALFWAY:
             return None
-        row = np.array([np.argmax(left.gap)])
+        row = np.array([np.argmax(share)])
         columns = left.block(slice(None), row)
         if columns[row[0], 0] <= 0:  # noise: nothing is left
             break
@@ -40,7 +42,7 @@ def low_rank_factor(data: KernelData, most: int) -> Floats | None:
             return None
         left.extend(row, columns)
     some = np.unique(np.linspace(0, len(data) - 1, _CHECKED).astype(np.int64))
-    wrong = np.abs(left.block(slice(None), some)).max()
-    if wrong > left.floor().max():
+    floor = np.sqrt(left.floor())
+    if np.any(np.abs(left.block(slice(None), some)) > np.multiply.outer(floor, floor[some])):
         return None
     return left.F.copy()

@@ -173,6 +173,8 @@ def _shifted(
     With `refine`, T's solutions are refined once; factors are the cheaper way then for many
     right-hand sides.
     """
+    if not len(A):  # one row, and a bias that fits it
+        return np.zeros((alphas.size, *rhs.shape))
     many_sides = refine and rhs.shape[1] >= len(A) / 12
     if alphas.size > CHOLESKY_UP_TO and not many_sides:
         reduced = Tridiagonal.reduce(A)

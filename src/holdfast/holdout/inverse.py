@@ -7,26 +7,23 @@ without the rows H the others have
 
 (c'_H = 0: r_H are the held-out residuals). Predictions are those of the model with c', so that
 nothing cancels at huge α. Rows are scaled by √w, and with a bias G is the inverse on what is
-orthogonal to q = √w/‖√w‖ (Gq = 0, and c and c' sum to zero with it).
+orthogonal to q = √w/‖√w‖: Gq = 0, so qᵀc = qᵀc' = 0.
 
-Cost per α: m³ for the inverse, Σ_H |H|³/3 + 4|H| m. The choice for a few penalties; for more, one
-eigendecomposition or reduction serves them all.
+Cost per α: m³ for the inverse, Σ_H |H|³/3 + 4|H| m v for v targets. The choice for a few
+penalties; for more, one eigendecomposition or reduction serves them all.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
 from holdfast.exceptions import KernelError
 from holdfast.experiments import Shape, Tasks
 from holdfast.factors import deflated_kernel
-from holdfast.linalg import mirror, run_pieces, solve_systems
+from holdfast.holdout.spectral import STACK_DOUBLES
+from holdfast.linalg import invert, run_pieces, solve_systems
 from holdfast.progress import Counter
 from holdfast.systems import DualSystem, FloatArray
-
-#: Doubles of G and K that one stack of experiments may hold.
-STACK_DOUBLES = 2**20
 
 
 def predict(system: DualSystem, Y: FloatArray, tasks: Tasks, alpha: float) -> FloatArray:
@@ -56,14 +53,15 @@ def predict(system: DualSystem, Y: FloatArray, tasks: Tasks, alpha: float) -> Fl
         G_H, c_H = G[H], c[H]  # (b, h, m) and (b, h, v)
         r = c_H
         if H.shape[1]:
-            M = np.take_along_axis(G_H, H[:, None], axis=2)
+            M = np.ascontiguousarray(np.take_along_axis(G_H, H[:, None], axis=2))
             r = solve_systems(M[:, None], c_H[:, None])[:, 0]
-        weights = c - G_H.swapaxes(1, 2) @ r  # c', (b, m, v)
+        weights = G_H.swapaxes(1, 2) @ r  # becoming c', (b, m, v)
+        np.subtract(c, weights, out=weights)
         np.put_along_axis(weights, H[:, :, None], 0.0, axis=1)
         weights *= root[:, None]
         fitted = system.K[part.T][..., columns] @ weights  # (b, t, v)
         if centre is not None:
-            # The q-coordinate of y − Kc' over the rows that are left, without c', is the bias.
+            # Over the rows that are left, qᵀ(y − Kc' − b√w) = α qᵀc' = 0 gives the bias b.
             same = part.H.shape == part.T.shape and np.array_equal(part.H, part.T)
             inside = fitted if same else system.K[part.H][..., columns] @ weights
             q_H = q[H][:, None]  # (b, 1, h)
@@ -74,21 +72,20 @@ def predict(system: DualSystem, Y: FloatArray, tasks: Tasks, alpha: float) -> Fl
         predictions[part.out] = fitted
         done.add(len(part.index))
 
-    run_pieces(work, tasks.stacks(G.shape[0], STACK_DOUBLES))
+    run_pieces(work, tasks.stacks(G.shape[0] * (1 + Y.shape[1]), STACK_DOUBLES))
     return predictions
 
 
 def inverse(system: DualSystem, alpha: float) -> FloatArray:
     """Return G over the trained rows: I − S = αG."""
     K, deflation = deflated_kernel(system)
+    if not len(K):  # one row, and a bias that fits it
+        return np.zeros((1, 1))
     K[np.diag_indices(len(K))] += alpha
-    # The transpose of a C-ordered symmetric matrix is Fortran-ordered: both work in place.
-    L, info = lapack.dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+    info = invert(K)
     if info != 0:
         raise KernelError(
             f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {len(K)}); "
             "use a larger alpha, or a positive semidefinite kernel."
         )
-    G, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-    mirror(G.T)
-    return np.asarray(G.T if deflation is None else deflation.lift_symmetric(G.T))
+    return K if deflation is None else deflation.lift_symmetric(K)

@@ -132,11 +132,11 @@ def _rows(
 
 
 def _removed(Q: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray:
-    """Return D Q (QᵀDQ)⁻¹ Qᵀ β for β (g, a, v, p): what the constraint takes away."""
-    g, a, v, p = beta.shape
+    """Return D Q (QᵀDQ)⁻¹ Qᵀ β for β (g or 1, a, v, p): what the constraint takes away."""
+    g, (_, a, v, p) = len(Q), beta.shape
     Qt = np.ascontiguousarray(Q.swapaxes(1, 2))
     inner = weighted_products(Qt, D)  # (g, a, e, e)
-    along = (beta.reshape(g, a * v, p) @ Q).reshape(g, a, v, -1)
+    along = (beta.reshape(-1, a * v, p) @ Q).reshape(g, a, v, -1)
     weight = np.linalg.solve(inner, along.swapaxes(2, 3)).swapaxes(2, 3)  # (g, a, v, e)
     taken: FloatArray = weight.reshape(g, a * v, -1) @ Qt
     taken = taken.reshape(g, a, v, p)
@@ -158,7 +158,7 @@ def _full_residuals(
 
         def work(piece: slice) -> None:
             g = piece.stop - piece.start
-            left = whole - _removed(O[piece], D, np.broadcast_to(whole, (g, a, v, p)))
+            left = whole - _removed(O[piece], D, whole)
             np.matmul(held.V[piece], left.reshape(g, a * v, p).swapaxes(1, 2), out=fitted[piece])
 
         run_pieces(work, held.pieces(a * v * p))

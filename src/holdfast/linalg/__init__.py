@@ -9,7 +9,7 @@
 | `shifts` | many systems (A + alpha I) x = z from one reduction of A |
 | `products` | V D Vᵀ for many sets of rows and many D |
 | `residual`, `direct`, `conjugate` | the held-out residuals of many held-out sets and alphas |
-| `symmetric` | sums of Gram matrices, and rank-one changes, in place |
+| `symmetric` | sums of Gram matrices, rank-one changes, inverses, in place |
 | `threads` | independent pieces of work side by side |
 
 Everything is a pure function or a frozen dataclass. Arguments stay unchanged unless an
@@ -25,7 +25,7 @@ from holdfast.linalg.eigen import eigh
 from holdfast.linalg.products import weighted_products
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
-from holdfast.linalg.symmetric import add_gram, mirror, subtract_outer
+from holdfast.linalg.symmetric import add_gram, invert, mirror, subtract_outer
 from holdfast.linalg.threads import blas_threads, one_blas_thread, run_pieces, threads_for
 from holdfast.linalg.whitening import Whitening, cholesky_basis
 
@@ -40,6 +40,7 @@ __all__ = [
     "blas_threads",
     "cholesky_basis",
     "eigh",
+    "invert",
     "mirror",
     "one_blas_thread",
     "orthonormal_rows",

@@ -12,7 +12,7 @@ _PAIR_ROWS_PER_ALPHA = 1.5
 
 
 def weighted_products(V: Array, D: Array) -> Array:
-    """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and positive diagonals D (a, p)."""
+    """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and diagonals D ≥ 0 (a, p)."""
     if V.shape[1] <= min(_PAIRS_UP_TO, _PAIR_ROWS_PER_ALPHA * D.shape[0]):
         return _pair_products(V, D)
     return _scaled_products(V, D)

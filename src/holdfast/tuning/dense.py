@@ -16,12 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray
 from holdfast.kernels.rows import FloatArray
-from holdfast.linalg import Deflation
+from holdfast.linalg import Deflation, invert
 from holdfast.tuning.problem import Problem
 from holdfast.tuning.stacks import Definite
 
@@ -95,28 +94,13 @@ def _inverse(problem: Problem, K: FloatArray, alpha: float, root: FloatArray) ->
         K = deflation.symmetric(K)
     size = len(K)
     K[np.arange(size), np.arange(size)] += alpha
-    # A symmetric C-ordered matrix is Fortran-ordered when transposed: LAPACK works in place.
-    L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+    info = invert(K)
     if info != 0:
         raise KernelError(
             f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {size}); "
             "raise the lower bound of alpha, or use a positive semidefinite kernel."
         )
-    inverse = np.asarray(dpotri(L, lower=1, overwrite_c=1)[0]).T
-    _mirror(inverse)
-    if deflation is None:
-        return inverse
-    return deflation.lift(np.ascontiguousarray(deflation.lift(inverse).T))
-
-
-def _mirror(upper: FloatArray) -> None:
-    """Copy the upper triangle to the lower one, in place and in blocks."""
-    size = len(upper)
-    for start in range(0, size, 256):
-        stop = min(start + 256, size)
-        corner = upper[start:stop, start:stop]
-        corner[...] = np.triu(corner) + np.triu(corner, 1).T
-        upper[stop:, start:stop] = upper[start:stop, stop:].T
+    return K if deflation is None else deflation.lift_symmetric(K)
 
 
 class _Adjoint:
