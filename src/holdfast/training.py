@@ -28,6 +28,7 @@ from holdfast.exceptions import (
 )
 from holdfast.experiments import Experiments, IntArray, Policy, Tasks, resolve
 from holdfast.gram import KernelData
+from holdfast.holdout.share import basis_shrinks
 from holdfast.inputs import as_data, primal_features
 from holdfast.kernels import FunctionKernel, Kernel, Precomputed
 from holdfast.plan import Plan
@@ -266,7 +267,10 @@ class Training:
         return parts[0] if len(parts) == 1 else combine(parts, sizes)
 
     def verify(self, engine: Engine, n_experiments: int, seed: Any) -> Verification:
-        """Return how far the fast predictions of a few experiments lie from retraining."""
+        """Return how far the fast predictions of a few experiments lie from retraining.
+
+        Experiments that are trained anew anyway prove nothing, and are drawn last.
+        """
         if self.policy == "reselect" and engine.basis is not None:
             raise NotSupportedError(
                 'held_out_basis="reselect" retrains every experiment already: there is no fast '
@@ -274,7 +278,11 @@ class Training:
             )
         tasks = self.tasks(engine.basis, self.experiments)
         count = min(whole_number("n_experiments", n_experiments), len(tasks))
-        chosen = np.sort(np.random.default_rng(seed).permutation(len(tasks))[:count])
+        drawn = np.random.default_rng(seed).permutation(len(tasks))
+        if engine.basis is not None:
+            again = basis_shrinks(tasks, engine.basis.size)
+            drawn = drawn[np.argsort(again[drawn], kind="stable")]
+        chosen = np.sort(drawn[:count])
         part, plan = tasks.select(chosen), self.plan(engine, tasks, self.alphas.size)
         fast = self.held_out(engine, part, self.alphas, plan)
         errors = np.empty((count, self.alphas.size))

@@ -329,7 +329,9 @@ def _item(value: Any) -> float | str:
 def _plan(model: CrossValidatedKernelRidge) -> PlanTable:
     plan = model.explain()
     cheapest = min(cost.seconds for cost in plan.costs)
-    why = "the cheapest that fits" if plan.asked == "auto" else f"asked for with path={plan.asked!r}"
+    why = (
+        "the cheapest that fits" if plan.asked == "auto" else f"asked for with path={plan.asked!r}"
+    )
     return PlanTable(
         facts=tuple((name, _fact(value)) for name, value in plan.facts.items()),
         costs=tuple(
