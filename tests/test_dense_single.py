@@ -5,8 +5,9 @@ import pytest
 
 import holdfast.holdout.inverse
 from holdfast import HoldOut, KernelRidgeCV
+from holdfast.exceptions import KernelError
 from holdfast.kernels import RBF
-from holdfast.linalg import invert
+from holdfast.linalg import shifted_inverse
 from reference.retrain import retrain
 
 SEED = 11
@@ -65,9 +66,11 @@ def test_many_targets_in_small_stacks(monkeypatch):
     assert max(sizes) == 4  # (held row + test row) x (m and m targets) doubles each
 
 
-def test_invert():
-    A = np.array([[4.0, 1.0], [1.0, 3.0]])
-    kept = A.copy()
-    assert invert(A) == 0
-    np.testing.assert_allclose(A @ kept, np.eye(2), atol=1e-15)
-    assert invert(np.array([[1.0, 2.0], [2.0, 1.0]])) == 2
+def test_shifted_inverse():
+    A = np.array([[3.0, 1.0], [1.0, 2.0]])
+    whole = A + np.eye(2)
+    found = shifted_inverse(A, 1.0)
+    assert found is A
+    np.testing.assert_allclose(found @ whole, np.eye(2), atol=1e-15)
+    with pytest.raises(KernelError, match=r"alpha=0\.5 .*pivot 2 of 2.*larger alphas"):
+        shifted_inverse(np.array([[1.0, 2.0], [2.0, 1.0]]), 0.5)

@@ -31,7 +31,7 @@ from scipy.linalg import lapack, solve_triangular
 from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray
 from holdfast.first_pass import RowScale
-from holdfast.linalg import Deflation, eigh
+from holdfast.linalg import Deflation, eigh, not_definite
 from holdfast.systems import (
     DualSystem,
     FloatArray,
@@ -226,10 +226,7 @@ def output_rows(factor: Factor, K_train: FloatArray, K_new: FloatArray) -> Float
 def _cholesky(A: FloatArray, alpha: float) -> FloatArray:
     L, info = lapack.dpotrf(A, lower=1, clean=1)
     if info != 0:
-        raise KernelError(
-            f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {len(A)}); "
-            "use a larger alpha, or a positive semidefinite kernel."
-        )
+        raise not_definite(alpha, info, len(A))
     return np.asarray(L)
 
 

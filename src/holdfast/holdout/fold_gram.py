@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray, Tasks
 from holdfast.factors import deflated_kernel, output_rows, spectral_dual
 from holdfast.first_pass import RowScale
@@ -28,7 +27,7 @@ from holdfast.holdout.sums import (
     gram_and_rhs,
     weighted_sum,
 )
-from holdfast.linalg import Complement, Tridiagonal, run_pieces, subtract_outer
+from holdfast.linalg import Complement, Tridiagonal, not_definite, run_pieces, subtract_outer
 from holdfast.systems import DualSystem, FloatArray, PrimalSystem
 
 #: Penalties up to which a Cholesky factorisation for each beats one tridiagonal reduction.
@@ -186,10 +185,7 @@ def _shifted(
         shifted[np.diag_indices(len(A))] += alpha
         _, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
         if info != 0:
-            raise KernelError(
-                f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of "
-                f"{len(A)}); use a larger alpha, or a positive semidefinite kernel."
-            )
+            raise not_definite(float(alpha), info, len(A))
     return solutions
 
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.exceptions import KernelError
 from holdfast.experiments import Shape, Tasks
 from holdfast.factors import deflated_kernel
 from holdfast.holdout.spectral import STACK_DOUBLES
-from holdfast.linalg import invert, run_pieces, solve_systems
+from holdfast.linalg import run_pieces, shifted_inverse, solve_systems
 from holdfast.progress import Counter
 from holdfast.systems import DualSystem, FloatArray
 
@@ -79,13 +78,5 @@ def predict(system: DualSystem, Y: FloatArray, tasks: Tasks, alpha: float) -> Fl
 def inverse(system: DualSystem, alpha: float) -> FloatArray:
     """Return G over the trained rows: I − S = αG."""
     K, deflation = deflated_kernel(system)
-    if not len(K):  # one row, and a bias that fits it
-        return np.zeros((1, 1))
-    K[np.diag_indices(len(K))] += alpha
-    info = invert(K)
-    if info != 0:
-        raise KernelError(
-            f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {len(K)}); "
-            "use a larger alpha, or a positive semidefinite kernel."
-        )
-    return K if deflation is None else deflation.lift_symmetric(K)
+    G = shifted_inverse(K, alpha)
+    return G if deflation is None else deflation.lift_symmetric(G)

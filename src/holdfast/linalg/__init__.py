@@ -25,7 +25,13 @@ from holdfast.linalg.eigen import eigh
 from holdfast.linalg.products import weighted_products
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.shifts import Spectrum, Tridiagonal
-from holdfast.linalg.symmetric import add_gram, invert, mirror, subtract_outer
+from holdfast.linalg.symmetric import (
+    add_gram,
+    mirror,
+    not_definite,
+    shifted_inverse,
+    subtract_outer,
+)
 from holdfast.linalg.threads import blas_threads, one_blas_thread, run_pieces, threads_for
 from holdfast.linalg.whitening import Whitening, cholesky_basis
 
@@ -40,11 +46,12 @@ __all__ = [
     "blas_threads",
     "cholesky_basis",
     "eigh",
-    "invert",
     "mirror",
+    "not_definite",
     "one_blas_thread",
     "orthonormal_rows",
     "run_pieces",
+    "shifted_inverse",
     "solve_cg",
     "solve_direct",
     "solve_systems",

@@ -3,10 +3,11 @@
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from holdfast.exceptions import KernelError
 from holdfast.linalg._lapack import Array
 from holdfast.linalg._nogil import add_gram
 
-__all__ = ["add_gram", "invert", "mirror", "subtract_outer"]
+__all__ = ["add_gram", "mirror", "not_definite", "shifted_inverse", "subtract_outer"]
 
 _ROWS = 64
 
@@ -20,20 +21,35 @@ def mirror(A: Array) -> None:
         A[rows, rows] = corner + np.triu(corner, 1).T
 
 
-def invert(A: Array) -> int:
-    """Overwrite the positive definite `A` (C order) by its inverse, m³ flops, and return 0.
+def shifted_inverse(A: Array, alpha: float) -> Array:
+    """Overwrite the symmetric `A` (C order) by (A + alpha I)⁻¹, m³ flops, and return it.
 
-    If it is not positive definite, return at which pivot that shows; `A` is destroyed then.
+    Raises
+    ------
+    KernelError
+        If A + alpha I is not positive definite; `A` is destroyed then.
     """
+    size = len(A)
+    if not size:
+        return A
+    A[np.diag_indices(size)] += alpha
     # The transpose of a C-ordered symmetric matrix is Fortran-ordered: LAPACK works in place.
     L, info = dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
     if info != 0:
-        return int(info)
+        raise not_definite(alpha, info, size)
     inverse, info = dpotri(L, lower=1, overwrite_c=1)
     assert info == 0, info
     assert np.shares_memory(inverse, A), "needs a C-ordered float64 matrix"
     mirror(A)
-    return 0
+    return A
+
+
+def not_definite(alpha: float, pivot: int, size: int) -> KernelError:
+    """Return the error that a Cholesky factorisation which stopped at a pivot deserves."""
+    return KernelError(
+        f"the system at alpha={alpha:.3g} is not positive definite (pivot {pivot} of {size}); "
+        "use larger alphas, a larger jitter, or a positive semidefinite kernel."
+    )
 
 
 def subtract_outer(A: Array, u: Array, v: Array) -> None:

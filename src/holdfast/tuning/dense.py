@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray
 from holdfast.kernels.rows import FloatArray
-from holdfast.linalg import Deflation, invert
+from holdfast.linalg import Deflation, shifted_inverse
 from holdfast.tuning.problem import Problem
 from holdfast.tuning.stacks import Definite
 
@@ -92,15 +91,8 @@ def _inverse(problem: Problem, K: FloatArray, alpha: float, root: FloatArray) ->
     deflation = Deflation(root / np.linalg.norm(root)) if problem.bias else None
     if deflation is not None:
         K = deflation.symmetric(K)
-    size = len(K)
-    K[np.arange(size), np.arange(size)] += alpha
-    info = invert(K)
-    if info != 0:
-        raise KernelError(
-            f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {size}); "
-            "raise the lower bound of alpha, or use a positive semidefinite kernel."
-        )
-    return K if deflation is None else deflation.lift_symmetric(K)
+    G = shifted_inverse(K, alpha)
+    return G if deflation is None else deflation.lift_symmetric(G)
 
 
 class _Adjoint:

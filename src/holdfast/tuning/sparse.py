@@ -25,10 +25,9 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from holdfast.exceptions import KernelError
 from holdfast.experiments import IntArray
 from holdfast.kernels.rows import FloatArray
-from holdfast.linalg import Whitening, cholesky_basis, orthonormal_rows
+from holdfast.linalg import Whitening, cholesky_basis, not_definite, orthonormal_rows
 from holdfast.tuning.problem import Block, Problem
 from holdfast.tuning.stacks import Definite
 
@@ -137,10 +136,7 @@ def _coordinates(problem: Problem, K: FloatArray, K_BB: FloatArray, alpha: float
     A[np.arange(n), np.arange(n)] += alpha
     L, info = dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
     if info != 0:
-        raise KernelError(
-            f"the system at alpha={alpha:.3g} is not positive definite (pivot {info} of {n}); "
-            "raise the lower bound of alpha or the jitter."
-        )
+        raise not_definite(alpha, info, n)
     L_inverse = np.asarray(dtrtri(L, lower=1)[0])
     V = Whitening(L_inverse, inverted=True).rows(W, out=W)
     if problem.bias:
