@@ -29,8 +29,8 @@ from benchmarks import report
 from benchmarks.__main__ import RESULTS
 from benchmarks.measure import machine, versions
 from holdfast import KernelRidgeCV, disttasks
-from holdfast.daskrows import DaskRows
-from holdfast.distributed import DaskEngine
+from holdfast.cluster.engine import DaskEngine
+from holdfast.cluster.rows import DaskRows
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import RBF

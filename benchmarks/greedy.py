@@ -22,8 +22,8 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from holdfast.basis import Greedy
-from holdfast.gram import KernelRows
 from holdfast.kernels import RBF
+from holdfast.kernels.matrix import KernelRows
 
 ALPHA, JITTER, SEED = 1e-2, 1e-8, 0
 

@@ -26,8 +26,8 @@ from benchmarks.__main__ import RESULTS
 from benchmarks.measure import dgemm_rate, machine, timed, versions
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
+from holdfast.holdout.plan import PATHS, Plan
 from holdfast.kernels import RBF
-from holdfast.plan import PATHS, Plan
 from holdfast.reproduce.p003_grid import measure_constants
 
 SHARE, WORST = 1.3, 2.0

@@ -376,10 +376,10 @@ BASES = [
     case("fraction", {"basis": 1.5}, InvalidInputError, "basis", "(0, 1]", "got 1.5"),
     case("nan", {"basis": np.nan}, InvalidInputError, "basis", "(0, 1]", "got nan"),
     case("bool", {"basis": True}, InvalidInputError, "basis", "got True"),
-    case("repeated", {"basis": [1, 1]}, InvalidInputError, "basis", "distinct", "once: 1"),
+    case("repeated", {"basis": [1, 1]}, InvalidInputError, "basis", "twice", "row 1"),
     case("out-of-range", {"basis": [1, M]}, InvalidInputError, "basis", "19", "20"),
     case("mask", {"basis": np.ones(5, bool)}, InvalidInputError, "basis", "mask", "got 5"),
-    case("floats", {"basis": [1.5, 2.0]}, InvalidInputError, "basis", "whole numbers", "float64"),
+    case("floats", {"basis": [1.5, 2.0]}, InvalidInputError, "basis", "integer", "float64"),
     case("empty", {"basis": []}, InvalidInputError, "basis", "at least one", "basis=None"),
     case("2d", {"basis": [[1, 2]]}, InvalidInputError, "basis", "one-dimensional", "(1, 2)"),
     case("text", {"basis": "all"}, InvalidInputError, "basis='all'", "Pass None"),
@@ -526,7 +526,7 @@ def test_an_iterator_is_used_up_once():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([-1],), ["held_out", "from 0 on", "got -1"]),
+        (([-1],), ["held_out", "from 0 to", "got -1"]),
         (([1, 1],), ["held_out", "twice", "row 1"]),
         (([1.0],), ["held_out", "integer", "float64"]),
         ((np.ones(3, bool),), ["held_out", "masks"]),

@@ -26,8 +26,8 @@ from holdfast.basis import (
 from holdfast.basis.grouped import even_shares
 from holdfast.exceptions import HoldfastWarning, InvalidInputError, SingularBasisError
 from holdfast.experiments import as_experiments
-from holdfast.gram import KernelRows, PrecomputedRows
 from holdfast.kernels import RBF, FunctionKernel, Linear, Sigmoid
+from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 
 M = 40
 SELECTORS = [
@@ -185,11 +185,11 @@ def test_resolve_basis_numbers(basis, n):
     np.testing.assert_array_equal(rows, expected)
 
 
-@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda rows: np.array(rows, float)])
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
 def test_resolve_basis_positions_keep_their_order(kind):
-    rows = resolve_basis(kind([7, 3, -1]), data_kinds()["dense"])
+    rows = resolve_basis(kind([7, 3, 39]), data_kinds()["dense"])
     assert rows is not None
-    assert rows.tolist() == [7, 3, M - 1]
+    assert rows.tolist() == [7, 3, 39]
     assert rows.dtype == np.int64
 
 
@@ -212,12 +212,12 @@ def test_resolve_basis_mask():
         (True, "number of rows"),
         ([], "no rows"),
         (np.zeros(M, bool), "no rows"),
-        ([1, 1, 2], "more than once: 1"),
-        ([39, -1], "more than once: 39"),
-        ([1, 40], "out of range: 40"),
-        ([-41], "out of range: -41"),
-        ([0.5], "whole numbers"),
-        (["a"], "whole numbers"),
+        ([1, 1, 2], "row 1 2 times"),
+        ([39, -1], "from 0 to 39.*got -1"),
+        ([1, 40], "from 0 to 39.*got 40"),
+        ([-41], "from 0 to 39.*got -41"),
+        ([0.5], "integer row numbers"),
+        (["a"], "integer row numbers"),
         ([[1, 2]], "one-dimensional"),
         ([True, False], "one value for each of the 40 rows"),
         ("random", "not understood"),
@@ -236,7 +236,7 @@ def test_resolve_basis_checks_what_a_users_selector_returns():
         def _choose(self, pool):
             return np.array([2, 2])
 
-    with pytest.raises(InvalidInputError, match="more than once"):
+    with pytest.raises(InvalidInputError, match="row 2 2 times"):
         resolve_basis(Twice(), data_kinds()["dense"])
 
 

@@ -8,8 +8,8 @@ from holdfast.basis.base import Pool
 from holdfast.basis.growing import GrowingModel
 from holdfast.basis.span import low_rank_factor
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
-from holdfast.gram import KernelRows, PrecomputedRows
 from holdfast.kernels import RBF, Linear, Polynomial
+from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from reference.basis import draw_candidates, greedy
 from reference.retrain import retrain
 

@@ -10,8 +10,8 @@ from holdfast.basis import FarthestPoint, FeatureVectors, KMeans
 from holdfast.basis.base import SQRT_EPS, Pool
 from holdfast.basis.pivoted_cholesky import pivot
 from holdfast.exceptions import KernelError
-from holdfast.gram import KernelRows, PrecomputedRows
 from holdfast.kernels import RBF, Linear, Polynomial, Sigmoid
+from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from reference.basis import feature_vectors, reconstruction
 from reference.retrain import retrain
 

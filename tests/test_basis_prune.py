@@ -5,8 +5,8 @@ import pytest
 
 from holdfast.basis import Fixed, Prune, Random, prune
 from holdfast.exceptions import InvalidInputError, SingularBasisError
-from holdfast.gram import KernelRows, PrecomputedRows
 from holdfast.kernels import RBF, Linear
+from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from reference.retrain import retrain
 
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import holdfast.training
+import holdfast.estimators.training
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.basis import Greedy, Random
 from holdfast.exceptions import GridEdgeWarning, SelectionBiasWarning
@@ -318,14 +318,14 @@ def test_chunks_of_targets_are_the_same_as_all_at_once(
     }
     whole = quiet(model(**options), X, many)
     parts = []
-    original = holdfast.training.Training.held_out
+    original = holdfast.estimators.training.Training.held_out
 
     def counted(self, engine, tasks, alphas, plan, columns=slice(None), *rest):
         parts.append(columns)
         return original(self, engine, tasks, alphas, plan, columns, *rest)
 
-    monkeypatch.setattr(holdfast.training, "CHUNK_DOUBLES", 3 * M * 4)
-    monkeypatch.setattr(holdfast.training.Training, "held_out", counted)
+    monkeypatch.setattr(holdfast.estimators.training, "CHUNK_DOUBLES", 3 * M * 4)
+    monkeypatch.setattr(holdfast.estimators.training.Training, "held_out", counted)
     chunks = quiet(model(**options), X, many)
     assert [part.stop for part in parts] == [4, 8, 11]
     np.testing.assert_array_equal(chunks.alpha_, whole.alpha_)
@@ -345,7 +345,7 @@ def test_a_hundred_thousand_targets():
     targets = rng.normal(size=(m, v))
     estimator = KernelRidgeCV(alphas=[0.1, 1.0, 10.0], gamma=0.5, alpha_per_target=True, cv=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holdfast.training, "CHUNK_DOUBLES", 3 * m * 5000)
+        patch.setattr(holdfast.estimators.training, "CHUNK_DOUBLES", 3 * m * 5000)
         tracemalloc.start()
         try:
             estimator.fit(rows, targets)

@@ -13,8 +13,8 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import holdfast.factors
-import holdfast.training
+import holdfast.estimators.training
+import holdfast.smoother.factors
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 
 SEED = 11
@@ -66,7 +66,7 @@ def test_decisions_are_regressions_on_plus_and_minus_one(labels, basis, weights)
 
 def test_one_factorisation_serves_all_classes(monkeypatch):
     built, decomposed = [], []
-    engine, eigh = holdfast.training.Engine, holdfast.factors.eigh
+    engine, eigh = holdfast.estimators.training.Engine, holdfast.smoother.factors.eigh
 
     class Counted(engine):
         def __init__(self, *args, **kwargs):
@@ -77,8 +77,8 @@ def test_one_factorisation_serves_all_classes(monkeypatch):
         decomposed.append(1)
         return eigh(*args, **kwargs)
 
-    monkeypatch.setattr(holdfast.training, "Engine", Counted)
-    monkeypatch.setattr(holdfast.factors, "eigh", counted)
+    monkeypatch.setattr(holdfast.estimators.training, "Engine", Counted)
+    monkeypatch.setattr(holdfast.smoother.factors, "eigh", counted)
     labels = np.arange(M) % 20
     model = classifier(path="spectral", cv=4).fit(X, labels)
     model.held_out(cv=3)

@@ -302,7 +302,7 @@ def test_verify(saved, capsys):
 
 
 def test_verify_finds_wrong_predictions(saved, capsys, monkeypatch):
-    from holdfast.engine import Engine
+    from holdfast.estimators.engine import Engine
 
     real = Engine.retrain
     monkeypatch.setattr(Engine, "retrain", lambda *a, **k: real(*a, **k) * (1 + 1e-4))

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
-import holdfast.first_pass as first_pass
 import holdfast.holdout.sums as sums
+import holdfast.smoother.moments as first_pass
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import FarthestPoint, Greedy, RandomlyPivotedCholesky
 from holdfast.exceptions import (
@@ -335,7 +335,7 @@ def test_graphs_are_small(cv, tasks_per_chunk):
 
 
 def test_greedy_leaves_the_rows_where_they_are(monkeypatch):
-    from holdfast.daskrows import DaskRows  # only where Dask is there
+    from holdfast.cluster.rows import DaskRows  # only where Dask is there
 
     X = np.random.default_rng(6).normal(size=(300, 3))
     gathered = []

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-import holdfast.first_pass
-import holdfast.systems
+import holdfast.smoother.moments
+import holdfast.smoother.systems
 from holdfast import HoldOut, KernelRidgeCV
+from holdfast.data.indices import as_slice
 from holdfast.experiments import Ragged
-from holdfast.features import WhitenedFeatures
-from holdfast.first_pass import as_slice, cut, even_blocks
-from holdfast.gram import KernelRows
 from holdfast.kernels import RBF
-from holdfast.systems import StreamedRows, primal_system
+from holdfast.kernels.matrix import KernelRows
+from holdfast.smoother.features import WhitenedFeatures
+from holdfast.smoother.moments import cut, even_blocks
+from holdfast.smoother.systems import StreamedRows, primal_system
 
 SEED = 11
 RNG = np.random.default_rng(SEED)
@@ -48,8 +49,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWar
 @pytest.mark.parametrize("sets", SETS)
 def test_sums_of_sets_are_those_of_their_rows(monkeypatch, sets, weights, bias, keep):
     """Each set has the Gram matrix and products of its rows of W; the whole is their sum."""
-    monkeypatch.setattr(holdfast.first_pass, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(holdfast.first_pass, "LEAST_ROWS", 13)
+    monkeypatch.setattr(holdfast.smoother.moments, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(holdfast.smoother.moments, "LEAST_ROWS", 13)
     w = WEIGHTS[weights]
     held = Ragged.from_arrays([rows[w[rows] > 0] for rows in SETS[sets]])
     system = primal_system(FEATURES, w, Y, bias=bias, keep=keep, held=held)
@@ -108,8 +109,8 @@ def test_interrupted_rotation_leaves_the_model_usable(monkeypatch):
     model = KernelRidgeCV(RBF(0.3), path="fold_gram", **options).fit(X, Y)
     expected = model.held_out(folds).predictions
     engine, calls = model._engine, []
-    monkeypatch.setattr(holdfast.systems, "even_blocks", lambda m, _: cut(slice(0, m), 7))
-    run_pieces = holdfast.systems.run_pieces
+    monkeypatch.setattr(holdfast.smoother.systems, "even_blocks", lambda m, _: cut(slice(0, m), 7))
+    run_pieces = holdfast.smoother.systems.run_pieces
 
     def interrupted(work, pieces, *args):
         for piece in list(pieces)[:3]:
@@ -117,10 +118,10 @@ def test_interrupted_rotation_leaves_the_model_usable(monkeypatch):
         calls.append(1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(holdfast.systems, "run_pieces", interrupted)
+    monkeypatch.setattr(holdfast.smoother.systems, "run_pieces", interrupted)
     with pytest.raises(KeyboardInterrupt):
         engine.spectrum()
-    monkeypatch.setattr(holdfast.systems, "run_pieces", run_pieces)
+    monkeypatch.setattr(holdfast.smoother.systems, "run_pieces", run_pieces)
     assert calls
     np.testing.assert_allclose(model.held_out(folds).predictions, expected, rtol=1e-12)
 

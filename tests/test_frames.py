@@ -7,8 +7,8 @@ import pytest
 from sklearn import config_context
 
 from holdfast import KernelRidgeCV, load
+from holdfast.data.frames import library_of
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
-from holdfast.frames import library_of
 
 COLUMNS = ["experiment", "row", "target", "alpha", "y", "prediction"]
 

@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import holdfast.gram as gram_module
+import holdfast.kernels.matrix as gram_module
+from holdfast.data.rows import as_rows, take_rows
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.gram import (
+from holdfast.kernels import RBF, FunctionKernel, Matern, Polynomial
+from holdfast.kernels.matrix import (
     KernelData,
     KernelRows,
     PrecomputedRows,
-    as_rows,
-    kernel_data,
-    take_rows,
 )
-from holdfast.kernels import RBF, FunctionKernel, Linear, Matern, Polynomial, Precomputed
 from reference import kernels as naive
 
 ROUNDING = 1e-13
@@ -357,12 +355,6 @@ def test_float32_may_be_as_asymmetric_as_its_digits():
         PrecomputedRows(noisy)
     with pytest.raises(KernelError, match="rows 0 and 1"):
         PrecomputedRows(np.array([[2, 1], [0, 2]]))
-
-
-def test_kernel_data_takes_either():
-    X = rows()
-    assert isinstance(kernel_data(Linear(), X), KernelRows)
-    assert isinstance(kernel_data(Precomputed(), X @ X.T), PrecomputedRows)
 
 
 def test_take_rows():

@@ -15,8 +15,8 @@ SOURCE = Path(holdfast.__file__).parent
 # What every user of holdfast has loaded: the estimators, files, displays, reports, the commands.
 MODULES = (
     "holdfast",
-    "holdfast.regression",
-    "holdfast.classification",
+    "holdfast.estimators.regression",
+    "holdfast.estimators.classification",
     "holdfast.files",
     "holdfast.tables",
     "holdfast.displays",
@@ -52,7 +52,7 @@ def test_importing_holdfast_is_light():
     ground = loaded_by("sklearn.kernel_ridge")
     assert len(loaded_by("holdfast")) <= 1.3 * len(ground)
     assert "sklearn" not in loaded_by("holdfast")
-    with_estimator = loaded_by("holdfast.regression")
+    with_estimator = loaded_by("holdfast.estimators.regression")
     ours = {name for name in with_estimator if name.split(".")[0] == "holdfast"}
     assert len(with_estimator - ours) <= 1.3 * len(ground)
 

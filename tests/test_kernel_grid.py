@@ -9,9 +9,9 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold
 
-import holdfast.checkpoint
-import holdfast.gram
-import holdfast.search
+import holdfast.estimators.checkpoint
+import holdfast.estimators.search
+import holdfast.kernels.matrix
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import FeatureVectors, PerGroup, Random
 from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, InvalidInputError, KernelError
@@ -37,14 +37,14 @@ def model(**options):
 def evaluations(monkeypatch):
     """Return a list that grows by one kernel whenever one is scored."""
     scored = []
-    original = holdfast.search._scores
+    original = holdfast.estimators.search._scores
 
     def counted(training, found, scoring, per_target):
         scores = original(training, found, scoring, per_target)
         scored.append(found.engine)
         return scores
 
-    monkeypatch.setattr(holdfast.search, "_scores", counted)
+    monkeypatch.setattr(holdfast.estimators.search, "_scores", counted)
     return scored
 
 
@@ -185,7 +185,7 @@ def count_distances(monkeypatch):
 
     import holdfast.kernels.stationary as stationary
 
-    for module in (holdfast.gram, stationary):
+    for module in (holdfast.kernels.matrix, stationary):
         if hasattr(module, "squared_distances"):
             monkeypatch.setattr(
                 module, "squared_distances", counted(module.__name__, module.squared_distances)
@@ -199,13 +199,13 @@ def test_distances_are_computed_once_for_all_widths(monkeypatch, basis):
     model(kernel=["rbf", "matern12", "matern52"], gamma=GAMMAS, basis=basis).fit(X, Y)
     n = None if basis is None else basis
     whole = [call for call in calls if call[1] == M]
-    assert whole == [("holdfast.gram", M, n)]
+    assert whole == [("holdfast.kernels.matrix", M, n)]
 
 
 def test_without_room_the_distances_are_not_kept(monkeypatch):
     calls = count_distances(monkeypatch)
     small = model(gamma=GAMMAS, basis=15, memory_limit=8 * M * 16).fit(X, Y)
-    assert all(name != "holdfast.gram" for name, *_ in calls)
+    assert all(name != "holdfast.kernels.matrix" for name, *_ in calls)
     large = model(gamma=GAMMAS, basis=15).fit(X, Y)
     np.testing.assert_allclose(
         small.cv_results_["pooled_test_score"], large.cv_results_["pooled_test_score"], rtol=1e-9
@@ -216,7 +216,7 @@ def test_sparse_rows_share_distances_too(monkeypatch):
     calls = count_distances(monkeypatch)
     rows = sp.random_array((M, 200), density=0.05, rng=np.random.default_rng(1), format="csr")
     sparse = model(gamma=[0.1, 1.0]).fit(rows, Y)
-    assert [call for call in calls if call[1] == M] == [("holdfast.gram", M, None)]
+    assert [call for call in calls if call[1] == M] == [("holdfast.kernels.matrix", M, None)]
     dense = model(gamma=[0.1, 1.0]).fit(rows.toarray(), Y)
     np.testing.assert_allclose(
         sparse.cv_results_["pooled_test_score"], dense.cv_results_["pooled_test_score"], rtol=1e-8
@@ -256,11 +256,11 @@ def test_a_selector_that_looks_at_the_kernel_chooses_for_each_and_the_winner_is_
 
 
 def test_the_scores_of_very_many_experiments_are_not_kept_for_every_kernel(monkeypatch):
-    monkeypatch.setattr(holdfast.search, "MAX_SPLITS", 20)
+    monkeypatch.setattr(holdfast.estimators.search, "MAX_SPLITS", 20)
     scored = []
-    original = holdfast.search._merge
+    original = holdfast.estimators.search._merge
     monkeypatch.setattr(
-        holdfast.search,
+        holdfast.estimators.search,
         "_merge",
         lambda candidates, scores, *rest: (
             scored.extend(scores) or original(candidates, scores, *rest)
@@ -485,7 +485,7 @@ def test_functions_and_objects_are_found_again_in_another_process(tmp_path, monk
     code = """
 import sys, warnings
 import numpy as np
-import holdfast.search as search
+import holdfast.estimators.search as search
 from holdfast import KernelRidgeCV
 warnings.simplefilter("ignore")
 words = np.array(["ant", "bee", "cow", "doe", "eel", "fox", "gnu", "hen"] * 2, dtype=object)
@@ -553,7 +553,7 @@ def test_an_unfinished_write_leaves_nothing_behind(tmp_path, monkeypatch):
         file.write(b"half of it")
         raise OSError("disk full")
 
-    monkeypatch.setattr(holdfast.checkpoint.np, "savez", broken)
+    monkeypatch.setattr(holdfast.estimators.checkpoint.np, "savez", broken)
     with pytest.raises(OSError, match="disk full"):
         model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 
+from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError, NotSupportedError
 from holdfast.kernels import (
     KERNEL_NAMES,
@@ -39,7 +40,6 @@ from holdfast.kernels import (
     resolve_kernel,
     squared_distances,
 )
-from holdfast.kernels.rows import as_rows
 from reference import kernels as naive
 
 ROUNDING = 1e-13

@@ -13,9 +13,9 @@ from sklearn import metrics
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
-from holdfast._moments import METRICS, experiment_blocks
 from holdfast.exceptions import InvalidInputError
-from holdfast.scoring import (
+from holdfast.scores.metrics import METRICS, experiment_blocks
+from holdfast.scores.scoring import (
     MAX_SPLITS,
     combine,
     decision_to_label_index,

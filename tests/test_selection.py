@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
-from holdfast.scoring import MAX_SPLITS, Scores, resolve_scoring, score_experiments
-from holdfast.selection import check_alphas, choose, cv_results
+from holdfast.scores.choice import check_alphas, choose, cv_results
+from holdfast.scores.scoring import MAX_SPLITS, Scores, resolve_scoring, score_experiments
 
 NAN = np.nan
 

@@ -7,15 +7,15 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 
-import holdfast.first_pass
 import holdfast.holdout.spectral
 import holdfast.holdout.sums
+import holdfast.smoother.moments
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.data.memory import available_bytes, memory_bytes
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Tasks
-from holdfast.memory import available_bytes, memory_bytes
-from holdfast.plan import make_plan
-from holdfast.systems import StreamedRows
+from holdfast.holdout.plan import make_plan
+from holdfast.smoother.systems import StreamedRows
 
 SEED = 5
 RNG = np.random.default_rng(SEED)
@@ -112,8 +112,8 @@ def test_streamed_against_retraining(path):
 def test_blocks_of_any_size_give_the_same(monkeypatch):
     """Rows arrive in blocks: of 64 rows here, of all rows before."""
     whole = pair(basis=15, cv=5)
-    monkeypatch.setattr(holdfast.first_pass, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(holdfast.first_pass, "LEAST_ROWS", 64)
+    monkeypatch.setattr(holdfast.smoother.moments, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(holdfast.smoother.moments, "LEAST_ROWS", 64)
     for limit in (None, 1):
         blocks = KernelRidgeCV(
             basis=15, cv=5, alphas=ALPHAS, gamma=0.3, random_state=0, memory_limit=limit
@@ -212,7 +212,7 @@ def peak(m, n, memory_limit, **options):
 )
 def test_memory_does_not_grow_like_m_times_n(monkeypatch, path, cv):
     """Streamed, a row more costs some vectors of length m, not n numbers, whatever n is."""
-    monkeypatch.setattr(holdfast.first_pass, "BLOCK_BYTES", 2**17)
+    monkeypatch.setattr(holdfast.smoother.moments, "BLOCK_BYTES", 2**17)
     monkeypatch.setattr(holdfast.holdout.spectral, "STACK_DOUBLES", 2**15)
     monkeypatch.setattr(holdfast.holdout.sums, "KEEP_BYTES", 2**17)
     n, small, large = 200, 4000, 12_000

@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 
 #: Public names and the module that each comes from.
 _WHERE = {
-    "KernelRidgeCV": "holdfast.regression",
-    "KernelRidgeClassifierCV": "holdfast.classification",
+    "KernelRidgeCV": "holdfast.estimators.regression",
+    "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "HoldOut": "holdfast.experiments",
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
@@ -42,10 +42,10 @@ __all__ = [  # resolved by __getattr__
 
 if TYPE_CHECKING:
     from holdfast import basis, datasets, displays, exceptions, kernels, report, tuning
-    from holdfast.classification import KernelRidgeClassifierCV
+    from holdfast.estimators.classification import KernelRidgeClassifierCV
+    from holdfast.estimators.regression import KernelRidgeCV
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
-    from holdfast.regression import KernelRidgeCV
     from holdfast.tables.rows import open_rows
     from holdfast.tuning import tune
 

@@ -14,7 +14,14 @@
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
 
+import inspect
+import os
+import warnings
+from pathlib import Path
+
 import numpy as np
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class HoldfastError(Exception):
@@ -63,3 +70,13 @@ class GridEdgeWarning(HoldfastWarning):
 
 class SelectionBiasWarning(HoldfastWarning):
     """Basis rows were chosen by looking at rows that are later held out."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the innermost line of the call stack that lies outside this package."""
+    frame = inspect.currentframe()
+    level = 0
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level + 1)

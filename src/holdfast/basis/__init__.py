@@ -17,8 +17,9 @@
 Only the exact `FeatureVectors` ever holds an m × m matrix.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from holdfast.basis.base import Selector
-from holdfast.basis.curve import BasisCurve, basis_curve
 from holdfast.basis.farthest import FarthestPoint
 from holdfast.basis.feature_vectors import FeatureVectors
 from holdfast.basis.greedy import Greedy
@@ -28,6 +29,9 @@ from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
 from holdfast.basis.prune import Prune
 from holdfast.basis.random import Fixed, Random
 from holdfast.basis.resolve import as_selector, resolve_basis
+
+if TYPE_CHECKING:
+    from holdfast.estimators.basis_curve import BasisCurve, basis_curve
 
 __all__ = [
     "BalancedOverFolds",
@@ -46,3 +50,12 @@ __all__ = [
     "basis_curve",
     "resolve_basis",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It fits estimators, which stand above this folder: imported when it is asked for.
+    if name in ("BasisCurve", "basis_curve"):
+        from holdfast.estimators import basis_curve as module
+
+        return getattr(module, name)
+    raise AttributeError(f"module 'holdfast.basis' has no attribute {name!r}")

@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 
 if TYPE_CHECKING:
     from holdfast.experiments import Experiments
-    from holdfast.gram import KernelData
+    from holdfast.kernels.matrix import KernelData
 
-Rows = NDArray[np.int64]
-Floats = NDArray[np.float64]
 SQRT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
 
 
@@ -54,19 +53,19 @@ class Pool:
     """
 
     data: KernelData
-    y: Floats | None
-    weights: Floats
-    groups: Rows | None
-    folds: Rows | None
+    y: FloatArray | None
+    weights: FloatArray
+    groups: IntArray | None
+    folds: IntArray | None
     rng: np.random.Generator
-    rows: Rows
+    rows: IntArray
     total: int
 
     def __len__(self) -> int:
         """Return the number of rows to choose from."""
         return len(self.weights)
 
-    def targets(self) -> Floats:
+    def targets(self) -> FloatArray:
         """Return the targets (m, v), for a selector that declares that it needs them."""
         assert self.y is not None, "select() checks `needs`"
         return self.y
@@ -89,7 +88,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
 
     Notes
     -----
-    Rows of weight zero are not trained on, so a selector never chooses them: the answer is the
+    IntArray of weight zero are not trained on, so a selector never chooses them: the answer is the
     same as if those rows were absent. Only the user's own indices (`Fixed`) may name them.
     """
 
@@ -108,12 +107,12 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
     def select(
         self,
         data: KernelData,
-        y: Floats | None = None,
-        weights: Floats | None = None,
+        y: FloatArray | None = None,
+        weights: FloatArray | None = None,
         groups: NDArray[Any] | None = None,
         experiments: Experiments | None = None,
         rng: np.random.Generator | int | None = None,
-    ) -> Rows:
+    ) -> IntArray:
         """Return the positions of the chosen basis rows, in the order of choice.
 
         Parameters
@@ -161,7 +160,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         return chosen if everything else rows[chosen].astype(np.int64)
 
     @abstractmethod
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         """Return the chosen rows of the pool, in the order of choice."""
 
     def _check_needs(self, **given: object) -> None:
@@ -245,20 +244,20 @@ def _per_row(values: NDArray[Any], m: int, name: str) -> NDArray[Any]:
     return values
 
 
-def _targets(y: Floats | None, m: int, rows: Rows) -> Floats:
+def _targets(y: FloatArray | None, m: int, rows: IntArray) -> FloatArray:
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or len(y) != m:
         raise InvalidInputError(f"y must have shape ({m},) or ({m}, targets); got {y.shape}.")
-    targets: Floats = y.reshape(m, -1)[rows]
+    targets: FloatArray = y.reshape(m, -1)[rows]
     return targets
 
 
-def _codes(groups: NDArray[Any], m: int, rows: Rows) -> Rows:
+def _codes(groups: NDArray[Any], m: int, rows: IntArray) -> IntArray:
     codes = np.unique(_per_row(groups, m, "groups")[rows], return_inverse=True)[1]
     return codes.astype(np.int64)
 
 
-def _folds(experiments: Experiments | None, m: int, selector: Selector) -> Rows:
+def _folds(experiments: Experiments | None, m: int, selector: Selector) -> IntArray:
     """Return which experiment holds each row out, or raise unless there is exactly one."""
     assert experiments is not None, "select() checks `needs`"
     held_out = experiments.held_out

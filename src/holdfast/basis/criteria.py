@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 import scipy.linalg
 
-from holdfast.basis.base import Floats, Rows
+from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.growing import Additions, GrowingModel
 from holdfast.exceptions import InvalidInputError
 
@@ -22,7 +22,7 @@ class Criterion(ABC):
     """An error of every candidate model, kept up to date while the model grows."""
 
     @abstractmethod
-    def errors(self, model: GrowingModel, additions: Additions) -> Floats:
+    def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return the error (c,) of the model with each candidate added."""
 
     def added(self, model: GrowingModel) -> None:  # noqa: B027  # most have nothing to keep
@@ -32,7 +32,7 @@ class Criterion(ABC):
 class TrainingError(Criterion):
     """Squared error on the rows the model was trained on (paper 000, Algorithm 1)."""
 
-    def errors(self, model: GrowingModel, additions: Additions) -> Floats:
+    def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return |R - t · gain|² per candidate, expanded: O(m c v) in two products."""
         T, gain = additions.T, additions.gain
         now = np.square(model.residuals).sum() + model.outside
@@ -51,9 +51,9 @@ class LeaveOneOutError(Criterion):
     """
 
     def __init__(self, model: GrowingModel) -> None:
-        self._leverage: Floats = model.q**2  # diagonal of S + qqᵀ
+        self._leverage: FloatArray = model.q**2  # diagonal of S + qqᵀ
 
-    def errors(self, model: GrowingModel, additions: Additions) -> Floats:
+    def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return Σ_i (r_i / (1 - S_ii))² per candidate, in O(m c v)."""
         left = 1.0 - self._leverage[:, None] - additions.T**2 / additions.sigma  # (m, c)
         total = np.zeros(len(additions.sigma))
@@ -89,7 +89,7 @@ class GroupError(Criterion):
     O(mn) either way. Cost per step: O(c m min(|H|, n)) beyond what training error costs.
     """
 
-    def __init__(self, model: GrowingModel, groups: Rows, n: int) -> None:
+    def __init__(self, model: GrowingModel, groups: IntArray, n: int) -> None:
         order = np.argsort(groups, kind="stable")
         members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
         if len(members) < 2:
@@ -97,7 +97,7 @@ class GroupError(Criterion):
                 'criterion="group" leaves out one group at a time and needs at least two groups '
                 "among the rows of positive weight; got one."
             )
-        by_size: dict[int, list[Rows]] = {}
+        by_size: dict[int, list[IntArray]] = {}
         for rows in members:
             by_size.setdefault(len(rows), []).append(rows)
         self.parts: list[_SmallGroups | _LargeGroup] = []
@@ -107,7 +107,7 @@ class GroupError(Criterion):
             else:
                 self.parts += [_LargeGroup(model, rows) for rows in same]
 
-    def errors(self, model: GrowingModel, additions: Additions) -> Floats:
+    def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return Σ_H |r_H|² per candidate."""
         c = len(additions.sigma)
         total = np.zeros(c)
@@ -136,12 +136,12 @@ class GroupError(Criterion):
 class _SmallGroups:
     """Groups of one size, each with its G = I - S_HH - q_H q_Hᵀ."""
 
-    def __init__(self, model: GrowingModel, rows: Rows) -> None:
+    def __init__(self, model: GrowingModel, rows: IntArray) -> None:
         self.rows = rows  # (groups, |H|)
         q = model.q[rows]
-        self._G: Floats = np.eye(rows.shape[1]) - q[:, :, None] * q[:, None, :]
+        self._G: FloatArray = np.eye(rows.shape[1]) - q[:, :, None] * q[:, None, :]
 
-    def solve(self, model: GrowingModel, B: Floats) -> Floats:
+    def solve(self, model: GrowingModel, B: FloatArray) -> FloatArray:
         """Return G⁻¹ B, (groups, |H|, k)."""
         return np.asarray(np.linalg.solve(self._G, B), dtype=np.float64)
 
@@ -153,11 +153,11 @@ class _SmallGroups:
 class _LargeGroup:
     """One group with more rows than there are basis rows, and its I - FᵀF, F = [q Q]_H."""
 
-    def __init__(self, model: GrowingModel, rows: Rows) -> None:
+    def __init__(self, model: GrowingModel, rows: IntArray) -> None:
         self.rows = rows[None]  # (1, |H|)
-        self._gram: Floats = np.array([[1.0 - model.q[rows] @ model.q[rows]]])
+        self._gram: FloatArray = np.array([[1.0 - model.q[rows] @ model.q[rows]]])
 
-    def solve(self, model: GrowingModel, B: Floats) -> Floats:
+    def solve(self, model: GrowingModel, B: FloatArray) -> FloatArray:
         """Return G⁻¹ B, (1, |H|, k)."""
         F = self._features(model)
         factor = scipy.linalg.cho_factor(self._gram, lower=True, check_finite=False)
@@ -170,6 +170,6 @@ class _LargeGroup:
         corner = np.array([[1.0 - F[:, -1] @ F[:, -1]]])
         self._gram = np.block([[self._gram, border[:, None]], [border, corner]])
 
-    def _features(self, model: GrowingModel) -> Floats:
+    def _features(self, model: GrowingModel) -> FloatArray:
         rows = self.rows[0]
         return np.column_stack([model.q[rows], model.Q[rows]])  # (|H|, size + 1)

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from holdfast.basis.base import Pool, Rows, Selector, how_many, warn_short
+from holdfast._typing import IntArray
+from holdfast.basis.base import Pool, Selector, how_many, warn_short
 
 
 class FarthestPoint(Selector):
@@ -35,7 +36,7 @@ class FarthestPoint(Selector):
     def __init__(self, n: int | float = 0.1) -> None:
         self.n = n
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         m = len(pool)
         n = how_many(self.n, m)
         diagonal = pool.data.diag()

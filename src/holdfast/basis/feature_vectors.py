@@ -8,21 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.basis.base import (
-    SQRT_EPS,
-    Floats,
-    Pool,
-    Rows,
-    Selector,
-    check_positive,
-    how_many,
-    whole_number,
-)
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import SQRT_EPS, Pool, Selector, check_positive, how_many, whole_number
 from holdfast.basis.residual import Residual
 from holdfast.exceptions import KernelError
 
 # From which rows are usable to the row chosen and the gaps D_ii that it leaves.
-_Step = Callable[[NDArray[np.bool_]], tuple[int, Floats]]
+_Step = Callable[[NDArray[np.bool_]], tuple[int, FloatArray]]
 _BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once: they fit the cache
 
 
@@ -93,7 +85,7 @@ class FeatureVectors(Selector):
             return super().explain(m)
         return f"{self!r}: holds the whole {m} x {m} kernel matrix, {8e-6 * m * m:.0f} MB"
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         m = len(pool)
         size = m if self.max_size is None else how_many(self.max_size, m, "max_size")
         tol = -1.0 if self.tol is None else check_positive("tol", self.tol, zero=True)
@@ -125,16 +117,16 @@ class FeatureVectors(Selector):
             if errors[-1] <= tol:
                 self.stopped_ = "tol"
                 break
-        self.errors_: Floats = np.array(errors)
+        self.errors_: FloatArray = np.array(errors)
         return np.array(chosen, dtype=np.int64)
 
-    def _sampled(self, pool: Pool, share: Floats) -> _Step:
+    def _sampled(self, pool: Pool, share: FloatArray) -> _Step:
         """Return a function that chooses the best of a few random rows and gives the new gaps."""
         sample = whole_number("sample", self.sample)
         evaluate = len(pool) if self.evaluate is None else whole_number("evaluate", self.evaluate)
         residual, remaining = Residual(pool.data), np.arange(len(pool))
 
-        def step(usable: NDArray[np.bool_]) -> tuple[int, Floats]:
+        def step(usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
             nonlocal remaining
             drawn = pool.rng.choice(remaining, size=min(sample, len(remaining)), replace=False)
             rows = drawn[usable[drawn]]
@@ -157,7 +149,7 @@ class FeatureVectors(Selector):
         return step
 
 
-def _exact(pool: Pool, share: Floats) -> _Step:
+def _exact(pool: Pool, share: FloatArray) -> _Step:
     """Return a function that chooses the best of all rows and gives the new gaps.
 
     D is updated and its gains are summed in one pass over blocks of rows, since both are
@@ -171,7 +163,7 @@ def _exact(pool: Pool, share: Floats) -> _Step:
     for block in blocks:
         gains += share[block] @ np.square(D[block])
 
-    def step(usable: NDArray[np.bool_]) -> tuple[int, Floats]:
+    def step(usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
         nonlocal gains
         gap = D.diagonal()
         best = int(np.argmax(np.where(usable, gains / np.where(usable, gap, 1.0), -1.0)))

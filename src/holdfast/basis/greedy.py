@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import (
-    Floats,
     Pool,
-    Rows,
     Selector,
     check_choice,
     check_positive,
@@ -86,7 +85,7 @@ class Greedy(Selector):
         """The targets, and the groups if they are the criterion."""
         return frozenset({"y", "groups"} if self.criterion == "group" else {"y"})
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         n = how_many(self.n, len(pool))
         self._check(pool)
         alpha = check_positive("alpha", self.alpha)
@@ -111,10 +110,10 @@ class Greedy(Selector):
             chosen.append(int(rows[best]))
             errors.append(float(scores[best]))
             remaining = remaining[remaining != rows[best]]
-        self.errors_: Floats = np.array(errors) / (pool.weights.sum() * pool.targets().shape[1])
+        self.errors_: FloatArray = np.array(errors) / (pool.weights.sum() * pool.targets().shape[1])
         return np.array(chosen, dtype=np.int64)
 
-    def _draw(self, model: GrowingModel, remaining: Rows, rng: np.random.Generator) -> Rows:
+    def _draw(self, model: GrowingModel, remaining: IntArray, rng: np.random.Generator) -> IntArray:
         """Return the independent ones of the candidates, in the order drawn."""
         size = min(int(self.candidates), len(remaining))
         rows = model.independent(rng.choice(remaining, size=size, replace=False))

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from holdfast.basis.base import Pool, Rows, Selector, how_many, whole_number
+from holdfast._typing import IntArray
+from holdfast.basis.base import Pool, Selector, how_many, whole_number
 
 
 class PerGroup(Selector):
@@ -15,7 +16,7 @@ class PerGroup(Selector):
     Parameters
     ----------
     k : int
-        Rows per group. A group with fewer rows gives all it has.
+        IntArray per group. A group with fewer rows gives all it has.
 
     Notes
     -----
@@ -34,7 +35,7 @@ class PerGroup(Selector):
         """The groups."""
         return frozenset({"groups"})
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         k = whole_number("k", self.k)
         assert pool.groups is not None, "select() checks `needs`"
         return draw_from_each(pool.groups, np.full(pool.groups.max() + 1, k), pool.rng)
@@ -67,14 +68,14 @@ class BalancedOverFolds(Selector):
         """The experiments."""
         return frozenset({"experiments"})
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         assert pool.folds is not None, "select() checks `needs`"
         sizes = np.bincount(pool.folds)
         shares = even_shares(how_many(self.n, len(pool)), sizes, pool.rng)
         return draw_from_each(pool.folds, shares, pool.rng)
 
 
-def even_shares(n: int, sizes: Rows, rng: np.random.Generator) -> Rows:
+def even_shares(n: int, sizes: IntArray, rng: np.random.Generator) -> IntArray:
     """Return how many of n rows each part gives: as equal as the sizes of the parts allow.
 
     What cannot be divided goes to parts drawn at random, so no part is favoured by its place.
@@ -91,7 +92,7 @@ def even_shares(n: int, sizes: Rows, rng: np.random.Generator) -> Rows:
     return shares
 
 
-def draw_from_each(parts: Rows, shares: Rows, rng: np.random.Generator) -> Rows:
+def draw_from_each(parts: IntArray, shares: IntArray, rng: np.random.Generator) -> IntArray:
     """Return ``shares[p]`` rows drawn without replacement from each part p (all, if fewer)."""
     order = np.argsort(parts, kind="stable")  # rows sorted by part
     ends = np.cumsum(np.bincount(parts, minlength=len(shares)))

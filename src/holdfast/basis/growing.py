@@ -31,11 +31,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.linalg
 
-from holdfast.basis.base import Floats, Pool, Rows
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import Pool
 from holdfast.basis.span import low_rank_factor
 
 if TYPE_CHECKING:
-    from holdfast.gram import KernelData
+    from holdfast.kernels.matrix import KernelData
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -60,12 +61,12 @@ class Additions:
         The kernel's columns, if they had to be computed.
     """
 
-    rows: Rows
-    stacked: Floats
-    sigma: Floats
-    gain: Floats
-    T: Floats
-    kernel: Floats | None
+    rows: IntArray
+    stacked: FloatArray
+    sigma: FloatArray
+    gain: FloatArray
+    T: FloatArray
+    kernel: FloatArray | None
 
 
 class GrowingModel:
@@ -74,7 +75,7 @@ class GrowingModel:
     Parameters
     ----------
     pool : Pool
-        Rows, targets and weights.
+        IntArray, targets and weights.
     n : int
         How many basis rows there will be at most: memory is two arrays of m × n.
     alpha : float
@@ -108,14 +109,14 @@ class GrowingModel:
         self.outside = 0.0  # squared length of what of Y no kernel column reaches
         self._G = None if by_row else self._rotate(n // 2)
         m = len(self.Y)
-        self._W: Floats = np.empty((len(pool), n))
-        self._gaps: Floats = self.diagonal + self.epsilon
+        self._W: FloatArray = np.empty((len(pool), n))
+        self._gaps: FloatArray = self.diagonal + self.epsilon
         # The stacked factor [Q; L] (m + n, n), and [Y; 0] after projection by it (m + n, v).
-        self._Q: Floats = np.zeros((m + n, n), order="F")
-        self._left: Floats = np.zeros((m + n, self.Y.shape[1]))
+        self._Q: FloatArray = np.zeros((m + n, n), order="F")
+        self._left: FloatArray = np.zeros((m + n, self.Y.shape[1]))
         self._left[:m] = self.Y
 
-    def _rotate(self, most: int) -> Floats | None:
+    def _rotate(self, most: int) -> FloatArray | None:
         """Turn Y into coordinates in which kernel columns are rows of G, and return G, or None."""
         F = low_rank_factor(self.data, most)
         if F is None:
@@ -127,38 +128,38 @@ class GrowingModel:
         return np.asarray(F @ R.T)
 
     @property
-    def W(self) -> Floats:
+    def W(self) -> FloatArray:
         """Whitened features of all rows by the rows chosen so far (rows, size)."""
         return self._W[:, : self.size]
 
     @property
-    def Q(self) -> Floats:
+    def Q(self) -> FloatArray:
         """Factor of the smoother, S = Q Qᵀ (m, size)."""
         return self._Q[: len(self.Y), : self.size]
 
     @property
-    def residuals(self) -> Floats:
+    def residuals(self) -> FloatArray:
         """What the model leaves of Y (m, v)."""
         return self._left[: len(self.Y)]
 
-    def gaps(self, rows: Rows) -> Floats:
+    def gaps(self, rows: IntArray) -> FloatArray:
         """Return k_hh + ε - |W_h|² of these rows: squared distance from the span of the basis."""
         return self._gaps[rows]
 
-    def independent(self, rows: Rows) -> Rows:
+    def independent(self, rows: IntArray) -> IntArray:
         """Return those of these rows that are not numerically dependent on the basis.
 
         The gap is a difference of numbers of size k_hh that carry ``size`` rounding errors;
         below that it is noise and the whitened column would be noise too.
         """
         floor = 16 * (self.size + 1) * _EPS * (np.abs(self.diagonal[rows]) + self.epsilon)
-        kept: Rows = rows[self.gaps(rows) > floor]
+        kept: IntArray = rows[self.gaps(rows) > floor]
         return kept
 
-    def try_rows(self, rows: Rows) -> Additions:
+    def try_rows(self, rows: IntArray) -> Additions:
         """Return what each of these independent rows would add, in O(c m size)."""
         m, j = len(self.Y), self.size
-        stacked: Floats = np.zeros((len(self._Q), len(rows)), order="F")
+        stacked: FloatArray = np.zeros((len(self._Q), len(rows)), order="F")
         kernel = None
         if self._G is None:
             kernel = self.data.block(slice(None), rows)
@@ -196,20 +197,20 @@ class GrowingModel:
         self._left -= new @ (new.T @ self._left)
         self.size += 1
 
-    def _project(self, stacked: Floats) -> None:
+    def _project(self, stacked: FloatArray) -> None:
         """Take out of these columns (m + n, c) what lies in the span of [Q; L], in place."""
         Q = self._Q[:, : self.size]
         stacked -= (stacked.T @ Q @ Q.T).T
 
 
-def bias_direction(root_weights: Floats, fit_intercept: bool) -> Floats:
+def bias_direction(root_weights: FloatArray, fit_intercept: bool) -> FloatArray:
     """Return the unit vector q = √w / |√w| of an unpenalised bias, or zeros without one."""
     if not fit_intercept:
         return np.zeros_like(root_weights)
     return np.asarray(root_weights / np.linalg.norm(root_weights))
 
 
-def project_out(q: Floats, values: Floats) -> Floats:
+def project_out(q: FloatArray, values: FloatArray) -> FloatArray:
     """Return (I - qqᵀ) values; the array is overwritten."""
     if np.any(q):
         values -= np.multiply.outer(q, q @ values)

@@ -10,10 +10,11 @@ from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 
-from holdfast.basis.base import Pool, Rows, Selector, check_choice, how_many, warn_short
+from holdfast._typing import IntArray
+from holdfast.basis.base import Pool, Selector, check_choice, how_many, warn_short
 from holdfast.basis.pivoted_cholesky import pivot
 from holdfast.exceptions import InvalidInputError
-from holdfast.gram import KernelRows
+from holdfast.kernels.matrix import KernelRows
 
 
 class KMeans(Selector):
@@ -46,7 +47,7 @@ class KMeans(Selector):
         self.n = n
         self.space = space
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         n = how_many(self.n, len(pool))
         check_choice("space", self.space, ("auto", "input", "kernel"))
         vectors = _vectors(pool)
@@ -77,7 +78,7 @@ def _vectors(pool: Pool) -> Any:
     return X if X.dtype.kind == "f" else X.astype(np.float64)
 
 
-def _snap(vectors: Any, labels: Rows, centres: Any) -> Rows:
+def _snap(vectors: Any, labels: IntArray, centres: Any) -> IntArray:
     """Return, for each cluster that has rows, the one nearest to its centre."""
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels, minlength=len(centres)))

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from holdfast.basis.base import Floats, Pool, Rows, Selector, how_many, warn_short
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import Pool, Selector, how_many, warn_short
 from holdfast.basis.residual import Residual
 
 
@@ -36,7 +37,7 @@ class RandomlyPivotedCholesky(Selector):
     def __init__(self, n: int | float = 0.1) -> None:
         self.n = n
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         n = how_many(self.n, len(pool))
         chosen, _ = pivot(pool, n)
         if len(chosen) < n:
@@ -45,7 +46,7 @@ class RandomlyPivotedCholesky(Selector):
         return chosen
 
 
-def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[Rows, Residual]:
+def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[IntArray, Residual]:
     """Return up to n pivots in the order drawn, and the factorisation they give.
 
     ``block`` proposals are made at once; it changes speed, not chances.
@@ -54,7 +55,7 @@ def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[Rows, Residual]
         # Small blocks are rarely rejected, large ones multiply faster: a tenth of n is neither.
         block = max(1, min(128, n // 10))
     residual = Residual(pool.data, capacity=n)
-    chosen: list[Rows] = []
+    chosen: list[IntArray] = []
     while residual.size < n:
         chances = pool.weights * np.where(residual.gap > residual.floor(), residual.gap, 0.0)
         total = chances.sum()
@@ -73,7 +74,7 @@ def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[Rows, Residual]
     return rows.astype(np.int64), residual
 
 
-def _thin(D: Floats, proposed: Floats, rng: np.random.Generator) -> Rows:
+def _thin(D: FloatArray, proposed: FloatArray, rng: np.random.Generator) -> IntArray:
     """Return which proposals to accept, in order.
 
     Proposals were drawn with chances ∝ ``proposed``, the gaps before the block. Accepting one with

@@ -8,16 +8,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from holdfast.basis.base import (
-    Floats,
-    Pool,
-    Rows,
-    Selector,
-    check_positive,
-    how_many,
-    is_number,
-    whole_number,
-)
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import Pool, Selector, check_positive, how_many, is_number, whole_number
 from holdfast.basis.growing import bias_direction, project_out
 from holdfast.basis.random import Random
 from holdfast.basis.resolve import as_selector
@@ -96,7 +88,7 @@ class Prune(Selector):
         start = as_selector(self.start)
         return frozenset({"y"}) | (start.needs if start is not None else frozenset())
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         n = how_many(self.n, len(pool))
         alpha = check_positive("alpha", self.alpha)
         jitter = check_positive("jitter", self.jitter, zero=True)
@@ -118,8 +110,8 @@ class Prune(Selector):
             errors.append(model.error())
             sizes.append(len(model.basis))
         scale = pool.weights.sum() * pool.targets().shape[1]
-        self.errors_: Floats = np.array(errors) / scale
-        self.sizes_: Rows = np.array(sizes)
+        self.errors_: FloatArray = np.array(errors) / scale
+        self.sizes_: IntArray = np.array(sizes)
         return basis[np.isin(basis, model.basis)]
 
     def _how_many_drops(self, surplus: int) -> int:
@@ -136,7 +128,7 @@ class _PrunedModel:
     """A sparse ridge model and what it would be without each of its basis rows."""
 
     def __init__(
-        self, pool: Pool, basis: Rows, alpha: float, epsilon: float, fit_intercept: bool
+        self, pool: Pool, basis: IntArray, alpha: float, epsilon: float, fit_intercept: bool
     ) -> None:
         self.pool = pool
         self.alpha = alpha
@@ -145,19 +137,19 @@ class _PrunedModel:
         self.q = bias_direction(self.root_weights, fit_intercept)
         self.Y = project_out(self.q, self.root_weights[:, None] * pool.targets())
         self.basis = basis.copy()
-        self.leverage: Floats
-        self.residuals: Floats
-        self.V: Floats
-        self.T: Floats
-        self.pull: Floats
-        self.growth: Floats
+        self.leverage: FloatArray
+        self.residuals: FloatArray
+        self.V: FloatArray
+        self.T: FloatArray
+        self.pull: FloatArray
+        self.growth: FloatArray
         self._factorise()
 
     def error(self) -> float:
         """Return the sum of squared leave-one-out errors."""
         return float(np.square(self.residuals / (1.0 - self.leverage)[:, None]).sum())
 
-    def errors_without_each(self) -> Floats:
+    def errors_without_each(self) -> FloatArray:
         """Return that sum for the model without each basis row, (n,): O(mn) per output."""
         total = np.zeros(len(self.basis))
         for start in range(0, len(total), _BLOCK_COLUMNS):
@@ -171,7 +163,7 @@ class _PrunedModel:
                 total[block] += np.einsum("ij,ij->j", held_out, held_out)
         return total
 
-    def drop(self, positions: Rows) -> None:
+    def drop(self, positions: IntArray) -> None:
         """Remove these basis rows (positions in the basis), one after another."""
         for row in self.basis[positions]:
             self._drop_one(int(np.flatnonzero(self.basis == row)[0]))
@@ -223,7 +215,7 @@ class _PrunedModel:
         self.pull = self.V.T @ along
         self.growth = np.ones(len(B))
 
-    def _cholesky_of_basis(self) -> Floats:
+    def _cholesky_of_basis(self) -> FloatArray:
         K_BB = self.pool.data.block(self.basis, self.basis)
         K_BB[np.diag_indices(len(K_BB))] += self.epsilon
         try:
@@ -236,7 +228,7 @@ class _PrunedModel:
             ) from error
 
 
-def _subtract_outer(A: Floats, x: Floats, y: Floats) -> None:
+def _subtract_outer(A: FloatArray, x: FloatArray, y: FloatArray) -> None:
     """Subtract x yᵀ from A, in Fortran order, where it stands."""
     if A.size:
         assert A.flags.f_contiguous, "else BLAS would work on a copy"

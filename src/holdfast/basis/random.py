@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.basis.base import Floats, Pool, Rows, Selector, how_many
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import Pool, Selector, how_many
+from holdfast.data.indices import row_numbers
 from holdfast.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from holdfast.experiments import Experiments
-    from holdfast.gram import KernelData
+    from holdfast.kernels.matrix import KernelData
 
 
 class Random(Selector):
@@ -35,7 +37,7 @@ class Random(Selector):
     def __init__(self, n: int | float = 0.1) -> None:
         self.n = n
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         m = len(pool)
         return pool.rng.choice(m, size=how_many(self.n, m), replace=False).astype(np.int64)
 
@@ -46,13 +48,13 @@ class Fixed(Selector):
     Parameters
     ----------
     rows : sequence of int or of bool
-        Positions of the basis rows (negative ones count from the end), or a boolean mask with
-        one value per row. The order is kept; duplicates are refused.
+        Positions of the basis rows, counted from 0, or a boolean mask with one value per row. The
+        order is kept; duplicates are refused.
 
     Notes
     -----
     holdfast cannot know how the rows were chosen: if it was by looking at the data, the remark on
-    ``data_dependent`` selectors applies (paper 000, §6.3.2). Rows of weight zero are allowed.
+    ``data_dependent`` selectors applies (paper 000, §6.3.2). IntArray of weight zero are allowed.
     """
 
     data_dependent: ClassVar[bool] = False
@@ -63,16 +65,16 @@ class Fixed(Selector):
     def select(
         self,
         data: KernelData,
-        y: Floats | None = None,
-        weights: Floats | None = None,
+        y: FloatArray | None = None,
+        weights: FloatArray | None = None,
         groups: NDArray[Any] | None = None,
         experiments: Experiments | None = None,
         rng: np.random.Generator | int | None = None,
-    ) -> Rows:
+    ) -> IntArray:
         """Return the given positions, checked against the number of rows."""
         return check_rows(self.rows, len(data))
 
-    def _choose(self, pool: Pool) -> Rows:
+    def _choose(self, pool: Pool) -> IntArray:
         """Return where the given rows stand in the pool, for a selector that starts from them."""
         given = check_rows(self.rows, pool.total)
         idle = np.setdiff1d(given, pool.rows)
@@ -83,56 +85,16 @@ class Fixed(Selector):
         return np.searchsorted(pool.rows, given).astype(np.int64)
 
 
-def check_rows(rows: ArrayLike, m: int) -> Rows:
-    """Return positions 0 … m-1 as an int64 array, or raise and say which are unusable."""
-    given = _as_vector(rows)
-    if given.dtype == np.bool_:
-        if len(given) != m:
-            raise InvalidInputError(
-                f"basis given as a boolean mask must have one value for each of the {m} rows, "
-                f"got {len(given)}."
-            )
-        given = np.flatnonzero(given)
-    if len(given) == 0:
+def check_rows(rows: ArrayLike, m: int) -> IntArray:
+    """Return row numbers 0 … m-1 or a mask as row numbers, at least one, each named once."""
+    found = row_numbers("basis", rows, m, mask=True, error=InvalidInputError)
+    if not found.size:
         raise InvalidInputError(
             "basis names no rows; give at least one, or basis=None for the dense model."
         )
-    outside = given[(given < -m) | (given >= m)]
-    if len(outside):
-        raise InvalidInputError(
-            f"basis rows must lie in 0 … {m - 1} (the data have {m} rows); out of range: "
-            f"{_some(outside)}."
-        )
-    positions = np.where(given < 0, given + m, given).astype(np.int64)
-    values, counts = np.unique(positions, return_counts=True)
-    if len(values) < len(positions):
-        raise InvalidInputError(
-            f"basis rows must be distinct; given more than once: {_some(values[counts > 1])}. "
-            "Use numpy.unique on them."
-        )
-    return positions
+    return found
 
 
-def _as_vector(rows: ArrayLike) -> NDArray[Any]:
-    given = np.asarray(rows)
-    if given.ndim != 1:
-        raise InvalidInputError(
-            f"basis rows must be a one-dimensional sequence of row positions, got shape "
-            f"{given.shape}."
-        )
-    if given.size == 0:
-        return given.astype(np.int64)
-    whole = given.dtype.kind in "iub" or (
-        given.dtype.kind == "f" and bool(np.all(np.isfinite(given) & (given == np.round(given))))
-    )
-    if not whole:
-        raise InvalidInputError(
-            f"basis rows must be whole numbers (positions) or booleans (a mask), got dtype "
-            f"{given.dtype}. Labels are not looked up: convert them to positions first."
-        )
-    return given if given.dtype.kind == "b" else given.astype(np.int64)
-
-
-def _some(values: NDArray[Any]) -> str:
+def _some(values: IntArray) -> str:
     shown = ", ".join(str(int(value)) for value in values[:5])
     return shown + (f" and {len(values) - 5} more" if len(values) > 5 else "")

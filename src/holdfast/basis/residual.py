@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from holdfast.basis.base import Floats, Rows
-from holdfast.gram import KernelData
+from holdfast._typing import FloatArray, IntArray
+from holdfast.kernels.matrix import KernelData
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -29,28 +29,28 @@ class Residual:
 
     def __init__(self, data: KernelData, capacity: int = 32) -> None:
         self.data = data
-        self.diagonal: Floats = data.diag()
-        self.gap: Floats = np.maximum(self.diagonal, 0.0)  # diagonal of D; negative is nothing
+        self.diagonal: FloatArray = data.diag()
+        self.gap: FloatArray = np.maximum(self.diagonal, 0.0)  # diagonal of D; negative is nothing
         self.size = 0
-        self._F: Floats = np.empty((len(data), max(1, capacity)), order="F")
+        self._F: FloatArray = np.empty((len(data), max(1, capacity)), order="F")
 
     @property
-    def F(self) -> Floats:
+    def F(self) -> FloatArray:
         """The factor (m, size)."""
         return self._F[:, : self.size]
 
-    def floor(self) -> Floats:
+    def floor(self) -> FloatArray:
         """Return what is rounding error in ``gap``: it took ``size`` subtractions from k_ii."""
         return 16 * (self.size + 1) * _EPS * np.abs(self.diagonal)
 
-    def block(self, rows: Rows | slice, columns: Rows) -> Floats:
+    def block(self, rows: IntArray | slice, columns: IntArray) -> FloatArray:
         """Return D[rows][:, columns]."""
-        K: Floats = self.data.block(rows, columns)
+        K: FloatArray = self.data.block(rows, columns)
         if self.size:
             K -= self.F[rows] @ self.F[columns].T
         return K
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: IntArray) -> None:
         """Take these rows into S, O(m size |rows|); they must be independent of S and each other.
 
         Raises
@@ -60,7 +60,7 @@ class Residual:
         """
         self.extend(rows, self.block(slice(None), rows))
 
-    def extend(self, rows: Rows, columns: Floats) -> None:
+    def extend(self, rows: IntArray, columns: FloatArray) -> None:
         """Take these rows into S when D[:, rows] (m, |rows|) is known already."""
         L = scipy.linalg.cholesky(columns[rows], lower=True, check_finite=False)
         new = scipy.linalg.solve_triangular(L, columns.T, lower=True, check_finite=False).T

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast.basis.base import Floats, Rows, Selector, how_many
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import Selector, how_many
 from holdfast.basis.random import Fixed, Random, check_rows
 from holdfast.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from holdfast.experiments import Experiments
-    from holdfast.gram import KernelData
+    from holdfast.kernels.matrix import KernelData
 
 Basis = Selector | ArrayLike | None
 
@@ -53,12 +54,12 @@ def as_selector(basis: Basis, m: int | None = None) -> Selector | None:
 def resolve_basis(
     basis: Basis,
     data: KernelData,
-    y: Floats | None = None,
-    weights: Floats | None = None,
+    y: FloatArray | None = None,
+    weights: FloatArray | None = None,
     groups: NDArray[Any] | None = None,
     experiments: Experiments | None = None,
     rng: np.random.Generator | int | None = None,
-) -> Rows | None:
+) -> IntArray | None:
     """Return the basis rows (n,) in the order of choice, or None for the dense model.
 
     The arguments after ``basis`` are those of `Selector.select`. What a selector returns, also

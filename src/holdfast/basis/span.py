@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.basis.base import Floats
+from holdfast._typing import FloatArray
 from holdfast.basis.residual import Residual
-from holdfast.gram import KernelData
+from holdfast.kernels.matrix import KernelData
 
 _EPS = float(np.finfo(np.float64).eps)
 _HALFWAY = _EPS**0.25  # eigenvalues of a smooth kernel fall faster and faster
 _CHECKED = 16  # columns that are compared with the kernel at the end
 
 
-def low_rank_factor(data: KernelData, most: int) -> Floats | None:
+def low_rank_factor(data: KernelData, most: int) -> FloatArray | None:
     """Return F (m, r), r ≤ ``most``, with K = F Fᵀ to rounding, or None if there is none.
 
     Notes

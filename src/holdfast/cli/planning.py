@@ -11,10 +11,10 @@ from holdfast.basis import Random, as_selector
 from holdfast.basis.base import how_many
 from holdfast.cli.fitting import Data
 from holdfast.experiments import Policy, as_experiments, resolve
-from holdfast.plan import make_plan
+from holdfast.holdout.plan import make_plan
 
 if TYPE_CHECKING:
-    from holdfast.plan import Plan
+    from holdfast.holdout.plan import Plan
 
 __all__ = ["plan_of"]
 

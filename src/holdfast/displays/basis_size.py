@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from holdfast.basis.curve import BasisCurve, basis_curve
 from holdfast.displays._axes import new_axes
+from holdfast.estimators.basis_curve import BasisCurve, basis_curve
 from holdfast.report.scale import score_scale
 
 __all__ = ["BasisSizeDisplay"]

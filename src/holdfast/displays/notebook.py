@@ -12,7 +12,7 @@ from holdfast.report.curves import CVCurve, cv_curve
 from holdfast.report.words import number
 
 if TYPE_CHECKING:
-    from holdfast._base import CrossValidatedKernelRidge
+    from holdfast.estimators.base import CrossValidatedKernelRidge
 
 __all__ = ["curve_html"]
 

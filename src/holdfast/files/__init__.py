@@ -1,7 +1,7 @@
 """Models as files that can be kept, sent and opened without trust."""
 
+from holdfast.data.atomic import atomic_write, write_text
 from holdfast.files.archive import FORMAT_VERSION, Archive, read_archive, write_archive
-from holdfast.files.atomic import atomic_write, write_text
 from holdfast.files.models import load, load_with_extras, save
 
 __all__ = [

@@ -48,8 +48,8 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.data.atomic import atomic_write
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.files.atomic import atomic_write
 
 __all__ = ["FORMAT_VERSION", "Archive", "read_archive", "write_archive"]
 

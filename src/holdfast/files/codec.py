@@ -46,9 +46,9 @@ _OWN_MODULES = (
     "holdfast.basis",
     "holdfast.experiments",
     "holdfast.kernels",
-    "holdfast.plan",
+    "holdfast.holdout.plan",
     "holdfast.tables",
-    "holdfast.training",
+    "holdfast.estimators.training",
 )
 _SPLITTERS = "sklearn.model_selection._split"
 _GP_KERNELS = "sklearn.gaussian_process.kernels"

@@ -13,14 +13,14 @@ from holdfast.files.archive import Archive, read_archive, write_archive
 from holdfast.files.codec import Decoder, Encoder
 
 if TYPE_CHECKING:
-    from holdfast._base import CrossValidatedKernelRidge
+    from holdfast.estimators.base import CrossValidatedKernelRidge
 
 __all__ = ["load", "load_with_extras", "save"]
 
 # What `kind` may say, and where that class lives.
 _CLASSES = {
-    "KernelRidgeCV": "holdfast.regression",
-    "KernelRidgeClassifierCV": "holdfast.classification",
+    "KernelRidgeCV": "holdfast.estimators.regression",
+    "KernelRidgeClassifierCV": "holdfast.estimators.classification",
 }
 _ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?", re.IGNORECASE)
 

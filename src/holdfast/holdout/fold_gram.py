@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from holdfast.experiments import IntArray, Tasks
-from holdfast.factors import deflated_kernel, output_rows, spectral_dual
-from holdfast.first_pass import RowScale
-from holdfast.holdout.share import few_left
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Tasks
+from holdfast.holdout.digits import few_left
 from holdfast.holdout.sums import (
     RowBlocks,
     centred_gram_and_rhs,
@@ -28,7 +27,9 @@ from holdfast.holdout.sums import (
     weighted_sum,
 )
 from holdfast.linalg import Complement, Tridiagonal, not_definite, run_pieces, subtract_outer
-from holdfast.systems import DualSystem, FloatArray, PrimalSystem
+from holdfast.smoother.factors import deflated_kernel, output_rows, spectral_dual
+from holdfast.smoother.moments import RowScale
+from holdfast.smoother.systems import DualSystem, PrimalSystem
 
 #: Penalties up to which a Cholesky factorisation for each beats one tridiagonal reduction.
 CHOLESKY_UP_TO = 4
@@ -59,7 +60,7 @@ def predict_primal(
     Per experiment: |H| p² for its Gram matrix, unless the pass that made the system has it already
     (`PrimalSystem.held`); 4/3 p³ for the reduction, 2 p² v per α. The
     subtraction loses nothing as long as the training rows carry their part of the trace; where
-    they do not (`holdfast.holdout.share`) they are summed afresh.
+    they do not (`holdfast.holdout.digits`) they are summed afresh.
     """
     gram = np.diag(system.gram) if system.gram.ndim == 1 else system.gram
     z, Ys = system.z[:, columns], system.scale.targets(Y)

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.experiments import Shape, Tasks
-from holdfast.factors import deflated_kernel
 from holdfast.holdout.spectral import STACK_DOUBLES
 from holdfast.linalg import run_pieces, shifted_inverse, solve_systems
 from holdfast.progress import Counter
-from holdfast.systems import DualSystem, FloatArray
+from holdfast.smoother.factors import deflated_kernel
+from holdfast.smoother.systems import DualSystem
 
 
 def predict(system: DualSystem, Y: FloatArray, tasks: Tasks, alpha: float) -> FloatArray:

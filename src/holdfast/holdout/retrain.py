@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.experiments import IntArray
-from holdfast.features import Features, SomeRows
-from holdfast.first_pass import RowScale, row_blocks
-from holdfast.gram import KernelData
-from holdfast.systems import FloatArray, primal_system, solve_primal
+from holdfast._typing import FloatArray, IntArray
+from holdfast.kernels.matrix import KernelData
+from holdfast.smoother.features import Features, SomeRows
+from holdfast.smoother.moments import RowScale, row_blocks
+from holdfast.smoother.systems import primal_system, solve_primal
 
 
 def retrain_primal(

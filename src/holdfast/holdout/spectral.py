@@ -1,6 +1,7 @@
 """Held-out predictions through |H| × |H| systems, from one factor of the whole data.
 
-Papers 000 (Proposition 1, Corollary 2), 003 (16), 004 (9)–(10), in the form of `holdfast.factors`.
+Papers 000 (Proposition 1, Corollary 2), 003 (16), 004 (9)–(10), in the form of
+`holdfast.smoother.factors`.
 
 Removing basis rows E: a model on B∖E is the same problem under the constraint N_E θ = 0, where
 row j of N gives the coefficient of basis row j. With Q an orthonormal basis of the span of the
@@ -19,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
-from holdfast.factors import Factor
 from holdfast.linalg import (
     HeldOutRows,
     blas_threads,
@@ -32,7 +33,7 @@ from holdfast.linalg import (
     weighted_products,
 )
 from holdfast.progress import Counter
-from holdfast.systems import FloatArray
+from holdfast.smoother.factors import Factor
 
 #: Doubles that one stack of experiments may hold in each of its temporaries.
 STACK_DOUBLES = 2**20

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from holdfast.experiments import IntArray
-from holdfast.first_pass import as_slice, index_blocks, row_blocks
+from holdfast._typing import FloatArray, IntArray
+from holdfast.data.indices import as_slice
 from holdfast.linalg import add_gram, mirror
-from holdfast.systems import FloatArray, Rows
+from holdfast.smoother.moments import index_blocks, row_blocks
+from holdfast.smoother.systems import FeatureRows
 
 #: Bytes of feature rows up to which those of one experiment are kept for their second use.
 KEEP_BYTES = 2**25
@@ -33,7 +34,7 @@ class RowBlocks:
     Few rows are kept for the next time; many are made again each time.
     """
 
-    def __init__(self, W: Rows, rows: IntArray | None = None, *, once: bool = False) -> None:
+    def __init__(self, W: FeatureRows, rows: IntArray | None = None, *, once: bool = False) -> None:
         self.W = W
         self.rows = slice(0, W.shape[0]) if rows is None else as_slice(rows)
         self.shape = (W.shape[0] if rows is None else rows.size, W.shape[1])

@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 
+from holdfast._typing import FloatArray
+from holdfast.data.rows import as_rows, numeric_rows
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import kernel_matrix
-from holdfast.kernels.rows import FloatArray, as_rows, numeric_rows
 
 __all__ = ["FunctionKernel", "SklearnKernel"]
 

@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
-from holdfast.kernels.rows import FloatArray, Rows, numeric_pair, numeric_rows
+from holdfast._typing import FloatArray, RowData
+from holdfast.data.rows import numeric_pair, numeric_rows
 
 if TYPE_CHECKING:
     from holdfast.kernels.compose import Normalised, Product, Scaled, Sum
@@ -81,9 +82,9 @@ class VectorKernel(Kernel):
         return self._diagonal(numeric_rows(X))
 
     @abstractmethod
-    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         """Return the matrix of checked numeric rows; Z=None stands for X itself."""
 
     @abstractmethod
-    def _diagonal(self, X: Rows) -> FloatArray:
+    def _diagonal(self, X: RowData) -> FloatArray:
         """Return the diagonal of checked numeric rows."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels.rows import FloatArray
 
 __all__ = ["finite_number", "kernel_matrix", "positive_number", "positive_width", "require_finite"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import positive_number
 from holdfast.kernels.products import row_blocks
-from holdfast.kernels.rows import FloatArray
 
 __all__ = ["Normalised", "Product", "Scaled", "Sum"]
 

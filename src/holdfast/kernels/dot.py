@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast._typing import FloatArray, RowData
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.base import VectorKernel
 from holdfast.kernels.checks import finite_number, positive_number
 from holdfast.kernels.products import float64_rows, inner_products, row_norms_squared
-from holdfast.kernels.rows import FloatArray, Rows
 
 __all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid"]
 
@@ -18,10 +18,10 @@ __all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid"]
 class Linear(VectorKernel):
     """The inner product x·z."""
 
-    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z)
 
-    def _diagonal(self, X: Rows) -> FloatArray:
+    def _diagonal(self, X: RowData) -> FloatArray:
         return row_norms_squared(X)
 
 
@@ -58,10 +58,10 @@ class Polynomial(VectorKernel):
         """Whether the constant term is non-negative."""
         return self.coef0 >= 0.0
 
-    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z, self._finish)
 
-    def _diagonal(self, X: Rows) -> FloatArray:
+    def _diagonal(self, X: RowData) -> FloatArray:
         values = row_norms_squared(X)
         self._finish(values)
         return values
@@ -102,10 +102,10 @@ class Sigmoid(VectorKernel):
         """False: a kernel matrix may have negative eigenvalues."""
         return False
 
-    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z, self._finish)
 
-    def _diagonal(self, X: Rows) -> FloatArray:
+    def _diagonal(self, X: RowData) -> FloatArray:
         values = row_norms_squared(X)
         self._finish(values)
         return values
@@ -120,14 +120,14 @@ class Sigmoid(VectorKernel):
 class Cosine(VectorKernel):
     """The cosine x·z / (|x| |z|); zero with a row of zeros, as in scikit-learn."""
 
-    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z, prepare=_unit_rows)
 
-    def _diagonal(self, X: Rows) -> FloatArray:
+    def _diagonal(self, X: RowData) -> FloatArray:
         return (_largest_entries(X) > 0.0).astype(np.float64)
 
 
-def _unit_rows(X: Rows) -> Rows:
+def _unit_rows(X: RowData) -> RowData:
     """Return the rows divided by their lengths; rows of zeros stay as they are."""
     # By the largest entry first: the squares of tiny or huge entries would under- or overflow.
     largest = _largest_entries(X)
@@ -138,7 +138,7 @@ def _unit_rows(X: Rows) -> Rows:
     return _divided_rows(scaled, lengths)
 
 
-def _largest_entries(X: Rows) -> FloatArray:
+def _largest_entries(X: RowData) -> FloatArray:
     """Return the largest absolute value of every row, shape (len(X),)."""
     if X.shape[1] == 0 or X.shape[0] == 0:
         return np.zeros(X.shape[0])
@@ -150,7 +150,7 @@ def _largest_entries(X: Rows) -> FloatArray:
     return np.maximum(high, -low)
 
 
-def _divided_rows(X: Rows, divisors: FloatArray) -> Rows:
+def _divided_rows(X: RowData, divisors: FloatArray) -> RowData:
     """Return the rows divided by one number each; sparse rows stay sparse."""
     if not sp.issparse(X):
         return X / divisors[:, np.newaxis]

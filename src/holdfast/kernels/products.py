@@ -13,7 +13,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from holdfast.kernels.rows import FloatArray, Rows, numeric_pair
+from holdfast._typing import FloatArray, RowData
+from holdfast.data.rows import numeric_pair
 
 __all__ = [
     "distance_matrix",
@@ -52,8 +53,8 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
 
 
 def float64_rows(
-    X: Rows, factors: FloatArray | None = None, centre: FloatArray | None = None
-) -> Rows:
+    X: RowData, factors: FloatArray | None = None, centre: FloatArray | None = None
+) -> RowData:
     """Return the rows as float64, less the centre, columns times factors (if given)."""
     X = X.astype(np.float64, copy=False)
     if centre is not None:
@@ -67,7 +68,7 @@ def float64_rows(
     return scaled
 
 
-def row_norms_squared(X: Rows) -> FloatArray:
+def row_norms_squared(X: RowData) -> FloatArray:
     """Return the squared length of every row, shape (len(X),)."""
     if sp.issparse(X):
         data = X.data.astype(np.float64)
@@ -81,7 +82,7 @@ def row_norms_squared(X: Rows) -> FloatArray:
     return lengths
 
 
-def fill_blocks(X: Rows, Z: Rows | None, evaluate: Evaluate) -> FloatArray:
+def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray:
     """Return the matrix of X with Z whose blocks `evaluate(block, rows, columns)` writes.
 
     Parameters
@@ -110,10 +111,10 @@ def fill_blocks(X: Rows, Z: Rows | None, evaluate: Evaluate) -> FloatArray:
 
 
 def inner_products(
-    X: Rows,
-    Z: Rows | None = None,
+    X: RowData,
+    Z: RowData | None = None,
     finish: Finish | None = None,
-    prepare: Callable[[Rows], Rows] = float64_rows,
+    prepare: Callable[[RowData], RowData] = float64_rows,
 ) -> FloatArray:
     """Return the matrix of x·z for every row x of X and z of Z (default: X).
 
@@ -164,8 +165,8 @@ def squared_distances(X: Any, Z: Any = None) -> FloatArray:
 
 
 def distance_matrix(
-    X: Rows,
-    Z: Rows | None = None,
+    X: RowData,
+    Z: RowData | None = None,
     weights: FloatArray | None = None,
     finish: Finish | None = None,
 ) -> FloatArray:
@@ -208,7 +209,7 @@ def distance_matrix(
     return fill_blocks(X, Z, evaluate)
 
 
-def _centre(Z: Rows) -> FloatArray | None:
+def _centre(Z: RowData) -> FloatArray | None:
     """Return the mean row, or None when there is none."""
     return Z.mean(axis=0, dtype=np.float64) if Z.shape[0] else None
 
@@ -224,7 +225,7 @@ def _cancelled(block: FloatArray, norms_X: FloatArray, norms_Z: FloatArray) -> P
 
 
 def _from_differences(
-    block: FloatArray, pairs: Pairs, X: Rows, Z: Rows, roots: FloatArray | None
+    block: FloatArray, pairs: Pairs, X: RowData, Z: RowData, roots: FloatArray | None
 ) -> None:
     """Write Σ_j ((x_j − z_j) roots_j)² into those entries of the block."""
     i, j = pairs
@@ -242,7 +243,7 @@ def _from_differences(
         block[i[part], j[part]] = row_norms_squared(float64_rows(difference, roots))
 
 
-def _multiply(X: Rows, Z: Rows, out: FloatArray) -> None:
+def _multiply(X: RowData, Z: RowData, out: FloatArray) -> None:
     """Write X Zᵀ into `out`; whichever of the two is sparse stays sparse."""
     if sp.issparse(X) and sp.issparse(Z):
         # X is one block of rows: it is the cheaper of the two to transpose.

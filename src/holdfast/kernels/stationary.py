@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
+from holdfast._typing import FloatArray, RowData
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels.base import VectorKernel
 from holdfast.kernels.checks import finite_number, positive_width
 from holdfast.kernels.products import distance_matrix, fill_blocks, float64_rows, row_blocks
-from holdfast.kernels.rows import FloatArray, Rows
 
 __all__ = ["RBF", "Laplacian", "Matern"]
 
@@ -30,7 +30,7 @@ class _Stationary(VectorKernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", positive_width("gamma", self.gamma))
 
-    def _diagonal(self, X: Rows) -> FloatArray:
+    def _diagonal(self, X: RowData) -> FloatArray:
         return np.ones(X.shape[0])
 
     def _widths(self, n_features: int) -> FloatArray | None:
@@ -75,7 +75,7 @@ class _Euclidean(_Stationary):
             self._profile(out[rows])
         return out
 
-    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         widths = self._widths(X.shape[1])
         gamma = self.gamma if isinstance(self.gamma, float) else 1.0
 
@@ -161,7 +161,7 @@ class Laplacian(_Stationary):
 
     gamma: Gamma = 1.0
 
-    def _matrix(self, X: Rows, Z: Rows | None) -> FloatArray:
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         widths = self._widths(X.shape[1])
         gamma = self.gamma if isinstance(self.gamma, float) else 1.0
         Z_rows = X if Z is None else Z
@@ -180,7 +180,7 @@ class Laplacian(_Stationary):
         return fill_blocks(X, Z, evaluate)
 
 
-def _short_csr(X: Rows, factors: FloatArray | None) -> Any:
+def _short_csr(X: RowData, factors: FloatArray | None) -> Any:
     """Return the rows as CSR with 32-bit indices, the only form scikit-learn's loop reads."""
     if X.shape[1] > np.iinfo(np.int32).max:
         raise NotSupportedError(

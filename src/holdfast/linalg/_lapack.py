@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import blas as _blas
 from scipy.linalg import lapack as _lapack
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError
-
-Array = npt.NDArray[np.float64]
 
 _Routine = Callable[..., Any]
 
@@ -27,7 +25,7 @@ dpotrf: _Routine = _lapack.dpotrf
 dtrcon: _Routine = _lapack.dtrcon
 
 
-def symmetric_workspace(A: Array, overwrite: bool) -> Array:
+def symmetric_workspace(A: FloatArray, overwrite: bool) -> FloatArray:
     """Return a Fortran-ordered array holding the symmetric `A`, `A` itself if `overwrite`.
 
     A C-ordered symmetric matrix is its own transpose, so the transposed view will do and no

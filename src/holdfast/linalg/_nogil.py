@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
-from holdfast.linalg._lapack import Array
+from holdfast._typing import FloatArray
 
 # Rows of a triangular matrix that substitution takes at once: measured, 64 to 128 are best.
 _SUBSTITUTION_BLOCK = 128
@@ -69,7 +69,7 @@ def _call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Add
     return last.value
 
 
-def _check(array: Array, *shape: int) -> Array:
+def _check(array: FloatArray, *shape: int) -> FloatArray:
     """Return `array` if it is Fortran-ordered float64 of this shape: a pointer tells no length."""
     if array.dtype != np.float64 or not array.flags.f_contiguous or array.shape != shape:
         raise ValueError(
@@ -79,14 +79,14 @@ def _check(array: Array, *shape: int) -> Array:
     return array
 
 
-def _writeable(array: Array, *shape: int) -> Array:
+def _writeable(array: FloatArray, *shape: int) -> FloatArray:
     """Return `array` if a routine may write to it as Fortran-ordered float64 of this shape."""
     if not array.flags.writeable:
         raise ValueError("needs an array that may be overwritten")
     return _check(array, *shape)
 
 
-def dsytrd(A: Array) -> tuple[Array, Array, Array]:
+def dsytrd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return diagonal, off-diagonal and tau of the reduction of `A` (lower), in place."""
     p = A.shape[0]
     d, e, tau, work = np.empty(p), np.empty(p - 1), np.empty(p - 1), np.empty(64 * p)
@@ -95,26 +95,26 @@ def dsytrd(A: Array) -> tuple[Array, Array, Array]:
     return d, e, tau
 
 
-def dpttrf(d: Array, e: Array) -> int:
+def dpttrf(d: FloatArray, e: FloatArray) -> int:
     """Factorise a positive definite tridiagonal matrix in place and return `info`."""
     p = len(d)
     return _call("dpttrf", p, _writeable(d, p), _writeable(e, p - 1), 0)
 
 
-def dpttrs(d: Array, e: Array, B: Array) -> None:
+def dpttrs(d: FloatArray, e: FloatArray, B: FloatArray) -> None:
     """Overwrite `B` (p, v) by the solutions of the factorised tridiagonal system."""
     p, v = B.shape
     info = _call("dpttrs", p, v, _check(d, p), _check(e, p - 1), _writeable(B, p, v), p, 0)
     assert info == 0, info
 
 
-def dposv(A: Array, B: Array) -> int:
+def dposv(A: FloatArray, B: FloatArray) -> int:
     """Overwrite `A` by its Cholesky factor (lower), `B` by the solutions; return `info`."""
     h, v = B.shape
     return _call("dposv", "L", h, v, _writeable(A, h, h), h, _writeable(B, h, v), h, 0)
 
 
-def dsyevd(A: Array) -> tuple[Array, int]:
+def dsyevd(A: FloatArray) -> tuple[FloatArray, int]:
     """Overwrite `A` (lower) by its eigenvectors; return the eigenvalues and `info`."""
     n = A.shape[0]
     w, work = np.empty(n), np.empty(1 + 6 * n + 2 * n * n)
@@ -126,7 +126,7 @@ def dsyevd(A: Array) -> tuple[Array, int]:
     return w, info
 
 
-def add_gram(block: Array, gram: Array) -> None:
+def add_gram(block: FloatArray, gram: FloatArray) -> None:
     """Add blockᵀ block to the upper triangle of `gram`, whose rows may be part of longer ones."""
     k, p = block.shape
     step = gram.strides[0] // 8
@@ -136,13 +136,13 @@ def add_gram(block: Array, gram: Array) -> None:
         _call("dsyrk", "L", "N", p, k, 1.0, _check(block.T, p, k), p, 1.0, gram, step)
 
 
-def triangular_product(C: Array, B: Array) -> None:
+def triangular_product(C: FloatArray, B: FloatArray) -> None:
     """Overwrite `B` by C B, C lower triangular."""
     n, k = B.shape
     _call("dtrmm", "L", "L", "N", "N", n, k, 1.0, _check(C, n, n), n, _writeable(B, n, k), n)
 
 
-def substitute(C: Array, B: Array) -> None:
+def substitute(C: FloatArray, B: FloatArray) -> None:
     """Overwrite `B` by C⁻¹ B, C lower triangular.
 
     Block rows of C at a time: solved by `dtrsm`, taken out of what is below by `dgemm`. Measured,

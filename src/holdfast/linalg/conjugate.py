@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.linalg._lapack import Array
+from holdfast._typing import FloatArray
 from holdfast.linalg.residual import HeldOutRows
 from holdfast.linalg.threads import run_pieces
 
@@ -18,13 +18,13 @@ _LEAST_STEPS = 20
 
 def solve_cg(
     held: HeldOutRows,
-    D: Array,
-    E: Array,
+    D: FloatArray,
+    E: FloatArray,
     *,
     max_steps: int | None = None,
     tolerance: float = 1e-14,
     n_threads: int | None = None,
-) -> tuple[Array, npt.NDArray[np.bool_]]:
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Return the held-out residuals R (a, b, h, v) and which (a, b) of them are good.
 
     Parameters
@@ -84,16 +84,16 @@ class _Operator:
     along the last axis.
     """
 
-    V: Array  # (g, h, p)
-    D: Array  # (a, p)
-    K: Array | None  # (g, a, e, h)
+    V: FloatArray  # (g, h, p)
+    D: FloatArray  # (a, p)
+    K: FloatArray | None  # (g, a, e, h)
     dual: bool
 
-    def __call__(self, P: Array) -> Array:
+    def __call__(self, P: FloatArray) -> FloatArray:
         g, a, v, h = P.shape
         T = P.reshape(g, a * v, h) @ self.V
         T.reshape(g, a, v, -1)[...] *= self.D[:, None, :]
-        Q: Array = (T @ self.V.swapaxes(1, 2)).reshape(P.shape)
+        Q: FloatArray = (T @ self.V.swapaxes(1, 2)).reshape(P.shape)
         if self.dual:
             return Q
         np.subtract(P, Q, out=Q)
@@ -106,7 +106,7 @@ class _Operator:
         return _Operator(self.V, self.D[alphas], K, self.dual)
 
 
-def _iterate(operator: _Operator, E: Array, tolerance: float, max_steps: int) -> Array:
+def _iterate(operator: _Operator, E: FloatArray, tolerance: float, max_steps: int) -> FloatArray:
     """Return approximate solutions for E (g, a, v, h), each with its own step lengths."""
     solution = np.zeros_like(E)
     at_work = np.arange(E.shape[1])  # alphas that are still iterated
@@ -137,7 +137,9 @@ def _iterate(operator: _Operator, E: Array, tolerance: float, max_steps: int) ->
     return solution
 
 
-def _verify(operator: _Operator, E: Array, X: Array, tolerance: float) -> npt.NDArray[np.bool_]:
+def _verify(
+    operator: _Operator, E: FloatArray, X: FloatArray, tolerance: float
+) -> npt.NDArray[np.bool_]:
     """Return which (g, a) have a small true residual; adds that residual to X.
 
     Adding it is one step of the fixed-point iteration X ← X + (E − M X), a contraction because

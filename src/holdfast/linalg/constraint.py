@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, SingularBasisError
-from holdfast.linalg._lapack import Array, dgeqrt, dtrcon
+from holdfast.linalg._lapack import dgeqrt, dtrcon
 
 
-def _householder(N: Array) -> tuple[Array, Array]:
+def _householder(N: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return Y (p, e) and T (e, e) with Nᵀ = (I − Y T Yᵀ) R, N of full row rank.
 
     Y is unit lower trapezoidal and T upper triangular: the compact WY form (Schreiber & Van Loan
@@ -46,7 +47,7 @@ def _householder(N: Array) -> tuple[Array, Array]:
     return Y, np.triu(T)
 
 
-def orthonormal_rows(N: Array) -> Array:
+def orthonormal_rows(N: FloatArray) -> FloatArray:
     """Return O (p, e), an orthonormal basis of the row space of `N` (e, p).
 
     Raises
@@ -80,10 +81,10 @@ class Complement:
     Householder QR of Nᵀ in compact WY form, O(p e²); each application is two thin products.
     """
 
-    Y: Array
-    T: Array
+    Y: FloatArray
+    T: FloatArray
 
-    def __init__(self, N: Array) -> None:
+    def __init__(self, N: FloatArray) -> None:
         Y, T = _householder(N)
         object.__setattr__(self, "Y", Y)
         object.__setattr__(self, "T", T)
@@ -93,7 +94,7 @@ class Complement:
         """The number e of constraints."""
         return int(self.Y.shape[1])
 
-    def reduce(self, A: Array) -> Array:
+    def reduce(self, A: FloatArray) -> FloatArray:
         """Return ``Zᵀ A Z`` (p − e, p − e) for symmetric `A` in O(p² e), a fresh array.
 
         Notes
@@ -110,12 +111,12 @@ class Complement:
         reduced = left @ right.T
         return np.subtract(A[e:, e:], reduced, out=reduced)
 
-    def project(self, z: Array) -> Array:
+    def project(self, z: FloatArray) -> FloatArray:
         """Return ``Zᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""
         e = self.n_removed
         return np.asarray(z[..., e:, :] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z)))
 
-    def lift(self, x: Array) -> Array:
+    def lift(self, x: FloatArray) -> FloatArray:
         """Return ``Z x`` (…, p, v) for `x` (…, p − e, v), any stack of matrices."""
         e = self.n_removed
         lifted = -(self.Y @ (self.T @ (self.Y[e:].T @ x)))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError
-from holdfast.linalg._lapack import Array
 
 _BLOCK = 256  # rows updated at once: the temporaries stay in cache
 
@@ -33,9 +33,9 @@ class Deflation:
     cancellation. Serves the unpenalised bias, where q = √w/‖√w‖ (Cawley & Talbot 2004).
     """
 
-    u: Array
+    u: FloatArray
 
-    def __init__(self, q: Array) -> None:
+    def __init__(self, q: FloatArray) -> None:
         if q.ndim != 1 or q.shape[0] == 0:
             raise InvalidInputError(f"q must be a vector of at least one entry, got {q.shape}")
         norm = float(np.linalg.norm(q))
@@ -47,7 +47,7 @@ class Deflation:
         u.flags.writeable = False
         object.__setattr__(self, "u", u)
 
-    def symmetric(self, K: Array) -> Array:
+    def symmetric(self, K: FloatArray) -> FloatArray:
         """Return ``(Qᵀ K Q)[1:, 1:]`` for symmetric `K` in O(m²), exactly symmetric.
 
         QᵀKQ = K − u wᵀ − w uᵀ with w = 2(Ku − (uᵀKu)u).
@@ -56,7 +56,7 @@ class Deflation:
         self._subtract(self._pull(K @ self.u), 1, reduced)
         return reduced
 
-    def lift_symmetric(self, A: Array) -> Array:
+    def lift_symmetric(self, A: FloatArray) -> FloatArray:
         """Return ``Q[:, 1:] A Q[:, 1:]ᵀ`` (m, m) for symmetric `A` (m − 1, m − 1), in O(m²)."""
         m = self.u.shape[0]
         lifted = np.zeros((m, m))
@@ -66,11 +66,11 @@ class Deflation:
         self._subtract(self._pull(Au), 0, lifted)
         return lifted
 
-    def _pull(self, Ku: Array) -> Array:
+    def _pull(self, Ku: FloatArray) -> FloatArray:
         """Return w = 2(Ku − (uᵀKu)u)."""
         return 2.0 * (Ku - (self.u @ Ku) * self.u)
 
-    def _subtract(self, w: Array, first: int, K: Array) -> None:
+    def _subtract(self, w: FloatArray, first: int, K: FloatArray) -> None:
         """Subtract u wᵀ + w uᵀ, from entry `first` on, from `K` in place."""
         u, w = self.u[first:], w[first:]
         for start in range(0, len(u), _BLOCK):
@@ -80,14 +80,14 @@ class Deflation:
             update += np.multiply.outer(w[rows], u)
             K[rows] -= update
 
-    def lift(self, V: Array) -> Array:
+    def lift(self, V: FloatArray) -> FloatArray:
         """Return ``Q[:, 1:] V`` (…, m, k) for `V` (…, m − 1, k), any stack of matrices."""
         u = self.u
         lifted = u[:, None] * (-2.0 * (u[1:] @ V))[..., None, :]
         lifted[..., 1:, :] += V
         return lifted
 
-    def project(self, Y: Array) -> Array:
+    def project(self, Y: FloatArray) -> FloatArray:
         """Return ``Q[:, 1:]ᵀ Y`` (…, m − 1, k) for `Y` (…, m, k), any stack of matrices."""
         u = self.u
         projected = u[1:, None] * (-2.0 * (u @ Y))[..., None, :]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import HoldOutError
-from holdfast.linalg._lapack import Array
 from holdfast.linalg._nogil import dposv
 from holdfast.linalg.products import weighted_products
 from holdfast.linalg.residual import HeldOutRows
@@ -13,7 +13,9 @@ from holdfast.linalg.threads import run_pieces
 _STACKED_SOLVE_UP_TO = 20
 
 
-def solve_direct(held: HeldOutRows, D: Array, E: Array, *, n_threads: int | None = None) -> Array:
+def solve_direct(
+    held: HeldOutRows, D: FloatArray, E: FloatArray, *, n_threads: int | None = None
+) -> FloatArray:
     """Return the held-out residuals R (a, b, h, v) that solve the systems for `E`.
 
     Parameters
@@ -57,7 +59,7 @@ def solve_direct(held: HeldOutRows, D: Array, E: Array, *, n_threads: int | None
     return R
 
 
-def solve_systems(M: Array, E: Array, first: int = 0) -> Array:
+def solve_systems(M: FloatArray, E: FloatArray, first: int = 0) -> FloatArray:
     """Return R (g, a, h, v) with M R = E for positive definite M (g, a, h, h), E (g, a, h, v).
 
     M is overwritten. Errors count the g held-out sets from `first` on.

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from holdfast.linalg._lapack import Array, symmetric_workspace
+from holdfast._typing import FloatArray
+from holdfast.linalg._lapack import symmetric_workspace
 from holdfast.linalg._nogil import dsyevd
 from holdfast.linalg.threads import threads_for
 
 
-def eigh(A: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
+def eigh(A: FloatArray, *, overwrite: bool = False) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvalues (ascending) and eigenvectors (columns) of the symmetric `A`.
 
     Parameters

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.linalg._lapack import Array
+from holdfast._typing import FloatArray
 from holdfast.linalg.threads import PIECE_DOUBLES
 
 # All pairs of rows are multiplied out, and one gemm serves every D, for sets of at most this
@@ -11,14 +11,14 @@ _PAIRS_UP_TO = 64
 _PAIR_ROWS_PER_ALPHA = 1.5
 
 
-def weighted_products(V: Array, D: Array) -> Array:
+def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and diagonals D ≥ 0 (a, p)."""
     if V.shape[1] <= min(_PAIRS_UP_TO, _PAIR_ROWS_PER_ALPHA * D.shape[0]):
         return _pair_products(V, D)
     return _scaled_products(V, D)
 
 
-def _pair_products(V: Array, D: Array) -> Array:
+def _pair_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """Return V D Vᵀ (g, a, h, h): products of pairs of rows, times all D at once.
 
     h(h+1)/2 rows per set in a plain gemm, instead of a small product per alpha; in tiles that
@@ -43,7 +43,7 @@ def _pair_products(V: Array, D: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(products[:, position], 3, 1))
 
 
-def _scaled_products(V: Array, D: Array) -> Array:
+def _scaled_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """Return V D Vᵀ (g, a, h, h), one symmetric product (syrk) per set and alpha."""
     g, h, _ = V.shape
     M = np.empty((g, D.shape[0], h, h))

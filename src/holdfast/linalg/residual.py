@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.linalg._lapack import Array
+from holdfast._typing import FloatArray
 from holdfast.linalg.products import weighted_products
 from holdfast.linalg.threads import PIECE_DOUBLES
 
@@ -43,9 +43,9 @@ class HeldOutRows:
         Which of the two systems is meant.
     """
 
-    V: Array
+    V: FloatArray
     rows: npt.NDArray[np.int64] | None = None
-    O: Array | None = None  # noqa: E741  # the name the design gives it
+    O: FloatArray | None = None  # noqa: E741  # the name the design gives it
     dual: bool = False
 
     @property
@@ -61,11 +61,11 @@ class HeldOutRows:
             return replace(self, V=self.V[sets], O=constraints)
         return replace(self, rows=self.rows[sets], O=constraints)
 
-    def stacked(self, piece: slice) -> Array:
+    def stacked(self, piece: slice) -> FloatArray:
         """Return V_H (g, h, p) of a piece of the sets."""
         return self.V[piece] if self.rows is None else self.V[self.rows[piece]]
 
-    def removal(self, V: Array, D: Array, piece: slice) -> Array | None:
+    def removal(self, V: FloatArray, D: FloatArray, piece: slice) -> FloatArray | None:
         """Return K (g, a, e, h), or None without constraints; `V` is that of the same piece."""
         if self.O is None or self.O.shape[2] == 0:
             return None

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import KernelError
-from holdfast.linalg._lapack import Array, dormqr, symmetric_workspace
+from holdfast.linalg._lapack import dormqr, symmetric_workspace
 from holdfast.linalg._nogil import dpttrf, dpttrs, dsytrd
 from holdfast.linalg.eigen import eigh
 
@@ -25,7 +26,7 @@ def _not_positive(alpha: float, pivot: float, p: int) -> KernelError:
     )
 
 
-def _grows(diagonal: Array) -> bool:
+def _grows(diagonal: FloatArray) -> bool:
     quarter = -(-len(diagonal) // 4)
     first, last = np.abs(diagonal[:quarter]).sum(), np.abs(diagonal[-quarter:]).sum()
     return bool(last > _GRADED * first)
@@ -54,14 +55,14 @@ class Tridiagonal:
     diagonal grows is reduced in reverse order.
     """
 
-    reflectors: Array
-    scales: Array
-    diagonal: Array
-    offdiagonal: Array
+    reflectors: FloatArray
+    scales: FloatArray
+    diagonal: FloatArray
+    offdiagonal: FloatArray
     flipped: bool = False
 
     @classmethod
-    def reduce(cls, A: Array, overwrite: bool = False) -> "Tridiagonal":
+    def reduce(cls, A: FloatArray, overwrite: bool = False) -> "Tridiagonal":
         """Return the reduction of the symmetric `A` (p, p), destroying `A` if `overwrite`.
 
         Notes
@@ -80,7 +81,7 @@ class Tridiagonal:
         d, e, tau = dsytrd(workspace)
         return cls(workspace, tau, d, e, flipped)
 
-    def solve(self, Z: Array, alphas: Array) -> Array:
+    def solve(self, Z: FloatArray, alphas: FloatArray) -> FloatArray:
         """Return x (a, p, v) with (A + alpha I) x = Z (p, v) for each of `alphas` (a,).
 
         Raises
@@ -103,7 +104,7 @@ class Tridiagonal:
         self._apply(solutions.reshape(v * len(alphas), p), transposed=False)
         return self._ordered(solutions.transpose(1, 2, 0))
 
-    def refine(self, A: Array, Z: Array, alphas: Array, x: Array) -> Array:
+    def refine(self, A: FloatArray, Z: FloatArray, alphas: FloatArray, x: FloatArray) -> FloatArray:
         """Return `x` (a, p, v) after one step of iterative refinement.
 
         Parameters
@@ -129,11 +130,11 @@ class Tridiagonal:
         self._apply(rows.reshape(v * a, p), transposed=False)
         return np.asarray(x + self._ordered(rows.transpose(1, 2, 0)))
 
-    def _ordered(self, x: Array) -> Array:
+    def _ordered(self, x: FloatArray) -> FloatArray:
         """Return `x` (…, p, v) with its coordinates in the order of the reduction, or back."""
         return x[..., ::-1, :] if self.flipped else x
 
-    def _solve_shifted(self, alphas: Array, x: Array) -> None:
+    def _solve_shifted(self, alphas: FloatArray, x: FloatArray) -> None:
         """Overwrite the rows of `x` (v, a, p) by the solutions of (T + alpha I) x = row.
 
         The systems of all alphas are one tridiagonal system with zeros between them.
@@ -150,7 +151,7 @@ class Tridiagonal:
             raise _not_positive(float(alphas[index]), float(d[index].min()), p)
         dpttrs(flat_d, flat_e, x.reshape(v, a * p).T)
 
-    def _apply(self, rows: Array, transposed: bool) -> Array:
+    def _apply(self, rows: FloatArray, transposed: bool) -> FloatArray:
         """Overwrite each row r of the C-ordered `rows` (k, p) by Q r, or by Qᵀ r."""
         p = self.diagonal.shape[0]
         if p < 2 or len(rows) == 0:
@@ -180,15 +181,15 @@ class Spectrum:
         Eigenvectors in columns.
     """
 
-    Lambda: Array
-    V: Array
+    Lambda: FloatArray
+    V: FloatArray
 
     @classmethod
-    def reduce(cls, A: Array, overwrite: bool = False) -> "Spectrum":
+    def reduce(cls, A: FloatArray, overwrite: bool = False) -> "Spectrum":
         """Return the eigendecomposition of the symmetric `A`, destroying `A` if `overwrite`."""
         return cls(*eigh(A, overwrite=overwrite))
 
-    def solve(self, Z: Array, alphas: Array) -> Array:
+    def solve(self, Z: FloatArray, alphas: FloatArray) -> FloatArray:
         """Return x (a, p, v) with (A + alpha I) x = Z (p, v) for each of `alphas` (a,).
 
         Raises

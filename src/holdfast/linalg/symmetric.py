@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import KernelError
-from holdfast.linalg._lapack import Array
 from holdfast.linalg._nogil import add_gram
 
 __all__ = ["add_gram", "mirror", "not_definite", "shifted_inverse", "subtract_outer"]
@@ -12,7 +12,7 @@ __all__ = ["add_gram", "mirror", "not_definite", "shifted_inverse", "subtract_ou
 _ROWS = 64
 
 
-def mirror(A: Array) -> None:
+def mirror(A: FloatArray) -> None:
     """Copy the upper triangle of `A` to the lower one."""
     for start in range(0, len(A), _ROWS):
         rows, after = slice(start, start + _ROWS), slice(start + _ROWS, None)
@@ -21,7 +21,7 @@ def mirror(A: Array) -> None:
         A[rows, rows] = corner + np.triu(corner, 1).T
 
 
-def shifted_inverse(A: Array, alpha: float) -> Array:
+def shifted_inverse(A: FloatArray, alpha: float) -> FloatArray:
     """Overwrite the symmetric `A` (C order) by (A + alpha I)⁻¹, m³ flops, and return it.
 
     Raises
@@ -52,7 +52,7 @@ def not_definite(alpha: float, pivot: int, size: int) -> KernelError:
     )
 
 
-def subtract_outer(A: Array, u: Array, v: Array) -> None:
+def subtract_outer(A: FloatArray, u: FloatArray, v: FloatArray) -> None:
     """Subtract u vᵀ from `A`."""
     for start in range(0, len(A), _ROWS):
         rows = slice(start, start + _ROWS)

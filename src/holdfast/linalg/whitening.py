@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
-from holdfast.linalg._lapack import Array, dpotrf, dtrsv
+from holdfast.linalg._lapack import dpotrf, dtrsv
 from holdfast.linalg._nogil import substitute, triangular_product
 
 
-def cholesky_basis(K_BB: Array, jitter: float) -> Array:
+def cholesky_basis(K_BB: FloatArray, jitter: float) -> FloatArray:
     """Return the lower triangular C (Fortran order) with ``K_BB + jitter I = C Cᵀ``.
 
     Parameters
@@ -57,7 +58,7 @@ def cholesky_basis(K_BB: Array, jitter: float) -> Array:
     return np.asarray(C)
 
 
-def _pivot(shifted: Array, index: int) -> float:
+def _pivot(shifted: FloatArray, index: int) -> float:
     """Return pivot `index` of the Cholesky factorisation, all earlier ones being positive."""
     diagonal = float(shifted[index, index])
     if index == 0:
@@ -97,10 +98,10 @@ class Whitening:
     holds to eps, by the inverse to cond(C) eps.
     """
 
-    factor: Array
+    factor: FloatArray
     inverted: bool
 
-    def rows(self, K_block: Array, out: Array | None = None) -> Array:
+    def rows(self, K_block: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return ``K_block C⁻ᵀ`` in `out` (which may be `K_block` itself), C order.
 
         Parameters

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 
+from holdfast.data.atomic import write_text
 from holdfast.exceptions import InvalidInputError
-from holdfast.files.atomic import write_text
 from holdfast.report.build import Context, summarise
 from holdfast.report.markdown import to_markdown
 from holdfast.report.page import to_html

@@ -33,7 +33,7 @@ from holdfast.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from holdfast._base import CrossValidatedKernelRidge
+    from holdfast.estimators.base import CrossValidatedKernelRidge
 
 __all__ = ["Context", "summarise"]
 

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from holdfast._typing import FloatArray
 from holdfast.report.scale import ScoreScale, score_scale
-from holdfast.scoring import resolve_scoring, score_experiments
+from holdfast.scores.scoring import resolve_scoring, score_experiments
 
 if TYPE_CHECKING:
-    from holdfast._base import CrossValidatedKernelRidge
+    from holdfast.estimators.base import CrossValidatedKernelRidge
     from holdfast.experiments import Policy
 
 __all__ = ["CVCurve", "curve_of_scores", "cv_curve", "policy_curves"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +82,7 @@ def curve_of_scores(
     chosen : tuple of float, optional
         The penalties in use; the best by default.
     """
-    # Scores equal to twelve digits mean the larger penalty, as in holdfast.selection.
+    # Scores equal to twelve digits mean the larger penalty, as in holdfast.scores.choice.
     top = np.nanmax(score)
     best = int(np.flatnonzero(score >= top - 1e-12 * abs(top))[-1])
     one_se = None

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.first_pass import row_blocks
 from holdfast.holdout.inverse import inverse
-from holdfast.systems import DualSystem
+from holdfast.smoother.moments import row_blocks
+from holdfast.smoother.systems import DualSystem
 
 if TYPE_CHECKING:
-    from holdfast._base import CrossValidatedKernelRidge
-    from holdfast.factors import Factor
+    from holdfast.estimators.base import CrossValidatedKernelRidge
+    from holdfast.smoother.factors import Factor
 
 __all__ = ["leverages"]
 

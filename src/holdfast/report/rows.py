@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast._typing import FloatArray, IntArray
+
 if TYPE_CHECKING:
-    from holdfast._base import CrossValidatedKernelRidge
-    from holdfast.results import HeldOutPredictions
+    from holdfast.estimators.base import CrossValidatedKernelRidge
+    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["PartScore", "RowResults", "part_scores", "row_results"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from holdfast._typing import FloatArray
 
 __all__ = ["ScoreScale", "score_scale"]
 
-FloatArray = NDArray[np.float64]
 
 _NAMES = {
     "neg_mean_absolute_error": "mean absolute error",

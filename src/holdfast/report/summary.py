@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast._typing import FloatArray
 from holdfast.report.curves import CVCurve
 from holdfast.report.rows import PartScore
 
@@ -32,8 +33,6 @@ __all__ = [
     "RowSample",
     "Summary",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.basis import Selector, resolve_basis
 from holdfast.exceptions import HoldfastWarning
-from holdfast.gram import KernelRows
 from holdfast.kernels import RBF
+from holdfast.kernels.matrix import KernelRows
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

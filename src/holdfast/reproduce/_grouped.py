@@ -13,8 +13,8 @@ from holdfast import HoldOut
 from holdfast.basis import PerGroup, resolve_basis
 from holdfast.datasets import Dataset, load
 from holdfast.exceptions import DataNotFoundError
-from holdfast.gram import KernelRows
 from holdfast.kernels import Kernel, Linear
+from holdfast.kernels.matrix import KernelRows
 from holdfast.reproduce._approaches import SHIFT, cv_mse
 
 Floats = NDArray[np.float64]

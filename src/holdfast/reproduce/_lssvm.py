@@ -12,8 +12,8 @@ from sklearn.model_selection import KFold
 
 from holdfast import KernelRidgeCV
 from holdfast.basis import FeatureVectors, resolve_basis
-from holdfast.gram import KernelRows
 from holdfast.kernels import RBF
+from holdfast.kernels.matrix import KernelRows
 from holdfast.reproduce._approaches import expected_warnings
 
 Floats = NDArray[np.float64]

@@ -13,8 +13,8 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.data.atomic import atomic_write
 from holdfast.exceptions import InvalidInputError
-from holdfast.files.atomic import atomic_write
 from holdfast.tables.arrow_source import import_pyarrow
 
 __all__ = ["check_writable", "write_columns"]

@@ -18,8 +18,8 @@ sparse ones with held-out basis rows removed or kept, bias, weights and many tar
 
 from holdfast.tuning.criterion import Criterion, Evaluation
 from holdfast.tuning.flatness import Flatness, Relevance
+from holdfast.tuning.minimise import Trial, tune
 from holdfast.tuning.result import Trials, TuneResult
-from holdfast.tuning.search import Trial, tune
 from holdfast.tuning.surface import Surface, criterion_surface
 
 __all__ = [

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels import Kernel
 from holdfast.kernels.checks import require_finite
 from holdfast.kernels.products import distance_matrix
-from holdfast.kernels.rows import FloatArray
 from holdfast.tuning.dense import evaluate_dense
 from holdfast.tuning.problem import Problem, make_problem
 from holdfast.tuning.sparse import evaluate_sparse
@@ -48,7 +48,7 @@ class Criterion:
     Attributes
     ----------
     problem : Problem
-        Rows, targets and experiments.
+        RowData, targets and experiments.
     ard : bool
         Whether every feature has its own gamma.
 

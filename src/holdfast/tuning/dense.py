@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.experiments import IntArray
-from holdfast.kernels.rows import FloatArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.linalg import Deflation, shifted_inverse
 from holdfast.tuning.problem import Problem
 from holdfast.tuning.stacks import Definite

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import HoldfastError
-from holdfast.kernels.rows import FloatArray
 from holdfast.tuning.criterion import Criterion, Evaluation
 
 __all__ = ["Flatness", "Relevance", "flatness", "relevance", "standard_error"]

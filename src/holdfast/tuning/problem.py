@@ -14,23 +14,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from holdfast._base import CrossValidatedKernelRidge
+from holdfast._typing import FloatArray, IntArray, RowData
 from holdfast.basis import as_selector
+from holdfast.data.rows import take_rows
+from holdfast.estimators.base import CrossValidatedKernelRidge
+from holdfast.estimators.training import Training
 from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.experiments import (
-    Experiments,
-    IntArray,
-    Ragged,
-    Tasks,
-)
+from holdfast.experiments import Experiments, Ragged, Tasks
 from holdfast.kernels import Kernel, Precomputed
-from holdfast.kernels.rows import FloatArray, Rows, take_rows
-from holdfast.training import Training
 from holdfast.tuning.widths import differentiable
 
 __all__ = ["Block", "Problem", "make_problem"]
@@ -80,7 +76,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows, targets and experiments of a model whose kernel and penalty are open.
+    """RowData, targets and experiments of a model whose kernel and penalty are open.
 
     Attributes
     ----------
@@ -112,8 +108,8 @@ class Problem:
     """
 
     kernel: Kernel
-    X: Rows
-    Z: Rows | None
+    X: RowData
+    Z: RowData | None
     Y: FloatArray
     weights: FloatArray
     bias: bool
@@ -197,7 +193,7 @@ def make_problem(
 
 def _estimator(model: Any) -> Any:
     if isinstance(model, dict):
-        from holdfast.regression import KernelRidgeCV
+        from holdfast.estimators.regression import KernelRidgeCV
 
         model = KernelRidgeCV(**model)
     if not isinstance(model, CrossValidatedKernelRidge):

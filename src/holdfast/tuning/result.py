@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import MissingDependencyError
-from holdfast.experiments import IntArray
 from holdfast.kernels import Kernel
-from holdfast.kernels.rows import FloatArray
 from holdfast.tuning.flatness import Flatness, Relevance
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast._typing import FloatArray
+from holdfast.data.rows import take_rows
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels import squared_distances
-from holdfast.kernels.rows import FloatArray, take_rows
 from holdfast.tuning.criterion import Criterion
 from holdfast.tuning.problem import Problem
 

@@ -25,8 +25,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from holdfast.experiments import IntArray
-from holdfast.kernels.rows import FloatArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.linalg import Whitening, cholesky_basis, not_definite, orthonormal_rows
 from holdfast.tuning.problem import Block, Problem
 from holdfast.tuning.stacks import Definite

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from holdfast._typing import FloatArray
 from holdfast.exceptions import HoldOutError
-from holdfast.kernels.rows import FloatArray
 
 __all__ = ["Definite"]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast._typing import FloatArray
+from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, MissingDependencyError
-from holdfast.kernels.rows import FloatArray
 from holdfast.progress import Progress, listening, report
-from holdfast.regression import KernelRidgeCV
 from holdfast.tuning.problem import Problem, make_problem
 from holdfast.tuning.widths import with_gamma
 

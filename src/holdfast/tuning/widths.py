@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast._typing import FloatArray, RowData
 from holdfast.exceptions import NotSupportedError
 from holdfast.kernels import RBF, Kernel, Matern
-from holdfast.kernels.rows import FloatArray, Rows
 
 __all__ = ["differentiable", "feature_sums", "profile", "with_gamma"]
 
@@ -71,7 +71,7 @@ def profile(
     return K, slope
 
 
-def feature_sums(P: FloatArray, X: Rows, Z: Rows) -> FloatArray:
+def feature_sums(P: FloatArray, X: RowData, Z: RowData) -> FloatArray:
     """Return Σ_ik P_ik (x_ij − z_kj)² for every feature j, shape (d,).
 
     Parameters

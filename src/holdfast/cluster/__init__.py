@@ -1,0 +1,1 @@
+"""Models on rows that live in a Dask cluster."""

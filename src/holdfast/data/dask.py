@@ -1,0 +1,130 @@
+"""Dask collections: the one door to Dask for data; it is imported only when one arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast._typing import AnyArray
+from holdfast.data.indices import row_index
+from holdfast.exceptions import InvalidInputError, MissingDependencyError
+
+__all__ = ["as_dask_rows", "gather", "is_dask", "local", "on_rows"]
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection, without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
+
+
+def local(values: Any) -> Any:
+    """Return a small Dask collection as what it holds; anything else as it is."""
+    return values.compute() if is_dask(values) else values
+
+
+def gather(X: Any, rows: slice | ArrayLike) -> AnyArray:
+    """Return rows of a Dask array, in the order asked for, as an array on the client."""
+    index = row_index(rows, X.shape[0])
+    if isinstance(index, slice):
+        return np.asarray(X[index].compute())
+    wanted, back = np.unique(index, return_inverse=True)  # Dask takes rows best in their order
+    return np.asarray(X[wanted].compute())[back]
+
+
+def on_rows(
+    function: Callable[[Any, Any], AnyArray],
+    X: Any,
+    constants: Any,
+    *,
+    columns: int | None,
+    dtype: Any = np.float64,
+) -> Any:
+    """Return ``function(rows, constants)``: at once for an array, chunk by chunk for a Dask array.
+
+    Parameters
+    ----------
+    function : callable
+        From rows (k, ·) to values (k, columns), or (k,) where `columns` is None.
+    X : array or Dask array
+    constants : object
+        One copy of it serves all chunks.
+    columns : int or None
+    dtype : data type of the values
+    """
+    if not is_dask(X):
+        return function(X, constants)
+    from dask.delayed import delayed
+
+    shape: dict[str, Any] = {"chunks": (X.chunks[0], (columns,))}
+    if columns is None:
+        shape = {"chunks": (X.chunks[0],), "drop_axis": 1}
+    shared = delayed(constants, traverse=False)
+    meta = np.empty((0,) if columns is None else (0, 0), dtype=dtype)
+    return X.map_blocks(
+        _apply, function=function, constants=shared, dtype=dtype, meta=meta, **shape
+    )
+
+
+def _apply(X: Any, *, function: Callable[[Any, Any], Any], constants: Any) -> Any:
+    return function(X, constants)
+
+
+def as_dask_rows(X: Any, *, check: bool) -> Any:
+    """Return a Dask array or frame as an array in chunks of whole rows.
+
+    With `check`, one pass over the rows makes sure that they are finite numbers and finds the
+    sizes of chunks that are not known; without, nothing is computed.
+    """
+    try:
+        import dask.array as da
+    except ImportError:
+        raise MissingDependencyError(
+            "Dask input needs dask, which is not installed: pip install 'holdfast[dask]'."
+        ) from None
+    rows = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+    if not isinstance(rows, da.Array) or rows.ndim != 2:
+        shape = f"{rows.ndim} dimensions" if isinstance(rows, da.Array) else type(X).__name__
+        raise InvalidInputError(
+            "X must be a Dask array of two dimensions or a Dask frame; got "
+            f"{shape}. Use X.reshape(-1, 1) for one feature."
+        )
+    if not isinstance(rows._meta, np.ndarray):
+        raise InvalidInputError(
+            "the chunks of a Dask array must be NumPy arrays; got "
+            f"{type(rows._meta).__name__}. Convert them: X.map_blocks(lambda c: c.toarray())."
+        )
+    if rows.numblocks[1] > 1:
+        rows = rows.rechunk({1: -1})  # type: ignore[no-untyped-call]  # dask is partly typed
+    if rows.dtype not in (np.float64, np.float32):
+        rows = rows.astype(np.float64)
+    return _surveyed(rows) if check else rows
+
+
+def _surveyed(rows: Any) -> Any:
+    """Return the rows with the sizes of their chunks, after making sure that they are finite."""
+    import dask.array as da
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    count = delayed(_count, pure=False)
+    found = compute(*[count(part) for part in rows.to_delayed().ravel()])  # type: ignore[no-untyped-call]  # dask is partly typed
+    sizes, bad = [size for size, _ in found], [first for _, first in found]
+    for start, first in zip(np.cumsum([0, *sizes]), bad, strict=False):
+        if first >= 0:
+            raise InvalidInputError(
+                f"X must be finite; the Dask array holds NaN or infinity, first in row "
+                f"{start + first}. Fill such values in or leave those rows out."
+            )
+    if not sum(sizes):
+        raise InvalidInputError("X must hold at least one row; the Dask array is empty.")
+    chunks = (tuple(sizes), rows.chunks[1])
+    return da.Array(rows.dask, rows.name, chunks, dtype=rows.dtype, meta=rows._meta)  # type: ignore[no-untyped-call]  # dask is partly typed
+
+
+def _count(X: Any) -> tuple[int, int]:
+    """Return the number of rows of a chunk, and its first row that is not finite or −1."""
+    finite = np.isfinite(np.asarray(X)).all(axis=1)
+    return len(finite), -1 if finite.all() else int(np.argmin(finite))

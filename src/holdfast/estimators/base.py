@@ -1,0 +1,330 @@
+"""The cross-validated estimator behind the regressor and the classifier."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from numbers import Real
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from holdfast._typing import FloatArray
+from holdfast.cluster.rows import DaskRows, expand
+from holdfast.data.dask import is_dask, local, on_rows
+from holdfast.data.frames import library_of
+from holdfast.data.memory import memory_bytes
+from holdfast.estimators.checkpoint import Checkpoint
+from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
+from holdfast.estimators.questions import HeldOutQuestions
+from holdfast.estimators.search import Found, search
+from holdfast.estimators.training import Training
+from holdfast.exceptions import NotSupportedError
+from holdfast.experiments import POLICIES, as_experiments
+from holdfast.holdout.plan import PATHS
+from holdfast.kernels import Precomputed
+from holdfast.kernels.grid import Candidate, kernel_grid
+from holdfast.kernels.matrix import KernelData
+from holdfast.scores.choice import check_alphas
+from holdfast.scores.scoring import resolve_scoring
+from holdfast.smoother.moments import row_blocks
+
+
+class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+    """Kernel least squares with exact held-out predictions over a grid of penalties."""
+
+    # "no_validation": checked where it is used, with a better sentence.
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        "kernel": "no_validation",
+        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "coef0": [Real, "array-like"],
+        "kernel_params": [dict, None],
+        "alphas": "no_validation",
+        "basis": "no_validation",
+        "cv": "no_validation",
+        "held_out_basis": [StrOptions(set(POLICIES))],
+        "fit_intercept": ["boolean"],
+        "scoring": "no_validation",
+        "pooled": ["boolean"],
+        "alpha_per_target": ["boolean"],
+        "rule": [StrOptions({"best", "1se"})],
+        "jitter": [Interval(Real, 0, None, closed="left")],
+        "path": [StrOptions({"auto", *PATHS})],
+        "memory_limit": "no_validation",
+        "checkpoint": [str, PathLike, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        alphas: ArrayLike | None = None,
+        basis: Any = None,
+        cv: Any = None,
+        held_out_basis: str = "remove",
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        pooled: bool = True,
+        alpha_per_target: bool = False,
+        rule: str = "best",
+        jitter: float = 1e-10,
+        path: str = "auto",
+        memory_limit: float | str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alphas = alphas
+        self.basis = basis
+        self.cv = cv
+        self.held_out_basis = held_out_basis
+        self.fit_intercept = fit_intercept
+        self.scoring = scoring
+        self.pooled = pooled
+        self.alpha_per_target = alpha_per_target
+        self.rule = rule
+        self.jitter = jitter
+        self.path = path
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+
+    # -- what the two estimators differ in ------------------------------------------------------
+
+    @abstractmethod
+    def _targets(
+        self, y: Any, n_rows: int, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], bool]:
+        """Return (Y (m, v), labels to score with, whether y was one-dimensional)."""
+
+    # -- fit --------------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Choose the penalty by exact cross-validation and fit on all rows.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (m, d), or m objects
+            Rows; the kernel matrix itself with ``kernel="precomputed"``.
+        y : array-like of shape (m,) or (m, v)
+            Targets.
+        sample_weight : array-like of shape (m,), optional
+            Weight of each row, in the fit and in the scores. A row of weight zero is predicted
+            and never trained on.
+        groups : array-like of shape (m,), optional
+            Group of each row, for splitters and basis selectors that use groups.
+
+        Returns
+        -------
+        self
+        """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y, sample_weight, groups)
+        except BaseException:  # bad input changes nothing
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
+    ) -> tuple[Training, list[Candidate]]:
+        """Return the training problem and the kernels to compare, after all checks."""
+        with refusals():
+            self._validate_params()
+        y, sample_weight, groups = local(y), local(sample_weight), local(groups)
+        objects = any(takes_objects(candidate.kernel) for candidate in self._candidates(1))
+        rows = check_rows(self, X, objects=objects, reset=True)
+        self._frames = library_of(X)
+        candidates = self._candidates(rows.shape[1] if rows.ndim == 2 else None)
+        m = rows.shape[0]
+        weights = check_weights(sample_weight, m)
+        Y, labels, flat = self._targets(y, m, weights)
+        if self.alpha_per_target and self._classes is not None:
+            raise NotSupportedError(
+                "alpha_per_target=True is for regression; the classes of a classifier are one "
+                "decision and share one alpha."
+            )
+        experiments = as_experiments(
+            self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None
+        )
+        training = Training(
+            X=rows,
+            Y=Y,
+            labels=labels,
+            weights=weights,
+            groups=None if groups is None else np.asarray(groups),
+            experiments=experiments,
+            alphas=check_alphas(self.alphas),
+            flat=flat,
+            seed=self._seed(),
+            basis=self.basis,
+            policy=self.held_out_basis,  # type: ignore[arg-type]  # checked by _validate_params
+            bias=self.fit_intercept,
+            jitter=self.jitter,
+            path=self.path,
+            memory=memory_bytes(self.memory_limit),
+        )
+        return training, candidates
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None) -> Self:
+        training, candidates = self._prepare(X, y, sample_weight, groups)
+        scoring = resolve_scoring(self.scoring, classes=self._classes)
+        store = None
+        if self.checkpoint is not None:
+            store = Checkpoint(
+                self.checkpoint,
+                training,
+                scoring,
+                per_target=self.alpha_per_target,
+                seeded=self.random_state is not None,
+            )
+            training = replace(training, seed=store.seed)
+        found = search(
+            training,
+            candidates,
+            scoring,
+            pooled=self.pooled,
+            rule=self.rule,
+            per_target=self.alpha_per_target,
+            store=store,
+        )
+        self._publish(training, candidates[found.index], found)
+        return self
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(np.iinfo(np.int32).max))
+        if self.random_state is None:
+            return int(np.random.default_rng().integers(2**31))
+        return int(self.random_state)
+
+    def _candidates(self, n_features: int | None) -> list[Candidate]:
+        return kernel_grid(
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            n_features=n_features,
+        )
+
+    def _publish(self, training: Training, candidate: Candidate, found: Found) -> None:
+        """Fit on all rows with the penalty found and set the fitted attributes."""
+        (engine, plan, selector), choice = found.model, found.choice
+        chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), training.Y.shape[1])
+        coef, intercept = engine.fit(chosen)
+        self._training, self._engine, self._plan = training, engine, plan
+        self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
+        self.alpha_, self.best_score_ = choice.alpha, choice.score
+        self.best_index_ = choice.indices + found.index * training.alphas.size
+        self.cv_results_ = found.results
+        self.best_params_ = candidate.params
+        self.basis_selector_ = selector
+        self.n_splits_ = len(training.experiments)
+        m = training.X.shape[0]
+        self.basis_indices_ = np.arange(m) if engine.basis is None else engine.basis
+        self.jitter_ = engine.shift
+        self._linear_coef, self._basis_rows = None, None
+        if isinstance(engine.data, DaskRows) and engine.basis is not None:
+            self._basis_rows = engine.data.gather(engine.basis)  # predictions need no cluster
+        if engine.basis is None and not engine.dual:
+            self._linear_coef = coef
+            residual = engine.Y - (local(training.X @ coef) + intercept)
+            coef = training.weights[:, None] * residual / chosen
+        self._dual_coef, self._intercept = coef, intercept + training.offset
+        self.dual_coef_ = coef[:, 0] if training.flat else coef
+        self.intercept_ = float(self._intercept[0]) if training.flat else self._intercept
+
+    # -- predictions ------------------------------------------------------------------------------
+
+    def _decision(self, X: Any) -> FloatArray:
+        """Return model values for new rows, shape (k, v)."""
+        check_is_fitted(self)
+        rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
+        if is_dask(rows):
+            lazy: FloatArray = self._lazy_decision(rows)
+            return lazy
+        if self._linear_coef is not None:
+            return np.asarray(rows @ self._linear_coef + self._intercept)
+        data, columns = self._training.data(self._kernel), self.basis_indices_
+        if self._basis_rows is not None:
+            data, columns = self._basis_rows, np.arange(len(self._basis_rows))
+        values = np.empty((rows.shape[0], self._dual_coef.shape[1]))
+        for block in row_blocks(rows.shape[0], columns.size):
+            values[block] = data.predict_block(rows[block], columns) @ self._dual_coef
+        return values + self._intercept
+
+    def _lazy_decision(self, rows: Any) -> Any:
+        """Return model values of Dask rows, computed chunk by chunk when they are asked for."""
+        if self._linear_coef is not None:
+            return rows @ self._linear_coef + self._intercept
+        basis: KernelData | None = self._basis_rows
+        if basis is None:
+            basis = self._training.data(self._kernel).take(self.basis_indices_)
+        model = (basis, self._dual_coef, self._intercept)
+        return on_rows(expand, rows, model, columns=self._dual_coef.shape[1])
+
+    # -- files and scikit-learn -------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file that `holdfast.load` reads, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; ".holdfast" is the usual ending. The file holds the training rows.
+        """
+        from holdfast.files import save
+
+        save(self, path)
+
+    def _repr_html_inner(self) -> str:
+        return self._with_curve(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_curve(bundle["text/html"])
+        return bundle
+
+    def _with_curve(self, html: str) -> str:
+        """Return scikit-learn's picture of the estimator with its cross-validation curve below."""
+        if not hasattr(self, "cv_results_"):
+            return html
+        from holdfast.displays.notebook import curve_html
+
+        return html + curve_html(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the factors, which are built again when they are needed."""
+        state: dict[str, Any] = super().__getstate__().copy()
+        if "_engine" in state:
+            state["_engine"] = None
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        pairwise = isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+        tags.input_tags.sparse, tags.input_tags.pairwise = not pairwise, pairwise
+        return tags

@@ -1,0 +1,285 @@
+"""How the held-out error falls with the number of basis rows, for several ways to choose them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import Selector, how_many, whole_number
+from holdfast.basis.greedy import Greedy
+from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
+from holdfast.basis.random import Random
+from holdfast.basis.resolve import resolve_basis
+from holdfast.exceptions import (
+    HoldfastWarning,
+    InvalidInputError,
+    MissingDependencyError,
+    SelectionBiasWarning,
+)
+
+if TYPE_CHECKING:
+    import pandas
+
+_POLICIES = ("remove", "keep", "train", "skip", "reselect")
+
+
+@dataclass(frozen=True, eq=False)
+class BasisCurve:
+    """Held-out scores by selector, policy for held-out basis rows, repeat and size.
+
+    Attributes
+    ----------
+    selectors : tuple of str
+        Names of the ways to choose.
+    policies : tuple of str
+        Policies for basis rows that are held out.
+    sizes : (k,) int array
+        Numbers of basis rows.
+    scores : (selectors, policies, repeats, k) array
+        Held-out score at the best penalty of the grid, greater is better; NaN where a
+        selector could not find so many rows.
+    alphas : array of the same shape
+        That penalty.
+    seconds : (selectors, repeats) array
+        Time to choose the largest basis.
+    scoring : str, callable or None
+        What was scored.
+    classifier : bool
+        Whether the model is a classifier.
+    """
+
+    selectors: tuple[str, ...]
+    policies: tuple[str, ...]
+    sizes: IntArray
+    scores: FloatArray
+    alphas: FloatArray
+    seconds: FloatArray
+    scoring: Any
+    classifier: bool
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a long pandas table: selector, policy, repeat, size, score, alpha."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingDependencyError(
+                "to_frame() needs pandas, which is not installed: pip install holdfast[frames]."
+            ) from None
+        labels = [self.selectors, self.policies, range(self.scores.shape[2]), self.sizes.tolist()]
+        names = ["selector", "policy", "repeat", "size"]
+        index = pd.MultiIndex.from_product(labels, names=names)
+        values = {"score": self.scores.ravel(), "alpha": self.alphas.ravel()}
+        return pd.DataFrame(values, index=index).reset_index()
+
+
+def basis_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sizes: ArrayLike,
+    selectors: Mapping[str, Selector] | Sequence[Selector] | None = None,
+    *,
+    policies: Sequence[str] = ("remove", "keep"),
+    repeats: int = 1,
+    sample_weight: Any = None,
+    groups: Any = None,
+    random_state: int = 0,
+) -> BasisCurve:
+    """Return held-out scores against the number of basis rows, per selector and policy.
+
+    Parameters
+    ----------
+    estimator : KernelRidgeCV or KernelRidgeClassifierCV
+        The model: its kernel, penalties, cv and scoring are used; its ``basis`` and
+        ``held_out_basis`` are not. It is not fitted itself.
+    X, y, sample_weight, groups
+        As for ``estimator.fit``.
+    sizes : sequence of int or of float
+        Numbers of basis rows, or fractions of the rows.
+    selectors : sequence of selectors, or mapping from names to them, optional
+        Ways to choose; their own sizes are ignored. Default: `Random`,
+        `RandomlyPivotedCholesky` and `Greedy`.
+    policies : sequence of str
+        What becomes of held-out basis rows: with removal (``"remove"``), without (``"keep"``), or
+        any other ``held_out_basis``. ``"reselect"`` retrains for every experiment.
+    repeats : int
+        How often to choose and score, each time with another seed.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    BasisCurve
+        `holdfast.displays.BasisSizeDisplay` plots it.
+
+    Notes
+    -----
+    Selectors that add row by row (``nested``) choose once, for the largest size; smaller
+    bases are the beginnings of that one. Each size is one fit; all policies but
+    ``"reselect"`` share its factors. The score shown is that of the best penalty of the grid.
+    """
+    named = _named(selectors)
+    _check_policies(policies)
+    repeats = whole_number("repeats", repeats)
+    template = _fit(estimator, X, y, sample_weight, groups, basis=1, held_out_basis="keep")
+    training, data = template._training, template._engine.data
+    counts = _counts(sizes, int(np.count_nonzero(training.weights)))
+    _warn_once(named, policies)
+    shape = (len(named), len(policies), repeats, len(counts))
+    scores, alphas = np.full(shape, np.nan), np.full(shape, np.nan)
+    seconds = np.zeros((len(named), repeats))
+    for s, selector in enumerate(named.values()):
+        for r in range(repeats):
+            seed = np.random.SeedSequence([random_state, r]).generate_state(1)[0]
+            chosen: IntArray | None = None
+            for k in range(len(counts) - 1, -1, -1):  # the largest first: others begin it
+                if chosen is None or not selector.nested:
+                    sized = resized(selector, int(counts[k]))
+                    start = time.perf_counter()
+                    chosen = _choose(sized, data, training, seed)
+                    seconds[s, r] = max(seconds[s, r], time.perf_counter() - start)
+                if len(chosen) < counts[k]:
+                    continue
+                scores[s, :, r, k], alphas[s, :, r, k] = _scores(
+                    estimator,
+                    (X, y, sample_weight, groups),
+                    chosen[: counts[k]],
+                    policies,
+                    (resized(selector, int(counts[k])), int(seed % 2**31)),
+                )
+    classifier = template._classes is not None
+    return BasisCurve(
+        tuple(named),
+        tuple(policies),
+        counts,
+        scores,
+        alphas,
+        seconds,
+        estimator.scoring,
+        classifier,
+    )
+
+
+def resized(selector: Selector, n: int) -> Selector:
+    """Return a copy of the selector that asks for n rows."""
+    parameters = selector.get_params(deep=False)
+    for name in ("n", "max_size"):
+        if name in parameters:
+            twin: Selector = clone(selector).set_params(**{name: n})
+            return twin
+    raise InvalidInputError(
+        f"{type(selector).__name__} has no parameter n or max_size, so it cannot be asked for a "
+        "number of rows. Leave it out of the curve."
+    )
+
+
+def _named(selectors: Mapping[str, Selector] | Sequence[Selector] | None) -> dict[str, Selector]:
+    if selectors is None:
+        selectors = [Random(), RandomlyPivotedCholesky(), Greedy()]
+    if isinstance(selectors, Selector):
+        selectors = [selectors]
+    if not isinstance(selectors, Mapping):
+        names = [type(selector).__name__ for selector in selectors]
+        if len(set(names)) < len(names):
+            names = [f"{name} {i + 1}" for i, name in enumerate(names)]
+        selectors = dict(zip(names, selectors, strict=True))
+    if not selectors or not all(isinstance(value, Selector) for value in selectors.values()):
+        raise InvalidInputError(
+            "selectors must be selectors from holdfast.basis, in a sequence or by name; got "
+            f"{selectors!r}."
+        )
+    return dict(selectors)
+
+
+def _check_policies(policies: Sequence[str]) -> None:
+    unknown = [policy for policy in policies if policy not in _POLICIES]
+    if isinstance(policies, str) or not len(policies) or unknown:
+        raise InvalidInputError(
+            f"policies must be a sequence of {', '.join(map(repr, _POLICIES))}; got {policies!r}."
+        )
+
+
+def _counts(sizes: ArrayLike, m: int) -> IntArray:
+    given = np.atleast_1d(np.asarray(sizes))
+    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuf":
+        raise InvalidInputError(
+            f"sizes must be a sequence of numbers or fractions of rows; got {sizes!r}."
+        )
+    return np.unique([how_many(size, m, "sizes") for size in given.tolist()])
+
+
+def _warn_once(named: Mapping[str, Selector], policies: Sequence[str]) -> None:
+    looking = [name for name, selector in named.items() if selector.data_dependent]
+    if looking and set(policies) != {"reselect"}:
+        verb = "chooses" if len(looking) == 1 else "choose"
+        warnings.warn(
+            f"{', '.join(looking)} {verb} the basis rows by looking at rows that are later held "
+            'out, so these scores may be optimistic: add "reselect" to policies to see by how '
+            "much.",
+            SelectionBiasWarning,
+            stacklevel=3,
+        )
+
+
+def _choose(selector: Selector, data: Any, training: Any, seed: int) -> IntArray:
+    with warnings.catch_warnings():
+        # A selector that runs out of rows shows as missing scores.
+        warnings.simplefilter("ignore", HoldfastWarning)
+        rows = resolve_basis(
+            selector,
+            data,
+            training.Y,
+            training.weights,
+            training.groups,
+            training.experiments,
+            np.random.default_rng(seed),
+        )
+    assert rows is not None, "a selector is never the dense model"
+    return rows
+
+
+def _fit(estimator: Any, X: Any, y: Any, weight: Any, groups: Any, **parameters: Any) -> Any:
+    model = clone(estimator).set_params(**parameters)
+    with warnings.catch_warnings():
+        # Said once for the curve, or of no interest at every size (ends of the grid).
+        warnings.simplefilter("ignore", HoldfastWarning)
+        return model.fit(X, y, sample_weight=weight, groups=groups)
+
+
+def _scores(
+    estimator: Any,
+    given: tuple[Any, Any, Any, Any],
+    rows: IntArray,
+    policies: Sequence[str],
+    reselect: tuple[Selector, int],
+) -> tuple[FloatArray, FloatArray]:
+    """Return the best score and its penalty for each policy, from one fit where possible."""
+    model = None
+    best, alphas = np.empty(len(policies)), np.empty(len(policies))
+    for p, policy in enumerate(policies):
+        if policy == "reselect":
+            selector, seed = reselect
+            again = {"basis": selector, "held_out_basis": policy, "random_state": seed}
+            fitted = _fit(estimator, *given, **again)
+        elif model is None:
+            fitted = model = _fit(estimator, *given, basis=rows, held_out_basis=policy)
+        else:
+            twin = copy.copy(model)
+            twin._training = dataclasses.replace(model._training, policy=policy)
+            scores = twin.held_out().score(estimator.scoring, pooled=estimator.pooled)
+            best[p], alphas[p] = scores.max(), model.cv_results_["alpha"][np.argmax(scores)]
+            continue
+        column = "pooled_test_score" if estimator.pooled else "mean_test_score"
+        scores = fitted.cv_results_[column]
+        best[p], alphas[p] = scores.max(), fitted.cv_results_["alpha"][np.argmax(scores)]
+    return best, alphas

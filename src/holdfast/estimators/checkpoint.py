@@ -1,0 +1,197 @@
+"""Scores of finished kernels in a folder, so that a search goes on where it stopped.
+
+One file for each kernel, named by a hash of all that its scores depend on: the rows, targets,
+weights, experiments, penalties, the model's options, the scorer and the kernel. Whatever differs
+has another name, so nothing is ever taken from another search, and one folder may serve many.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+from dataclasses import fields
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from holdfast import __version__
+from holdfast.basis import Fixed, Selector, as_selector
+from holdfast.data.atomic import atomic_write
+from holdfast.data.dask import is_dask
+from holdfast.estimators.training import Training
+from holdfast.exceptions import HoldfastWarning, InvalidInputError, warn
+from holdfast.kernels import Precomputed
+from holdfast.kernels.grid import Candidate
+from holdfast.scores.scoring import Scores, Scoring
+
+#: Kernel values of this many rows tell apart functions that have the same name.
+PROBED_ROWS = 16
+#: Bytes of the data that are hashed at once.
+_BLOCK_BYTES = 2**24
+
+
+class Checkpoint:
+    """The scores of one search over kernels, in files.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+    training : Training
+    scoring : Scoring
+    per_target : bool
+        Whether targets are also scored one by one.
+    seeded : bool
+        Whether the user gave the seed. If not, and the basis rows depend on chance, the seed of
+        the first run is kept in the folder and used again, so that the search can go on.
+
+    Attributes
+    ----------
+    seed : int
+        The seed to train with.
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        training: Training,
+        scoring: Scoring,
+        *,
+        per_target: bool,
+        seeded: bool,
+    ) -> None:
+        self.folder = Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInputError(
+                f"checkpoint must be a folder, or a place where one can be made; got "
+                f"{str(folder)!r} ({error.strerror})."
+            ) from error
+        self._training, self.seed = training, training.seed
+        self._digest = sha256()
+        for part in (__version__, per_target, *_of_training(training), *_of_scoring(scoring)):
+            _feed(self._digest, part)
+        if isinstance(as_selector(training.basis), Fixed | None):
+            return  # nothing random
+        if not seeded:
+            self.seed = self._kept_seed()
+        _feed(self._digest, self.seed)
+
+    def load(self, candidate: Candidate) -> Scores | None:
+        """Return the scores of a finished kernel, or None."""
+        path = self._file(candidate)
+        if not path.exists():
+            return None
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                scores = Scores(**{name: archive[name] for name in archive.files})
+            if scores.pooled.shape != self._training.alphas.shape:
+                raise ValueError("scores of another grid")
+            return scores
+        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            warn(
+                f"the checkpoint file {path.name} cannot be read ({error}): the scores of "
+                f"{candidate.kernel!r} are computed again.",
+                HoldfastWarning,
+            )
+            return None
+
+    def save(self, candidate: Candidate, scores: Scores) -> None:
+        """Write the scores of a finished kernel, whole or not at all."""
+        arrays = {f.name: getattr(scores, f.name) for f in fields(scores)}
+        with atomic_write(self._file(candidate)) as file:
+            np.savez(file, **{k: v for k, v in arrays.items() if v is not None})
+
+    def _file(self, candidate: Candidate) -> Path:
+        digest = self._digest.copy()
+        _feed(digest, _description(candidate.kernel))
+        if not isinstance(candidate.kernel, Precomputed):
+            data = self._training.data(candidate.kernel)
+            m = len(data)
+            rows = np.unique(np.linspace(0, m - 1, min(m, PROBED_ROWS)).astype(np.int64))
+            _feed(digest, data.block(rows, rows))
+        return self.folder / f"scores-{digest.hexdigest()[:32]}.npz"
+
+    def _kept_seed(self) -> int:
+        path = self.folder / f"seed-{self._digest.hexdigest()[:32]}.txt"
+        try:
+            return int(path.read_text())
+        except (OSError, ValueError):
+            with atomic_write(path) as file:
+                file.write(str(self.seed).encode())
+            return self.seed
+
+
+def _of_training(training: Training) -> list[Any]:
+    held, test = training.experiments.held_out, training.experiments.test
+    return [
+        training.X,
+        training.Y,
+        training.labels,
+        training.weights,
+        training.groups,
+        held.values,
+        held.ptr,
+        test.values,
+        test.ptr,
+        training.alphas,
+        training.basis,
+        training.policy,
+        training.bias,
+        training.jitter,
+    ]
+
+
+def _of_scoring(scoring: Scoring) -> list[Any]:
+    """Return what tells one scorer from another, also functions that share a name."""
+    function = getattr(scoring.scorer, "_score_func", scoring.scorer)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return [scoring.name, _description(function)]
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    values = (code.co_consts, code.co_names, function.__defaults__, cells)
+    return [scoring.name, code.co_code, *map(_description, values)]
+
+
+def _feed(digest: Any, value: Any) -> None:
+    """Add a value to a hash, with what keeps it apart from its neighbours."""
+    if is_dask(value):
+        value = str(value.name)  # Dask names an array by all that it is made of
+    if sp.issparse(value):
+        for part in (value.data, value.indices, value.indptr, np.array(value.shape)):
+            _feed(digest, part)
+        return
+    if isinstance(value, Selector):
+        digest.update(_description(type(value)))
+        for name, parameter in sorted(value.get_params(deep=False).items()):
+            digest.update(name.encode())
+            _feed(digest, parameter)
+        return
+    if not isinstance(value, np.ndarray):
+        part = value if isinstance(value, bytes) else _description(value)
+        digest.update(f"{len(part)}:".encode() + part)
+        return
+    digest.update(repr((value.dtype.str, value.shape)).encode())
+    if value.dtype == object:
+        for item in value.ravel():
+            _feed(digest, _description(item))
+        return
+    step = max(1, _BLOCK_BYTES // max(1, value.nbytes // max(1, len(value))))
+    for start in range(0, len(value), step):  # rows of a file on disk need not fit in memory
+        digest.update(np.ascontiguousarray(value[start : start + step]).tobytes())
+
+
+def _description(value: Any) -> bytes:
+    """Return bytes that are the same in every process, and differ for different values."""
+    if isinstance(value, str | int | float | bytes | None):
+        return repr(value).encode()
+    try:
+        return pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):  # functions without a public name
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)).encode()

@@ -1,0 +1,271 @@
+"""From what a user passes to what the algebra takes: checked arrays, or a clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from holdfast._typing import FloatArray
+from holdfast.basis import Fixed
+from holdfast.basis.random import check_rows as basis_rows
+from holdfast.cluster.rows import DaskRows
+from holdfast.data.dask import as_dask_rows, is_dask
+from holdfast.data.rows import as_rows
+from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
+from holdfast.kernels import Kernel, Linear, Precomputed
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
+from holdfast.smoother.features import ColumnFeatures, Features
+
+#: A sparse matrix with more columns than this is never turned into dense features.
+MAX_SPARSE_FEATURES = 2000
+
+
+@contextmanager
+def refusals(name: str | None = None) -> Iterator[None]:
+    """Raise scikit-learn's refusals as `InvalidInputError`, with the name of the argument.
+
+    A TypeError stays what it is: scikit-learn's checks ask for it.
+    """
+    try:
+        yield
+    except HoldfastError:
+        raise
+    except ValueError as error:
+        text = " ".join(str(error).split())
+        if name is not None:
+            text = _clearer(name, text)
+        raise InvalidInputError(text) from error
+
+
+def _clearer(name: str, text: str) -> str:
+    """Return scikit-learn's sentence with the argument's name and without the data themselves."""
+    if "could not convert" in text:
+        return f"{name} must hold numbers; {text}. Encode text as numbers first."
+    if text.startswith("Complex data not supported"):
+        return (
+            f"{name} must be real; got complex numbers. Complex data not supported: pass real and "
+            "imaginary parts by themselves."
+        )
+    if text.startswith("Expected 2D array, got 1D array"):
+        return (
+            f"{name} must be two-dimensional, rows by features; got one dimension. Reshape your "
+            f"data: {name}.reshape(-1, 1) for one feature, {name}.reshape(1, -1) for one row."
+        )
+    return text if name in text.split() else f"{name} cannot be used: {text}"
+
+
+def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
+    """Return X as a checked 2-D array or CSR matrix, or as rows of arbitrary objects.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns or checks ``n_features_in_`` and ``feature_names_in_``.
+    X : array-like, frame, sparse matrix, or sequence of objects
+    objects : bool
+        Whether the kernel is a function, which may take rows of any kind.
+    reset : bool
+        True in fit, False in predict.
+    """
+    if is_dask(X):
+        return _check_dask(estimator, X, reset=reset)
+    if objects and not (sp.issparse(X) or hasattr(X, "columns")):
+        rows = as_rows(X)
+        if rows.ndim == 1 or rows.dtype.kind not in "biuf":
+            return _objects(estimator, rows, reset)
+    _refuse_times("X", X)
+    with refusals("X"):
+        rows = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+            estimator=estimator,
+            input_name="X",
+        )
+        require_finite("X", rows)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)  # width and names
+    return rows
+
+
+def _check_dask(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return Dask rows after the same checks of width and names as for other input."""
+    names = np.asarray(getattr(X, "columns", ()), dtype=object)
+    with refusals("X"):
+        rows = as_dask_rows(X, check=reset)
+    sample: Any = np.zeros((1, rows.shape[1]))
+    if names.size:
+        import pandas as pd  # whoever has a Dask frame has pandas
+
+        sample = pd.DataFrame(sample, columns=names)
+    with refusals("X"):
+        validate_data(estimator, sample, reset=reset)
+    return rows
+
+
+def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
+    if rows.shape[0] == 0:
+        raise InvalidInputError("X must hold at least one row; got none. Pass the training rows.")
+    if reset:  # what an earlier fit on a table left behind
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(estimator).pop(name, None)
+    return rows
+
+
+def _refuse_times(name: str, values: Any) -> None:
+    """Refuse dates, which would turn into numbers in whatever unit they are stored."""
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    if kind in ("m", "M"):
+        raise InvalidInputError(
+            f"{name} must hold numbers; got dtype {values.dtype}. Turn times into numbers in the "
+            "unit that you want."
+        )
+
+
+def require_finite(name: str, X: Any) -> None:
+    """Refuse NaN and infinite values, and say where the first is."""
+    values: NDArray[Any] = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):  # needs no boolean array of X's size
+            return
+    bad = ~np.isfinite(values)
+    count = int(bad.sum())
+    if not count:
+        return
+    first = int(np.argmax(bad.ravel()))
+    if sp.issparse(X):
+        row = int(np.searchsorted(X.indptr, first, side="right")) - 1
+    else:
+        row = first // (values.size // values.shape[0])
+    nans = int(np.isnan(values).sum())
+    raise InvalidInputError(
+        f"{name} must be finite; got {nans} NaN and {count - nans} infinite values, the first in "
+        f"row {row}. Fill them in or leave those rows out."
+    )
+
+
+def check_targets(y: Any, n_rows: int, weights: FloatArray) -> tuple[FloatArray, bool]:
+    """Return regression targets as (m, v) float64, and whether y was one-dimensional."""
+    if y is None:
+        raise InvalidInputError(
+            "requires y to be passed, but the target y is None: pass one value per row."
+        )
+    _refuse_times("y", y)
+    with refusals("y"):
+        Y = np.asarray(
+            check_array(
+                y,
+                ensure_2d=False,
+                dtype=np.float64,
+                input_name="y",
+                ensure_all_finite=False,
+                ensure_min_samples=0,
+            )
+        )
+    check_length("y", Y, n_rows)
+    flat = Y.ndim == 1
+    Y = Y.reshape(-1, 1) if flat else Y
+    if Y.shape[1] == 0:
+        raise InvalidInputError("y must hold at least one target; got 0 columns.")
+    require_finite("y", Y)
+    seen = Y[weights > 0]
+    if seen.shape[0] > 1 and (seen == seen[0]).all():
+        values = f"every value is {seen[0, 0]:g}" if Y.shape[1] == 1 else "every row is the same"
+        raise InvalidInputError(
+            f"y must vary over the rows; {values}, so there is nothing to learn and no penalty is "
+            "better than another. Use the constant itself as the prediction."
+        )
+    return np.array(Y, dtype=np.float64, order="C"), flat
+
+
+def check_length(name: str, values: NDArray[Any], n_rows: int) -> None:
+    """Refuse values that are not one for each row of X."""
+    if values.ndim == 0 or values.shape[0] != n_rows:
+        got = values.shape[0] if values.ndim else "a single value"
+        raise InvalidInputError(
+            f"{name} must hold one value for each of the {n_rows} rows of X; got {got}. Pass X "
+            f"and {name} with the rows in the same order."
+        )
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
+    """Return row weights (m,), finite and not negative, not all zero."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"sample_weight must hold numbers, one per row; got {type(sample_weight).__name__} "
+            f"({error}). Pass one number for each row of X."
+        ) from None
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise InvalidInputError(
+            f"sample_weight must hold one number per row, shape ({n_rows},); got shape "
+            f"{weights.shape}. Sample weights must be 1D array or scalar."
+        )
+    if not np.isfinite(weights).all():
+        raise InvalidInputError(
+            "sample_weight must be finite; got "
+            f"{int((~np.isfinite(weights)).sum())} values that are NaN or infinite. Use 0 for rows "
+            "that must not be trained on."
+        )
+    if weights.min() < 0:
+        raise InvalidInputError(
+            f"sample_weight must not be negative; got {weights.min():g}. Use 0 for rows that must "
+            "not be trained on."
+        )
+    if weights.max() == 0:
+        raise InvalidInputError(
+            "sample_weight must be positive for some rows; got zero for every row. Give the rows "
+            "to train on a weight."
+        )
+    return weights
+
+
+def as_data(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
+    """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
+    if isinstance(kernel, Precomputed) and is_dask(X):
+        raise NotSupportedError(
+            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
+            "themselves with a kernel, or X.compute()."
+        )
+    if not isinstance(kernel, Precomputed):
+        return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
+    if X.shape[0] == X.shape[1]:
+        return PrecomputedRows(X)
+    rows = basis.rows if isinstance(basis, Fixed) else basis
+    if rows is None or np.ndim(rows) != 1:
+        raise InvalidInputError(
+            "a precomputed kernel must be a square matrix of all rows; got shape "
+            f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers]."
+        )
+    columns = basis_rows(rows, X.shape[0])
+    if columns.size != X.shape[1]:
+        raise InvalidInputError(
+            f"basis must name one row for each of the {X.shape[1]} columns of the precomputed "
+            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows."
+        )
+    return PrecomputedRows(X, columns=columns)
+
+
+def primal_features(kernel: Kernel | Precomputed, X: Any, dense: bool) -> Features | None:
+    """Return the columns of X when a linear kernel is cheaper in primal form, else None."""
+    if not (dense and isinstance(kernel, Linear)) or X.shape[1] >= X.shape[0]:
+        return None
+    if sp.issparse(X) and X.shape[1] > MAX_SPARSE_FEATURES:
+        return None
+    return ColumnFeatures(X)
+
+
+def takes_objects(kernel: Kernel | Precomputed | Any) -> bool:
+    """Whether rows may be arbitrary objects under this kernel."""
+    return isinstance(kernel, Kernel) and kernel.accepts_objects

@@ -1,0 +1,136 @@
+"""Kernel ridge regression whose penalty is chosen by exact cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from holdfast._typing import FloatArray
+from holdfast.estimators.base import CrossValidatedKernelRidge
+from holdfast.estimators.inputs import check_targets
+
+
+class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
+    """Kernel ridge regression (RLS, LS-SVM) with exact held-out predictions for every penalty.
+
+    Parameters
+    ----------
+    kernel : str, kernel object or callable, default="rbf"
+        "linear", "poly", "rbf", "laplacian", "matern12", "matern32", "matern52", "cosine",
+        "sigmoid", "precomputed"; an object of `holdfast.kernels` or of scikit-learn's
+        Gaussian-process kernels; or a function ``kernel(X, Z)`` that returns the matrix of two
+        sets of rows, which may be arbitrary objects.
+    gamma, degree, coef0, kernel_params
+        As in `sklearn.kernel_ridge.KernelRidge`. A list of values (or a list of kernels as
+        `kernel`) is a grid: the best kernel is chosen together with the best penalty. For one
+        width per feature pass a kernel object, such as ``RBF(gamma=[0.1, 2.0])``.
+    alphas : array-like, default=np.logspace(-6, 3, 30)
+        Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ).
+    basis : None, int, float, array-like of int or selector, default=None
+        None: a dense model. Otherwise the rows that the model expands in: how many random rows
+        (or which fraction), row numbers, or a selector from `holdfast.basis`.
+    cv : None, int, splitter or iterable, default=None
+        None: leave-one-out. A number of folds, any scikit-learn splitter, an iterable of (train,
+        test) pairs (held out is all that is not in train) or of `HoldOut` experiments.
+    held_out_basis : {"remove", "keep", "train", "skip", "reselect"}, default="remove"
+        What happens to basis rows that are held out: they leave the training set and the basis
+        ("remove"), or only the training set ("keep"); they stay in both ("train"); they stay in
+        both and are not tested ("skip"); or the basis is chosen anew from the training rows of
+        each experiment, by retraining ("reselect").
+    fit_intercept : bool, default=True
+        Whether to fit a bias without penalty.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
+    pooled : bool, default=True
+        Compare penalties by the score of all held-out predictions together, or by the average
+        over experiments.
+    alpha_per_target : bool, default=False
+        Choose one penalty for each target.
+    rule : {"best", "1se"}, default="best"
+        The best score, or the largest penalty within one standard error of it.
+    jitter : float, default=1e-10
+        ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is
+        λ aᵀ(K_BB + εI)a. Part of the model's definition, never raised silently.
+    path : {"auto", "spectral", "fold_gram", "single"}, default="auto"
+        How held-out predictions are computed; all give the same numbers.
+    memory_limit : float, str or None, default=None
+        Bytes (or text such as "4GB") that the m × n feature rows may take; None: half of the
+        available memory. Beyond it they are computed again whenever they are needed.
+    checkpoint : path or None, default=None
+        Folder where the scores of finished kernels are kept, so that an interrupted search over
+        kernels goes on where it stopped. A file that cannot be read is computed again, with a
+        warning; without a `random_state` the seed of the first run is kept there too.
+    random_state : int, RandomState or None, default=None
+        Seed for the choice of basis rows.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (v,)
+        The chosen penalty, one per target with `alpha_per_target`.
+    best_score_ : float or ndarray of shape (v,)
+        Its held-out score.
+    best_index_ : int or ndarray of shape (v,)
+        Its place in `cv_results_`.
+    kernel_ : kernel object
+        The kernel, the best one of a grid.
+    best_params_ : dict
+        The arguments that it came from.
+    basis_selector_ : selector or None
+        What chose the basis rows.
+    cv_results_ : dict of ndarrays
+        ``alpha``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
+        ``pooled_test_score``, ``rank_test_score``, ``split{i}_test_score``, ….
+    n_splits_ : int
+        Number of experiments.
+    basis_indices_ : ndarray of int
+        Basis rows; all rows for a dense model.
+    dual_coef_ : ndarray of shape (n,) or (n, v)
+        Coefficients of the basis rows.
+    intercept_ : float or ndarray of shape (v,)
+    jitter_ : float
+        The absolute ε used; 0 for a dense model.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Notes
+    -----
+    With basis rows B, held-out rows H, policy "remove", weights w and L = B∖H, the held-out model
+    minimises ``Σ_{i∉H} w_i (y_i − b − Σ_{j∈L} a_j k(x_i,x_j))² + λ aᵀ(K_LL + εI)a``, and the
+    predictions of all these models come from one factorisation of the whole data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import KernelRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(200, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = KernelRidgeCV(gamma=0.5, cv=10).fit(X, y)
+    >>> bool(model.best_score_ > -0.02)
+    True
+    >>> model.held_out(cv=5).matrix().shape
+    (30, 200, 1)
+    """
+
+    @property
+    def _classes(self) -> None:
+        return None
+
+    def _targets(
+        self, y: Any, n_rows: int, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], bool]:
+        Y, flat = check_targets(y, n_rows, weights)
+        return Y, Y, flat
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return predictions for new rows, shape (k,) or (k, v)."""
+        values = self._decision(X)
+        return values[:, 0] if self._training.flat else values
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

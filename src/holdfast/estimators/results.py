@@ -1,0 +1,156 @@
+"""What comes back from held-out questions: predictions, certificates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.data.frames import make_frame
+from holdfast.exceptions import HoldOutError
+from holdfast.experiments import Experiments
+from holdfast.scores.scoring import resolve_scoring, score_experiments
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOutPredictions:
+    """Held-out predictions of every experiment for every penalty.
+
+    Attributes
+    ----------
+    experiments : Experiments
+        What was held out and tested.
+    alphas : ndarray of shape (a,)
+        Penalties.
+    values : ndarray of shape (a, k, v)
+        Predictions for the k test rows of all experiments laid end to end; decision values for
+        a classifier.
+    y : ndarray of shape (m, v) or (m,)
+        Targets, or class labels for a classifier.
+    weights : ndarray of shape (m,)
+        Row weights, used by `score`.
+    classes : ndarray or None
+        Class labels of a classifier.
+    frames : str or None
+        The library ("pandas", "polars") whose frame X was, and `to_frame` gives back.
+    """
+
+    experiments: Experiments
+    alphas: FloatArray
+    values: FloatArray
+    y: NDArray[Any]
+    weights: FloatArray
+    classes: NDArray[Any] | None = None
+    frames: str | None = None
+
+    def __repr__(self) -> str:
+        a, k, v = self.values.shape
+        return (
+            f"<held-out predictions: {len(self.experiments)} experiments, {k} test rows, "
+            f"{a} alphas, {v} target{'s' if v > 1 else ''}>"
+        )
+
+    @property
+    def rows(self) -> IntArray:
+        """Test rows of all experiments laid end to end, shape (k,)."""
+        return self.experiments.test.values
+
+    @property
+    def predictions(self) -> list[FloatArray]:
+        """Predictions of each experiment, a list of arrays (alphas, rows, targets)."""
+        ptr = self.experiments.test.ptr
+        return [self.values[:, start:stop] for start, stop in pairwise(ptr)]
+
+    def matrix(self) -> FloatArray:
+        """Return predictions as (alphas, m, targets) in row order, if each row is tested once."""
+        m = self.y.shape[0]
+        count = np.bincount(self.rows, minlength=m)
+        if (count != 1).any():
+            row = int(np.argmax(count != 1))
+            raise HoldOutError(
+                f"matrix() needs every row tested exactly once; row {row} is tested {count[row]} "
+                "times. Use .predictions or .to_frame()."
+            )
+        matrix = np.empty_like(self.values)
+        matrix[:, self.rows] = self.values
+        return matrix
+
+    def labels(self) -> NDArray[Any]:
+        """Return predicted class labels of a classifier, shape (alphas, k)."""
+        if self.classes is None:
+            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
+        if self.values.shape[2] == 1:
+            index = (self.values[:, :, 0] > 0).astype(np.int64)
+        else:
+            index = np.argmax(self.values, axis=2)
+        return np.asarray(self.classes[index])
+
+    def score(self, scoring: Any = None, *, pooled: bool = True) -> FloatArray:
+        """Return the score at each alpha, shape (alphas,).
+
+        Parameters
+        ----------
+        scoring : str, callable or None
+            Any scikit-learn scorer; None: negative mean squared error, or accuracy for a
+            classifier.
+        pooled : bool
+            Score all held-out predictions together, or average the scores of the experiments.
+        """
+        scorer = resolve_scoring(scoring, classes=self.classes)
+        scores = score_experiments(
+            scorer, self.values, self.rows, self.experiments.test.ptr, self.y, self.weights
+        )
+        return scores.pooled if pooled else scores.mean
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a long table: experiment, row, target, alpha, y, prediction.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"} or None
+            Whose frame; None: the library that X came in, else scikit-learn's
+            ``set_config(transform_output=...)``, else pandas.
+        """
+        a, k, v = self.values.shape
+        y = self.y if self.y.ndim == 2 else np.repeat(self.y[:, None], v, axis=1)
+        truth = np.broadcast_to(y[self.rows], (a, k, v))
+        columns = {
+            "experiment": np.tile(np.repeat(self.experiments.test.owners, v), a),
+            "row": np.tile(np.repeat(self.rows, v), a),
+            "target": np.tile(np.arange(v), a * k),
+            "alpha": np.repeat(self.alphas, k * v),
+            "y": truth.ravel(),
+            "prediction": self.values.ravel(),
+        }
+        return make_frame(columns, library or self.frames)
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """How far the fast predictions lie from models that were really retrained.
+
+    Attributes
+    ----------
+    max_relative_error : float
+        Largest of `relative_errors`.
+    relative_errors : ndarray of shape (n, a)
+        For each experiment and alpha, the largest deviation over the largest prediction.
+    experiments : ndarray of int, shape (n,)
+        Which experiments were retrained.
+    alphas : ndarray of shape (a,)
+    """
+
+    max_relative_error: float
+    relative_errors: FloatArray
+    experiments: IntArray
+    alphas: FloatArray
+
+    def __repr__(self) -> str:
+        return (
+            f"<verified {self.experiments.size} experiments × {self.alphas.size} alphas by "
+            f"retraining: largest relative error {self.max_relative_error:.1e}>"
+        )

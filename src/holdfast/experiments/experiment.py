@@ -1,0 +1,94 @@
+"""An experiment, rows held out and rows tested, and a sequence of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast._typing import IntArray
+from holdfast.data.indices import row_numbers
+from holdfast.exceptions import HoldOutError
+from holdfast.experiments.ragged import Ragged
+
+
+@dataclass(frozen=True, eq=False)
+class HoldOut:
+    """One experiment: rows that the model never sees, and those of them that it predicts.
+
+    Parameters
+    ----------
+    held_out : array-like of int
+        Rows that are left out of training.
+    test : array-like of int, optional
+        Rows to predict, a part of `held_out`. Default: all of them.
+
+    Examples
+    --------
+    Hold out a neighbourhood and test its centre only:
+
+    >>> from holdfast import HoldOut
+    >>> HoldOut([3, 4, 5], test=[4])
+    HoldOut(held_out=[3, 4, 5], test=[4])
+    """
+
+    held_out: IntArray
+    test: IntArray
+
+    def __init__(self, held_out: ArrayLike, test: ArrayLike | None = None) -> None:
+        held = row_numbers("held_out", held_out)
+        tested = held if test is None else row_numbers("test", test)
+        if not held.size or not tested.size:
+            raise HoldOutError(
+                "an experiment needs at least one held-out row and one test row; got "
+                f"{held.size} held-out and {tested.size} test rows."
+            )
+        if not np.isin(tested, held).all():
+            outside = tested[~np.isin(tested, held)][0]
+            raise HoldOutError(
+                f"test rows must be a part of the held-out rows; row {outside} is tested but not "
+                "held out. Add it to held_out."
+            )
+        object.__setattr__(self, "held_out", held)
+        object.__setattr__(self, "test", tested)
+
+    def __repr__(self) -> str:
+        def short(rows: IntArray) -> str:
+            shown = ", ".join(map(str, rows[:6]))
+            return f"[{shown}]" if rows.size <= 6 else f"[{shown}, … {rows.size} rows]"
+
+        return f"HoldOut(held_out={short(self.held_out)}, test={short(self.test)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Experiments:
+    """A sequence of `HoldOut` experiments in compressed form.
+
+    Behaves as a read-only sequence: ``len(e)``, ``e[j]`` and iteration give `HoldOut` objects.
+    """
+
+    held_out: Ragged
+    test: Ragged
+
+    def __len__(self) -> int:
+        return len(self.held_out)
+
+    def __getitem__(self, j: int) -> HoldOut:
+        if not -len(self) <= j < len(self):
+            raise IndexError(f"experiment {j} of {len(self)}")
+        j %= len(self)
+        return HoldOut(self.held_out[j], self.test[j])
+
+    def __iter__(self) -> Iterator[HoldOut]:
+        return (self[j] for j in range(len(self)))
+
+    def __repr__(self) -> str:
+        sizes = self.held_out.sizes
+        span = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()}–{sizes.max()}"
+        return f"<{len(self)} experiments, {span} rows held out in each>"
+
+    def select(self, index: IntArray) -> Experiments:
+        """Return the chosen experiments, in that order."""
+        return Experiments(self.held_out.items(index), self.test.items(index))

@@ -1,0 +1,64 @@
+"""Many index arrays of different lengths in two flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast._typing import BoolArray, IntArray
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Many index arrays of different lengths, stored as one: item j is values[ptr[j]:ptr[j+1]]."""
+
+    values: IntArray
+    ptr: IntArray
+
+    @classmethod
+    def from_arrays(cls, arrays: Iterable[IntArray]) -> Ragged:
+        """Return the arrays laid end to end."""
+        parts = list(arrays)
+        ptr = np.zeros(len(parts) + 1, dtype=np.int64)
+        np.cumsum([part.size for part in parts], out=ptr[1:])
+        values = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        return cls(values.astype(np.int64, copy=False), ptr)
+
+    @classmethod
+    def empty(cls, length: int) -> Ragged:
+        """Return `length` empty items."""
+        return cls(np.empty(0, dtype=np.int64), np.zeros(length + 1, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self.ptr.size - 1
+
+    def __getitem__(self, j: int) -> IntArray:
+        return self.values[self.ptr[j] : self.ptr[j + 1]]
+
+    @property
+    def sizes(self) -> IntArray:
+        """Length of each item."""
+        return np.diff(self.ptr)
+
+    @property
+    def owners(self) -> IntArray:
+        """For each stored value, the item that it belongs to."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def filter(self, mask: BoolArray) -> Ragged:
+        """Return the same items with only the values where `mask` (one flag per value) is true."""
+        kept = np.concatenate([[0], np.cumsum(mask)]).astype(np.int64)
+        return Ragged(self.values[mask], kept[self.ptr])
+
+    def items(self, index: IntArray) -> Ragged:
+        """Return the chosen items, in that order."""
+        sizes = self.sizes[index]
+        ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        shift = np.repeat(self.ptr[index] - ptr[:-1], sizes)
+        return Ragged(self.values[np.arange(ptr[-1]) + shift], ptr)
+
+    def stack(self, index: IntArray, size: int) -> IntArray:
+        """Return the chosen items, all of length `size`, as one array (len(index), size)."""
+        return np.asarray(self.values[self.ptr[index][:, None] + np.arange(size)])

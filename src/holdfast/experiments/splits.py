@@ -1,0 +1,150 @@
+"""From a splitter, or an iterable of splits, to the rows that are held out and tested.
+
+Row numbers and group labels are checked here, once, with messages that name the split.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import check_cv
+
+from holdfast._typing import IntArray
+from holdfast.data.indices import row_numbers
+from holdfast.exceptions import HoldOutError, InvalidInputError
+
+
+def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Return group labels as an array with one comparable, known label per row."""
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise InvalidInputError(
+            f"groups must hold one label per row, shape ({n_rows},); got shape {labels.shape}."
+        )
+    if labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype.kind == "O":
+        missing = np.array([_is_missing(label) for label in labels])
+    else:
+        return labels
+    if missing.any():
+        raise InvalidInputError(
+            f"groups must hold a label for every row; got {int(missing.sum())} missing, the first "
+            f"in row {int(np.argmax(missing))}. Give rows without a group a label of their own."
+        )
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"groups must hold labels that can be sorted; got labels of several types ({error}). "
+            "Use numbers or text throughout."
+        ) from None
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA has no truth value
+        return True
+
+
+def held_and_tested(
+    cv: Any,
+    n_rows: int,
+    X: Any,
+    y: Any,
+    groups: NDArray[Any] | None,
+    classifier: bool,
+) -> tuple[list[IntArray], list[IntArray]]:
+    """Return the held-out rows and the test rows of each experiment of `cv`.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        An iterable yields (train, test) pairs, where all that is not in train is held out, or
+        objects with `held_out` and `test`.
+    n_rows : int
+    X, y, groups
+        Handed to a splitter.
+    classifier : bool
+        Whether an integer means stratified folds.
+    """
+    splits: Iterable[Any] | None
+    if isinstance(cv, str | bytes):
+        splits = None
+    elif hasattr(cv, "split") or isinstance(cv, int | np.integer):
+        splits = _splits(cv, n_rows, X, y, groups, classifier)
+    else:
+        splits = cv if isinstance(cv, Iterable) else None
+    if splits is None:
+        raise InvalidInputError(
+            "cv must be None (leave-one-out), a number of folds, a scikit-learn splitter, or an "
+            f"iterable of (train, test) pairs or HoldOut objects; got {cv!r}."
+        )
+    held: list[IntArray] = []
+    tested: list[IntArray] = []
+    for j, item in enumerate(splits):
+        H, T = _experiment(j, item, n_rows)
+        held.append(H)
+        tested.append(T)
+    if not held:
+        raise HoldOutError(
+            "cv must yield at least one experiment; got none (an iterator yields its splits only "
+            "once: pass a list)."
+        )
+    return held, tested
+
+
+def _splits(
+    cv: Any, n_rows: int, X: Any, y: Any, groups: NDArray[Any] | None, classifier: bool
+) -> Iterator[Any]:
+    """Yield the (train, test) pairs of a splitter, one at a time: together they may be O(m²)."""
+    if isinstance(cv, int | np.integer) and not 2 <= cv <= n_rows:
+        raise HoldOutError(
+            f"cv as a number of folds must lie between 2 and the number of rows ({n_rows}, "
+            f"n_samples={n_rows}); got {cv}. Pass more rows or fewer folds."
+        )
+    splitter = check_cv(cv, y, classifier=classifier)
+    rows = np.zeros((n_rows, 1)) if X is None else X
+    try:
+        with warnings.catch_warnings():
+            # Groups may be there for the basis or for a later question; not every split uses them.
+            warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+            yield from splitter.split(rows, y, groups)
+    except (ValueError, TypeError) as error:
+        advice = ""
+        if groups is None and "groups" in str(error):
+            advice = " Pass groups, one label per row."
+        raise HoldOutError(f"cv={cv!r} cannot split these rows: {error}{advice}") from error
+
+
+def _experiment(j: int, item: Any, n_rows: int) -> tuple[IntArray, IntArray]:
+    """Return the held-out and the test rows of one item of cv."""
+    if hasattr(item, "held_out") and hasattr(item, "test"):  # a HoldOut, checked when it was made
+        return item.held_out, item.test
+    try:
+        train, test = item
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            "cv must yield (train, test) pairs of row numbers or HoldOut objects; item "
+            f"{j} is {type(item).__name__}."
+        ) from None
+    train = row_numbers(f"train of experiment {j} of cv", train, n_rows)
+    test = row_numbers(f"test of experiment {j} of cv", test, n_rows)
+    if not test.size:
+        raise HoldOutError(
+            f"experiment {j} of cv must have at least one test row; got none. Leave it out."
+        )
+    out = np.ones(n_rows, dtype=bool)
+    out[train] = False
+    if not out[test].all():
+        raise HoldOutError(
+            f"experiment {j} of cv trains on a row that it tests (row "
+            f"{test[~out[test]][0]}); make train and test disjoint."
+        )
+    return np.flatnonzero(out), test

@@ -1,0 +1,349 @@
+"""Rows together with their kernel: every block of the kernel matrix on demand, checked.
+
+Selectors, features and hold-out computations see data only through `KernelData`; nothing here
+builds the whole m × m matrix unless all its columns are asked for.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from holdfast._typing import FloatArray, Index, IntArray, RowData
+from holdfast.data.indices import as_slice, row_index
+from holdfast.data.rows import as_rows, take_rows
+from holdfast.exceptions import InvalidInputError, KernelError
+from holdfast.kernels import RBF, Kernel, Matern, Precomputed, squared_distances
+from holdfast.kernels.checks import kernel_matrix, require_finite
+
+__all__ = [
+    "KernelData",
+    "KernelRows",
+    "PrecomputedRows",
+    "SharedDistances",
+]
+
+
+# Rows compared at once when symmetry is checked, in entries of the matrix (8 MB).
+_BLOCK_ENTRIES = 2**20
+# What a precomputed matrix may lack in symmetry, relative to its largest entry.
+_ASYMMETRY = 1e-8
+
+
+class KernelData(ABC):
+    """The kernel matrix K of m rows, seen block by block."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+
+    @abstractmethod
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """Return the matrix K[rows][:, columns], freshly allocated, float64, C-contiguous, finite.
+
+        Parameters
+        ----------
+        rows, columns : slice, array of row numbers or boolean mask of length m
+            Both number the same m rows.
+        """
+
+    @abstractmethod
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Return values k(x, x) of those rows (default: all), at the cost of a row each."""
+
+    @abstractmethod
+    def take(self, rows: Index) -> "KernelData":
+        """Return the data restricted to those rows, in that order, numbered from zero."""
+
+    @abstractmethod
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Return kernel values of new rows with those rows of the data."""
+
+    def _index(self, index: Index) -> Index:
+        """Return the index with masks and lists turned into checked row numbers."""
+        return row_index(index, len(self))
+
+
+def _same_index(rows: Index, columns: Index) -> bool:
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        return isinstance(rows, slice) and isinstance(columns, slice) and rows == columns
+    return rows is columns or np.array_equal(rows, columns)
+
+
+class KernelRows(KernelData):
+    """Rows and a kernel object; every block is computed when asked for.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : 2-D array, scipy.sparse matrix or sequence of objects
+    """
+
+    def __init__(self, kernel: Kernel, X: Any) -> None:
+        self.kernel = kernel
+        self.X: RowData = as_rows(X)
+
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+        return int(self.X.shape[0])
+
+    def __repr__(self) -> str:
+        """Return the kernel and number of rows."""
+        return f"KernelRows({self.kernel!r}, {len(self)} rows)"
+
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """Return the matrix K[rows][:, columns]; exactly symmetric when both are the same."""
+        rows, columns = self._index(rows), self._index(columns)
+        X = take_rows(self.X, rows)
+        return self._evaluate(X, None if _same_index(rows, columns) else take_rows(self.X, columns))
+
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Return values k(x, x) of those rows (default: all)."""
+        X = self.X if rows is None else take_rows(self.X, self._index(rows))
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.kernel.diag(X)
+        return kernel_matrix(values, X.shape[:1], repr(self.kernel), copy=False)
+
+    def take(self, rows: Index) -> "KernelRows":
+        """Return the data restricted to those rows, in that order."""
+        return KernelRows(self.kernel, take_rows(self.X, self._index(rows)))
+
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Return kernel values of new rows with those rows of the data."""
+        return self._evaluate(as_rows(X_new), take_rows(self.X, self._index(columns)))
+
+    def _evaluate(self, X: RowData, Z: RowData | None) -> FloatArray:
+        # Overflow shows as inf or NaN in the result, which the check below reports.
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.kernel(X, Z)
+        shape = (X.shape[0], X.shape[0] if Z is None else Z.shape[0])
+        return kernel_matrix(values, shape, repr(self.kernel), copy=False)
+
+
+class PrecomputedRows(KernelData):
+    """A kernel matrix computed elsewhere.
+
+    Parameters
+    ----------
+    K : array of shape (m, m), or (m, n) together with `columns`
+        The square form must be symmetric.
+    columns : array of n row numbers, optional
+        Which rows the columns of K stand for; then only these can be asked for as columns.
+    """
+
+    def __init__(self, K: Any, columns: npt.ArrayLike | None = None) -> None:
+        self._K = _real_matrix(K)
+        n_rows, n_columns = self._K.shape
+        self._rows: IntArray = np.arange(n_rows)  # rows of the data -> rows of _K
+        if columns is None:
+            if n_rows != n_columns:
+                raise InvalidInputError(
+                    f"a precomputed kernel must be square; got shape {self._K.shape}: pass K(X, X) "
+                    "of all rows, or name the rows its columns stand for (columns=…)."
+                )
+            _require_symmetric(self._K, self._rows)
+            self._columns = self._rows  # rows of the data -> columns of _K, −1: not there
+            return
+        index = np.arange(n_rows)[row_index(columns, n_rows)]
+        if index.shape != (n_columns,) or np.unique(index).size != index.size:
+            raise InvalidInputError(
+                f"columns must name one row, each once, for each of the {n_columns} columns of K; "
+                f"got {index.size} numbers, {np.unique(index).size} of them different."
+            )
+        _require_symmetric(self._K[index], index)
+        self._columns = np.full(n_rows, -1)
+        self._columns[index] = np.arange(n_columns)
+
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+        return int(self._rows.size)
+
+    def __repr__(self) -> str:
+        """Return the shape of the matrix."""
+        return f"PrecomputedRows({len(self)} rows of a {self._K.shape} matrix)"
+
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """Return the matrix K[rows][:, columns]."""
+        return self._part(self._K, self._rows[self._index(rows)], self._matrix_columns(columns))
+
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Return values of the diagonal for those rows (default: all)."""
+        rows = slice(None) if rows is None else rows
+        values = self._K[self._rows[self._index(rows)], self._matrix_columns(rows)]
+        return kernel_matrix(values, values.shape, "precomputed", copy=False)
+
+    def take(self, rows: Index) -> "PrecomputedRows":
+        """Return the data restricted to those rows, in that order, without copying the matrix."""
+        index = self._index(rows)
+        taken = object.__new__(PrecomputedRows)
+        taken._K = self._K
+        taken._rows, taken._columns = self._rows[index], self._columns[index]
+        return taken
+
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Return kernel values of new rows with those rows of the data, cut from a matrix of them.
+
+        Parameters
+        ----------
+        X_new : array of shape (new rows, columns of K) or (new rows, m)
+            The kernel of the new rows, with columns laid out as those of K or as the m rows.
+        columns : slice, row numbers or mask
+        """
+        new = _real_matrix(X_new)
+        if new.shape[1] == self._K.shape[1]:
+            index = self._matrix_columns(columns)
+        elif new.shape[1] == len(self):
+            index = np.arange(len(self))[self._index(columns)]
+        else:
+            widths = sorted({self._K.shape[1], len(self)})
+            raise InvalidInputError(
+                "with a precomputed kernel, X must be the kernel of the new rows with the training "
+                f"rows, {' or '.join(map(str, widths))} columns wide; got {new.shape[1]} columns."
+            )
+        return self._part(new, np.arange(new.shape[0]), index)
+
+    def _matrix_columns(self, columns: Index) -> IntArray:
+        rows = np.arange(len(self))[self._index(columns)]
+        found = self._columns[rows]
+        if (found < 0).any():
+            missing = rows[found < 0]
+            raise InvalidInputError(
+                f"the precomputed kernel has no column for row {missing[0]} ({missing.size} rows "
+                "missing): use only rows named in columns, or pass the square matrix."
+            )
+        return found
+
+    @staticmethod
+    def _part(K: npt.NDArray[Any], rows: IntArray, columns: IntArray) -> FloatArray:
+        i, j = as_slice(rows), as_slice(columns)
+        # Four cases, one aim: no temporary larger than the block itself.
+        if isinstance(j, slice):
+            part = K[i, j]
+        else:
+            part = K[i].take(j, axis=1) if isinstance(i, slice) else K[np.ix_(i, j)]
+        shared = np.may_share_memory(part, K)
+        return kernel_matrix(part, part.shape, "precomputed", copy=shared)
+
+
+class SharedDistances(KernelData):
+    """Rows whose squared distances to some columns are kept, for kernels that differ in width.
+
+    Parameters
+    ----------
+    kernel : RBF or Matern, or None
+        The kernel that `block` evaluates; see `with_kernel`.
+    X : 2-D array or scipy.sparse matrix
+    columns : array of row numbers
+        Columns whose distances are kept; others are computed when asked for.
+    D2 : array of shape (m, len(columns))
+    """
+
+    def __init__(
+        self, kernel: Kernel | None, X: RowData, columns: IntArray, D2: FloatArray
+    ) -> None:
+        self.kernel, self.X, self._columns, self._D2 = kernel, X, columns, D2
+
+    @staticmethod
+    def serves(kernel: Kernel | Precomputed) -> bool:
+        """Whether a kernel is a function of the squared distance with one width."""
+        return isinstance(kernel, RBF | Matern) and isinstance(kernel.gamma, float)
+
+    @classmethod
+    def of(cls, X: Any, columns: IntArray) -> "SharedDistances":
+        """Return the squared distances of all rows of X to some of them."""
+        rows = as_rows(X)
+        if columns.size == rows.shape[0] and (columns == np.arange(columns.size)).all():
+            return cls(None, rows, columns, squared_distances(rows))
+        return cls(None, rows, columns, squared_distances(rows, take_rows(rows, columns)))
+
+    def with_kernel(self, kernel: Kernel | Precomputed) -> "SharedDistances":
+        """Return the same distances seen through a kernel."""
+        assert isinstance(kernel, RBF | Matern)
+        return SharedDistances(kernel, self.X, self._columns, self._D2)
+
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+        return int(self.X.shape[0])
+
+    def _rows(self) -> KernelRows:
+        assert self.kernel is not None
+        return KernelRows(self.kernel, self.X)
+
+    def block(self, rows: Index, columns: Index) -> FloatArray:
+        """Return K[rows][:, columns], from the kept distances if these are the columns."""
+        rows, columns = self._index(rows), self._index(columns)
+        if isinstance(columns, slice):
+            columns = np.arange(len(self))[columns]
+        if not np.array_equal(columns, self._columns):
+            return self._rows().block(rows, columns)
+        assert isinstance(self.kernel, RBF | Matern)
+        part = self._D2[rows]
+        return self.kernel.from_squared_distances(part, out=None if part.base is not None else part)
+
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Return k(x, x) of those rows (default: all)."""
+        return self._rows().diag(rows)
+
+    def take(self, rows: Index) -> KernelRows:
+        """Return the data restricted to those rows, in that order."""
+        return self._rows().take(rows)
+
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Return kernel values of new rows with those rows of the data."""
+        return self._rows().predict_block(X_new, columns)
+
+
+def _real_matrix(K: Any) -> npt.NDArray[Any]:
+    if sp.issparse(K):
+        raise InvalidInputError(
+            "a precomputed kernel must be a dense 2-D array; got a scipy.sparse matrix: use "
+            "K.toarray()."
+        )
+    matrix = np.asarray(K)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biufO":
+        raise InvalidInputError(
+            "a precomputed kernel must be a 2-D array of real numbers; got shape "
+            f"{matrix.shape}, dtype {matrix.dtype}."
+        )
+    if matrix.dtype.kind != "O":
+        return matrix
+    try:
+        return matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"a precomputed kernel must hold numbers; got an entry that is none ({error})."
+        ) from error
+
+
+def _require_symmetric(K: npt.NDArray[Any], names: IntArray) -> None:
+    """Raise KernelError when |K − Kᵀ| exceeds the tolerance times the largest |K|.
+
+    `names` are the numbers of the rows that K stands for.
+    """
+    m = K.shape[0]
+    step = max(1, _BLOCK_ENTRIES // max(1, m))
+    largest, worst, where = 0.0, 0.0, (0, 0)
+    for start in range(0, m, step):
+        rows = slice(start, start + step)
+        # Columns from the block on: those before it were compared as rows of earlier blocks.
+        below = K[start:, rows].T.astype(np.float64, order="C")
+        right = kernel_matrix(K[rows, start:], below.shape, "precomputed", copy=True)
+        require_finite(below, "precomputed")
+        largest = max(largest, float(np.abs(below).max()), float(right.max()), -float(right.min()))
+        right -= below
+        np.abs(right, out=right)
+        position = int(right.argmax())
+        if right.flat[position] > worst:
+            worst = float(right.flat[position])
+            where = (start + position // (m - start), start + position % (m - start))
+    # A matrix computed in float32 cannot be more symmetric than its digits.
+    digits = 16 * np.finfo(K.dtype).eps if K.dtype.kind == "f" else 0.0
+    if worst > max(_ASYMMETRY, digits) * largest:
+        i, j = names[where[0]], names[where[1]]
+        raise KernelError(
+            f"a precomputed kernel must be symmetric; got values for rows {i} and {j} that differ "
+            f"by {worst:.3g} (largest entry {largest:.3g}): pass K(X, X), or its symmetric part "
+            "(K + K.T) / 2 if the difference is noise."
+        )

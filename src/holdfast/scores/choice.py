@@ -1,0 +1,262 @@
+"""The choice of the penalty: from scores on a grid to one alpha, or one for each target."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.exceptions import GridEdgeWarning, InvalidInputError, warn
+from holdfast.scores.scoring import MAX_SPLITS, Scores
+
+__all__ = ["Choice", "check_alphas", "choose", "cv_results", "rank"]
+
+
+#: Scores that differ by less than this, relatively, differ by rounding and count as equal.
+TIE = 1e-12
+
+#: By how much a warning about the end of a grid advises to extend it.
+EXTEND = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The chosen penalty, or one for each target.
+
+    Attributes
+    ----------
+    indices : int or (v,) ndarray
+        Where in the grid.
+    alpha : float or (v,) ndarray
+        The penalty itself.
+    score : float or (v,) ndarray
+        Its score.
+    """
+
+    indices: int | IntArray
+    alpha: float | FloatArray
+    score: float | FloatArray
+
+
+def check_alphas(alphas: Any) -> FloatArray:
+    """Return the grid of penalties as a (a,) float64 array, positive and strictly increasing.
+
+    Parameters
+    ----------
+    alphas : None, float or one-dimensional array_like
+        None means ``np.logspace(-6, 3, 30)``; a number means a grid of one.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value is not a finite positive number, or the values do not increase.
+    """
+    if alphas is None:
+        return np.logspace(-6, 3, 30)
+    try:
+        grid = np.asarray(alphas)
+    except ValueError as error:  # ragged lists
+        raise InvalidInputError(
+            f"alphas must be a number or a one-dimensional list of numbers, got {alphas!r}"
+        ) from error
+    if grid.dtype.kind not in "iuf" and grid.size:
+        raise InvalidInputError(f"alphas must be real numbers, got values of type {grid.dtype}")
+    if grid.ndim > 1:
+        raise InvalidInputError(
+            f"alphas must be a number or one-dimensional, got an array of shape {grid.shape}"
+        )
+    if grid.size == 0:
+        raise InvalidInputError(
+            "alphas must hold at least one value, got none: pass penalties, or None for a default"
+        )
+    grid = np.atleast_1d(grid).astype(np.float64)
+    if not np.isfinite(grid).all():
+        bad = grid[~np.isfinite(grid)][0]
+        raise InvalidInputError(f"alphas must be finite, got {bad}: leave it out")
+    if grid.min() <= 0:
+        raise InvalidInputError(
+            f"alphas must be greater than 0, got {grid.min():g}; "
+            "for almost no penalty use a small value such as 1e-10"
+        )
+    step = np.diff(grid)
+    if (step < 0).any():
+        first = int(np.argmax(step < 0))
+        raise InvalidInputError(
+            f"alphas must be in increasing order, got {grid[first]:g} before {grid[first + 1]:g}: "
+            "pass np.sort(alphas)"
+        )
+    if (step == 0).any():
+        raise InvalidInputError(
+            f"alphas must not repeat a value, got {grid[1:][step == 0][0]:g} more than once: "
+            "pass np.unique(alphas)"
+        )
+    return grid
+
+
+def choose(
+    scores: Scores, alphas: FloatArray, *, pooled: bool, rule: str, per_target: bool
+) -> Choice:
+    """Return the chosen penalty, and warn if the best lies at an end of the grid.
+
+    Parameters
+    ----------
+    scores : Scores
+        From `holdfast.scores.scoring.score_experiments`.
+    alphas : (a,) ndarray
+        The grid, increasing.
+    pooled : bool
+        Whether to compare pooled scores, or else means over experiments.
+    rule : {"best", "1se"}
+        The best score, or the largest alpha whose score is within one standard error of it.
+    per_target : bool
+        Whether to choose an alpha for each target. Scores of a single target give arrays of
+        length one.
+
+    Raises
+    ------
+    InvalidInputError
+        If no alpha has a defined score, or `rule` is unknown or needs a missing standard error.
+
+    Warns
+    -----
+    GridEdgeWarning
+        If the best alpha (whatever `rule` then makes of it) is the first or last of two or more.
+
+    Notes
+    -----
+    Equal scores (to twelve digits) mean the larger alpha, the more regularised model; an alpha
+    with an undefined (nan) score is never chosen. "1se" takes the standard error at the best
+    alpha; with `per_target` each target has its own standard error.
+    """
+    if rule not in ("best", "1se"):
+        raise InvalidInputError(f"rule must be 'best' or '1se', got {rule!r}")
+    table, se = _compared(scores, pooled=pooled, per_target=per_target)  # (a, v or 1) both
+    undefined = np.asarray(np.isnan(table).all(axis=0))
+    if undefined.any():
+        raise InvalidInputError(_nothing_defined(undefined, pooled=pooled))
+    best = _largest_within(table, TIE * np.abs(np.nanmax(table, axis=0)))
+    _warn_at_edge(best, alphas)
+    indices = best
+    if rule == "1se":
+        indices = _largest_within(table, _one_standard_error(se, best))
+    score = np.take_along_axis(table, indices[None], axis=0)[0]
+    if per_target:
+        return Choice(indices, alphas[indices], score)
+    return Choice(int(indices[0]), float(alphas[indices[0]]), float(score[0]))
+
+
+def _compared(
+    scores: Scores, *, pooled: bool, per_target: bool
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return the scores to compare and their standard errors: (a, v), v = 1 for a joint choice."""
+    if not per_target or scores.per_target is None:
+        return (scores.pooled if pooled else scores.mean)[:, None], scores.se[:, None]
+    table = scores.per_target if pooled else scores.per_target_mean
+    if table is None:
+        raise InvalidInputError(
+            "a choice for each target by the mean over experiments needs the scores of each "
+            "target and experiment: score with each_target=True, or use pooled=True"
+        )
+    return table, scores.per_target_se
+
+
+def _one_standard_error(se: FloatArray | None, best: IntArray) -> FloatArray:
+    """Return the standard error of the best score of each column."""
+    if se is None:
+        raise InvalidInputError(
+            "rule='1se' for each target needs the standard error of each target: score with "
+            "each_target=True, or use rule='best'"
+        )
+    width = np.asarray(np.take_along_axis(se, best[None], axis=0)[0])
+    if np.isnan(width).any():
+        raise InvalidInputError(
+            "rule='1se' needs the standard error of the best score, which takes at least two "
+            "experiments with a defined score: use more experiments or rule='best'"
+        )
+    return width
+
+
+def _largest_within(table: FloatArray, width: FloatArray) -> IntArray:
+    """Return for each column the last index whose score is at least the best minus `width`."""
+    within = table >= np.nanmax(table, axis=0) - width  # nan compares false
+    return np.asarray(len(table) - 1 - within[::-1].argmax(axis=0), dtype=np.int64)
+
+
+def _nothing_defined(undefined: npt.NDArray[np.bool_], *, pooled: bool) -> str:
+    what = "the pooled score" if pooled else "the mean score over experiments"
+    whose = f" of {undefined.sum()} of {len(undefined)} targets" if len(undefined) > 1 else ""
+    remedy = (
+        "choose another scoring, or check the held-out predictions for infinities"
+        if pooled
+        else "use pooled=True, larger test sets, or another scoring"
+    )
+    return f"{what}{whose} is undefined (nan) for every alpha: {remedy}"
+
+
+def _warn_at_edge(best: IntArray, alphas: FloatArray) -> None:
+    """Warn once if some best alpha is the smallest or the largest of the grid."""
+    if len(alphas) < 2:
+        return
+    parts, advice = [], []
+    edges = [
+        (0, "smallest", "below", alphas[0] / EXTEND),
+        (len(alphas) - 1, "largest", "above", alphas[-1] * EXTEND),
+    ]
+    for index, edge, side, further in edges:
+        count = int((best == index).sum())
+        if count:
+            whose = f" for {count} of {len(best)} targets" if len(best) > 1 else ""
+            parts.append(f"the {edge} of the grid ({alphas[index]:g}){whose}")
+            advice.append(f"{side} by a factor of {EXTEND:g} (to {further:g})")
+    if parts:
+        warn(
+            f"the best alpha is {' and '.join(parts)}; better values may lie beyond: "
+            f"extend alphas {' and '.join(advice)}",
+            GridEdgeWarning,
+        )
+
+
+def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, Any]:
+    """Return the scores as a dictionary of columns, one entry for each alpha.
+
+    Parameters
+    ----------
+    scores : Scores
+        From `holdfast.scores.scoring.score_experiments`.
+    alphas : (a,) ndarray
+        The grid.
+    pooled : bool
+        Whether alphas are ranked by the pooled score, or else by the mean over experiments.
+
+    Notes
+    -----
+    The keys: ``alpha``, ``params``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
+    ``pooled_test_score``, ``rank_test_score`` (1 is best, equal scores share the smaller number,
+    undefined ones come last), ``split{i}_test_score`` for at most 1,000 experiments, and
+    ``target_test_score`` of shape (a, v) with more than one target (without it the dictionary is
+    ready for ``pandas.DataFrame``).
+    """
+    results: dict[str, Any] = {
+        "alpha": alphas.copy(),
+        "params": [{"alpha": float(alpha)} for alpha in alphas],
+    }
+    if scores.splits.shape[1] <= MAX_SPLITS:
+        for i, split in enumerate(scores.splits.T):
+            results[f"split{i}_test_score"] = split.copy()
+    results["mean_test_score"] = scores.mean.copy()
+    results["std_test_score"] = scores.std.copy()
+    results["se_test_score"] = scores.se.copy()
+    results["pooled_test_score"] = scores.pooled.copy()
+    results["rank_test_score"] = rank(scores.pooled if pooled else scores.mean)
+    if scores.per_target is not None:
+        results["target_test_score"] = scores.per_target.copy()
+    return results
+
+
+def rank(scores: FloatArray) -> npt.NDArray[np.int32]:
+    """Return 1 + the number of scores that are better by more than rounding."""
+    threshold = scores - TIE * np.abs(scores)  # nan compares false: it beats nothing
+    beaten = scores[:, None] < threshold  # [i, j]: score j beats score i
+    beaten |= np.isnan(scores)[:, None] & ~np.isnan(scores)
+    return np.asarray(1 + beaten.sum(axis=1), dtype=np.int32)

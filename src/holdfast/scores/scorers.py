@@ -1,0 +1,305 @@
+"""Scorers for held-out predictions: any scikit-learn scorer, weighted by the row weights.
+
+A scorer wants an estimator and data; held-out predictions are already made. Scorers are therefore
+called on an identity estimator, whose "data" are the predictions themselves. The common metrics
+take a faster way to the same numbers (`holdfast.scores.metrics`).
+
+Rows of weight zero are left out before anything is scored, so that a weight of zero is the same
+as an absent row even for a scorer that takes no weights.
+"""
+
+import difflib
+import inspect
+import math
+import numbers
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.exceptions import InvalidInputError
+from holdfast.scores.metrics import METRICS
+
+__all__ = [
+    "NO_WEIGHT",
+    "Scoring",
+    "decision_to_label_index",
+    "decision_to_proba",
+    "resolve_scoring",
+]
+
+
+NO_WEIGHT = (
+    "sample_weight is zero for every test row: there is nothing to score; "
+    "give at least one test row a positive weight"
+)
+
+
+# --- from decision values to labels and probabilities -------------------------------------------
+
+
+def decision_to_label_index(decision: FloatArray) -> IntArray:
+    """Return the index of the predicted class of each row: sign for one column, else argmax.
+
+    Parameters
+    ----------
+    decision : (k, v) ndarray
+        One column for two classes (positive means class 1), else one column for each class.
+    """
+    if decision.shape[-1] == 1:
+        return (decision[..., 0] > 0).astype(np.int64)
+    return np.asarray(decision.argmax(axis=-1), dtype=np.int64)
+
+
+def decision_to_proba(decision: FloatArray, n_classes: int) -> FloatArray:
+    """Return class probabilities (k, n_classes) that least-squares decision values stand for.
+
+    Parameters
+    ----------
+    decision : (k, v) ndarray
+        One column for two classes (positive means class 1), else one column for each class.
+    n_classes : int
+        How many classes.
+
+    Notes
+    -----
+    Least squares on targets -1 and +1 estimates ``f_k(x) = 2 P(k | x) - 1``. Hence
+    ``p_k ∝ max((1 + f_k) / 2, 0)``; two classes use ``[-f, f]``. Where every term vanishes there
+    is nothing to normalise and the row falls back to the softmax of its decision values.
+    """
+    expected = 1 if n_classes == 2 else n_classes
+    if decision.ndim != 2 or decision.shape[1] != expected:
+        raise InvalidInputError(
+            f"decision must have shape (rows, {expected}) for {n_classes} classes, "
+            f"got {decision.shape}"
+        )
+    f = np.hstack([-decision, decision]) if n_classes == 2 else decision
+    proba = np.maximum((1.0 + f) / 2.0, 0.0)
+    total = proba.sum(axis=1, keepdims=True)
+    empty = total[:, 0] == 0
+    if empty.any():
+        shifted = np.exp(f[empty] - f[empty].max(axis=1, keepdims=True))
+        proba[empty] = shifted
+        total[empty] = shifted.sum(axis=1, keepdims=True)
+    return np.asarray(proba / total, dtype=np.float64)
+
+
+class _IdentityRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """A regressor whose predictions are the data it is given."""
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Return X."""
+        return X
+
+    def decision_function(self, X: FloatArray) -> FloatArray:
+        """Return X: roc_auc of a regression on 0/1 targets, for scikit-learn 1.9 or later."""
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class _IdentityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """A classifier whose decision values, of shape (k, v), are the data it is given."""
+
+    def __init__(self, classes: AnyArray) -> None:
+        self.classes = classes
+        self.classes_ = classes
+
+    def decision_function(self, X: FloatArray) -> FloatArray:
+        """Return X, one-dimensional for two classes as scikit-learn expects it."""
+        return X[:, 0] if len(self.classes_) == 2 else X
+
+    def predict(self, X: FloatArray) -> AnyArray:
+        """Return the labels that X stands for."""
+        return np.asarray(self.classes_[decision_to_label_index(X)])
+
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Return the probabilities that X stands for."""
+        return decision_to_proba(X, len(self.classes_))
+
+
+# --- what to score with --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A scorer ready for held-out predictions; greater is better. Made by `resolve_scoring`.
+
+    Attributes
+    ----------
+    name : str
+        The scorer's name, or a description of the callable.
+    scorer : callable
+        ``scorer(estimator, X, y)`` or ``scorer(estimator, X, y, sample_weight=...)``.
+    classes : ndarray or None
+        Sorted class labels; None for regression.
+    takes_weights : bool
+        Whether the scorer accepts ``sample_weight``. One that does not scores the rows of
+        positive weight, all alike.
+    fast : str or None
+        The entry of `holdfast.scores.metrics.METRICS` that gives the same numbers, if there is one.
+    """
+
+    name: str
+    scorer: Callable[..., float]
+    classes: AnyArray | None
+    takes_weights: bool
+    fast: str | None
+
+    def score(self, y_true: AnyArray, predictions: FloatArray, weights: FloatArray) -> float:
+        """Return the score of the predictions of k rows; nan where undefined or infinite.
+
+        Parameters
+        ----------
+        y_true : (k, v) ndarray or (k,) labels
+            What was to be predicted.
+        predictions : (k, v) ndarray
+            Predictions, or decision values of a classifier: v = 1 for two classes (positive
+            means ``classes[1]``), else one column for each class.
+        weights : (k,) ndarray
+            Row weights, not negative. Rows of weight zero are left out.
+
+        Raises
+        ------
+        InvalidInputError
+            If the scorer refuses the values, or all weights are zero.
+        """
+        keep = weights > 0
+        if not keep.any():
+            raise InvalidInputError(NO_WEIGHT)
+        weights = weights[keep]
+        passed = None if (weights == weights[0]).all() else weights
+        return self.call(y_true[keep], predictions[keep], passed, undefined_is_nan=False)
+
+    def call(
+        self,
+        y: AnyArray,
+        predictions: FloatArray,
+        weights: FloatArray | None,
+        undefined_is_nan: bool,
+    ) -> float:
+        """Return the scorer's value for rows of positive weight, None meaning all alike.
+
+        With `undefined_is_nan` a score that the scorer refuses (a ValueError: one class only, too
+        few rows) is nan instead of an InvalidInputError.
+        """
+        if not np.isfinite(predictions).all():
+            return math.nan
+        if self.classes is None:
+            estimator: BaseEstimator = _IdentityRegressor()
+            if y.shape[1] == 1:
+                y, predictions = y[:, 0], predictions[:, 0]
+        else:
+            estimator = _IdentityClassifier(self.classes)
+        extra = {} if weights is None or not self.takes_weights else {"sample_weight": weights}
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")  # an undefined score is told by its nan
+                value: Any = self.scorer(estimator, predictions, y, **extra)
+        except (ValueError, AttributeError) as error:  # the latter: no predict_proba here
+            if undefined_is_nan and isinstance(error, ValueError):
+                return math.nan
+            raise InvalidInputError(
+                f"scoring={self.name!r} cannot score these held-out predictions: {error}"
+            ) from error
+        if not isinstance(value, numbers.Real):  # numpy's scalars are
+            raise InvalidInputError(
+                f"scoring={self.name!r} must return one number, got {type(value).__name__}"
+            )
+        return float(value) if math.isfinite(value) else math.nan
+
+
+def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring:
+    """Return the `Scoring` that a user's `scoring` argument means.
+
+    Parameters
+    ----------
+    scoring : None, str or callable
+        None means "neg_mean_squared_error" for regression and "accuracy" for classification.
+        Otherwise the name of a scikit-learn scorer, a scorer made by
+        ``sklearn.metrics.make_scorer``, or any ``scorer(estimator, X, y)`` (which may also take
+        ``sample_weight``) with greater meaning better. It is called with X being the held-out
+        predictions, and should look at X only through the methods of `estimator`.
+    classes : ndarray or None
+        Sorted class labels, at least two; None for regression.
+
+    Raises
+    ------
+    InvalidInputError
+        If `scoring` is none of these.
+    """
+    if classes is not None and len(classes) < 2:
+        raise InvalidInputError(f"scoring a classifier needs at least two classes, got {classes}")
+    if scoring is None:
+        scoring = "neg_mean_squared_error" if classes is None else "accuracy"
+    if isinstance(scoring, str):
+        name, scorer = scoring, _named_scorer(scoring)
+    elif callable(scoring):
+        name, scorer = _describe(scoring), scoring
+    else:
+        raise InvalidInputError(
+            "scoring must be None, the name of one scikit-learn scorer or one callable "
+            f"scorer(estimator, X, y), got {scoring!r}"
+        )
+    if _is_metric_function(scorer):
+        raise InvalidInputError(
+            f"scoring={name} is a metric and not a scorer: wrap it with "
+            "sklearn.metrics.make_scorer (greater_is_better=False for a loss)"
+        )
+    fast = _fast_name(scorer)
+    if (fast == "accuracy") != (classes is not None):
+        fast = None  # metrics of the other kind of task: left to scikit-learn to accept or refuse
+    return Scoring(name, scorer, classes, _takes_weights(scorer), fast)
+
+
+def _named_scorer(name: str) -> Callable[..., float]:
+    known = metrics.get_scorer_names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
+        hint = f"did you mean {', '.join(repr(n) for n in near)}?" if near else ""
+        raise InvalidInputError(
+            f"scoring={name!r} is not the name of a scikit-learn scorer; "
+            + (hint or "sklearn.metrics.get_scorer_names() lists them")
+        )
+    scorer: Callable[..., float] = metrics.get_scorer(name)
+    return scorer
+
+
+def _describe(scorer: Callable[..., float]) -> str:
+    """Return a name without memory addresses, the same in every run."""
+    if hasattr(scorer, "_score_func"):
+        return repr(scorer)
+    return str(getattr(scorer, "__qualname__", type(scorer).__qualname__))
+
+
+def _is_metric_function(scorer: Callable[..., float]) -> bool:
+    """Return whether this is metric(y_true, y_pred), which would be called with wrong arguments."""
+    module = getattr(scorer, "__module__", None) or ""
+    return inspect.isfunction(scorer) and module.startswith("sklearn.metrics.")
+
+
+def _takes_weights(scorer: Callable[..., float]) -> bool:
+    # A scorer of make_scorer takes weights if its metric does, whatever its own signature says.
+    function = getattr(scorer, "_score_func", scorer)
+    try:
+        return "sample_weight" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # builtins without a signature
+        return False
+
+
+def _fast_name(scorer: Callable[..., float]) -> str | None:
+    """Return the name in METRICS of a scorer without extra arguments, else None."""
+    for name in METRICS:
+        twin = metrics.get_scorer(name)
+        if type(scorer) is type(twin) and all(
+            getattr(scorer, field, None) == getattr(twin, field, None)
+            for field in ("_score_func", "_sign", "_kwargs", "_response_method")
+        ):
+            return name
+    return None

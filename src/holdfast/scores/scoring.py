@@ -1,0 +1,378 @@
+"""Scores of many held-out experiments for every alpha: pooled, of each experiment and target.
+
+What to score with is the business of `holdfast.scores.scorers`, whose names are offered here too;
+the common metrics are computed from sums (`holdfast.scores.metrics`), all others by calling the scorer.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.exceptions import InvalidInputError
+from holdfast.scores.metrics import METRICS, ScoredRows, experiment_blocks, moment_scores
+from holdfast.scores.scorers import (
+    NO_WEIGHT,
+    Scoring,
+    decision_to_label_index,
+    decision_to_proba,
+    resolve_scoring,
+)
+
+__all__ = [
+    "MAX_SPLITS",
+    "Scores",
+    "Scoring",
+    "combine",
+    "decision_to_label_index",
+    "decision_to_proba",
+    "resolve_scoring",
+    "score_experiments",
+]
+
+
+#: Scorers that must be called once per experiment are not called for more experiments than this.
+MAX_SPLITS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of a sequence of experiments for every alpha; greater is better.
+
+    Attributes
+    ----------
+    pooled : (a,) ndarray
+        Scores of the test rows of all experiments taken together.
+    splits : (a, n_experiments) ndarray
+        Score of each experiment; nan where undefined (no row of positive weight, R² of one row,
+        AUC of one class) or not computed (see `score_experiments`).
+    mean, std : (a,) ndarray
+        Mean and standard deviation (ddof = 0, as in scikit-learn) of the defined splits.
+    se : (a,) ndarray
+        Standard error of the score; nan with fewer than two experiments.
+    replicates : (a, n_blocks) ndarray or None
+        Pooled scores without one block of experiments, if `se` had to be made of them.
+    per_target : (a, v) ndarray or None
+        Pooled score of each target by itself; only for regression with v > 1.
+    per_target_mean, per_target_se : (a, v) ndarray or None
+        `mean` and `se` of each target by itself.
+    """
+
+    pooled: FloatArray
+    splits: FloatArray
+    mean: FloatArray
+    std: FloatArray
+    se: FloatArray
+    replicates: FloatArray | None = None
+    per_target: FloatArray | None = None
+    per_target_mean: FloatArray | None = None
+    per_target_se: FloatArray | None = None
+
+
+def score_experiments(
+    scoring: Scoring,
+    predictions: FloatArray,
+    rows: IntArray,
+    ptr: IntArray,
+    y: AnyArray,
+    weights: FloatArray,
+    *,
+    each_target: bool = False,
+) -> Scores:
+    """Return the scores of held-out predictions: pooled, of each experiment, of each target.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        From `resolve_scoring`.
+    predictions : (a, k, v) ndarray
+        ``predictions[:, ptr[j]:ptr[j + 1]]`` belong to experiment j.
+    rows : (k,) ndarray
+        Experiment j tests ``rows[ptr[j]:ptr[j + 1]]``; a row may be tested more than once.
+    ptr : (n_experiments + 1,) ndarray
+        Where each experiment starts and ends.
+    y : (m, v) ndarray or (m,) labels
+        Targets of all rows.
+    weights : (m,) ndarray
+        Weights of all rows. Rows of weight zero are left out, and so is an experiment whose test
+        rows all have weight zero: its split is nan and counts in no mean.
+    each_target : bool
+        Also give `per_target_mean` and `per_target_se` if that takes a scorer call for each
+        target and experiment. The fast metrics give them anyway.
+
+    Raises
+    ------
+    InvalidInputError
+        If every test row has weight zero, or the scorer refuses the pooled predictions.
+
+    Notes
+    -----
+    The metrics of `holdfast.scores.metrics` cost O(a k v), whatever the number of experiments. Any other scorer is called for every alpha and, with at most `MAX_SPLITS` experiments, for
+    every alpha and experiment; beyond that number splits, mean and std are nan.
+
+    `se` is ``std(splits, ddof=1) / sqrt(n)`` over the n experiments that have weight. It is a
+    delete-a-block jackknife of the pooled score instead, over g ≤ 20 blocks of experiments,
+    ``se² = (g - 1) / g Σ_b (θ_(b) - mean θ)²``, where a split is undefined or not computed, and
+    where a scorer that must be called would be called with a single row. Either way experiments
+    count as exchangeable and independent, which those with overlapping test rows are not.
+    """
+    predictions = np.asarray(predictions)
+    _check_shapes(scoring, predictions, rows, ptr, y)
+    keep = weights[rows] > 0  # (k,)
+    if not keep.any():
+        raise InvalidInputError(NO_WEIGHT)
+    all_kept = bool(keep.all())
+    ends = np.concatenate([[0], np.cumsum(keep)])[ptr]
+    used = np.flatnonzero(np.diff(ends) > 0)  # experiments with a row of positive weight
+    kept_rows = rows if all_kept else rows[keep]
+    scored = ScoredRows(y[kept_rows], weights[kept_rows], np.append(ends[used], ends[-1]))
+
+    def predictions_of(alpha_index: int) -> FloatArray:
+        p: FloatArray = predictions[alpha_index]
+        return p if all_kept else p[keep]
+
+    if scoring.fast is not None:
+        found = _fast_scores(scoring, scored, predictions_of, len(predictions))
+    else:
+        found = _called_scores(
+            scoring, scored, predictions_of, len(predictions), each_target=each_target
+        )
+    if len(used) == len(ptr) - 1:
+        return found
+    splits = np.full((len(predictions), len(ptr) - 1), np.nan)
+    splits[:, used] = found.splits
+    return replace(found, splits=splits)
+
+
+def _check_shapes(
+    scoring: Scoring, predictions: AnyArray, rows: IntArray, ptr: IntArray, y: AnyArray
+) -> None:
+    """Refuse shapes that would broadcast to a wrong score."""
+    if scoring.classes is None:
+        n_columns, n_dims = y.shape[-1], 2
+    else:
+        n_columns, n_dims = (1 if len(scoring.classes) == 2 else len(scoring.classes)), 1
+    if y.ndim != n_dims:
+        raise InvalidInputError(
+            f"y must have {n_dims} dimension{'s' * (n_dims > 1)} here, got shape {y.shape}"
+        )
+    if predictions.ndim != 3 or predictions.shape[1:] != (len(rows), n_columns):
+        raise InvalidInputError(
+            f"predictions must have shape (alphas, {len(rows)}, {n_columns}), "
+            f"got {predictions.shape}"
+        )
+    if ptr[0] != 0 or ptr[-1] != len(rows):
+        raise InvalidInputError(
+            f"ptr must run from 0 to {len(rows)}, the number of test rows, "
+            f"got {ptr[0]} to {ptr[-1]}"
+        )
+
+
+def _fast_scores(
+    scoring: Scoring,
+    scored: ScoredRows,
+    predictions_of: Callable[[int], FloatArray],
+    n_alphas: int,
+) -> Scores:
+    """Return Scores of the experiments that have weight, from sums."""
+    if scoring.classes is not None:
+        index = _label_index(scored.y, scoring.classes)[:, None]
+        scored = ScoredRows(index, scored.weights, scored.ptr)
+    n_targets = scored.y.shape[1]
+    pooled = np.empty((n_alphas, n_targets))
+    mean, se = np.empty_like(pooled), np.empty_like(pooled)
+    splits = np.empty((n_alphas, len(scored.ptr) - 1))
+    replicates = []
+    found = moment_scores(METRICS[str(scoring.fast)], scored, predictions_of, n_alphas)
+    for i, s in enumerate(found):
+        # Scores of several targets are the uniform average over targets, as in scikit-learn.
+        splits[i] = s.splits.mean(axis=1)
+        if s.replicates is not None:
+            replicates.append(s.replicates.mean(axis=1))
+        pooled[i] = s.pooled
+        if n_targets > 1:
+            mean[i] = _mean_and_std(s.splits.T)[0]
+            se[i] = _standard_error(s.splits.T, None if s.replicates is None else s.replicates.T)
+    by_target = {"per_target": pooled, "per_target_mean": mean, "per_target_se": se}
+    return _summarise(
+        pooled.mean(axis=1),
+        splits,
+        np.array(replicates) if replicates else None,
+        by_target if n_targets > 1 else {},
+    )
+
+
+def _label_index(labels: AnyArray, classes: AnyArray) -> FloatArray:
+    """Return the index of each label among the classes, -1 for a label that is not one of them."""
+    index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[index] == labels, index, -1).astype(np.float64)
+
+
+def _called_scores(
+    scoring: Scoring,
+    scored: ScoredRows,
+    predictions_of: Callable[[int], FloatArray],
+    n_alphas: int,
+    *,
+    each_target: bool,
+) -> Scores:
+    """Return Scores of the experiments that have weight, by calling the scorer."""
+    ptr, w = scored.ptr, scored.weights
+    n_used = len(ptr) - 1
+    passed = None if (w == w[0]).all() else w
+
+    def call(p: FloatArray, part: Any, *, undefined_is_nan: bool = True) -> float:
+        part_weights = None if passed is None else passed[part]
+        return scoring.call(scored.y[part], p[part], part_weights, undefined_is_nan)
+
+    pooled = np.empty(n_alphas)
+    splits = np.full((n_alphas, n_used), np.nan)
+    for i in range(n_alphas):
+        p = predictions_of(i)
+        pooled[i] = call(p, slice(None), undefined_is_nan=False)
+        if n_used == 1:
+            splits[i] = pooled[i]
+        elif n_used <= MAX_SPLITS:
+            splits[i] = [call(p, slice(ptr[j], ptr[j + 1])) for j in range(n_used)]
+
+    replicates = None
+    # What a scorer makes of a single row (F1, explained variance) says nothing about its error.
+    telling = np.isfinite(splits[np.isfinite(pooled)]).all() and scored.counts.min() > 1
+    if n_used > 1 and not telling:
+        row_block = np.repeat(experiment_blocks(n_used), scored.counts)
+        parts = [np.flatnonzero(row_block != b) for b in range(int(row_block.max()) + 1)]
+        replicates = np.empty((n_alphas, len(parts)))
+        for i in range(n_alphas):
+            p = predictions_of(i)
+            replicates[i] = [call(p, part) for part in parts]
+
+    by_target: dict[str, FloatArray] = {}
+    if scoring.classes is None and scored.y.shape[1] > 1:
+        by_target = _called_targets(scoring, scored, predictions_of, n_alphas, each_target)
+    return _summarise(pooled, splits, replicates, by_target)
+
+
+def _called_targets(
+    scoring: Scoring,
+    scored: ScoredRows,
+    predictions_of: Callable[[int], FloatArray],
+    n_alphas: int,
+    each_target: bool,
+) -> dict[str, FloatArray]:
+    """Return the per-target fields of Scores, scored one target at a time."""
+    # Without the splits of each target one experiment that holds all rows is enough.
+    ptr = scored.ptr if each_target else scored.ptr[[0, -1]]
+
+    def one(t: int) -> Scores:
+        column = ScoredRows(scored.y[:, [t]], scored.weights, ptr)
+        return _called_scores(
+            scoring, column, lambda i: predictions_of(i)[:, [t]], n_alphas, each_target=False
+        )
+
+    one_by_one = [one(t) for t in range(scored.y.shape[1])]
+    fields = {"per_target": np.array([s.pooled for s in one_by_one]).T}
+    if each_target:
+        fields["per_target_mean"] = np.array([s.mean for s in one_by_one]).T
+        fields["per_target_se"] = np.array([s.se for s in one_by_one]).T
+    return fields
+
+
+def _mean_and_std(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of the defined splits of each row; nan without any."""
+    defined = np.isfinite(splits)
+    n = defined.sum(axis=1)
+    safe = np.maximum(n, 1)
+    mean = np.where(defined, splits, 0.0).sum(axis=1) / safe
+    deviation = np.where(defined, splits - mean[:, None], 0.0)
+    std = np.sqrt((deviation * deviation).sum(axis=1) / safe)
+    return np.where(n > 0, mean, np.nan), np.where(n > 0, std, np.nan)
+
+
+def _standard_error(splits: FloatArray, replicates: FloatArray | None) -> FloatArray:
+    """Return the standard error of each row's score, of its splits or else of its replicates."""
+    n = splits.shape[1]
+    if replicates is None:
+        if n < 2:
+            return np.full(len(splits), np.nan)
+        return np.asarray(splits.std(axis=1, ddof=1) / np.sqrt(n))
+    g = np.isfinite(replicates).sum(axis=1)
+    _, std = _mean_and_std(replicates)
+    return np.where(g > 1, np.sqrt(np.maximum(g - 1, 0)) * std, np.nan)
+
+
+def _summarise(
+    pooled: FloatArray,
+    splits: FloatArray,
+    replicates: FloatArray | None,
+    by_target: dict[str, FloatArray],
+) -> Scores:
+    """Return Scores with the mean, deviation and standard error of these splits."""
+    # One alpha at a time: with a million splits the temporaries of all alphas would be large.
+    mean, std = np.array([_mean_and_std(row[None]) for row in splits])[:, :, 0].T
+    if replicates is None:
+        se = np.array([_standard_error(row[None], None)[0] for row in splits])
+    else:
+        se = _standard_error(splits, replicates)
+    return Scores(pooled, splits, mean, std, se, replicates, **by_target)
+
+
+def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
+    """Return the scores of all targets from the scores of chunks of targets.
+
+    Parameters
+    ----------
+    scores_list : sequence of Scores
+        One for each chunk, of the same experiments, rows and weights. Regression only.
+    sizes : sequence of int
+        Number of targets in each chunk.
+
+    Notes
+    -----
+    The score of all targets is the uniform average over targets. That is what the scikit-learn
+    regression metrics do, so the result is that of scoring all targets at once; a scorer of the
+    user's that mixes targets in another way gets the average of its values on the chunks.
+    The standard error is that of the average. Where some chunks have replicates and others have
+    not, it is the average of the chunks' standard errors, which is never less than that.
+    """
+    if len(scores_list) != len(sizes) or not sizes:
+        raise InvalidInputError(
+            f"combine needs one size for each chunk, got {len(scores_list)} chunks and "
+            f"{len(sizes)} sizes"
+        )
+    if any(s.per_target is None and n != 1 for s, n in zip(scores_list, sizes, strict=True)):
+        raise InvalidInputError("combine needs the score of every target: regression only")
+    share = np.asarray(sizes, dtype=np.float64) / sum(sizes)
+
+    def average(arrays: Sequence[FloatArray]) -> FloatArray:
+        total = np.zeros_like(arrays[0])
+        for part, array in zip(share, arrays, strict=True):
+            total += part * array
+        return total
+
+    splits = average([s.splits for s in scores_list])
+    # An experiment without weight is nan throughout, and no part of any mean.
+    used = np.zeros(splits.shape[1], dtype=bool)
+    for s in scores_list:
+        used |= ~np.isnan(s.splits).all(axis=0)
+    known = [s.replicates for s in scores_list if s.replicates is not None]
+    replicates = average(known) if len(known) == len(scores_list) else None
+    whole = _summarise(average([s.pooled for s in scores_list]), splits[:, used], replicates, {})
+    mixed = bool(known) and replicates is None
+
+    def joined(name: str, single: str) -> FloatArray | None:
+        parts = [
+            getattr(s, name) if s.per_target is not None else getattr(s, single)[:, None]
+            for s in scores_list
+        ]
+        return None if any(part is None for part in parts) else np.hstack(parts)
+
+    return replace(
+        whole,
+        splits=splits,
+        se=average([s.se for s in scores_list]) if mixed else whole.se,
+        per_target=joined("per_target", "pooled"),
+        per_target_mean=joined("per_target_mean", "mean"),
+        per_target_se=joined("per_target_se", "se"),
+    )

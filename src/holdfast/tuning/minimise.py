@@ -1,0 +1,324 @@
+"""The search for alpha and gamma that minimise the exact held-out error."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+
+from holdfast._typing import FloatArray
+from holdfast.exceptions import (
+    GridEdgeWarning,
+    HoldfastError,
+    HoldOutError,
+    InvalidInputError,
+    KernelError,
+    NotSupportedError,
+)
+from holdfast.progress import Progress, listening, report
+from holdfast.tuning.criterion import Criterion, Evaluation
+from holdfast.tuning.flatness import flatness as measure_flatness
+from holdfast.tuning.flatness import relevance as measure_relevance
+from holdfast.tuning.flatness import standard_error
+from holdfast.tuning.result import Trials, TuneResult
+from holdfast.tuning.space import Bounds, look_around, search_bounds, start_points
+
+__all__ = ["Trial", "tune"]
+
+#: The search ends when log criterion changes by less than this from step to step …
+CHANGE = 1e-8
+#: … or no derivative of it is larger than this.
+SLOPE = 1e-5
+#: Evaluations along the common scale of all gammas, before they part.
+TOGETHER = 20
+
+
+class Trial(NamedTuple):
+    """One evaluation, as a callback sees it."""
+
+    number: int
+    alpha: float
+    gamma: FloatArray
+    criterion: float
+
+
+class _Enough(Exception):
+    """The evaluations are used up, or a callback asked to stop."""
+
+
+def tune(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    method: str = "lbfgs",
+    ard: bool = False,
+    bounds: Bounds | None = None,
+    start: Any = None,
+    n_starts: int = 2,
+    max_evaluations: int = 500,
+    flatness: bool = True,
+    progress: Progress | None = None,
+    callback: Callable[[Trial], object] | None = None,
+) -> TuneResult:
+    """Return the alpha and gamma that minimise the exact held-out mean squared error.
+
+    Parameters
+    ----------
+    model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters
+        Kernel family, basis rows, hold-out, policy, intercept and jitter; its alphas and gamma
+        are what is looked for. It is not changed. Basis rows are chosen once.
+    X, y, sample_weight, groups
+        As in ``fit``.
+    method : {"lbfgs", "nelder-mead"}
+        Quasi-Newton with the exact gradient (RBF and Matern kernels), or the simplex search of
+        paper 002 §3 on (log gamma, log alpha), which needs no gradient.
+    ard : bool
+        One gamma per feature ("lbfgs" only).
+    bounds : dict, optional
+        ``{"alpha": (low, high), "gamma": (low, high)}``, with one pair per feature if wanted.
+        Default: alpha from 1e-7 to 1e4, gamma from 1e-6 to 1e4 over the typical squared distance.
+    start : (alpha, gamma) or list of such pairs, optional
+        Where to start. Default: the best of nine points around the median distance.
+    n_starts : int
+        From how many of these nine points to start.
+    max_evaluations : int
+        Evaluations of the criterion in all, besides those for `flatness`.
+    flatness : bool
+        Whether to measure at the end how flat the optimum is and which features matter; with d
+        gammas that takes about 2 d gradients and 10 d values.
+    progress : callable(done, total, text), optional
+        A listener as in `holdfast.progress`.
+    callback : callable(Trial), optional
+        Called after each evaluation; a true result ends the search.
+
+    Returns
+    -------
+    TuneResult
+        Ctrl-C ends the search too, and what was found until then is returned.
+
+    Notes
+    -----
+    L-BFGS-B minimises the logarithm of the criterion, which does not depend on the scale of y.
+    With `ard` all gammas first move together, then each by itself. Trials at which the model
+    breaks down (interpolation to the last digit, a singular basis) count as bad and are stepped
+    back from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import KernelRidgeCV
+    >>> from holdfast.tuning import tune
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(80, 2))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> result = tune(KernelRidgeCV(cv=5), X, y, ard=True)
+    >>> result.irrelevant.tolist()
+    [False, True]
+    """
+    _check(method, ard, n_starts, max_evaluations)
+    criterion = Criterion.of(model, X, y, sample_weight=sample_weight, groups=groups, ard=ard)
+    if method == "lbfgs" and not criterion.differentiable:
+        raise NotSupportedError(
+            f'method="lbfgs" needs a kernel whose gradient is known, RBF or Matern; got '
+            f'{criterion.problem.kernel!r}. Use method="nelder-mead", or a grid of gammas with '
+            "KernelRidgeCV."
+        )
+    limits = search_bounds(criterion, bounds)
+    given = None if start is None else start_points(criterion, start, limits)
+    run = _Run(criterion, limits, max_evaluations, callback)
+    measured: dict[str, Any] = {"flatness": None, "relevance": None}
+    with nullcontext() if progress is None else listening(progress):
+        try:
+            run.search(method, given, n_starts)
+            if flatness and run.best is not None:
+                report(0, 0, "flatness of the optimum")
+                at, best = run.best
+                measured["relevance"] = measure_relevance(criterion, at, best, limits)
+                measured["flatness"] = measure_flatness(criterion, at, best, limits)
+        except KeyboardInterrupt:
+            if run.best is None:
+                raise
+            run.success, run.message = False, "interrupted; this is the best until then"
+    run.warn_at_bounds()
+    return run.result(**measured)
+
+
+def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
+    if method not in ("lbfgs", "nelder-mead"):
+        raise InvalidInputError(f'method must be "lbfgs" or "nelder-mead"; got {method!r}.')
+    if method == "nelder-mead" and ard:
+        raise NotSupportedError(
+            "Nelder–Mead is for two parameters and loses its way among one gamma per feature. Use "
+            'method="lbfgs" with ard=True, or ard=False.'
+        )
+    for name, value in (("n_starts", n_starts), ("max_evaluations", max_evaluations)):
+        if value != int(value) or value < 1:
+            raise InvalidInputError(f"{name} must be a whole number of at least 1; got {value!r}.")
+
+
+class _Run:
+    """One search: keeps every trial, and the best."""
+
+    def __init__(
+        self,
+        criterion: Criterion,
+        limits: FloatArray,
+        max_evaluations: int,
+        callback: Callable[[Trial], object] | None,
+    ) -> None:
+        self.criterion, self.limits = criterion, limits
+        self.max_evaluations, self.callback = max_evaluations, callback
+        self.points: list[FloatArray] = []
+        self.values: list[float] = []
+        self.slopes: list[float] = []
+        self.starts: list[int] = []
+        self.start = -1
+        self.best: tuple[FloatArray, Evaluation] | None = None
+        self.success, self.message = False, "nothing was tried"
+        self.error: HoldfastError | None = None
+
+    def search(self, method: str, given: list[FloatArray] | None, n_starts: int) -> None:
+        """Look around, then descend from the best points."""
+        try:
+            starts = self._first_look(n_starts) if given is None else given
+            for self.start, point in enumerate(starts):
+                before = None if self.best is None else self.best[1].value
+                done = self._simplex(point) if method == "nelder-mead" else self._descend(point)
+                if before is None or (self.best is not None and self.best[1].value < before):
+                    self.success, self.message = bool(done.success), str(done.message)
+                    if self.message.startswith("ABNORMAL"):
+                        self.message = "no step lowers the criterion any more: rounding decides"
+        except _Enough:
+            self.success = False
+            self.message = f"stopped after {len(self.values)} evaluations, before convergence"
+            if len(self.values) < self.max_evaluations:
+                self.message = "stopped by the callback"
+        if self.best is None and self.error is not None:
+            raise self.error
+
+    def _first_look(self, n_starts: int) -> list[FloatArray]:
+        points = look_around(self.criterion, self.limits)
+        values = [self.evaluate(point, gradient=False)[0] for point in points]
+        order = np.argsort(values, kind="stable")[:n_starts]
+        return [points[i] for i in order]
+
+    def _descend(self, point: FloatArray) -> Any:
+        if self.criterion.ard and point.size > 2:
+            point = self._together(point)
+        return self._lbfgs(lambda x: self.evaluate(x), point, self.limits, None)
+
+    def _together(self, point: FloatArray) -> FloatArray:
+        """Return where the search ends when all gammas share one factor."""
+        low = (self.limits[1:, 0] - point[1:]).max()
+        high = (self.limits[1:, 1] - point[1:]).min()
+
+        def along(x: FloatArray) -> tuple[float, FloatArray]:
+            value, slope = self.evaluate(np.append(x[0], point[1:] + x[1]))
+            return value, np.array([slope[0], slope[1:].sum()])
+
+        if not low < high:
+            return point
+        limits = np.array([self.limits[0], [low, high]])
+        x = self._lbfgs(along, np.array([point[0], 0.0]), limits, TOGETHER).x
+        return np.append(x[0], point[1:] + x[1])
+
+    def _lbfgs(
+        self,
+        function: Callable[[FloatArray], tuple[float, FloatArray]],
+        point: FloatArray,
+        limits: FloatArray,
+        at_most: int | None,
+    ) -> Any:
+        options: dict[str, Any] = {"ftol": CHANGE, "gtol": SLOPE, "maxiter": self.max_evaluations}
+        options["maxfun"] = self.max_evaluations if at_most is None else at_most
+        return minimize(
+            function, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
+        )
+
+    def _simplex(self, point: FloatArray) -> Any:
+        corners = np.vstack([point, point + np.diag([2.0, 1.0])])
+        corners = np.clip(corners, self.limits[:, 0], self.limits[:, 1])
+        return minimize(
+            lambda x: self.evaluate(x, gradient=False)[0],
+            point,
+            method="Nelder-Mead",
+            bounds=self.limits,
+            options={"initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6},
+        )
+
+    def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
+        """Return log criterion and its gradient, after taking note of them."""
+        if len(self.values) >= self.max_evaluations:
+            raise _Enough
+        point, tiny = np.array(point, dtype=np.float64), np.finfo(float).tiny
+        try:
+            found = self.criterion.evaluate(point, gradient)
+        except (HoldOutError, KernelError) as error:
+            self.error = error
+            self._note(point, float("nan"), float("nan"))
+            # Higher than all that was seen, and level: a line search steps back from there.
+            worst = np.nanmax(self.values) if np.isfinite(self.values).any() else 1.0
+            return float(np.log(max(worst, tiny)) + 1.0), np.zeros(point.size)
+        value = max(found.value, tiny)
+        slope = np.zeros(point.size) if found.gradient is None else found.gradient / value
+        if self.best is None or found.value < self.best[1].value:
+            self.best = point, found
+        self._note(point, found.value, float(np.linalg.norm(slope)) if gradient else float("nan"))
+        return float(np.log(value)), slope
+
+    def _note(self, point: FloatArray, value: float, slope: float) -> None:
+        self.points.append(point)
+        self.values.append(value)
+        self.slopes.append(slope)
+        self.starts.append(self.start)
+        report(len(self.values), self.max_evaluations, "tuning")
+        if self.callback is not None:
+            seen = Trial(len(self.values), float(np.exp(point[0])), np.exp(point[1:]), value)
+            if self.callback(seen):
+                raise _Enough
+
+    def warn_at_bounds(self) -> None:
+        """Say so when the optimum may lie beyond the bounds; gammas of ARD end there rightly."""
+        assert self.best is not None
+        names = ("alpha",) if self.criterion.ard else ("alpha", "gamma")
+        for name, value, (low, high) in zip(names, self.best[0], self.limits, strict=False):
+            if not low + 1e-6 < value < high - 1e-6:
+                warnings.warn(
+                    f"the best {name}, {np.exp(value):.3g}, lies at a bound of the search: the "
+                    f'optimum may lie beyond. Pass wider bounds={{"{name}": (low, high)}}.',
+                    GridEdgeWarning,
+                    stacklevel=3,
+                )
+
+    def result(self, **measured: Any) -> TuneResult:
+        """Return the outcome."""
+        assert self.best is not None
+        point, best = self.best
+        problem, points = self.criterion.problem, np.array(self.points)
+        return TuneResult(
+            kernel=self.criterion.kernel(point),
+            alpha=float(np.exp(point[0])),
+            criterion=best.value,
+            standard_error=standard_error(best.losses, problem.share),
+            trials=Trials(
+                np.exp(points[:, 0]),
+                np.exp(points[:, 1:]),
+                np.array(self.values),
+                np.array(self.slopes),
+                np.array(self.starts, dtype=np.int64),
+            ),
+            n_evaluations=len(self.values),
+            success=self.success,
+            message=self.message,
+            basis_indices=problem.basis,
+            template=problem.estimator,
+            **measured,
+        )
