@@ -1,7 +1,7 @@
 """Write the tables of docs/accuracy.md: errors of every path against 50-digit arithmetic.
 
 Run it as ``python benchmarks/accuracy.py`` (some minutes on one core); ``--print`` leaves the page
-alone. The measuring is that of ``tests/test_oracle.py``, on more problems and penalties.
+alone. The measuring is that of ``tests/exact/test_oracle.py``, on more problems and penalties.
 """
 
 from __future__ import annotations

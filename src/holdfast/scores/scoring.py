@@ -1,7 +1,8 @@
 """Scores of many held-out experiments for every alpha: pooled, of each experiment and target.
 
 What to score with is the business of `holdfast.scores.scorers`, whose names are offered here too;
-the common metrics are computed from sums (`holdfast.scores.metrics`), all others by calling the scorer.
+the common metrics are computed from sums (`holdfast.scores.metrics`), all others by calling the
+scorer.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,7 +110,8 @@ def score_experiments(
 
     Notes
     -----
-    The metrics of `holdfast.scores.metrics` cost O(a k v), whatever the number of experiments. Any other scorer is called for every alpha and, with at most `MAX_SPLITS` experiments, for
+    The metrics of `holdfast.scores.metrics` cost O(a k v), whatever the number of experiments. Any
+    other scorer is called for every alpha and, with at most `MAX_SPLITS` experiments, for
     every alpha and experiment; beyond that number splits, mean and std are nan.
 
     `se` is ``std(splits, ddof=1) / sqrt(n)`` over the n experiments that have weight. It is a

@@ -19,7 +19,7 @@ import pytest
 
 import holdfast.exceptions
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FENCE = re.compile(
     r"(?P<comment><!-- (?:skip: [^\n]+|output) -->\n+)?"
     r"^```(?P<language>python|text)\n(?P<body>.*?)^```$",

@@ -23,7 +23,7 @@ from benchmarks.rivals.by_hand import naive, plain_fit, rbf
 
 from reference.retrain import retrain_all
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 TINY = tuple(
     replace(problem, m=48, n=None if problem.dense else 9, parts=min(problem.parts, 6))
