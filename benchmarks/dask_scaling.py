@@ -17,7 +17,6 @@ import argparse
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,14 @@ from threadpoolctl import threadpool_limits
 from benchmarks import report
 from benchmarks.__main__ import RESULTS
 from benchmarks.measure import machine, versions
-from holdfast import KernelRidgeCV, disttasks
-from holdfast.cluster.engine import DaskEngine
-from holdfast.cluster.rows import DaskRows
+from holdfast import KernelRidgeCV
+from holdfast.cluster import ClusterSmoother, DaskRows, work
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.experiments import Ragged, Tasks
+from holdfast.holdout.identity import held_out_predictions
 from holdfast.kernels import RBF
 from holdfast.linalg import eigh
+from holdfast.smoother import Unpenalised
 
 FEATURES, N_ALPHAS = 20, 30
 ALPHAS = np.logspace(-6, 3, N_ALPHAS)
@@ -134,20 +134,23 @@ def rates(size: str) -> dict[str, float]:
     with threadpool_limits(1, user_api="blas"):
         data = DaskRows(RBF(0.05), da.from_array(X, chunks=(k + n, FEATURES)))
         basis = np.arange(k, k + n)
-        engine = DaskEngine(data, np.ones(k + n), Y, basis=basis, bias=True, shift=1e-8)
-        part = disttasks.Part(np.arange(k), None, Y[:k], float(np.sqrt(k + n)))
-        whole = disttasks.Whole(
-            disttasks.bare(engine._streamed.features), engine.system.mean[:-1], True
+        weights = np.ones(k + n)
+        smoother = ClusterSmoother(
+            data, weights, Y, Unpenalised.bias(weights, True), basis=basis, epsilon=1e-8
         )
-        first = best(lambda: disttasks.chunk_moments(X, part, whole))
-        decomposed = best(lambda: eigh(engine.system.gram), 1)
-        factor = engine.spectrum()
-        shared = disttasks.bare_rows(factor.V)
-        bare = replace(factor, V=shared, scale=disttasks.NO_ROWS, N=None)
+        rows = np.arange(k)
+        Ys, columns = smoother.targets.Ys[rows], smoother.unpenalised.take(rows)
+        part = work.Part(rows, None, Ys, columns)
+        whole = work.Whole(work.bare(smoother.features), smoother._system.B)
+        first = best(lambda: work.chunk_moments(X, part, whole))
+        decomposed = best(lambda: eigh(smoother._system.gram), 1)
+        bare = work.bare_factor(smoother.factor())
         nothing = np.empty((0, 0))  # no basis row is removed
         every = Ragged(np.arange(k), np.arange(k + 1))
         tasks = Tasks(every, Ragged.empty(k), every, np.arange(k))
-        second = best(lambda: disttasks.batch_predict(X, part, bare, nothing, tasks, ALPHAS))
+        second = best(
+            lambda: work.on_batch(held_out_predictions, X, part, bare, nothing, tasks, ALPHAS)
+        )
     kernel = 2.0 * n * FEATURES
     return {
         "n": n,

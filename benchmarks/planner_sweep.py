@@ -26,7 +26,8 @@ from benchmarks.__main__ import RESULTS
 from benchmarks.measure import dgemm_rate, machine, timed, versions
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
-from holdfast.holdout.plan import PATHS, Plan
+from holdfast.holdout.plan import PLANNED as PATHS
+from holdfast.holdout.plan import Plan
 from holdfast.kernels import RBF
 from holdfast.reproduce.p003_grid import measure_constants
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import HoldOut, KernelRidgeCV
+from holdfast.holdout import PATHS
 from reference import printed
 from reference.oracle import Problem, conditioned_problem, exact_retrain, relative_error
 from reference.retrain import SOLVERS, Policy, policy_experiment, retrain
@@ -25,7 +26,6 @@ from reference.retrain import SOLVERS, Policy, policy_experiment, retrain
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-PATHS = ("spectral", "fold_gram", "single")
 CONDITIONS = (1e4, 1e6, 1e8, 1e10, 1e12, 1e14)
 ALPHAS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
 #: "remove" and "keep" are sparse models; every row of a dense model is a basis row.

@@ -50,7 +50,7 @@ left.plot(
 for b in range(BLOCKS):
     rows = np.flatnonzero(groups == b)
     inside = rows[rows >= x.size]
-    never_saw = model.holdout(rows, test=inside)
+    never_saw = model.predict_without(rows)[rows >= x.size]
     if b % 2 == 0:
         left.axvspan(6 * b / BLOCKS, 6 * (b + 1) / BLOCKS, color=BLUE, alpha=0.06, lw=0)
     left.plot(

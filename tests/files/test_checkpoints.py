@@ -38,9 +38,9 @@ def evaluations(monkeypatch):
     scored = []
     original = holdfast.estimators.search._scores
 
-    def counted(training, found, scoring, per_target):
-        scores = original(training, found, scoring, per_target)
-        scored.append(found.engine)
+    def counted(problem, planned, scoring, per_target):
+        scores = original(problem, planned, scoring, per_target)
+        scored.append(planned.model)
         return scores
 
     monkeypatch.setattr(holdfast.estimators.search, "_scores", counted)
@@ -94,7 +94,7 @@ def test_a_search_goes_on_after_a_crash(tmp_path, monkeypatch, crash, options):
     assert len(scored) == 2
     resumed = model(gamma=GAMMAS, checkpoint=tmp_path, **options).fit(X, Y)
     assert len(scored) == len(GAMMAS)
-    seed = resumed._training.seed
+    seed = resumed._problem.seed
     plain = model(gamma=GAMMAS, **{**options, "random_state": seed}).fit(X, Y)
     equal_results(resumed, plain)
 

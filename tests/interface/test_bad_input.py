@@ -554,20 +554,18 @@ def fitted():
 
 
 QUESTIONS = [
-    (lambda m: m.holdout(3), HoldOutError, ["rows", "one-dimensional"]),
-    (lambda m: m.holdout([99]), HoldOutError, ["rows", "0 to 19", "got 99"]),
-    (lambda m: m.holdout([-1]), HoldOutError, ["rows", "got -1"]),
-    (lambda m: m.holdout([]), HoldOutError, ["at least one held-out row"]),
-    (lambda m: m.holdout([1, 1]), HoldOutError, ["rows", "twice"]),
-    (lambda m: m.holdout([1.5]), HoldOutError, ["rows", "integer"]),
-    (lambda m: m.holdout([1], test=[2]), HoldOutError, ["row 2", "not held out"]),
-    (lambda m: m.holdout([1], test=[99]), HoldOutError, ["test", "got 99"]),
-    (lambda m: m.holdout(np.arange(M)), HoldOutError, ["every row"]),
-    (lambda m: m.holdout(m.basis_indices_), HoldOutError, ["every basis row"]),
-    (lambda m: m.holdout([1], alpha=-1.0), InvalidInputError, ["alpha", "greater than 0"]),
-    (lambda m: m.holdout([1], alpha=np.nan), InvalidInputError, ["alpha", "finite"]),
-    (lambda m: m.holdout([1], alpha="a"), InvalidInputError, ["alpha", "real"]),
-    (lambda m: m.holdout([1], alpha=[1.0, 2.0]), InvalidInputError, ["alpha", "(2,)"]),
+    (lambda m: m.predict_without(3), HoldOutError, ["rows", "one-dimensional"]),
+    (lambda m: m.predict_without([99]), HoldOutError, ["rows", "0 to 19", "got 99"]),
+    (lambda m: m.predict_without([-1]), HoldOutError, ["rows", "got -1"]),
+    (lambda m: m.predict_without([]), HoldOutError, ["at least one held-out row"]),
+    (lambda m: m.predict_without([1, 1]), HoldOutError, ["rows", "twice"]),
+    (lambda m: m.predict_without([1.5]), HoldOutError, ["rows", "integer"]),
+    (lambda m: m.predict_without(np.arange(M)), HoldOutError, ["every row"]),
+    (lambda m: m.predict_without(m.basis_indices_), HoldOutError, ["every basis row"]),
+    (lambda m: m.predict_without([1], alpha=-1.0), InvalidInputError, ["alpha", "greater than 0"]),
+    (lambda m: m.predict_without([1], alpha=np.nan), InvalidInputError, ["alpha", "finite"]),
+    (lambda m: m.predict_without([1], alpha="a"), InvalidInputError, ["alpha", "real"]),
+    (lambda m: m.predict_without([1], alpha=[1.0, 2.0]), InvalidInputError, ["alpha", "(2,)"]),
     (lambda m: m.held_out(groups=GROUPS), InvalidInputError, ["groups", "cv"]),
     (lambda m: m.held_out(GroupKFold(2)), HoldOutError, ["groups"]),
     (lambda m: m.held_out(GroupKFold(2), GROUPS[:3]), InvalidInputError, ["groups", "(3,)"]),
@@ -601,8 +599,8 @@ def test_questions_refused(fitted, question, error, words):
 def test_skip_never_tests_a_basis_row():
     model = KernelRidgeCV(basis=[4, 7, 11], held_out_basis="skip").fit(X, Y)
     with pytest.raises(HoldOutError, match="row 4 is a basis row"):
-        model.holdout([4, 15, 16])
-    assert model.holdout([4, 15, 16], test=[15, 16]).shape == (2,)
+        model.predict_without([4, 15, 16])
+    assert model.predict_without([15, 16]).shape == (2,)
 
 
 def test_reselect_has_nothing_to_verify():
@@ -615,7 +613,7 @@ def test_reselect_has_nothing_to_verify():
     "question",
     [
         lambda m: m.predict(X),
-        lambda m: m.holdout([1]),
+        lambda m: m.predict_without([1]),
         lambda m: m.held_out(),
         lambda m: m.verify(),
         lambda m: m.explain(),
@@ -656,7 +654,7 @@ def test_inputs_are_not_changed_by_a_fit():
             model.fit(rows, arguments[1], sample_weight=weights, groups=groups)
             model.predict(rows)
             model.held_out(5)
-            model.holdout([1, 2])
+            model.predict_without([1, 2])
             model.verify(2)
             assert re.sub(r" at 0x\w+", "", repr(model.get_params())) == re.sub(
                 r" at 0x\w+", "", repr(before)

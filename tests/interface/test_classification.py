@@ -13,8 +13,8 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import holdfast.estimators.training
-import holdfast.smoother.factors
+import holdfast.smoother.kernel_smoother
+import holdfast.smoother.make
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 
 SEED = 11
@@ -66,9 +66,9 @@ def test_decisions_are_regressions_on_plus_and_minus_one(labels, basis, weights)
 
 def test_one_factorisation_serves_all_classes(monkeypatch):
     built, decomposed = [], []
-    engine, eigh = holdfast.estimators.training.Engine, holdfast.smoother.factors.eigh
+    smoother, eigh = holdfast.smoother.make.KernelSmoother, holdfast.smoother.kernel_smoother.eigh
 
-    class Counted(engine):
+    class Counted(smoother):
         def __init__(self, *args, **kwargs):
             built.append(1)
             super().__init__(*args, **kwargs)
@@ -77,12 +77,12 @@ def test_one_factorisation_serves_all_classes(monkeypatch):
         decomposed.append(1)
         return eigh(*args, **kwargs)
 
-    monkeypatch.setattr(holdfast.estimators.training, "Engine", Counted)
-    monkeypatch.setattr(holdfast.smoother.factors, "eigh", counted)
+    monkeypatch.setattr(holdfast.smoother.make, "KernelSmoother", Counted)
+    monkeypatch.setattr(holdfast.smoother.kernel_smoother, "eigh", counted)
     labels = np.arange(M) % 20
     model = classifier(path="spectral", cv=4).fit(X, labels)
     model.held_out(cv=3)
-    model.holdout([1, 2, 3])
+    model.predict_without([1, 2, 3])
     assert model.dual_coef_.shape == (M, 20)
     assert (len(built), len(decomposed)) == (1, 1)
 
@@ -98,8 +98,8 @@ def test_shapes_and_fitted_attributes():
     assert three.intercept_.shape == (3,)
     assert isinstance(two.intercept_, float)
     assert three.predict(NEW).shape == two.predict(NEW).shape == (17,)
-    assert three.holdout([1, 2]).shape == (2, 3)
-    assert two.holdout([1, 2]).shape == (2,)
+    assert three.predict_without([1, 2]).shape == (2, 3)
+    assert two.predict_without([1, 2]).shape == (2,)
 
 
 @pytest.mark.parametrize(

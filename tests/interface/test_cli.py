@@ -133,8 +133,8 @@ def test_weights_and_options_reach_the_model(study, capsys):
     assert model.memory_limit == "1GB"
     with open_source(study) as source:
         table = read_columns(source, ("dose", "jitter", "w"))
-    np.testing.assert_array_equal(model._training.X[:, 0], table["dose"])
-    np.testing.assert_array_equal(model._training.weights, table["w"])
+    np.testing.assert_array_equal(model._problem.X[:, 0], table["dose"])
+    np.testing.assert_array_equal(model._problem.weights, table["w"])
     assert "mean absolute error" in capsys.readouterr().out
 
 
@@ -302,10 +302,10 @@ def test_verify(saved, capsys):
 
 
 def test_verify_finds_wrong_predictions(saved, capsys, monkeypatch):
-    from holdfast.estimators.engine import Engine
+    from holdfast.smoother import KernelSmoother
 
-    real = Engine.retrain
-    monkeypatch.setattr(Engine, "retrain", lambda *a, **k: real(*a, **k) * (1 + 1e-4))
+    real = KernelSmoother.retrain
+    monkeypatch.setattr(KernelSmoother, "retrain", lambda *a, **k: real(*a, **k) * (1 + 1e-4))
     assert run("verify", saved) == 1
     assert "NOT verified" in capsys.readouterr().out
 

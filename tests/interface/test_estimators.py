@@ -157,7 +157,9 @@ def test_pickle_joblib_and_deep_copies(tmp_path, options):
         np.testing.assert_array_equal(copied.predict(X), fitted.predict(X))
         again = copied.held_out(cv=4).values
         np.testing.assert_allclose(again, expected, rtol=1e-9, atol=1e-10 * scale)
-        np.testing.assert_allclose(copied.holdout([2, 3]), fitted.holdout([2, 3]), rtol=1e-8)
+        np.testing.assert_allclose(
+            copied.predict_without([2, 3]), fitted.predict_without([2, 3]), rtol=1e-8
+        )
         np.testing.assert_array_equal(
             copied.cv_results_["pooled_test_score"], fitted.cv_results_["pooled_test_score"]
         )
@@ -395,7 +397,7 @@ def test_sparse_rows_are_never_made_dense(never_dense, container, options):
     before = given.copy()
     fitted = model(**options).fit(given, Y, sample_weight=WEIGHTS)
     fitted.held_out(cv=3)
-    fitted.holdout([1, 2])
+    fitted.predict_without([1, 2])
     assert fitted.verify(2).max_relative_error < 1e-8
     assert fitted.predict(given).shape == (M,)
     assert (given != before).nnz == 0
@@ -560,18 +562,22 @@ def test_answers_show_themselves():
 
 def test_held_out_asks_new_questions_without_a_new_fit():
     fitted = model().fit(X, Y2)
-    engine = fitted._engine
+    smoother = fitted._model.smoother
     by_group = fitted.held_out(GroupKFold(5), groups=GROUPS, alphas=[0.3])
     assert by_group.values.shape == (1, M, 2)
     np.testing.assert_allclose(
-        fitted.holdout(np.flatnonzero(GROUPS == 2), alpha=0.3),
+        fitted.predict_without(np.flatnonzero(GROUPS == 2), alpha=0.3),
         by_group.matrix()[0, GROUPS == 2],
         rtol=1e-9,
     )
-    each = fitted.holdout([4, 5], alpha=[0.1, 10.0])
-    np.testing.assert_allclose(each[:, 0], fitted.holdout([4, 5], alpha=0.1)[:, 0], rtol=1e-9)
-    np.testing.assert_allclose(each[:, 1], fitted.holdout([4, 5], alpha=10.0)[:, 1], rtol=1e-9)
-    assert fitted._engine is engine
+    each = fitted.predict_without([4, 5], alpha=[0.1, 10.0])
+    np.testing.assert_allclose(
+        each[:, 0], fitted.predict_without([4, 5], alpha=0.1)[:, 0], rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        each[:, 1], fitted.predict_without([4, 5], alpha=10.0)[:, 1], rtol=1e-9
+    )
+    assert fitted._model.smoother is smoother
 
 
 def test_warnings_point_at_the_line_that_called_fit():

@@ -428,7 +428,7 @@ def test_inputs_stay_unchanged(case, precomputed):
     params = model.get_params()
     model.fit(case.X, case.y, sample_weight=case.weights, groups=groups)
     model.held_out()
-    model.holdout(case.experiments[0].held_out, alpha=0.5)
+    model.predict_without(case.experiments[0].held_out, alpha=0.5)
     model.verify(1)
     model.predict(case.X)
     assert all(model.get_params()[name] is value for name, value in params.items())

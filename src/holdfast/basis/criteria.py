@@ -16,6 +16,7 @@ import scipy.linalg
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.growing import Additions, GrowingModel
 from holdfast.exceptions import InvalidInputError
+from holdfast.holdout.identity import rows_without_themselves
 
 
 class Criterion(ABC):
@@ -51,16 +52,15 @@ class LeaveOneOutError(Criterion):
     """
 
     def __init__(self, model: GrowingModel) -> None:
-        self._leverage: FloatArray = model.q**2  # diagonal of S + qqᵀ
+        self._leverage: FloatArray = np.square(model.unpenalised.Q).sum(axis=1)  # of S + QQᵀ
 
     def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return Σ_i (r_i / (1 - S_ii))² per candidate, in O(m c v)."""
-        left = 1.0 - self._leverage[:, None] - additions.T**2 / additions.sigma  # (m, c)
+        leverage = self._leverage[:, None] + additions.T**2 / additions.sigma  # (m, c)
         total = np.zeros(len(additions.sigma))
         for target in range(model.Y.shape[1]):
-            held_out = model.residuals[:, [target]] - additions.T * additions.gain[:, target]
-            held_out /= left
-            total += np.square(held_out).sum(axis=0)
+            residuals = model.residuals[:, [target]] - additions.T * additions.gain[:, target]
+            total += np.square(rows_without_themselves(residuals, leverage)).sum(axis=0)
         return total
 
     def added(self, model: GrowingModel) -> None:
@@ -82,10 +82,10 @@ class GroupError(Criterion):
 
     Notes
     -----
-    With G = I - S_HH - q_H q_Hᵀ for a group H, the candidate has G - t tᵀ/σ, and by
+    With G = I - S_HH - Q_H Q_Hᵀ for a group H (Q the unpenalised columns), the candidate has G - t tᵀ/σ, and by
     Sherman-Morrison ``r_H = G⁻¹R' + G⁻¹t (tᵀG⁻¹R') / (σ - tᵀG⁻¹t)`` with R' = R_H - t · gain.
     Groups of at most n rows keep G itself, |H|², all groups of one size together; a larger one
-    keeps I - FᵀF with F = [q Q]_H, (n + 1)², and G⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is
+    keeps I - FᵀF, F those columns and the factor of S on H, (n + s)², and G⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is
     O(mn) either way. Cost per step: O(c m min(|H|, n)) beyond what training error costs.
     """
 
@@ -134,12 +134,12 @@ class GroupError(Criterion):
 
 
 class _SmallGroups:
-    """Groups of one size, each with its G = I - S_HH - q_H q_Hᵀ."""
+    """Groups of one size, each with its G = I - S_HH - Q_H Q_Hᵀ."""
 
     def __init__(self, model: GrowingModel, rows: IntArray) -> None:
         self.rows = rows  # (groups, |H|)
-        q = model.q[rows]
-        self._G: FloatArray = np.eye(rows.shape[1]) - q[:, :, None] * q[:, None, :]
+        Q = model.unpenalised.Q[rows]
+        self._G: FloatArray = np.eye(rows.shape[1]) - Q @ Q.swapaxes(1, 2)
 
     def solve(self, model: GrowingModel, B: FloatArray) -> FloatArray:
         """Return G⁻¹ B, (groups, |H|, k)."""
@@ -151,11 +151,12 @@ class _SmallGroups:
 
 
 class _LargeGroup:
-    """One group with more rows than there are basis rows, and its I - FᵀF, F = [q Q]_H."""
+    """One group with more rows than there are basis rows, and its I - FᵀF, F = [Q S-factor]_H."""
 
     def __init__(self, model: GrowingModel, rows: IntArray) -> None:
         self.rows = rows[None]  # (1, |H|)
-        self._gram: FloatArray = np.array([[1.0 - model.q[rows] @ model.q[rows]]])
+        Q = model.unpenalised.Q[rows]
+        self._gram: FloatArray = np.eye(Q.shape[1]) - Q.T @ Q
 
     def solve(self, model: GrowingModel, B: FloatArray) -> FloatArray:
         """Return G⁻¹ B, (1, |H|, k)."""
@@ -172,4 +173,4 @@ class _LargeGroup:
 
     def _features(self, model: GrowingModel) -> FloatArray:
         rows = self.rows[0]
-        return np.column_stack([model.q[rows], model.Q[rows]])  # (|H|, size + 1)
+        return np.hstack([model.unpenalised.Q[rows], model.Q[rows]])  # (|H|, s + size)

@@ -34,6 +34,7 @@ import scipy.linalg
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import Pool
 from holdfast.basis.span import low_rank_factor
+from holdfast.smoother.scale import RowScale, Unpenalised
 
 if TYPE_CHECKING:
     from holdfast.kernels.matrix import KernelData
@@ -91,7 +92,7 @@ class GrowingModel:
     Notes
     -----
     Residuals and smoother live in weighted coordinates (√w times the row), with the bias
-    projected out of both; ``q`` is the direction of the bias there. Below, "m" of residuals,
+    projected out of both. Below, "m" of residuals,
     T and Q is the number of these coordinates.
     """
 
@@ -100,12 +101,12 @@ class GrowingModel:
     ) -> None:
         self.data: KernelData = pool.data
         self.alpha = alpha
-        self.root_weights = np.sqrt(pool.weights)
-        self.q = bias_direction(self.root_weights, fit_intercept)
+        self.scale = RowScale.of(pool.weights)
+        self.unpenalised = Unpenalised.bias(pool.weights, fit_intercept)
         self.diagonal = pool.data.diag()
         self.epsilon = jitter * float(np.mean(self.diagonal))
         self.size = 0
-        self.Y = project_out(self.q, self.root_weights[:, None] * pool.targets())
+        self.Y = self._weighted(pool.targets())
         self.outside = 0.0  # squared length of what of Y no kernel column reaches
         self._G = None if by_row else self._rotate(n // 2)
         m = len(self.Y)
@@ -116,12 +117,16 @@ class GrowingModel:
         self._left: FloatArray = np.zeros((m + n, self.Y.shape[1]))
         self._left[:m] = self.Y
 
+    def _weighted(self, values: FloatArray) -> FloatArray:
+        """Return (I − QQᵀ)√w values, a fresh array."""
+        return self.unpenalised.project_out(self.scale.root[:, None] * values)
+
     def _rotate(self, most: int) -> FloatArray | None:
         """Turn Y into coordinates in which kernel columns are rows of G, and return G, or None."""
         F = low_rank_factor(self.data, most)
         if F is None:
             return None
-        E, R = scipy.linalg.qr(project_out(self.q, self.root_weights[:, None] * F), mode="economic")
+        E, R = scipy.linalg.qr(self._weighted(F), mode="economic")
         inside = E.T @ self.Y
         self.outside = float(np.square(self.Y - E @ inside).sum())
         self.Y = inside
@@ -163,8 +168,7 @@ class GrowingModel:
         kernel = None
         if self._G is None:
             kernel = self.data.block(slice(None), rows)
-            np.multiply(self.root_weights[:, None], kernel, out=stacked[:m])
-            project_out(self.q, stacked[:m])
+            stacked[:m] = self._weighted(kernel)
         else:
             stacked[:m] = self._G[rows].T
         if j:
@@ -201,17 +205,3 @@ class GrowingModel:
         """Take out of these columns (m + n, c) what lies in the span of [Q; L], in place."""
         Q = self._Q[:, : self.size]
         stacked -= (stacked.T @ Q @ Q.T).T
-
-
-def bias_direction(root_weights: FloatArray, fit_intercept: bool) -> FloatArray:
-    """Return the unit vector q = √w / |√w| of an unpenalised bias, or zeros without one."""
-    if not fit_intercept:
-        return np.zeros_like(root_weights)
-    return np.asarray(root_weights / np.linalg.norm(root_weights))
-
-
-def project_out(q: FloatArray, values: FloatArray) -> FloatArray:
-    """Return (I - qqᵀ) values; the array is overwritten."""
-    if np.any(q):
-        values -= np.multiply.outer(q, q @ values)
-    return values

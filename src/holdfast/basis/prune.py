@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import Pool, Selector, check_positive, how_many, is_number, whole_number
-from holdfast.basis.growing import bias_direction, project_out
 from holdfast.basis.random import Random
 from holdfast.basis.resolve import as_selector
 from holdfast.exceptions import InvalidInputError, SingularBasisError
+from holdfast.holdout.identity import rows_without_themselves
+from holdfast.smoother import FeatureSmoother, Unpenalised, WhitenedFeatures
 
 # Growth of rounding errors by updates after which everything is computed afresh: half the digits.
 _MAX_GROWTH = 1e8
@@ -133,9 +134,7 @@ class _PrunedModel:
         self.pool = pool
         self.alpha = alpha
         self.epsilon = epsilon
-        self.root_weights = np.sqrt(pool.weights)
-        self.q = bias_direction(self.root_weights, fit_intercept)
-        self.Y = project_out(self.q, self.root_weights[:, None] * pool.targets())
+        self.unpenalised = Unpenalised.bias(pool.weights, fit_intercept)
         self.basis = basis.copy()
         self.leverage: FloatArray
         self.residuals: FloatArray
@@ -147,7 +146,7 @@ class _PrunedModel:
 
     def error(self) -> float:
         """Return the sum of squared leave-one-out errors."""
-        return float(np.square(self.residuals / (1.0 - self.leverage)[:, None]).sum())
+        return float(np.square(rows_without_themselves(self.residuals, self.leverage)).sum())
 
     def errors_without_each(self) -> FloatArray:
         """Return that sum for the model without each basis row, (n,): O(mn) per output."""
@@ -155,11 +154,11 @@ class _PrunedModel:
         for start in range(0, len(total), _BLOCK_COLUMNS):
             block = slice(start, start + _BLOCK_COLUMNS)
             T = self.T[:, block]
-            left = (1.0 - self.leverage)[:, None] + np.square(T)
+            leverage = self.leverage[:, None] - np.square(T)
             for target in range(self.residuals.shape[1]):
-                held_out = T * self.pull[block, target]
-                held_out += self.residuals[:, [target]]
-                held_out /= left
+                residuals = T * self.pull[block, target]
+                residuals += self.residuals[:, [target]]
+                held_out = rows_without_themselves(residuals, leverage)
                 total[block] += np.einsum("ij,ij->j", held_out, held_out)
         return total
 
@@ -199,33 +198,29 @@ class _PrunedModel:
         leverage (m,): diagonal of S + qqᵀ. residuals (m, v). V (n, n): column e is v_e. T (m, n):
         column e is t_e. pull (n, v): row e is v_eᵀTᵀy. growth (n,): of errors since, here 1.
         """
-        data, B = self.pool.data, self.basis
-        C = self._cholesky_of_basis()
-        W = scipy.linalg.solve_triangular(C, data.block(slice(None), B).T, lower=True).T
-        Z = project_out(self.q, self.root_weights[:, None] * W)
-        L = scipy.linalg.cholesky(Z.T @ Z + self.alpha * np.eye(len(B)), lower=True)
-        T = scipy.linalg.solve_triangular(L, Z.T, lower=True).T  # S = T Tᵀ
-        V = scipy.linalg.solve_triangular(C, np.eye(len(B)), lower=True)
-        V = scipy.linalg.solve_triangular(L, V, lower=True)
-        along = T.T @ self.Y
-        self.leverage = np.square(T).sum(axis=1) + self.q**2
-        self.residuals = self.Y - T @ along
-        self.V = np.asfortranarray(V / np.linalg.norm(V, axis=0))
+        pool = self.pool
+        try:
+            features = WhitenedFeatures.of(pool.data, self.basis, self.epsilon)
+        except SingularBasisError as error:
+            raise SingularBasisError(
+                f"the kernel matrix of the {len(self.basis)} rows that Prune starts from is "
+                f"numerically singular with a shift of {self.epsilon:.3g}. Raise jitter, or start "
+                "from independent rows, such as start=RandomlyPivotedCholesky(n)."
+            ) from error
+        smoother = FeatureSmoother(features, pool.weights, pool.targets(), self.unpenalised)
+        factor, p = (
+            smoother.factor(self.alpha),
+            features.size,
+        )  # S = T Tᵀ + QQᵀ, T the penalised part
+        assert isinstance(factor.V, np.ndarray)
+        assert factor.N is not None
+        T, N, along = factor.V[:, :p], factor.N[:, :p], factor.z[:p]
+        self.leverage = factor.leverages(self.alpha)
+        self.residuals = factor.Ys - factor.V @ factor.z
+        self.V = np.asfortranarray((N / np.linalg.norm(N, axis=1, keepdims=True)).T)
         self.T = np.asfortranarray(T @ self.V)
         self.pull = self.V.T @ along
-        self.growth = np.ones(len(B))
-
-    def _cholesky_of_basis(self) -> FloatArray:
-        K_BB = self.pool.data.block(self.basis, self.basis)
-        K_BB[np.diag_indices(len(K_BB))] += self.epsilon
-        try:
-            return np.asarray(scipy.linalg.cholesky(K_BB, lower=True))
-        except scipy.linalg.LinAlgError as error:
-            raise SingularBasisError(
-                f"the kernel matrix of the {len(K_BB)} rows that Prune starts from is numerically "
-                f"singular with a shift of {self.epsilon:.3g}. Raise jitter, or start from "
-                "independent rows, such as start=RandomlyPivotedCholesky(n)."
-            ) from error
+        self.growth = np.ones(p)
 
 
 def _subtract_outer(A: FloatArray, x: FloatArray, y: FloatArray) -> None:

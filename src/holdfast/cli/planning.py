@@ -12,6 +12,7 @@ from holdfast.basis.base import how_many
 from holdfast.cli.fitting import Data
 from holdfast.experiments import Policy, as_experiments, resolve
 from holdfast.holdout.plan import make_plan
+from holdfast.smoother import Form, Sizes
 
 if TYPE_CHECKING:
     from holdfast.holdout.plan import Plan
@@ -56,21 +57,16 @@ def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
         remarks.append(f"The plan is for one kernel width; {len(model.gamma)} are compared.")
     policy: Policy = "keep" if model.held_out_basis == "reselect" else model.held_out_basis
     tasks = resolve(experiments, weights=weights, basis=basis, policy=policy)
-    linear = basis is None and model.kernel == "linear" and d < m
-    p = (d if linear else m if basis is None else basis.size) + int(
-        model.fit_intercept and (linear or basis is not None)
-    )
-    plan = make_plan(
-        tasks,
-        m=m,
-        p=p,
-        v=n_classes if n_classes > 2 else 1,
-        n_alphas=len(model.alphas),
-        dual=basis is None and not linear,
-        asked=model.path,
-        basis=None if basis is None else basis.size,
-    )
-    return plan, remarks
+    n_basis = None if basis is None else int(basis.size)
+    form: Form = "features"
+    if n_basis is not None:
+        p = n_basis + int(model.fit_intercept)
+    elif model.kernel == "linear" and d < m:
+        p = d + int(model.fit_intercept)
+    else:
+        form, p = "kernel", m
+    sizes = Sizes(form, m, p, n_classes if n_classes > 2 else 1, n_basis)
+    return make_plan(tasks, sizes, len(model.alphas), model.path), remarks
 
 
 def _basis_size(selector: Any, data: Data) -> int:

@@ -6,7 +6,7 @@ O(p² + block) memory beside the chunk itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,23 +15,25 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.cluster.rows import CrossRows
 from holdfast.experiments import Tasks
-from holdfast.holdout import fold_gram, spectral
-from holdfast.holdout.fold_gram import TrainingMoments
-from holdfast.holdout.sums import (
+from holdfast.linalg import solve_small
+from holdfast.smoother import ColumnFeatures, Factor, Features, WhitenedFeatures
+from holdfast.smoother.equations import FeatureEquations, eliminate
+from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.moments import Moments, moments
+from holdfast.smoother.rows import (
     RowBlocks,
+    StreamedRows,
     centred_gram_and_rhs,
     fitted,
     gram_and_rhs,
-    weighted_sum,
 )
-from holdfast.smoother.factors import Factor
-from holdfast.smoother.features import ColumnFeatures, Features, WhitenedFeatures
-from holdfast.smoother.moments import Moments, RowScale, moments
-from holdfast.smoother.systems import StreamedRows
+from holdfast.smoother.rows import along as along_rows
+from holdfast.smoother.scale import RowScale, Unpenalised
 
 _NOTHING = np.empty((0, 0))
-#: The scaling of no rows: a place to be filled with that of a task's own rows.
-NO_ROWS = RowScale(np.empty(0), np.empty(0, dtype=bool), np.empty(0), 1.0, True)
+#: The scaling and unpenalised columns of no rows: places for those of a task's own rows.
+NO_SCALE = RowScale(np.empty(0), np.empty(0, dtype=bool), True)
+NO_COLUMNS = Unpenalised(_NOTHING, _NOTHING, _NOTHING, True, ())
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,16 @@ class Part:
         Which rows of the chunk; None: all.
     weights : ndarray of shape (k,) or None
         None: all one.
-    Y : ndarray of shape (k, v)
-        Targets.
-    norm : float
-        ‖√w‖ over all rows of the data.
+    Ys : ndarray of shape (k, v)
+        √w y.
+    unpenalised : Unpenalised
+        Of those rows.
     """
 
     inside: IntArray | None
     weights: FloatArray | None
-    Y: FloatArray
-    norm: float
+    Ys: FloatArray
+    unpenalised: Unpenalised
 
     def rows(self, X: Any) -> Any:
         """Return those rows of the chunk X, which may come in pieces."""
@@ -63,18 +65,15 @@ class Part:
     @property
     def scale(self) -> RowScale:
         """The scaling of those rows."""
-        return RowScale.of(
-            np.ones(len(self.Y)) if self.weights is None else self.weights, self.norm
-        )
+        return RowScale.of(np.ones(len(self.Ys)) if self.weights is None else self.weights)
 
 
 @dataclass(frozen=True)
 class Whole:
-    """What the first pass shares: the features, the centre they are summed about, the bias."""
+    """What the first pass shares: the features, and what they lose along unpenalised columns."""
 
     features: Features
-    centre: FloatArray
-    bias: bool
+    B: FloatArray
 
 
 # -- the same features of other rows ---------------------------------------------------------------
@@ -89,7 +88,13 @@ def bare(features: Features) -> Features:
 
 def bare_rows(rows: StreamedRows) -> StreamedRows:
     """Return streamed rows without rows."""
-    return replace(rows, features=bare(rows.features), scale=NO_ROWS)
+    return replace(rows, features=bare(rows.features), scale=NO_SCALE, unpenalised=NO_COLUMNS)
+
+
+def bare_factor(factor: FeatureFactor) -> FeatureFactor:
+    """Return a factor without rows, their targets and constraints."""
+    assert isinstance(factor.V, StreamedRows)
+    return replace(factor, V=bare_rows(factor.V), Ys=_NOTHING, scale=NO_SCALE, N=None)
 
 
 def with_rows(features: Features, X: Any) -> Features:
@@ -102,7 +107,8 @@ def with_rows(features: Features, X: Any) -> Features:
 
 
 def _streamed(X: Any, part: Part, rows: StreamedRows) -> StreamedRows:
-    return replace(rows, features=with_rows(rows.features, part.rows(X)), scale=part.scale)
+    features = with_rows(rows.features, part.rows(X))
+    return replace(rows, features=features, scale=part.scale, unpenalised=part.unpenalised)
 
 
 # -- tasks -----------------------------------------------------------------------------------------
@@ -131,31 +137,37 @@ def add(parts: Sequence[Any]) -> Any:
 
 def chunk_moments(X: Any, part: Part, whole: Whole) -> tuple[Moments, FloatArray]:
     """Return the moments of some rows of a chunk, and the norms of their features."""
-    features, scale = with_rows(whole.features, part.rows(X)), part.scale
-    total, _, norms = moments(features, whole.centre, scale, scale.targets(part.Y), bias=whole.bias)
+    features = with_rows(whole.features, part.rows(X))
+    total, _, norms = moments(features, whole.B, part.scale, part.unpenalised, part.Ys)
     return total, norms
 
 
-def batch_predict(
-    X: Any, part: Part, factor: Factor, N: FloatArray, tasks: Tasks, alphas: FloatArray
+def on_batch(
+    work: Callable[[Factor, Tasks, FloatArray], FloatArray],
+    X: Any,
+    part: Part,
+    factor: FeatureFactor,
+    N: FloatArray,
+    tasks: Tasks,
+    alphas: FloatArray,
 ) -> FloatArray:
-    """Return held-out predictions of tasks that concern these rows, and basis rows `N`, only."""
+    """Return ``work`` on tasks that concern these rows, and the basis rows `N`, only."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
-    factor = replace(factor, V=V, scale=V.scale, N=N)
-    return spectral.predict(factor, part.Y, tasks, alphas)
+    return work(replace(factor, V=V, Ys=part.Ys, scale=V.scale, N=N), tasks, alphas)
 
 
-def drift(X: Any, part: Part, rows: StreamedRows) -> tuple[FloatArray, FloatArray, float]:
-    """Return Σ q_i W_i without the bias column, Σ q_i √w_i y_i and Σ q_i²."""
-    scale = part.scale
-    s = weighted_sum(RowBlocks(_streamed(X, part, rows)), scale.q)
-    return s[: s.size - rows.bias], scale.q @ scale.targets(part.Y), float(scale.q @ scale.q)
+def along(X: Any, part: Part, rows: StreamedRows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return QᵀW without the unpenalised columns, QᵀYs and QᵀQ of some rows of a chunk."""
+    Q = part.unpenalised.Q
+    s = along_rows(RowBlocks(_streamed(X, part, rows)), Q)[:, : rows.B.shape[1]]
+    return s, Q.T @ part.Ys, Q.T @ Q
 
 
-def mean(sums: tuple[FloatArray, FloatArray, float]) -> tuple[FloatArray, FloatArray]:
-    """Return the means of features and targets in units of the bias column."""
-    return sums[0] / sums[2], sums[1] / sums[2]
+def means(sums: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return features and targets of some rows on the unpenalised columns."""
+    cross, level, corner = sums
+    return solve_small(corner, cross), solve_small(corner, level)
 
 
 def fold_moments(
@@ -164,42 +176,33 @@ def fold_moments(
     rows: StreamedRows,
     centre: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (WᵀW, Wᵀ√wY) of some rows of a chunk; with a centre, about it and without the bias."""
-    blocks, scale = RowBlocks(_streamed(X, part, rows)), part.scale
-    Ys = scale.targets(part.Y)
+    """Return (WᵀW, WᵀYs) of some rows of a chunk; with a centre, about it and without Q."""
+    blocks = RowBlocks(_streamed(X, part, rows))
     if centre is None:
-        return gram_and_rhs(blocks, Ys)
-    return centred_gram_and_rhs(blocks, Ys, scale.q, *centre)
+        return gram_and_rhs(blocks, part.Ys)
+    return centred_gram_and_rhs(blocks, part.Ys, part.unpenalised.Q, *centre)
 
 
 def subtract(
     everything: tuple[FloatArray, FloatArray],
-    held: tuple[FloatArray, FloatArray],
-    left: float | None,
-) -> TrainingMoments:
-    """Return the normal equations of the rows that are not held out."""
-    return fold_gram.subtract(*everything, *held, left)
-
-
-def nothing_held(everything: tuple[FloatArray, FloatArray], bias: bool) -> TrainingMoments:
-    """Return the normal equations of all rows."""
+    held: tuple[FloatArray, FloatArray] | None,
+    corner: FloatArray,
+    N_E: FloatArray,
+) -> FeatureEquations:
+    """Return the equations of the rows that are not held out."""
     A, b = everything
-    return fold_gram.subtract(A, b, np.zeros_like(A), np.zeros_like(b), 1.0 if bias else None)
+    A, b = (A.copy(), b.copy()) if held is None else (A - held[0], b - held[1])
+    A, b, mean, level = eliminate(A, b, corner)
+    return FeatureEquations(A, b, N_E, False, True, mean, level)
 
 
 def fresh(
-    sums: tuple[FloatArray, FloatArray], centre: tuple[FloatArray, FloatArray] | None
-) -> TrainingMoments:
-    """Return the normal equations of rows that were summed about their own mean."""
-    means = (None, None) if centre is None else centre
-    return TrainingMoments(*sums, *means)
+    sums: tuple[FloatArray, FloatArray], centre: tuple[FloatArray, FloatArray], N_E: FloatArray
+) -> FeatureEquations:
+    """Return the equations of rows that were summed by themselves."""
+    return FeatureEquations(*sums, N_E, False, True, *centre)
 
 
-def solve(left: TrainingMoments, N_E: FloatArray, alphas: FloatArray) -> FloatArray:
-    """Return θ (a, p, v) of one experiment."""
-    return fold_gram.solve(left, N_E, alphas)
-
-
-def fold_predict(X: Any, part: Part, rows: StreamedRows, theta: FloatArray) -> FloatArray:
+def fold_predict(X: Any, part: Part, rows: StreamedRows, models: FloatArray) -> FloatArray:
     """Return predictions (a, k, v) of some rows of a chunk."""
-    return fitted(RowBlocks(_streamed(X, part, rows)), part.scale.root, theta)
+    return fitted(RowBlocks(_streamed(X, part, rows)), part.scale.root, models)

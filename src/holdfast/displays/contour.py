@@ -87,13 +87,13 @@ class ContourDisplay:
                 "contours need an estimator fitted with several values of gamma and nothing else "
                 "compared beside the penalties: KernelRidgeCV(gamma=[0.01, 0.1, 1.0]).fit(X, y)."
             )
-        n_alphas = estimator._training.alphas.size
+        n_alphas = estimator._problem.alphas.size
         gammas = np.array([float(g) for g in results["param_gamma"][::n_alphas]])
         score = results["pooled_test_score" if estimator.pooled else "mean_test_score"]
         order = np.argsort(gammas)
         scale = cv_curve(estimator).scale
         display = cls(
-            alphas=estimator._training.alphas,
+            alphas=estimator._problem.alphas,
             gammas=gammas[order],
             values=scale.shown(score.reshape(-1, n_alphas)[order]),
             score_name=scale.label,

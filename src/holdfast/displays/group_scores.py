@@ -88,16 +88,16 @@ class GroupScoresDisplay:
             For the bars.
         """
         check_fitted_estimator(estimator)
-        labels = estimator._training.groups if groups is None else np.asarray(groups)
+        labels = estimator._problem.groups if groups is None else np.asarray(groups)
         if labels is None:
             raise InvalidInputError(
                 "the estimator was fitted without groups: pass groups, one label per training row."
             )
         results = row_results(estimator, target=target)
-        if labels.shape != (estimator._training.weights.size,):
+        if labels.shape != (estimator._problem.weights.size,):
             raise InvalidInputError(
                 f"groups must hold one label per training row, shape "
-                f"({estimator._training.weights.size},); got shape {labels.shape}."
+                f"({estimator._problem.weights.size},); got shape {labels.shape}."
             )
         return cls._of(results, labels[results.rows]).plot(ax, n_groups=n_groups, **kwargs)
 

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from holdfast.displays._axes import check_fitted_estimator, new_axes
 from holdfast.exceptions import InvalidInputError
-from holdfast.report.leverage import leverages
 from holdfast.report.rows import row_results
 
 __all__ = ["LeverageDisplay"]
@@ -88,7 +87,7 @@ class LeverageDisplay:
         results = row_results(estimator, target=target)
         classes = results.classes is not None
         display = cls(
-            leverage=leverages(estimator, alpha[min(target, alpha.size - 1)])[results.rows],
+            leverage=estimator._leverages(alpha[min(target, alpha.size - 1)])[results.rows],
             error=results.badness if classes else results.error,
             rows=results.rows,
             **({"error_name": "margin of the wrong class"} if classes else {}),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Real
 from os import PathLike
@@ -14,25 +16,38 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast._typing import FloatArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.cluster.rows import DaskRows, expand
 from holdfast.data.dask import is_dask, local, on_rows
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
+from holdfast.estimators.model import rows_with_kernel
+from holdfast.estimators.problem import Problem
 from holdfast.estimators.questions import HeldOutQuestions
 from holdfast.estimators.search import Found, search
-from holdfast.estimators.training import Training
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import POLICIES, as_experiments
-from holdfast.holdout.plan import PATHS
+from holdfast.holdout import PATHS
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import resolve_scoring
-from holdfast.smoother.moments import row_blocks
+from holdfast.smoother.blocks import row_blocks
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if the block raises: bad input changes nothing."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
@@ -135,18 +150,35 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
         -------
         self
         """
-        before = self.__dict__.copy()
-        try:
-            return self._fit(X, y, sample_weight, groups)
-        except BaseException:  # bad input changes nothing
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        with unchanged_on_error(self):
+            problem, candidates = self._prepare(X, y, sample_weight, groups)
+            scoring = resolve_scoring(self.scoring, classes=self._classes)
+            store = None
+            if self.checkpoint is not None:
+                store = Checkpoint(
+                    self.checkpoint,
+                    problem,
+                    scoring,
+                    per_target=self.alpha_per_target,
+                    seeded=self.random_state is not None,
+                )
+                problem = replace(problem, seed=store.seed)
+            found = search(
+                problem,
+                candidates,
+                scoring,
+                pooled=self.pooled,
+                rule=self.rule,
+                per_target=self.alpha_per_target,
+                store=store,
+            )
+            self._publish(problem, candidates[found.index], found)
+        return self
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
-    ) -> tuple[Training, list[Candidate]]:
-        """Return the training problem and the kernels to compare, after all checks."""
+    ) -> tuple[Problem, list[Candidate]]:
+        """Return the problem and the kernels to compare, after all checks."""
         with refusals():
             self._validate_params()
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
@@ -165,7 +197,7 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
         experiments = as_experiments(
             self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None
         )
-        training = Training(
+        problem = Problem(
             X=rows,
             Y=Y,
             labels=labels,
@@ -182,32 +214,7 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             path=self.path,
             memory=memory_bytes(self.memory_limit),
         )
-        return training, candidates
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None) -> Self:
-        training, candidates = self._prepare(X, y, sample_weight, groups)
-        scoring = resolve_scoring(self.scoring, classes=self._classes)
-        store = None
-        if self.checkpoint is not None:
-            store = Checkpoint(
-                self.checkpoint,
-                training,
-                scoring,
-                per_target=self.alpha_per_target,
-                seeded=self.random_state is not None,
-            )
-            training = replace(training, seed=store.seed)
-        found = search(
-            training,
-            candidates,
-            scoring,
-            pooled=self.pooled,
-            rule=self.rule,
-            per_target=self.alpha_per_target,
-            store=store,
-        )
-        self._publish(training, candidates[found.index], found)
-        return self
+        return problem, candidates
 
     def _seed(self) -> int:
         if isinstance(self.random_state, np.random.RandomState):
@@ -226,32 +233,29 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             n_features=n_features,
         )
 
-    def _publish(self, training: Training, candidate: Candidate, found: Found) -> None:
+    def _publish(self, problem: Problem, candidate: Candidate, found: Found) -> None:
         """Fit on all rows with the penalty found and set the fitted attributes."""
-        (engine, plan, selector), choice = found.model, found.choice
-        chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), training.Y.shape[1])
-        coef, intercept = engine.fit(chosen)
-        self._training, self._engine, self._plan = training, engine, plan
+        model, choice = found.model, found.choice
+        chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
+        fit = model.smoother.fit(chosen)
+        self._problem, self._model, self._plan = problem, model, found.plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score
-        self.best_index_ = choice.indices + found.index * training.alphas.size
+        self.best_index_ = choice.indices + found.index * problem.alphas.size
         self.cv_results_ = found.results
         self.best_params_ = candidate.params
-        self.basis_selector_ = selector
-        self.n_splits_ = len(training.experiments)
-        m = training.X.shape[0]
-        self.basis_indices_ = np.arange(m) if engine.basis is None else engine.basis
-        self.jitter_ = engine.shift
-        self._linear_coef, self._basis_rows = None, None
-        if isinstance(engine.data, DaskRows) and engine.basis is not None:
-            self._basis_rows = engine.data.gather(engine.basis)  # predictions need no cluster
-        if engine.basis is None and not engine.dual:
-            self._linear_coef = coef
-            residual = engine.Y - (local(training.X @ coef) + intercept)
-            coef = training.weights[:, None] * residual / chosen
-        self._dual_coef, self._intercept = coef, intercept + training.offset
-        self.dual_coef_ = coef[:, 0] if training.flat else coef
-        self.intercept_ = float(self._intercept[0]) if training.flat else self._intercept
+        self.basis_selector_ = model.selector
+        self.n_splits_ = len(problem.experiments)
+        m = problem.X.shape[0]
+        self.basis_indices_ = np.arange(m) if model.basis is None else model.basis
+        self.jitter_ = model.epsilon
+        self._basis_rows = None
+        if isinstance(model.data, DaskRows) and model.basis is not None:
+            self._basis_rows = model.data.gather(model.basis)  # predictions need no cluster
+        self._linear_coef, self._dual_coef = fit.linear, fit.dual
+        self._intercept = fit.unpenalised.sum(axis=0)  # one column of ones, or none
+        self.dual_coef_ = fit.dual[:, 0] if problem.flat else fit.dual
+        self.intercept_ = float(self._intercept[0]) if problem.flat else self._intercept
 
     # -- predictions ------------------------------------------------------------------------------
 
@@ -264,22 +268,25 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             return lazy
         if self._linear_coef is not None:
             return np.asarray(rows @ self._linear_coef + self._intercept)
-        data, columns = self._training.data(self._kernel), self.basis_indices_
-        if self._basis_rows is not None:
-            data, columns = self._basis_rows, np.arange(len(self._basis_rows))
+        data, columns = self._basis_data()
         values = np.empty((rows.shape[0], self._dual_coef.shape[1]))
         for block in row_blocks(rows.shape[0], columns.size):
             values[block] = data.predict_block(rows[block], columns) @ self._dual_coef
-        return values + self._intercept
+        return np.asarray(values + self._intercept)
+
+    def _basis_data(self) -> tuple[KernelData, IntArray]:
+        """Return rows with the kernel, and which of them the model expands in."""
+        if self._basis_rows is not None:
+            return self._basis_rows, np.arange(len(self._basis_rows))
+        problem = self._problem
+        return rows_with_kernel(self._kernel, problem.X, problem.basis), self.basis_indices_
 
     def _lazy_decision(self, rows: Any) -> Any:
         """Return model values of Dask rows, computed chunk by chunk when they are asked for."""
         if self._linear_coef is not None:
             return rows @ self._linear_coef + self._intercept
-        basis: KernelData | None = self._basis_rows
-        if basis is None:
-            basis = self._training.data(self._kernel).take(self.basis_indices_)
-        model = (basis, self._dual_coef, self._intercept)
+        data, columns = self._basis_data()
+        model = (data.take(columns), self._dual_coef, self._intercept)
         return on_rows(expand, rows, model, columns=self._dual_coef.shape[1])
 
     # -- files and scikit-learn -------------------------------------------------------------------
@@ -316,8 +323,8 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the factors, which are built again when they are needed."""
         state: dict[str, Any] = super().__getstate__().copy()
-        if "_engine" in state:
-            state["_engine"] = None
+        if "_model" in state:
+            state["_model"] = None
         return state
 
     def __sklearn_tags__(self) -> Any:

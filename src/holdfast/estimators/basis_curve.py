@@ -132,7 +132,7 @@ def basis_curve(
     _check_policies(policies)
     repeats = whole_number("repeats", repeats)
     template = _fit(estimator, X, y, sample_weight, groups, basis=1, held_out_basis="keep")
-    training, data = template._training, template._engine.data
+    training, data = template._problem, template._fitted_model().data
     counts = _counts(sizes, int(np.count_nonzero(training.weights)))
     _warn_once(named, policies)
     shape = (len(named), len(policies), repeats, len(counts))
@@ -275,7 +275,7 @@ def _scores(
             fitted = model = _fit(estimator, *given, basis=rows, held_out_basis=policy)
         else:
             twin = copy.copy(model)
-            twin._training = dataclasses.replace(model._training, policy=policy)
+            twin._problem = dataclasses.replace(model._problem, policy=policy)
             scores = twin.held_out().score(estimator.scoring, pooled=estimator.pooled)
             best[p], alphas[p] = scores.max(), model.cv_results_["alpha"][np.argmax(scores)]
             continue

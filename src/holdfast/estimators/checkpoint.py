@@ -23,7 +23,8 @@ from holdfast import __version__
 from holdfast.basis import Fixed, Selector, as_selector
 from holdfast.data.atomic import atomic_write
 from holdfast.data.dask import is_dask
-from holdfast.estimators.training import Training
+from holdfast.estimators.model import rows_with_kernel
+from holdfast.estimators.problem import Problem
 from holdfast.exceptions import HoldfastWarning, InvalidInputError, warn
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate
@@ -42,7 +43,7 @@ class Checkpoint:
     ----------
     folder : path
         Made if it is not there.
-    training : Training
+    problem : Problem
     scoring : Scoring
     per_target : bool
         Whether targets are also scored one by one.
@@ -59,7 +60,7 @@ class Checkpoint:
     def __init__(
         self,
         folder: str | PathLike[str],
-        training: Training,
+        problem: Problem,
         scoring: Scoring,
         *,
         per_target: bool,
@@ -73,11 +74,11 @@ class Checkpoint:
                 f"checkpoint must be a folder, or a place where one can be made; got "
                 f"{str(folder)!r} ({error.strerror})."
             ) from error
-        self._training, self.seed = training, training.seed
+        self._problem, self.seed = problem, problem.seed
         self._digest = sha256()
-        for part in (__version__, per_target, *_of_training(training), *_of_scoring(scoring)):
+        for part in (__version__, per_target, *_of_problem(problem), *_of_scoring(scoring)):
             _feed(self._digest, part)
-        if isinstance(as_selector(training.basis), Fixed | None):
+        if isinstance(as_selector(problem.basis), Fixed | None):
             return  # nothing random
         if not seeded:
             self.seed = self._kept_seed()
@@ -91,7 +92,7 @@ class Checkpoint:
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 scores = Scores(**{name: archive[name] for name in archive.files})
-            if scores.pooled.shape != self._training.alphas.shape:
+            if scores.pooled.shape != self._problem.alphas.shape:
                 raise ValueError("scores of another grid")
             return scores
         except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
@@ -112,7 +113,7 @@ class Checkpoint:
         digest = self._digest.copy()
         _feed(digest, _description(candidate.kernel))
         if not isinstance(candidate.kernel, Precomputed):
-            data = self._training.data(candidate.kernel)
+            data = rows_with_kernel(candidate.kernel, self._problem.X, self._problem.basis)
             m = len(data)
             rows = np.unique(np.linspace(0, m - 1, min(m, PROBED_ROWS)).astype(np.int64))
             _feed(digest, data.block(rows, rows))
@@ -128,23 +129,23 @@ class Checkpoint:
             return self.seed
 
 
-def _of_training(training: Training) -> list[Any]:
-    held, test = training.experiments.held_out, training.experiments.test
+def _of_problem(problem: Problem) -> list[Any]:
+    held, test = problem.experiments.held_out, problem.experiments.test
     return [
-        training.X,
-        training.Y,
-        training.labels,
-        training.weights,
-        training.groups,
+        problem.X,
+        problem.Y,
+        problem.labels,
+        problem.weights,
+        problem.groups,
         held.values,
         held.ptr,
         test.values,
         test.ptr,
-        training.alphas,
-        training.basis,
-        training.policy,
-        training.bias,
-        training.jitter,
+        problem.alphas,
+        problem.basis,
+        problem.policy,
+        problem.bias,
+        problem.jitter,
     ]
 
 

@@ -12,18 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from holdfast._typing import FloatArray
-from holdfast.basis import Fixed
-from holdfast.basis.random import check_rows as basis_rows
-from holdfast.cluster.rows import DaskRows
 from holdfast.data.dask import as_dask_rows, is_dask
 from holdfast.data.rows import as_rows
-from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
-from holdfast.kernels import Kernel, Linear, Precomputed
-from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
-from holdfast.smoother.features import ColumnFeatures, Features
-
-#: A sparse matrix with more columns than this is never turned into dense features.
-MAX_SPARSE_FEATURES = 2000
+from holdfast.exceptions import HoldfastError, InvalidInputError
+from holdfast.kernels import Kernel, Precomputed
 
 
 @contextmanager
@@ -229,41 +221,6 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
             "to train on a weight."
         )
     return weights
-
-
-def as_data(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
-    """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
-    if isinstance(kernel, Precomputed) and is_dask(X):
-        raise NotSupportedError(
-            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
-            "themselves with a kernel, or X.compute()."
-        )
-    if not isinstance(kernel, Precomputed):
-        return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
-    if X.shape[0] == X.shape[1]:
-        return PrecomputedRows(X)
-    rows = basis.rows if isinstance(basis, Fixed) else basis
-    if rows is None or np.ndim(rows) != 1:
-        raise InvalidInputError(
-            "a precomputed kernel must be a square matrix of all rows; got shape "
-            f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers]."
-        )
-    columns = basis_rows(rows, X.shape[0])
-    if columns.size != X.shape[1]:
-        raise InvalidInputError(
-            f"basis must name one row for each of the {X.shape[1]} columns of the precomputed "
-            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows."
-        )
-    return PrecomputedRows(X, columns=columns)
-
-
-def primal_features(kernel: Kernel | Precomputed, X: Any, dense: bool) -> Features | None:
-    """Return the columns of X when a linear kernel is cheaper in primal form, else None."""
-    if not (dense and isinstance(kernel, Linear)) or X.shape[1] >= X.shape[0]:
-        return None
-    if sp.issparse(X) and X.shape[1] > MAX_SPARSE_FEATURES:
-        return None
-    return ColumnFeatures(X)
 
 
 def takes_objects(kernel: Kernel | Precomputed | Any) -> bool:

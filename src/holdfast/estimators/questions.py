@@ -10,13 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.basis.base import whole_number
 from holdfast.data.indices import row_numbers
-from holdfast.estimators.engine import Engine
-from holdfast.estimators.results import HeldOutPredictions, Verification
-from holdfast.estimators.training import Training
-from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast.estimators.model import Model, make_model, rows_with_kernel
+from holdfast.estimators.problem import Problem
+from holdfast.estimators.results import HeldOutPredictions
+from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, HoldOut, as_experiments
 from holdfast.holdout.plan import Plan
+from holdfast.holdout.verify import Verification, verify
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.scores.choice import check_alphas
 
@@ -26,9 +28,9 @@ class HeldOutQuestions(ABC):
 
     alpha_: float | FloatArray
     basis_indices_: IntArray
-    _training: Training
+    _problem: Problem
     _kernel: Kernel | Precomputed
-    _engine: Engine | None
+    _model: Model | None
     _plan: Plan
     _frames: str | None
 
@@ -37,14 +39,15 @@ class HeldOutQuestions(ABC):
     def _classes(self) -> NDArray[Any] | None:
         """Class labels, or None for regression."""
 
-    def _engine_again(self) -> Engine:
-        """Return the engine, built again from the training rows after unpickling."""
+    def _fitted_model(self) -> Model:
+        """Return the model, built again from the training rows after unpickling."""
         check_is_fitted(self)
-        if self._engine is None:
-            data = self._training.data(self._kernel)
-            basis = None if self._training.basis is None else self.basis_indices_
-            self._engine = self._training.engine(self._kernel, data, basis)
-        return self._engine
+        problem = self._problem
+        if self._model is None or self._model.problem is not problem:
+            data = rows_with_kernel(self._kernel, problem.X, problem.basis)
+            basis = None if problem.basis is None else self.basis_indices_
+            self._model = make_model(problem, self._kernel, data, basis)
+        return self._model
 
     def held_out(
         self, cv: Any = None, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
@@ -66,55 +69,57 @@ class HeldOutQuestions(ABC):
         ``held_out_basis="reselect"``, by its meaning, and experiments that leave little of the
         data or of the basis, which are more accurate that way (`explain` counts the latter).
         """
-        engine, training = self._engine_again(), self._training
-        experiments = training.experiments
+        model, problem = self._fitted_model(), self._problem
+        experiments = problem.experiments
         if cv is not None:
             experiments = as_experiments(
                 cv,
-                training.weights.size,
-                X=training.X,
-                y=training.labels,
-                groups=training.groups if groups is None else groups,
+                problem.weights.size,
+                X=problem.X,
+                y=problem.labels,
+                groups=problem.groups if groups is None else groups,
                 classifier=self._classes is not None,
             )
         elif groups is not None:
             raise InvalidInputError(
                 "groups must come with cv; got groups alone. Pass the cv that uses them as well."
             )
-        grid = training.alphas if alphas is None else check_alphas(alphas)
-        tasks = training.tasks(engine.basis, experiments)
-        plan = training.plan(engine, tasks, grid.size)
-        values = training.held_out(engine, tasks, grid, plan)
+        grid = problem.alphas if alphas is None else check_alphas(alphas)
+        tasks = model.tasks(experiments)
+        values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
         tested = experiments
         if len(tasks) < len(experiments) or tasks.test is not experiments.test:
             tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
         return HeldOutPredictions(
-            tested, grid, values, training.labels, training.weights, self._classes, self._frames
+            tested, grid, values, problem.labels, problem.weights, self._classes, self._frames
         )
 
-    def holdout(
-        self, rows: ArrayLike, test: ArrayLike | None = None, alpha: float | None = None
+    def predict_without(
+        self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
     ) -> FloatArray:
-        """Return predictions for `test` by the model that never saw `rows`.
+        """Return predictions by the model that never saw `rows`.
 
         Parameters
         ----------
         rows : array-like of int
             Training rows to hold out.
-        test : array-like of int, optional
-            Rows to predict, a part of `rows`; default: all of them.
+        X : None
+            Rows to predict; None: the held-out rows themselves.
         alpha : float or ndarray of shape (v,), optional
             Penalty, or one per target; default: the chosen ``alpha_``.
 
         Returns
         -------
         ndarray of shape (k,) or (k, v)
-            One row per test row; decision values for a classifier.
+            One row per predicted row; decision values for a classifier.
         """
         check_is_fitted(self)
-        m, v = self._training.Y.shape
+        if X is not None:
+            raise NotSupportedError(
+                "predict_without predicts the held-out rows themselves; leave X out."
+            )
+        m, v = self._problem.Y.shape
         held = row_numbers("rows", rows, m)
-        tested = held if test is None else row_numbers("test", test, m)
         wanted = np.asarray(self.alpha_ if alpha is None else alpha)
         if wanted.shape not in ((), (v,)):
             raise InvalidInputError(
@@ -122,14 +127,14 @@ class HeldOutQuestions(ABC):
                 f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
             )
         grid, index = np.unique(np.broadcast_to(wanted, v), return_inverse=True)
-        found = self.held_out([HoldOut(held, tested)], alphas=grid)
-        if found.rows.size < tested.size:
+        found = self.held_out([HoldOut(held)], alphas=grid)
+        if found.rows.size < held.size:
             raise HoldOutError(
-                f"row {np.setdiff1d(tested, found.rows)[0]} is a basis row, which "
-                'held_out_basis="skip" never tests. Leave basis rows out of `test`.'
+                f"row {np.setdiff1d(held, found.rows)[0]} is a basis row, which "
+                'held_out_basis="skip" never tests. Leave basis rows out of `rows`.'
             )
         result = found.values[index, :, np.arange(v)].T
-        return result[:, 0] if self._training.flat else result
+        return result[:, 0] if self._problem.flat else result
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -141,8 +146,26 @@ class HeldOutQuestions(ABC):
         random_state : int
             Seed of the draw.
         """
-        engine = self._engine_again()
-        return self._training.verify(engine, n_experiments, random_state)
+        model, problem = self._fitted_model(), self._problem
+        if model.reselects:
+            raise NotSupportedError(
+                'held_out_basis="reselect" retrains every experiment already: there is no fast '
+                "prediction to verify."
+            )
+        count = whole_number("n_experiments", n_experiments)
+        tasks = model.tasks(problem.experiments)
+        path = model.plan(tasks, problem.alphas.size).path
+        return verify(model.smoother, tasks, problem.alphas, path, count, random_state)
+
+    def _leverages(self, alpha: float | None = None) -> FloatArray:
+        """Return S_ii of every training row: the derivative of its fitted value by its own target.
+
+        Between 0 and 1; 0 for rows of weight zero. Their sum is the model's effective number of
+        parameters, the intercept included. By default at the model's penalty (the first, if it
+        has one per target).
+        """
+        chosen = float(np.atleast_1d(self.alpha_)[0]) if alpha is None else float(alpha)
+        return self._fitted_model().smoother.leverages(chosen)
 
     def explain(self) -> Plan:
         """Return the plan of `fit`: the path taken, the cost and memory of each, and why."""

@@ -127,7 +127,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     def predict(self, X: Any) -> FloatArray:
         """Return predictions for new rows, shape (k,) or (k, v)."""
         values = self._decision(X)
-        return values[:, 0] if self._training.flat else values
+        return values[:, 0] if self._problem.flat else values
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -127,30 +127,3 @@ class HeldOutPredictions:
             "prediction": self.values.ravel(),
         }
         return make_frame(columns, library or self.frames)
-
-
-@dataclass(frozen=True, eq=False)
-class Verification:
-    """How far the fast predictions lie from models that were really retrained.
-
-    Attributes
-    ----------
-    max_relative_error : float
-        Largest of `relative_errors`.
-    relative_errors : ndarray of shape (n, a)
-        For each experiment and alpha, the largest deviation over the largest prediction.
-    experiments : ndarray of int, shape (n,)
-        Which experiments were retrained.
-    alphas : ndarray of shape (a,)
-    """
-
-    max_relative_error: float
-    relative_errors: FloatArray
-    experiments: IntArray
-    alphas: FloatArray
-
-    def __repr__(self) -> str:
-        return (
-            f"<verified {self.experiments.size} experiments × {self.alphas.size} alphas by "
-            f"retraining: largest relative error {self.max_relative_error:.1e}>"
-        )

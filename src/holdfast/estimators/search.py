@@ -19,32 +19,34 @@ from holdfast._typing import IntArray
 from holdfast.basis import Selector
 from holdfast.data.dask import is_dask
 from holdfast.estimators.checkpoint import Checkpoint
-from holdfast.estimators.engine import Engine
-from holdfast.estimators.training import Training
+from holdfast.estimators.model import (
+    Model,
+    choose_basis,
+    make_model,
+    rows_with_kernel,
+    selector_of,
+)
+from holdfast.estimators.problem import Problem
 from holdfast.exceptions import HoldfastWarning, warn
+from holdfast.experiments import Tasks
 from holdfast.holdout.plan import Plan
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, SharedDistances
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, choose, cv_results, rank
-from holdfast.scores.scoring import MAX_SPLITS, Scores, Scoring
+from holdfast.scores.scoring import MAX_SPLITS, Scores, Scoring, combine, score_experiments
+
+#: Doubles of held-out predictions that are kept at once; wider targets are taken in chunks.
+CHUNK_DOUBLES = 2**27
 
 
-class Model(NamedTuple):
-    """A candidate on all rows.
+class Planned(NamedTuple):
+    """A candidate on all rows, with the tasks that judge it and the plan for them."""
 
-    Attributes
-    ----------
-    engine : Engine
-    plan : Plan
-    selector : Selector or None
-        What chose the basis rows, with what it learned.
-    """
-
-    engine: Engine
+    model: Model
+    tasks: Tasks
     plan: Plan
-    selector: Selector | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,8 @@ class Found:
         The best candidate.
     model : Model
         It, on all rows.
+    plan : Plan
+        How its held-out predictions were computed.
     choice : Choice
         Its penalty.
     results : dict
@@ -65,12 +69,13 @@ class Found:
 
     index: int
     model: Model
+    plan: Plan
     choice: Choice
     results: dict[str, Any]
 
 
 def search(
-    training: Training,
+    problem: Problem,
     candidates: Sequence[Candidate],
     scoring: Scoring,
     *,
@@ -86,21 +91,21 @@ def search(
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
     """
-    provider = _DataProvider(training, candidates)
+    provider = _DataProvider(problem, candidates)
     finished: list[Scores] = []
     winner, best = 0, -np.inf
-    kept: Model | None = None  # the winner, unless its scores came from the checkpoint
+    kept: Planned | None = None  # the winner, unless its scores came from the checkpoint
     for index, candidate in enumerate(candidates):
         try:
             report(index, len(candidates), "kernels")
-            model = None
+            planned = None
             scores = None if store is None else store.load(candidate)
             if scores is None:
-                model = _model(provider, training, candidate)
-                scores = _scores(training, model, scoring, per_target)
+                planned = _planned(provider, problem, candidate)
+                scores = _scores(problem, planned, scoring, per_target)
                 if store is not None:
                     store.save(candidate, scores)
-            value = _value(scores, training, pooled, per_target)
+            value = _value(scores, problem, pooled, per_target)
         except KeyboardInterrupt:
             if not finished:
                 raise
@@ -112,33 +117,50 @@ def search(
             break
         finished.append(scores)
         if value > best:
-            winner, best, kept = index, value, model
+            winner, best, kept = index, value, planned
     report(len(finished), len(candidates), "kernels")
     choice = choose(
-        finished[winner], training.alphas, pooled=pooled, rule=rule, per_target=per_target
+        finished[winner], problem.alphas, pooled=pooled, rule=rule, per_target=per_target
     )
-    results = _merge(candidates[: len(finished)], finished, training, pooled)
+    results = _merge(candidates[: len(finished)], finished, problem, pooled)
     if kept is None:
-        kept = _model(provider, training, candidates[winner])
-    return Found(winner, kept, choice, results)
+        kept = _planned(provider, problem, candidates[winner])
+    return Found(winner, kept.model, kept.plan, choice, results)
 
 
-def _model(provider: _DataProvider, training: Training, candidate: Candidate) -> Model:
+def _planned(provider: _DataProvider, problem: Problem, candidate: Candidate) -> Planned:
     data, basis, selector = provider(candidate)
-    engine = training.engine(candidate.kernel, data, basis)
-    tasks = training.tasks(basis, training.experiments)
-    plan = training.plan(engine, tasks, training.alphas.size)
+    model = make_model(problem, candidate.kernel, data, basis, selector)
+    tasks = model.tasks(problem.experiments)
+    plan = model.plan(tasks, problem.alphas.size)
     if selector is not None:
         plan = replace(plan, facts={**plan.facts, "choice of basis": selector.explain(len(data))})
-    return Model(engine, plan, selector)
+    return Planned(model, tasks, plan)
 
 
-def _scores(training: Training, model: Model, scoring: Scoring, per_target: bool) -> Scores:
-    """Return the scores of one candidate, without splits that are too many to be reported."""
-    engine = model.engine
-    tasks = training.tasks(engine.basis, training.experiments)
-    scores = training.scores(scoring, engine, tasks, model.plan, per_target)
-    a, n = training.alphas.size, len(training.experiments)
+def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bool) -> Scores:
+    """Return the scores of one candidate, without splits that are too many to be reported.
+
+    Very many targets are taken in chunks.
+    """
+    model, tasks, plan = planned
+    v, k, a = problem.Y.shape[1], tasks.test.values.size, problem.alphas.size
+    step = v if problem.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (a * k))
+    parts, sizes = [], []
+    for start in range(0, v, step):
+        columns = slice(start, min(start + step, v))
+        values = model.held_out(tasks, problem.alphas, plan.path, columns)
+        labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
+        rows, ptr = tasks.test.values, tasks.test.ptr
+        parts.append(
+            score_experiments(
+                scoring, values, rows, ptr, labels, problem.weights, each_target=per_target
+            )
+        )
+        sizes.append(columns.stop - columns.start)
+        report(columns.stop, v, "targets")
+    scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
+    n = len(problem.experiments)
     if n > MAX_SPLITS:
         return replace(scores, splits=np.empty((a, 0)))
     splits = np.full((a, n), np.nan)  # nan: experiments whose test rows were all skipped
@@ -146,22 +168,22 @@ def _scores(training: Training, model: Model, scoring: Scoring, per_target: bool
     return replace(scores, splits=splits)
 
 
-def _value(scores: Scores, training: Training, pooled: bool, per_target: bool) -> float:
+def _value(scores: Scores, problem: Problem, pooled: bool, per_target: bool) -> float:
     """Return the best score of one candidate, averaged over targets that choose for themselves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the edge of the grid matters for the winner only
-        choice = choose(scores, training.alphas, pooled=pooled, rule="best", per_target=per_target)
+        choice = choose(scores, problem.alphas, pooled=pooled, rule="best", per_target=per_target)
     return float(np.mean(choice.score))
 
 
 def _merge(
-    candidates: Sequence[Candidate], scores: Sequence[Scores], training: Training, pooled: bool
+    candidates: Sequence[Candidate], scores: Sequence[Scores], problem: Problem, pooled: bool
 ) -> dict[str, Any]:
     """Return one table for all candidates; with one candidate, that of its penalties alone."""
-    parts = [cv_results(part, training.alphas, pooled) for part in scores]
+    parts = [cv_results(part, problem.alphas, pooled) for part in scores]
     if len(parts) == 1:
         return parts[0]
-    a = training.alphas.size
+    a = problem.alphas.size
     merged: dict[str, Any] = {
         key: np.concatenate([part[key] for part in parts])
         for key in parts[0]
@@ -177,7 +199,7 @@ def _merge(
     merged["params"] = [
         {**candidate.params, "alpha": float(alpha)}
         for candidate in candidates
-        for alpha in training.alphas
+        for alpha in problem.alphas
     ]
     shown = merged["pooled_test_score" if pooled else "mean_test_score"]
     merged["rank_test_score"] = rank(shown)
@@ -187,20 +209,20 @@ def _merge(
 class _DataProvider:
     """Rows and basis rows for each candidate, sharing what can be shared."""
 
-    def __init__(self, training: Training, candidates: Sequence[Candidate]) -> None:
-        self.training, self.selector = training, training.selector()
+    def __init__(self, problem: Problem, candidates: Sequence[Candidate]) -> None:
+        self.problem, self.selector = problem, selector_of(problem)
         self._once: tuple[IntArray | None, Selector | None] | None = None
         self._distances: SharedDistances | None = None
         # A choice of basis rows that looks at the kernel is made anew for each candidate.
         self._same_basis = self.selector is None or not self.selector.data_dependent
         widths = [c for c in candidates if SharedDistances.serves(c.kernel)]
-        self._share = len(widths) > 1 and self._same_basis and not is_dask(training.X)
+        self._share = len(widths) > 1 and self._same_basis and not is_dask(problem.X)
 
     def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
-        data = self.training.data(candidate.kernel)
+        data = rows_with_kernel(candidate.kernel, self.problem.X, self.problem.basis)
         if self._once is None:
             selector = None if self.selector is None else clone(self.selector)
-            basis = self.training.choose_basis(selector, data)
+            basis = choose_basis(self.problem, selector, data)
             if self._same_basis:
                 self._once = (basis, selector)
         else:
@@ -214,8 +236,8 @@ class _DataProvider:
         if not SharedDistances.serves(candidate.kernel):
             return data
         columns = np.arange(len(data)) if basis is None else basis
-        if 24.0 * len(data) * columns.size > self.training.memory:
+        if 24.0 * len(data) * columns.size > self.problem.memory:
             return data
         if self._distances is None:
-            self._distances = SharedDistances.of(self.training.X, columns)
+            self._distances = SharedDistances.of(self.problem.X, columns)
         return self._distances.with_kernel(candidate.kernel)

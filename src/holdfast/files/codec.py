@@ -48,8 +48,17 @@ _OWN_MODULES = (
     "holdfast.kernels",
     "holdfast.holdout.plan",
     "holdfast.tables",
-    "holdfast.estimators.training",
+    "holdfast.estimators.problem",
 )
+# Where classes that files of version 0.1.0 name are now.
+_MOVED = {
+    "holdfast.experiments:Experiments": "holdfast.experiments.experiment:Experiments",
+    "holdfast.experiments:HoldOut": "holdfast.experiments.experiment:HoldOut",
+    "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
+    "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
+    "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
+    "holdfast.training:Training": "holdfast.estimators.problem:Problem",
+}
 _SPLITTERS = "sklearn.model_selection._split"
 _GP_KERNELS = "sklearn.gaussian_process.kernels"
 _TAGS = frozenset(
@@ -265,6 +274,7 @@ class Decoder:
         return found  # type: ignore[no-any-return]  # callable() does not narrow Any
 
     def _object(self, name: str, fields: dict[str, Any]) -> Any:
+        name = _MOVED.get(name, name)
         module, _, path = name.partition(":")
         cls = None
         if _own(module) or module in (_SPLITTERS, _GP_KERNELS):

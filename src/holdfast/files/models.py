@@ -22,6 +22,8 @@ _CLASSES = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
 }
+# Attributes that files of version 0.1.0 have under other names.
+_RENAMED = {"_training": "_problem", "_engine": "_model"}
 _ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?", re.IGNORECASE)
 
 
@@ -123,6 +125,9 @@ def load_with_extras(
             f"{os.fspath(path)} was written by holdfast {archive.written_by.get('holdfast')}, "
             f"whose parameters differ: {error}."
         ) from error
+    for old, new in _RENAMED.items():
+        if old in fitted:
+            fitted[new] = fitted.pop(old)
     vars(model).update(fitted)
     return model, extras
 

@@ -3,25 +3,23 @@
 Costs are seconds, from counts of floating-point operations and a few rates: how fast a matrix
 product runs, and how much slower than that an eigendecomposition, a tridiagonal reduction or a
 Cholesky factorisation is (R_E, R_I, R_L of paper 003). The shipped rates are those of an ordinary
-two-core machine, and are used unless `measure` is called, which takes a fraction of a second to
-find those of the running one: with fixed rates the same fit takes the same path every time.
+two-core machine: with fixed rates the same fit takes the same path every time.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from holdfast.holdout.fold_gram import CHOLESKY_UP_TO
-from holdfast.holdout.spectral import CG_ROWS, CG_SYSTEMS, STACK_DOUBLES
-from holdfast.holdout.sums import KEEP_BYTES
-from holdfast.linalg import Tridiagonal, eigh
-
-Sizes = NDArray[np.float64]
+from holdfast._typing import BoolArray, FloatArray
+from holdfast.holdout.identity import CG_ROWS, CG_SYSTEMS, STACK_DOUBLES
+from holdfast.linalg import CHOLESKY_UP_TO
+from holdfast.smoother.base import Form, Sizes
+from holdfast.smoother.blocks import BLOCK_BYTES
+from holdfast.smoother.rows import KEEP_BYTES
 
 #: Operations, in units of n³, that the inverse takes after a Cholesky factorisation.
 INVERSE = 1.2
@@ -62,147 +60,169 @@ class Rates:
     call: float = 6e-5
 
 
+RATES = Rates()
+
+
 @dataclass(frozen=True)
-class Job:
-    """The sizes that decide: what `seconds` needs to know of a set of tasks.
+class Costs(ABC):
+    """Time and memory of each path for one set of tasks.
 
     Attributes
     ----------
+    sizes : Sizes
+        Of the smoother.
     h, e, t : ndarray of shape (experiments,)
         Held-out rows, removed basis rows, test rows of each experiment.
-    m, p, v, a : int
-        Rows, features (rows again for a dense model), targets, penalties.
-    dual : bool
-        Whether the model is dense.
-    streamed : bool
-        Whether feature rows are computed again whenever they are needed.
-    rotated : bool
-        Whether the spectrum is already there.
-    summed : bool
-        Whether the Gram matrices of held-out sets come with the first pass over the rows.
+    a : int
+        Penalties.
     """
 
-    h: Sizes
-    e: Sizes
-    t: Sizes
-    m: int
-    p: int
-    v: int
+    sizes: Sizes
+    h: FloatArray
+    e: FloatArray
+    t: FloatArray
     a: int
-    dual: bool
-    streamed: bool = False
-    rotated: bool = False
-    summed: bool = False
+
+    def seconds(self, path: str) -> float:
+        """Return the estimated time of a path, beyond what all paths share."""
+        return {"spectral": self._spectral, "fold_gram": self._fold_gram, "single": self._single}[
+            path
+        ]()
+
+    @abstractmethod
+    def bytes(self, path: str) -> float:
+        """Return the memory that a path holds at once."""
+
+    @abstractmethod
+    def _factor(self) -> float:
+        """Return operations of the factor for every penalty."""
+
+    @abstractmethod
+    def _single(self) -> float:
+        """Return seconds of one factor for each penalty."""
+
+    @abstractmethod
+    def _fold_gram(self) -> float:
+        """Return seconds of equations for each experiment."""
+
+    @abstractmethod
+    def cg(self, a: int) -> BoolArray:
+        """Return which experiments take conjugate gradients for `a` penalties at once."""
+
+    #: How much slower than a large product the direct systems of held-out sets are.
+    direct_slowdown: ClassVar[float] = RATES.stacked
+
+    def _spectral(self) -> float:
+        factor = 0.0 if self.sizes.factorised else self._factor() / RATES.gemm
+        return factor + self._sets(self.a)
+
+    def _sets(self, a: int) -> float:
+        """Return the time of all |H| × |H| systems for `a` penalties at once."""
+        h, e, t, p, v = self.h, self.e, self.t, float(self.sizes.p), float(self.sizes.v)
+        alone = h <= 1
+        rows = 6.0 * p * RATES.touch + 4.0 * p * a * (1.0 + v) / RATES.gemm
+        single_rows = float(alone.sum()) * rows
+        h, e, t = h[~alone], e[~alone], t[~alone]
+        if not h.size:
+            return single_rows
+        large = 0.5 * RATES.stacked
+        direct = a * (h**2 * p + h**3 / 3.0) * self.direct_slowdown
+        cg = 4.0 * CG_STEPS * h * p * a * v * large
+        conjugate = self.cg(a)[~alone]
+        systems = np.where(conjugate, cg, direct)
+        around = 4.0 * (h + t) * p * a * v + 4.0 * a * e * p * (h + e) * large
+        touched = (h + t) * p + np.where(conjugate, CG_TOUCHED * h * a * v, 0.0)
+        kinds = len(np.unique(h * (e.max() + 1.0) + e))
+        stacks = kinds + float(((h + t) * p).sum()) / STACK_DOUBLES
+        overhead = RATES.call * (min(h.size, 4000) + PER_STACK * min(h.size, stacks))
+        work = float((systems + around).sum()) / RATES.gemm
+        return single_rows + work + float(touched.sum()) * RATES.touch + overhead
+
+    def _solve(self, n: FloatArray) -> FloatArray:
+        """Return operations that solve equations of size n for all penalties."""
+        a = self.a
+        one = a * RATES.cholesky * n**3 if a <= CHOLESKY_UP_TO else RATES.reduction * n**3
+        return np.asarray(one + 8.0 * a * self.sizes.v * n**2)
 
 
-def seconds(path: str, job: Job, rates: Rates) -> float:
-    """Return the estimated time of a path, beyond what all paths share."""
-    return {"spectral": _spectral, "fold_gram": _fold_gram, "single": _single}[path](job, rates)
+@dataclass(frozen=True)
+class FeatureCosts(Costs):
+    """Costs of a smoother of features."""
+
+    def _factor(self) -> float:
+        p = float(self.sizes.p)
+        return RATES.eigh * p**3 + (3.0 if self.sizes.streamed else 2.0) * self.sizes.m * p**2
+
+    def _single(self) -> float:
+        # A Cholesky factor, its inverse, and the rows in its coordinates, for every penalty: 5 and
+        # 3 instead of the 1 and 2 that they count, as triangular matrices and fresh arrays are slow.
+        p = float(self.sizes.p)
+        factor = (RATES.cholesky + 5.0) * p**3 + 3.0 * self.sizes.m * p**2
+        return self.a * (factor / RATES.gemm + self._sets(1))
+
+    def cg(self, a: int) -> BoolArray:
+        """Return which experiments take conjugate gradients for `a` penalties at once."""
+        return np.asarray((self.h >= CG_ROWS) & (self.h * a >= CG_SYSTEMS))
+
+    def _fold_gram(self) -> float:
+        h, e, t, p, v = self.h, self.e, self.t, float(self.sizes.p), float(self.sizes.v)
+        # making streamed rows again takes about as long as their Gram matrix; rows that are not
+        # kept are made for the sums and for the predictions
+        made = np.where(self.sizes.summed | (8.0 * h * p <= KEEP_BYTES), 1.0, 2.0)
+        passes = (0.0 if self.sizes.summed else 1.0) + (made if self.sizes.streamed else 0.0)
+        gram = passes * 1.3 * h * p**2
+        work = gram + self._solve(p - e) + 4.0 * e * p**2 + 2.0 * t * p * self.a * v
+        touched = h * p + 3.0 * p**2
+        return float((work / RATES.gemm + touched * RATES.touch + PER_FOLD * RATES.call).sum())
+
+    def bytes(self, path: str) -> float:
+        """Return the memory that a path holds at once."""
+        h, m, p, v = self.h, float(self.sizes.m), float(self.sizes.p), self.sizes.v
+        rows = BLOCK_BYTES / 8 if self.sizes.streamed else m * p
+        if path == "fold_gram":  # larger folds are summed in blocks
+            extra = h.size * p**2 if self.sizes.summed else min(h.max() * p, KEEP_BYTES / 8)
+            return float(8 * (rows + extra + 3 * p**2))
+        # rows of one stack of experiments, twice if others are tested, and their systems
+        a = self.a if path == "spectral" else 1
+        stack = (h + self.t) * (p + 2 * a * v) + np.where(self.cg(a), 0.0, a * h**2)
+        copy = m * p if path == "single" and not self.sizes.streamed else 0.0
+        return float(8 * (rows + copy + max(2 * STACK_DOUBLES, stack.max()) + 3 * p**2))
 
 
-def _spectral(job: Job, rates: Rates) -> float:
-    p = float(job.p)
-    factor = rates.eigh * p**3
-    if not job.dual:
-        factor += (3.0 if job.streamed else 2.0) * job.m * p**2
-    return (0.0 if job.rotated else factor / rates.gemm) + _sets(job, job.a, rates)
+@dataclass(frozen=True)
+class KernelCosts(Costs):
+    """Costs of a smoother of a kernel matrix."""
 
+    direct_slowdown: ClassVar[float] = 0.5 * RATES.stacked
 
-def _single(job: Job, rates: Rates) -> float:
-    p = float(job.p)
-    if job.dual:
-        h, t, v = job.h, job.t, float(job.v)
-        work = (rates.cholesky + INVERSE) * p**3 + float((h**3 + (4.0 * h + 2.0 * t) * p * v).sum())
+    def _factor(self) -> float:
+        return RATES.eigh * float(self.sizes.p) ** 3
+
+    def _single(self) -> float:
+        h, t, p, v = self.h, self.t, float(self.sizes.p), float(self.sizes.v)
+        work = (RATES.cholesky + INVERSE) * p**3 + float((h**3 + (4.0 * h + 2.0 * t) * p * v).sum())
         # copies of the matrix, rows of it and of the inverse, coefficients of each held-out model
         touched = 8.0 * p**2 + float((2.0 * (h + t) + 4.0 * v).sum()) * p
         stacks = min(h.size, 100)
-        return job.a * (work / rates.gemm + touched * rates.touch + rates.call * stacks)
-    # a Cholesky factor, its inverse, and the rows in its coordinates, for every penalty; 5 and 3
-    # instead of the 1 and 2 that they count, for triangular matrices and fresh arrays are slow
-    factor = (rates.cholesky + 5.0) * p**3 + 3.0 * job.m * p**2
-    return job.a * (factor / rates.gemm + _sets(job, 1, rates))
+        return self.a * (work / RATES.gemm + touched * RATES.touch + RATES.call * stacks)
 
+    def cg(self, a: int) -> BoolArray:
+        """Return False: I − S is known itself, and its systems are solved directly."""
+        return np.zeros(self.h.size, dtype=bool)
 
-def _sets(job: Job, a: int, rates: Rates) -> float:
-    """Return the time of all |H| × |H| systems for `a` penalties at once."""
-    h, e, t, p, v = job.h, job.e, job.t, float(job.p), float(job.v)
-    alone = h <= 1
-    rows = 6.0 * p * rates.touch + 4.0 * p * a * (1.0 + v) / rates.gemm
-    single_rows = float(alone.sum()) * rows
-    h, e, t = h[~alone], e[~alone], t[~alone]
-    if not h.size:
-        return single_rows
-    large = 0.5 * rates.stacked
-    direct = a * (h**2 * p + h**3 / 3.0) * (large if job.dual else rates.stacked)
-    cg = 4.0 * CG_STEPS * h * p * a * v * large
-    conjugate = use_cg(job, a)[~alone]
-    systems = np.where(conjugate, cg, direct)
-    around = 4.0 * (h + t) * p * a * v + 4.0 * a * e * p * (h + e) * large
-    touched = (h + t) * p + np.where(conjugate, CG_TOUCHED * h * a * v, 0.0)
-    stacks = len(np.unique(h * (e.max() + 1.0) + e)) + float(((h + t) * p).sum()) / STACK_DOUBLES
-    overhead = rates.call * (min(h.size, 4000) + PER_STACK * min(h.size, stacks))
-    work = float((systems + around).sum()) / rates.gemm
-    return single_rows + work + float(touched.sum()) * rates.touch + overhead
-
-
-def use_cg(job: Job, a: int) -> NDArray[np.bool_]:
-    """Return which experiments take conjugate gradients for `a` penalties at once."""
-    return (job.h >= CG_ROWS) & (job.h * a >= CG_SYSTEMS) & (not job.dual)
-
-
-def _fold_gram(job: Job, rates: Rates) -> float:
-    h, e, t, p, v, a = job.h, job.e, job.t, float(job.p), float(job.v), job.a
-    n = job.m - h if job.dual else p - e
-    solve = a * rates.cholesky * n**3 if a <= CHOLESKY_UP_TO else rates.reduction * n**3
-    solve = solve + 8.0 * a * v * n**2
-    if job.dual:
-        work = LARGE_REDUCTION * solve + 2.0 * a * v * t * n
+    def _fold_gram(self) -> float:
+        n, v = self.sizes.m - self.h, float(self.sizes.v)
+        work = LARGE_REDUCTION * self._solve(n) + 2.0 * self.a * v * self.t * n
         touched = 2.0 * n**2
-    else:
-        # making streamed rows again takes about as long as their Gram matrix; rows that are not
-        # kept are made for the sums and for the predictions
-        made = np.where(job.summed | (8.0 * h * p <= KEEP_BYTES), 1.0, 2.0)
-        passes = (0.0 if job.summed else 1.0) + (made if job.streamed else 0.0)
-        gram = passes * 1.3 * h * p**2
-        work = gram + solve + 4.0 * e * p**2 + 2.0 * t * p * a * v
-        touched = h * p + 3.0 * p**2
-    return float((work / rates.gemm + touched * rates.touch + PER_FOLD * rates.call).sum())
+        return float((work / RATES.gemm + touched * RATES.touch + PER_FOLD * RATES.call).sum())
+
+    def bytes(self, path: str) -> float:
+        """Return the memory that a path holds at once."""
+        m, h = float(self.sizes.m), self.h
+        extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
+        if path == "single":
+            extra += max(2 * STACK_DOUBLES, (h + self.t).max() * m * (1 + self.sizes.v))
+        return float(8 * (m**2 + extra))
 
 
-_rates = Rates()
-
-
-def current() -> Rates:
-    """Return the rates that plans use now."""
-    return _rates
-
-
-def measure(size: int = 512) -> Rates:
-    """Measure the rates of this machine, a fraction of a second, and use them from now on."""
-    global _rates
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(size, size))
-    S = A @ A.T + size * np.eye(size)
-    cube = float(size) ** 3
-
-    def best(work: Callable[[], object]) -> float:
-        work()
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    gemm = 2.0 * cube / best(lambda: A @ A)
-    default = Rates()
-    _rates = Rates(
-        gemm=gemm,
-        eigh=best(lambda: eigh(S)) * gemm / cube,
-        reduction=best(lambda: Tridiagonal.reduce(S)) * gemm / cube,
-        cholesky=best(lambda: np.linalg.cholesky(S)) * gemm / cube,
-        stacked=default.stacked,
-        touch=default.touch,
-        call=default.call,
-    )
-    return _rates
+COSTS: dict[Form, type[Costs]] = {"features": FeatureCosts, "kernel": KernelCosts}

@@ -11,17 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
 from holdfast.experiments import Tasks
-from holdfast.holdout.costs import Job, current, seconds, use_cg
+from holdfast.holdout.costs import COSTS
 from holdfast.holdout.digits import basis_shrinks
-from holdfast.holdout.spectral import STACK_DOUBLES
-from holdfast.holdout.sums import KEEP_BYTES
-from holdfast.smoother.moments import BLOCK_BYTES
+from holdfast.smoother.base import Sizes
 
 Path = Literal["spectral", "fold_gram", "single"]
-PATHS: tuple[Path, ...] = get_args(Path)
+#: The paths that are weighed; the naive twin is never the cheapest.
+PLANNED: tuple[Path, ...] = get_args(Path)
 
 #: No path is refused for taking this much, however low the limit.
 LEAST_BYTES = 2**26
@@ -61,7 +58,7 @@ class Plan:
         Sizes: rows, features, experiments, held-out rows, penalties, targets, basis rows.
     """
 
-    path: Path
+    path: str
     asked: str
     costs: tuple[Cost, ...]
     facts: dict[str, object]
@@ -100,83 +97,44 @@ def _size(n_bytes: float) -> str:
     raise AssertionError
 
 
-def make_plan(
-    tasks: Tasks,
-    *,
-    m: int,
-    p: int,
-    v: int,
-    n_alphas: int,
-    dual: bool,
-    asked: str,
-    basis: int | None,
-    memory: float = float("inf"),
-    rotated: bool = False,
-    summed: bool = False,
-) -> Plan:
+def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
     """Return the plan for these tasks.
 
     Parameters
     ----------
     tasks : Tasks
-    m, p, v : int
-        Rows, features (rows again for a dense model), targets.
+    sizes : Sizes
+        Of the smoother.
     n_alphas : int
-    dual : bool
-        Whether the model is dense.
-    asked : {"auto", "spectral", "fold_gram", "single"}
-    basis : int or None
-        Number of basis rows.
-    memory : float
-        Bytes that may be taken.
-    rotated : bool
-        Whether the spectrum is already there.
-    summed : bool
-        Whether the pass over the rows that is still to come sums up each held-out set for itself.
+    asked : {"auto", "spectral", "fold_gram", "single", "retrain"}
     """
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
-    streamed = not dual and 8.0 * m * p > memory
-    job = Job(h, e, t, m, p, v, n_alphas, dual, streamed, rotated, summed)
-    costs = tuple(Cost(path, seconds(path, job, current()), _bytes(path, job)) for path in PATHS)
-    room = max(memory, LEAST_BYTES)
+    job = COSTS[sizes.form](sizes, h, e, t, n_alphas)
+    costs = tuple(Cost(path, job.seconds(path), job.bytes(path)) for path in PLANNED)
+    room = max(sizes.memory, LEAST_BYTES)
     if all(cost.bytes > room for cost in costs):
         room = 2 * min(cost.bytes for cost in costs)
-    path: Path = min((c for c in costs if c.bytes <= room), key=lambda cost: cost.seconds).path
-    for choice in PATHS:
-        if asked == choice:
-            path = choice
+    cheapest = min((c for c in costs if c.bytes <= room), key=lambda cost: cost.seconds).path
     facts: dict[str, object] = {
-        "rows": m,
-        "model": "dense" if dual else f"{p} features" if basis is None else f"{basis} basis rows",
-        "targets": v,
+        "rows": sizes.m,
+        "model": _model(sizes),
+        "targets": sizes.v,
         "penalties": n_alphas,
         "experiments": len(tasks),
         "held out in each": f"{int(h.min())} to {int(h.max())} rows",
         "basis rows removed": f"{int(e.min())} to {int(e.max())} in each",
         "test rows in all": int(tasks.test.values.size),
-        "feature rows": "streamed in blocks" if streamed else "kept in memory",
-        "trained anew": "none"
-        if basis is None
-        else f"{int(basis_shrinks(tasks, basis).sum())} experiments that lose much of the basis",
     }
-    if dual:
-        del facts["feature rows"], facts["trained anew"]
-    return Plan(path, asked, costs, facts)
+    if sizes.form == "features":
+        anew = int(basis_shrinks(tasks, sizes.basis).sum())
+        facts["feature rows"] = "streamed in blocks" if sizes.streamed else "kept in memory"
+        facts["trained anew"] = "none"
+        if sizes.basis is not None:
+            facts["trained anew"] = f"{anew} experiments that lose much of the basis"
+    return Plan(cheapest if asked == "auto" else asked, asked, costs, facts)
 
 
-def _bytes(path: Path, job: Job) -> float:
-    h, m, p = job.h, float(job.m), float(job.p)
-    if job.dual:
-        extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
-        if path == "single":
-            extra += max(2 * STACK_DOUBLES, (h + job.t).max() * m * (1 + job.v))
-        return float(8 * (m**2 + extra))
-    rows = BLOCK_BYTES / 8 if job.streamed else m * p
-    if path == "fold_gram":  # larger folds are summed in blocks
-        extra = h.size * p**2 if job.summed else min(h.max() * p, KEEP_BYTES / 8)
-        return float(8 * (rows + extra + 3 * p**2))
-    # rows of one stack of experiments, twice if others are tested, and their systems
-    a = job.a if path == "spectral" else 1
-    stack = (h + job.t) * (p + 2 * a * job.v) + np.where(use_cg(job, a), 0.0, a * h**2)
-    copy = m * p if path == "single" and not job.streamed else 0.0
-    return float(8 * (rows + copy + max(2 * STACK_DOUBLES, stack.max()) + 3 * p**2))
+def _model(sizes: Sizes) -> str:
+    if sizes.form == "kernel":
+        return "dense"
+    return f"{sizes.p} features" if sizes.basis is None else f"{sizes.basis} basis rows"

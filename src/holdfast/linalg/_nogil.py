@@ -48,7 +48,7 @@ class _Address(NamedTuple):
     at: int
 
 
-def _call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Address) -> int:
+def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Address) -> int:
     """Call a routine and return the last integer argument: `info` where there is one."""
     pointers, kept = [], []
     last = ctypes.c_int(0)
@@ -90,7 +90,7 @@ def dsytrd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return diagonal, off-diagonal and tau of the reduction of `A` (lower), in place."""
     p = A.shape[0]
     d, e, tau, work = np.empty(p), np.empty(p - 1), np.empty(p - 1), np.empty(64 * p)
-    info = _call("dsytrd", "L", p, _writeable(A, p, p), p, d, e, tau, work, len(work), 0)
+    info = call("dsytrd", "L", p, _writeable(A, p, p), p, d, e, tau, work, len(work), 0)
     assert info == 0, info
     return d, e, tau
 
@@ -98,32 +98,26 @@ def dsytrd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 def dpttrf(d: FloatArray, e: FloatArray) -> int:
     """Factorise a positive definite tridiagonal matrix in place and return `info`."""
     p = len(d)
-    return _call("dpttrf", p, _writeable(d, p), _writeable(e, p - 1), 0)
+    return call("dpttrf", p, _writeable(d, p), _writeable(e, p - 1), 0)
 
 
 def dpttrs(d: FloatArray, e: FloatArray, B: FloatArray) -> None:
     """Overwrite `B` (p, v) by the solutions of the factorised tridiagonal system."""
     p, v = B.shape
-    info = _call("dpttrs", p, v, _check(d, p), _check(e, p - 1), _writeable(B, p, v), p, 0)
+    info = call("dpttrs", p, v, _check(d, p), _check(e, p - 1), _writeable(B, p, v), p, 0)
     assert info == 0, info
 
 
-def dposv(A: FloatArray, B: FloatArray) -> int:
-    """Overwrite `A` by its Cholesky factor (lower), `B` by the solutions; return `info`."""
+def dpotrf(A: FloatArray) -> int:
+    """Overwrite the lower triangle of `A` by its Cholesky factor; return `info`."""
+    h = len(A)
+    return call("dpotrf", "L", h, _writeable(A, h, h), h, 0)
+
+
+def dpotrs(L: FloatArray, B: FloatArray) -> None:
+    """Overwrite `B` (h, v) by the solutions of L Lᵀ X = B."""
     h, v = B.shape
-    return _call("dposv", "L", h, v, _writeable(A, h, h), h, _writeable(B, h, v), h, 0)
-
-
-def dsyevd(A: FloatArray) -> tuple[FloatArray, int]:
-    """Overwrite `A` (lower) by its eigenvectors; return the eigenvalues and `info`."""
-    n = A.shape[0]
-    w, work = np.empty(n), np.empty(1 + 6 * n + 2 * n * n)
-    iwork = np.empty(3 + 5 * n, dtype=np.intc)
-    sizes = len(work), len(iwork)
-    info = _call(
-        "dsyevd", "V", "L", n, _writeable(A, n, n), n, w, work, sizes[0], iwork, sizes[1], 0
-    )
-    return w, info
+    call("dpotrs", "L", h, v, _check(L, h, h), h, _writeable(B, h, v), h, 0)
 
 
 def add_gram(block: FloatArray, gram: FloatArray) -> None:
@@ -133,13 +127,7 @@ def add_gram(block: FloatArray, gram: FloatArray) -> None:
     if gram.shape != (p, p) or gram.strides[1] != 8 or not gram.flags.writeable:
         raise ValueError(f"needs rows of {p} doubles to add to, got {gram.shape}, {gram.strides}")
     if k and p:  # in Fortran's eyes: block (p, k), and the lower triangle of gram
-        _call("dsyrk", "L", "N", p, k, 1.0, _check(block.T, p, k), p, 1.0, gram, step)
-
-
-def triangular_product(C: FloatArray, B: FloatArray) -> None:
-    """Overwrite `B` by C B, C lower triangular."""
-    n, k = B.shape
-    _call("dtrmm", "L", "L", "N", "N", n, k, 1.0, _check(C, n, n), n, _writeable(B, n, k), n)
+        call("dsyrk", "L", "N", p, k, 1.0, _check(block.T, p, k), p, 1.0, gram, step)
 
 
 def substitute(C: FloatArray, B: FloatArray) -> None:
@@ -155,7 +143,7 @@ def substitute(C: FloatArray, B: FloatArray) -> None:
         size, row, corner = stop - start, 8 * start, 8 * start * (n + 1)
         solved = _Address(right + row)
         diagonal, below = _Address(factor + corner), _Address(factor + corner + 8 * size)
-        _call("dtrsm", "L", "L", "N", "N", size, k, 1.0, diagonal, n, solved, n)
+        call("dtrsm", "L", "L", "N", "N", size, k, 1.0, diagonal, n, solved, n)
         if stop < n:
             rest = _Address(right + 8 * stop)
-            _call("dgemm", "N", "N", n - stop, k, size, -1.0, below, n, solved, n, 1.0, rest, n)
+            call("dgemm", "N", "N", n - stop, k, size, -1.0, below, n, solved, n, 1.0, rest, n)

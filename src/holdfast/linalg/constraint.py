@@ -1,7 +1,9 @@
-"""Models under the constraint N θ = 0, where N holds one row per removed basis row.
+"""A symmetric matrix on the orthogonal complement of a few rows N.
 
-Removing basis rows E from a sparse model is the constraint a_E = 0 (Pahikkala, Suominen & Boberg
-2012, Proposition 1); in orthonormal coordinates it is a smaller problem of the same kind.
+Two uses. Removing basis rows E from a sparse model is the constraint a_E = 0 (Pahikkala, Suominen &
+Boberg 2012, Proposition 1), N_E θ = 0 in coordinates. A dense model with unpenalised columns lives
+on what is orthogonal to them. Either way orthonormal coordinates make it a smaller problem of the
+same kind.
 """
 
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ import numpy as np
 from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, SingularBasisError
 from holdfast.linalg._lapack import dgeqrt, dtrcon
+
+_BLOCK = 256  # rows updated at once: the temporaries stay in cache
 
 
 def _householder(N: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -79,6 +83,7 @@ class Complement:
     Notes
     -----
     Householder QR of Nᵀ in compact WY form, O(p e²); each application is two thin products.
+    Orthogonal to rounding, whatever N holds (zeros included).
     """
 
     Y: FloatArray
@@ -100,16 +105,34 @@ class Complement:
         Notes
         -----
         QᵀAQ = A − Y Xᵀ − X Yᵀ with P = A Y T and X = P − ½ Y (Tᵀ Yᵀ P): half the flops of two
-        one-sided applications of the reflectors. Symmetric up to rounding.
+        one-sided applications of the reflectors. Symmetric to rounding.
         """
         e = self.n_removed
-        if e == 0:
-            return np.array(A, dtype=np.float64)
-        P = (A @ self.Y) @ self.T
-        X = P - 0.5 * (self.Y @ (self.T.T @ (self.Y.T @ P)))
-        left, right = np.hstack([self.Y[e:], X[e:]]), np.hstack([X[e:], self.Y[e:]])
-        reduced = left @ right.T
-        return np.subtract(A[e:, e:], reduced, out=reduced)
+        reduced = np.array(A[e:, e:], dtype=np.float64, order="C")
+        if e:
+            self._subtract((A @ self.Y) @ self.T, e, reduced)
+        return reduced
+
+    def lift_symmetric(self, A: FloatArray) -> FloatArray:
+        """Return ``Z A Zᵀ`` (p, p) for symmetric `A` (p − e, p − e), in O(p² e)."""
+        p, e = self.Y.shape
+        lifted = np.zeros((p, p))
+        lifted[e:, e:] = A
+        P = np.zeros((p, e))
+        P[e:] = A @ self.Y[e:] @ self.T.T
+        self._subtract(P, 0, lifted, self.T)
+        return lifted
+
+    def _subtract(
+        self, P: FloatArray, first: int, A: FloatArray, T: FloatArray | None = None
+    ) -> None:
+        """Subtract Y Xᵀ + X Yᵀ, from entry `first` on, from `A` in place, with X from P = A Y T."""
+        T = self.T.T if T is None else T
+        X = P - 0.5 * (self.Y @ (T @ (self.Y.T @ P)))
+        left, right = np.hstack([self.Y, X])[first:], np.hstack([X, self.Y])[first:]
+        for start in range(0, len(left), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            A[rows] -= left[rows] @ right.T
 
     def project(self, z: FloatArray) -> FloatArray:
         """Return ``Zᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.linalg._lapack import symmetric_workspace
-from holdfast.linalg._nogil import dsyevd
+from holdfast.linalg._nogil import call
 from holdfast.linalg.threads import threads_for
 
 
@@ -33,9 +33,12 @@ def eigh(A: FloatArray, *, overwrite: bool = False) -> tuple[FloatArray, FloatAr
     """
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
-    V = symmetric_workspace(A, overwrite)
-    with threads_for(len(V)):
-        Lambda, info = dsyevd(V)
+    n, V = A.shape[0], symmetric_workspace(A, overwrite)
+    Lambda, work = np.empty(n), np.empty(1 + 6 * n + 2 * n * n)
+    iwork = np.empty(3 + 5 * n, dtype=np.intc)
+    sizes = len(work), len(iwork)
+    with threads_for(n):
+        info = call("dsyevd", "V", "L", n, V, n, Lambda, work, sizes[0], iwork, sizes[1], 0)
     if info != 0:
         raise np.linalg.LinAlgError(
             f"the eigendecomposition of a {A.shape[0]} x {A.shape[0]} matrix did not converge "

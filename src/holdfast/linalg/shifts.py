@@ -1,18 +1,16 @@
-"""Many systems (A + alpha I) x = z with one symmetric A: reduce once, then O(p) per alpha.
-
-Two reductions with one interface, `reduce` and `solve`. `Tridiagonal` costs a third to a fifth of
-`Spectrum` and is the choice when only solutions are wanted; `Spectrum` also gives the eigenvalues.
-"""
+"""Many systems (A + alpha I) x = z with one symmetric A: reduce once, then O(p) per alpha."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lapack
 
 from holdfast._typing import FloatArray
 from holdfast.exceptions import KernelError
 from holdfast.linalg._lapack import dormqr, symmetric_workspace
 from holdfast.linalg._nogil import dpttrf, dpttrs, dsytrd
 from holdfast.linalg.eigen import eigh
+from holdfast.linalg.symmetric import not_definite
 
 _DORMQR_BLOCK = 64  # columns of LAPACK's block reflectors: sizes the workspace
 _GRADED = 10.0  # growth along the diagonal from which on the order of the coordinates matters
@@ -169,43 +167,74 @@ class Tridiagonal:
         return rows
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """A = V Λ Vᵀ, with the interface of `Tridiagonal`.
+#: Shifts up to which a Cholesky factorisation for each beats one tridiagonal reduction.
+CHOLESKY_UP_TO = 4
 
-    Attributes
+
+def solve_shifted(
+    A: FloatArray,
+    rhs: FloatArray,
+    alphas: FloatArray,
+    *,
+    refine: bool = False,
+    definite: bool = True,
+) -> FloatArray:
+    """Return x (a, p, v) with (A + alpha I) x = rhs, by what is cheapest for so many shifts.
+
+    Parameters
     ----------
-    Lambda : (p,) float64
-        Eigenvalues, ascending.
-    V : (p, p) float64, Fortran order
-        Eigenvectors in columns.
+    A : (p, p) float64
+        Symmetric; positive semidefinite if `definite`. Unchanged.
+    rhs : (p, v) float64
+    alphas : (a,) float64
+    refine : bool
+        Whether solutions by a reduction are refined once. Factorisations are the cheaper way then
+        for many right-hand sides.
+    definite : bool
+        If not, the eigendecomposition of A serves.
+
+    Raises
+    ------
+    KernelError
+        If A + alpha I is singular, or not positive definite where it should be.
     """
+    p, v = rhs.shape
+    if not p:  # one row, and a bias that fits it
+        return np.zeros((alphas.size, p, v))
+    if not definite:
+        Lambda, V = eigh(A)
+        D = reciprocal_shifts(Lambda, alphas, np.ones(p))
+        return np.asarray(V @ (D[:, :, None] * (V.T @ rhs)))
+    many_sides = refine and v >= p / 12
+    if alphas.size > CHOLESKY_UP_TO and not many_sides:
+        reduced = Tridiagonal.reduce(A)
+        x = reduced.solve(rhs, alphas)
+        return reduced.refine(A, rhs, alphas, x) if refine else x
+    solutions = np.empty((alphas.size, p, v))
+    for a, alpha in enumerate(alphas):
+        shifted = A.copy()
+        shifted[np.diag_indices(p)] += alpha
+        _, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
+        if info != 0:
+            raise not_definite(float(alpha), info, p)
+    return solutions
 
-    Lambda: FloatArray
-    V: FloatArray
 
-    @classmethod
-    def reduce(cls, A: FloatArray, overwrite: bool = False) -> "Spectrum":
-        """Return the eigendecomposition of the symmetric `A`, destroying `A` if `overwrite`."""
-        return cls(*eigh(A, overwrite=overwrite))
+def reciprocal_shifts(Lambda: FloatArray, alphas: FloatArray, mask: FloatArray) -> FloatArray:
+    """Return 1/(Lambda + alpha mask), shape (a, p).
 
-    def solve(self, Z: FloatArray, alphas: FloatArray) -> FloatArray:
-        """Return x (a, p, v) with (A + alpha I) x = Z (p, v) for each of `alphas` (a,).
-
-        Raises
-        ------
-        KernelError
-            If an eigenvalue of A + alpha I is not positive.
-
-        Notes
-        -----
-        2 p² v (1 + a) flops. The result is a view of an (a, v, p) array.
-        """
-        p, v = Z.shape
-        shifted = self.Lambda + np.asarray(alphas)[:, None]  # (a, p)
-        if shifted.size and not shifted.min() > 0.0:
-            index = int(shifted.min(axis=1).argmin())
-            raise _not_positive(float(alphas[index]), float(shifted.min()), p)
-        scaled = (Z.T @ self.V)[None] / shifted[:, None, :]  # (a, v, p)
-        solutions = scaled.reshape(len(alphas) * v, p) @ self.V.T
-        return solutions.reshape(len(alphas), v, p).swapaxes(1, 2)
+    Raises
+    ------
+    KernelError
+        If a penalty meets a negative eigenvalue: A + alpha I is singular there.
+    """
+    shifted = Lambda + alphas[:, None] * mask
+    if Lambda.min(initial=0.0) < 0:  # an indefinite kernel, declared as such
+        nearest = np.abs(shifted).min(axis=1)
+        if (nearest < 1e-10 * np.abs(shifted).max()).any():
+            raise KernelError(
+                "the kernel is indefinite and has an eigenvalue at "
+                f"−{alphas[np.argmin(nearest)]:.3g}, so the system at that alpha is singular. Use "
+                "other alphas, or a positive semidefinite kernel."
+            )
+    return np.asarray(1.0 / shifted)

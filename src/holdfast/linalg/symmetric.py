@@ -7,7 +7,7 @@ from holdfast._typing import FloatArray
 from holdfast.exceptions import KernelError
 from holdfast.linalg._nogil import add_gram
 
-__all__ = ["add_gram", "mirror", "not_definite", "shifted_inverse", "subtract_outer"]
+__all__ = ["add_gram", "mirror", "not_definite", "shifted_inverse", "solve_small", "subtract_outer"]
 
 _ROWS = 64
 
@@ -50,6 +50,11 @@ def not_definite(alpha: float, pivot: int, size: int) -> KernelError:
         f"the system at alpha={alpha:.3g} is not positive definite (pivot {pivot} of {size}); "
         "use larger alphas, a larger jitter, or a positive semidefinite kernel."
     )
+
+
+def solve_small(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return A⁻¹B for small matrices A, any stack of them."""
+    return np.asarray(np.linalg.solve(A, B), dtype=np.float64)
 
 
 def subtract_outer(A: FloatArray, u: FloatArray, v: FloatArray) -> None:

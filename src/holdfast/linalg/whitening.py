@@ -11,7 +11,7 @@ import numpy as np
 from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, KernelError, SingularBasisError
 from holdfast.linalg._lapack import dpotrf, dtrsv
-from holdfast.linalg._nogil import substitute, triangular_product
+from holdfast.linalg._nogil import substitute
 
 
 def cholesky_basis(K_BB: FloatArray, jitter: float) -> FloatArray:
@@ -87,19 +87,15 @@ class Whitening:
     Attributes
     ----------
     factor : (n, n) float64, Fortran order
-        C, or its inverse.
-    inverted : bool
-        Whether `factor` is C⁻¹.
+        C.
 
     Notes
     -----
-    n² flops per row. The inverse (n³/3 flops once) turns each block's triangular solve into a
-    triangular product, 1.2 to 1.9 times as fast, and costs digits: by substitution W Cᵀ = K_{:B}
-    holds to eps, by the inverse to cond(C) eps.
+    n² flops per row, by substitution: W Cᵀ = K_{:B} then holds to eps. A product with C⁻¹ would be
+    1.2 to 1.9 times as fast and holds only to cond(C) eps (record 0008).
     """
 
     factor: FloatArray
-    inverted: bool
 
     def rows(self, K_block: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return ``K_block C⁻ᵀ`` in `out` (which may be `K_block` itself), C order.
@@ -120,5 +116,5 @@ class Whitening:
             out[...] = K_block
         if out.size:
             # Wᵀ = C⁻¹ K_blockᵀ, and the transpose of a C-ordered block is Fortran-ordered.
-            (triangular_product if self.inverted else substitute)(self.factor, out.T)
+            substitute(self.factor, out.T)
         return out

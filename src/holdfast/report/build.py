@@ -15,7 +15,6 @@ from holdfast.exceptions import HoldOutError, NotSupportedError
 from holdfast.files.archive import library_versions
 from holdfast.report import words
 from holdfast.report.curves import CVCurve, cv_curve, policy_curves
-from holdfast.report.leverage import leverages
 from holdfast.report.rows import PartScore, RowResults, part_scores, row_results
 from holdfast.report.summary import (
     Asked,
@@ -106,7 +105,7 @@ def summarise(
     context = context or Context()
     results = row_results(model, target=target)
     curve = cv_curve(model)
-    groups = model._training.groups
+    groups = model._problem.groups
     asked = _asked(model, context)
     head = _headline(curve, results)
     notes = list(context.warnings)
@@ -117,7 +116,7 @@ def summarise(
             policies = policy_curves(model)
         except HoldOutError as error:
             notes.append(f"No comparison of keeping and removing basis rows: {error}")
-    leverage = leverages(model)
+    leverage = model._leverages()
     return Summary(
         title=context.title,
         asked=asked,
@@ -130,14 +129,14 @@ def summarise(
         folds=_folds(results, groups),
         groups=_group_scores(results, groups),
         confusion=_confusion(results),
-        leverage=_leverage(leverage, model._training.weights),
+        leverage=_leverage(leverage, model._problem.weights),
         hardest=_hardest(results, groups, leverage),
         plan=_plan(model),
         certificate=_certificate(model, verify, notes),
         repeat=Repeat(
             command=context.command,
             versions=tuple(library_versions().items()),
-            seed=model._training.seed,
+            seed=model._problem.seed,
             data=context.data,
             checksum=context.checksum,
         ),
@@ -146,7 +145,7 @@ def summarise(
 
 
 def _asked(model: CrossValidatedKernelRidge, context: Context) -> Asked:
-    training = model._training
+    training = model._problem
     m, d = training.X.shape[0], int(getattr(model, "n_features_in_", 0))
     names = context.feature_names
     if names is None:

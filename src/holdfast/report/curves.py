@@ -119,7 +119,7 @@ def cv_curve(model: CrossValidatedKernelRidge) -> CVCurve:
 
 def _chosen_part(model: CrossValidatedKernelRidge) -> slice:
     """Return where in the columns of `cv_results_` the chosen kernel's penalties are."""
-    n_alphas, params = model._training.alphas.size, model.cv_results_["params"]
+    n_alphas, params = model._problem.alphas.size, model.cv_results_["params"]
     chosen = repr(model.best_params_)
     for start in range(0, len(params), n_alphas):
         candidate = {k: v for k, v in params[start].items() if k != "alpha"}
@@ -150,7 +150,8 @@ def policy_curves(
             curves[policy] = cv_curve(model)
             continue
         twin = copy.copy(model)
-        twin._training = dataclasses.replace(model._training, policy=policy)
+        twin._problem = dataclasses.replace(model._problem, policy=policy)
+        twin._model = dataclasses.replace(model._fitted_model(), problem=twin._problem)
         curves[policy] = curve_of_held_out(twin, twin.held_out())
     return curves
 

@@ -1,1 +1,48 @@
-"""The smoother."""
+"""The smoother: the noun that carries the library.
+
+Every model here is a penalised least-squares smoother ŷ = S(α) y. This folder builds the weighted,
+centred, whitened problem once and answers for it: factors, equations without some rows, the model
+itself, and the naive twin that is trained from scratch. Whether a model has features or a kernel
+matrix, a bias, weights, streamed rows, is decided here and nowhere else.
+
+| module | what it holds |
+|---|---|
+| `scale` | weights, unpenalised columns (the bias is one), targets |
+| `features` | φ(x) by blocks: whitened kernel values, or the columns of X |
+| `rows`, `blocks` | rows of W, kept or made again, and sums over some of them |
+| `moments` | the one pass over all rows |
+| `feature_smoother`, `kernel_smoother` | the two forms |
+| `factor` | the smoother in coordinates where the penalty is diagonal |
+| `held` | I − S on held-out rows |
+| `equations` | normal equations of the rows that are left |
+| `base` | the interface |
+"""
+
+from holdfast.smoother.base import Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.equations import Equations
+from holdfast.smoother.factor import Alone, Factor
+from holdfast.smoother.feature_smoother import FeatureSmoother
+from holdfast.smoother.features import ColumnFeatures, Features, WhitenedFeatures, basis_epsilon
+from holdfast.smoother.held import Held, HeldCoordinates, same_rows
+from holdfast.smoother.kernel_smoother import KernelSmoother
+from holdfast.smoother.scale import Unpenalised
+
+__all__ = [
+    "Alone",
+    "ColumnFeatures",
+    "Equations",
+    "Factor",
+    "FeatureSmoother",
+    "Features",
+    "Form",
+    "Held",
+    "HeldCoordinates",
+    "KernelSmoother",
+    "OtherBasis",
+    "Sizes",
+    "Smoother",
+    "Unpenalised",
+    "WhitenedFeatures",
+    "basis_epsilon",
+    "same_rows",
+]

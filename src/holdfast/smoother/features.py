@@ -37,9 +37,28 @@ class Features(ABC):
         """Whether several threads may ask for rows at the same time."""
         return True
 
+    @property
+    def size(self) -> int:
+        """The number p of features."""
+        return int(self.to_coefficients.shape[1])
+
+    @property
+    def n_basis(self) -> int | None:
+        """How many basis rows the features are made of; None if of none."""
+        return None
+
     @abstractmethod
     def rows(self, index: Index) -> FloatArray:
         """Return φ of those rows, a fresh array (k, p)."""
+
+    def without(self, removed: IntArray) -> Features:
+        """Return the features of the model that lost these of its basis rows (positions)."""
+        assert not removed.size, "only features of basis rows can lose some"
+        return self
+
+    def on(self, basis: IntArray, epsilon: float) -> Features:
+        """Return the features of the same rows on other basis rows."""
+        raise AssertionError("only features of basis rows can change them")
 
     @abstractmethod
     def mapped(self, T: FloatArray) -> Self:
@@ -56,6 +75,8 @@ class WhitenedFeatures(Features):
     basis : ndarray of int, shape (n,)
     whitening : Whitening
         Applies C⁻ᵀ to rows of K_{:B}, by substitution.
+    epsilon : float
+        The shift ε of K_BB, part of the model.
     inverse : ndarray of shape (n, p)
         C⁻ᵀ, times the map that follows if there is one.
     T : ndarray of shape (n, p) or None
@@ -71,16 +92,15 @@ class WhitenedFeatures(Features):
     data: KernelData
     basis: IntArray
     whitening: Whitening
+    epsilon: float
     inverse: FloatArray
     T: FloatArray | None = None
 
     @classmethod
-    def of(cls, data: KernelData, basis: IntArray, shift: float) -> WhitenedFeatures:
-        """Return the features of a sparse model; ε = `shift` is part of the model."""
-        with threads_for(len(basis)):
-            C = cholesky_basis(data.block(basis, basis), shift)
-            inverse = np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
-        return cls(data, basis, Whitening(C, inverted=False), inverse)
+    def of(cls, data: KernelData, basis: IntArray, epsilon: float) -> WhitenedFeatures:
+        """Return the features of a sparse model."""
+        whitening, inverse = whiten(data.block(basis, basis), epsilon)
+        return cls(data, basis, whitening, epsilon, inverse)
 
     def __len__(self) -> int:
         """Return the number of rows m."""
@@ -97,6 +117,21 @@ class WhitenedFeatures(Features):
         """C⁻ᵀ, times the map that follows."""
         return self.inverse
 
+    @property
+    def n_basis(self) -> int:
+        """The number n of basis rows."""
+        return int(self.basis.size)
+
+    def without(self, removed: IntArray) -> WhitenedFeatures:
+        """Return the features of the model on the other basis rows, whitened by themselves."""
+        if not removed.size and self.T is None:
+            return self
+        return self.on(np.delete(self.basis, removed), self.epsilon)
+
+    def on(self, basis: IntArray, epsilon: float) -> WhitenedFeatures:
+        """Return the features of the same rows on other basis rows."""
+        return WhitenedFeatures.of(self.data, basis, epsilon)
+
     def rows(self, index: Index) -> FloatArray:
         """Return the whitened rows."""
         block = self.data.block(index, self.basis)
@@ -104,6 +139,67 @@ class WhitenedFeatures(Features):
         return block if self.T is None else block @ self.T
 
     def mapped(self, T: FloatArray) -> WhitenedFeatures:
+        """Return the features followed by a map."""
+        after = T if self.T is None else self.T @ T
+        return replace(self, inverse=self.inverse @ T, T=after)
+
+
+def whiten(K_BB: FloatArray, epsilon: float) -> tuple[Whitening, FloatArray]:
+    """Return what takes kernel values to whitened features, and C⁻ᵀ, from K_BB + εI = C Cᵀ."""
+    with threads_for(len(K_BB)):
+        C = cholesky_basis(K_BB, epsilon)
+        return Whitening(C), np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
+
+
+def basis_epsilon(data: KernelData, basis: IntArray, jitter: float) -> float:
+    """Return the absolute shift ε: `jitter` times the mean diagonal of K_BB."""
+    return jitter * float(np.mean(data.diag(basis)))
+
+
+@dataclass(frozen=True)
+class KnownColumns(Features):
+    """Whitened features of a kernel whose columns with the basis rows are in memory.
+
+    Attributes
+    ----------
+    K : ndarray of shape (m, n)
+    whitening : Whitening
+    inverse : ndarray of shape (n, p)
+        C⁻ᵀ, times the map that follows if there is one.
+    T : ndarray of shape (n, p) or None
+        The map that follows.
+    """
+
+    K: FloatArray
+    whitening: Whitening
+    inverse: FloatArray
+    T: FloatArray | None = None
+
+    @classmethod
+    def of(cls, K: FloatArray, K_BB: FloatArray, epsilon: float) -> KnownColumns:
+        """Return the features of a sparse model."""
+        return cls(K, *whiten(K_BB, epsilon))
+
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+        return len(self.K)
+
+    @property
+    def to_coefficients(self) -> FloatArray:
+        """C⁻ᵀ, times the map that follows."""
+        return self.inverse
+
+    @property
+    def n_basis(self) -> int:
+        """The number n of basis rows."""
+        return int(self.K.shape[1])
+
+    def rows(self, index: Index) -> FloatArray:
+        """Return the whitened rows."""
+        block = self.whitening.rows(self.K[index])
+        return block if self.T is None else block @ self.T
+
+    def mapped(self, T: FloatArray) -> KnownColumns:
         """Return the features followed by a map."""
         after = T if self.T is None else self.T @ T
         return replace(self, inverse=self.inverse @ T, T=after)
@@ -172,6 +268,11 @@ class SomeRows(Features):
     def to_coefficients(self) -> FloatArray:
         """Those of all rows."""
         return self.features.to_coefficients
+
+    @property
+    def n_basis(self) -> int | None:
+        """Those of all rows."""
+        return self.features.n_basis
 
     def rows(self, index: Index) -> FloatArray:
         """Return some of these rows."""

@@ -1,118 +1,64 @@
-"""Sums over all feature rows in one pass: what every system is assembled from.
+"""Sums over all feature rows in one pass: what the smoother of features is assembled from.
 
-Blocks of rows are made, centred, weighted, summed and, if there is room, stored. Sums over parts of
-the rows add up, so the pass can also give the sums of each fold of a cross-validation at no price.
+Blocks of rows are made, freed of the unpenalised columns, weighted, summed and, if there is room,
+stored. Sums over parts of the rows add up, so the same pass can give the sums of each fold of a
+cross-validation at no price but the memory for them.
+
+The exact part of the features along the unpenalised columns, B = Qᵀ√wΦ, is known only after the
+pass. So rows first lose an estimate of it from a sample, and the small remainder is corrected
+afterwards: nothing large cancels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, Index, IntArray
-from holdfast.linalg import add_gram, blas_threads, mirror, one_blas_thread, run_pieces
+from holdfast._typing import FloatArray, Index, IntArray
+from holdfast.experiments import Ragged
+from holdfast.linalg import (
+    add_gram,
+    blas_threads,
+    mirror,
+    one_blas_thread,
+    run_pieces,
+    subtract_outer,
+)
 from holdfast.progress import Counter
+from holdfast.smoother.blocks import cut, index_blocks
 from holdfast.smoother.features import Features
+from holdfast.smoother.scale import RowScale, Unpenalised
 
-#: Bytes of one block of rows: large enough for BLAS-3, small enough to stay near the cache. Long
-#: rows come in blocks of at least this many all the same.
-BLOCK_BYTES, LEAST_ROWS = 8 * 2**20, 256
+__all__ = ["Moments", "SetSums", "moments", "sample_level"]
 
-
-@dataclass(frozen=True)
-class RowScale:
-    """Row weights in the form that the algebra uses.
-
-    Attributes
-    ----------
-    root : ndarray of shape (m,)
-        √w where the weight is positive, 1 where it is zero.
-    trained : ndarray of bool, shape (m,)
-        Whether the weight is positive.
-    q : ndarray of shape (m,)
-        √w/‖√w‖: the direction of the bias in scaled rows.
-    norm : float
-        ‖√w‖, so that the bias of the model is its q-coordinate divided by `norm`.
-    uniform : bool
-        Whether every weight is 1.
-    """
-
-    root: FloatArray
-    trained: BoolArray
-    q: FloatArray
-    norm: float
-    uniform: bool
-
-    @classmethod
-    def of(cls, weights: FloatArray, norm: float | None = None) -> RowScale:
-        """Return the scaling for these weights, with the norm over more rows if it is given."""
-        root = np.sqrt(weights)
-        norm = float(np.linalg.norm(root)) if norm is None else norm
-        trained = weights > 0
-        uniform = bool(np.all(weights == 1.0))
-        return cls(np.where(trained, root, 1.0), trained, root / norm, norm, uniform)
-
-    def take(self, rows: slice | IntArray) -> RowScale:
-        """Return the scaling of some rows; the bias keeps its norm over all rows."""
-        trained = self.trained[rows]
-        return RowScale(self.root[rows], trained, self.q[rows], self.norm, self.uniform)
-
-    def targets(self, Y: FloatArray) -> FloatArray:
-        """Return √w · Y, zero where a row is not trained on."""
-        return Y if self.uniform else Y * (self.root * self.trained)[:, None]
-
-
-def row_blocks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
-    """Return slices that cut rows of n_columns doubles into blocks of BLOCK_BYTES."""
-    step = max(LEAST_ROWS, BLOCK_BYTES // (8 * max(1, n_columns)))
-    return [slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step)]
-
-
-def even_blocks(n_rows: int, n_columns: int) -> list[slice]:
-    """Return at most so large blocks of equal size, as many for each thread."""
-    threads, count = blas_threads(), len(row_blocks(n_rows, n_columns))
-    return _ranges(0, n_rows, threads * -(-count // threads))
-
-
-def index_blocks(rows: Index, n_columns: int) -> list[Index]:
-    """Return those rows, of n_columns doubles each, in blocks of BLOCK_BYTES."""
-    if isinstance(rows, slice):
-        return [*row_blocks(rows.stop, n_columns, rows.start)]
-    return [rows[block] for block in row_blocks(rows.size, n_columns)]
-
-
-def cut(rows: Index, n_parts: int) -> list[Index]:
-    """Return the rows in nearly equal parts, none of them empty."""
-    if not isinstance(rows, slice):
-        return [*np.array_split(rows, max(1, min(n_parts, rows.size)))]
-    return [*_ranges(rows.start, rows.stop, n_parts)]
-
-
-def _ranges(start: int, stop: int, n_parts: int) -> list[slice]:
-    cuts = np.linspace(start, stop, max(1, min(n_parts, stop - start)) + 1).astype(int).tolist()
-    return [slice(first, last) for first, last in pairwise(cuts)]
+#: Rows of the sample that the first estimate of B is taken from.
+SAMPLED_ROWS = 128
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over some rows, from which a system is assembled; sums over parts add up.
+    """Sums over some rows √w(φ − uB₀), for a fixed B₀; sums over parts add up.
 
     Attributes
     ----------
-    gram : ndarray of shape (p, p), or (p + 1, p + 1) with a bias
-        Σ w (φ − c)(φ − c)ᵀ for a fixed centre c; zeros keep the place of the bias.
+    gram : ndarray of shape (p + s, p + s)
+        The Gram matrix; zeros keep the place of the unpenalised columns.
     z : ndarray of shape (p, v)
-        Σ w (φ − c) yᵀ.
-    drift : ndarray of shape (p,)
-        Σ w (φ − c).
+        Products with the targets.
+    drift : ndarray of shape (s, p)
+        Products with Q: what B₀ missed of B.
     """
 
     gram: FloatArray
     z: FloatArray
     drift: FloatArray
+
+    @classmethod
+    def zeros(cls, p: int, s: int, v: int) -> Moments:
+        """Return the moments of no rows."""
+        return cls(np.zeros((p + s, p + s)), np.zeros((p, v)), np.zeros((s, p)))
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(self.gram + other.gram, self.z + other.z, self.drift + other.drift)
@@ -123,31 +69,102 @@ class Moments:
         self.z[...] += other.z
         self.drift[...] += other.drift
 
+    def copy(self) -> Moments:
+        """Return a copy."""
+        return Moments(self.gram.copy(), self.z.copy(), self.drift.copy())
+
+    def settle(self, Q: FloatArray, Ys: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (WᵀW, WᵀYs) of all rows with the exact B and the unpenalised columns."""
+        s, p = self.drift.shape
+        gram, along = self.gram.copy(), Q.T @ Ys
+        for d in self.drift:
+            subtract_outer(gram[:p, :p], d, d)
+        gram[p:, p:] = np.eye(s)
+        return gram, np.vstack([self.z - self.drift.T @ along, along])
+
+    def settle_part(
+        self, missed: FloatArray, Q: FloatArray, Ys: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same for some of the rows, with B − B₀ = `missed`; the sums are used up."""
+        s, p = self.drift.shape
+        gram, corner, along = self.gram, Q.T @ Q, Q.T @ Ys
+        moved = self.drift - corner @ missed  # QᵀW
+        for j in range(s):
+            subtract_outer(gram[:p, :p], self.drift[j], missed[j])
+            subtract_outer(gram[:p, :p], missed[j], moved[j])
+        gram[p:, :p], gram[:p, p:], gram[p:, p:] = moved, moved.T, corner
+        return gram, np.vstack([self.z - missed.T @ along, along])
+
+
+@dataclass(frozen=True)
+class SetSums:
+    """WᵀW and WᵀYs over each of several disjoint sets of rows.
+
+    Attributes
+    ----------
+    rows : Ragged
+        The sets.
+    gram, z : list of ndarray
+        Of shapes (p + s, p + s) and (p + s, v), one of each for every set.
+    owner : ndarray of int, shape (m,)
+        Which set a row belongs to; meaningless for rows that belong to none.
+    """
+
+    rows: Ragged
+    gram: list[FloatArray]
+    z: list[FloatArray]
+    owner: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        rows: Ragged,
+        parts: Sequence[Moments],
+        missed: FloatArray,
+        Q: FloatArray,
+        Ys: FloatArray,
+    ) -> SetSums:
+        """Return the sums of each set from its moments, which are used up."""
+        owner = np.zeros(len(Ys), dtype=np.int64)
+        owner[rows.values] = rows.owners
+        settled = [
+            part.settle_part(missed, Q[rows[j]], Ys[rows[j]]) for j, part in enumerate(parts)
+        ]
+        return cls(rows, [gram for gram, _ in settled], [z for _, z in settled], owner)
+
+    def find(self, held: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return (gram, z) of exactly these rows, in their order, if they are one of the sets."""
+        if not held.size:
+            return None
+        number = int(self.owner[held[0]])
+        if not np.array_equal(self.rows[number], held):
+            return None
+        return self.gram[number], self.z[number]
+
 
 def moments(
     features: Features,
-    centre: FloatArray,
+    B: FloatArray,
     scale: RowScale,
+    unpenalised: Unpenalised,
     Ys: FloatArray,
     *,
-    bias: bool,
     W: FloatArray | None = None,
     sets: Sequence[Index] = (),
 ) -> tuple[Moments, list[Moments], FloatArray]:
-    """Return the moments of all rows, those of each set, and ‖√w(φ − c)‖² of each row.
+    """Return the moments of all rows, those of each set, and ‖√w(φ − uB)‖² of each row.
 
     Parameters
     ----------
     features : Features
-    centre : ndarray of shape (p,)
-        c.
+    B : ndarray of shape (s, p)
+        What the rows lose along the unpenalised columns.
     scale : RowScale
+    unpenalised : Unpenalised
     Ys : ndarray of shape (m, v)
-        √w Y.
-    bias : bool
-        Whether rows are centred.
-    W : ndarray of shape (m, p or p + 1), or None
-        Where the rows √w(φ − c) are stored, in the leading columns.
+        √w y.
+    W : ndarray of shape (m, p + s), or None
+        Where the rows √w(φ − uB) are stored, in the leading columns.
     sets : sequence of slice or ndarray of int
         Disjoint sets of rows.
 
@@ -156,29 +173,29 @@ def moments(
     The sums of a set, or of its parts where sets are few, are the work of one thread, in the order
     of the rows, and are added up in the order of the sets: the same numbers every time.
     """
-    m, p = len(features), centre.size
+    s, p = B.shape
+    m, v = Ys.shape
     norms = np.empty(m)
-    ones = scale.root * scale.trained
     threads = blas_threads() if features.parallel else 1
     n_parts = threads if len(sets) < 4 * threads else 1
     pieces = [(number, part) for number, rows in enumerate(sets) for part in cut(rows, n_parts)]
     pieces += [(len(sets), part) for rows in _others(m, sets) for part in cut(rows, threads)]
-    size, v = p + bias, Ys.shape[1]
-    sums = [Moments(np.zeros((size, size)), np.zeros((p, v)), np.zeros(p)) for _ in pieces]
+    sums = [Moments.zeros(p, s, v) for _ in pieces]
     done = Counter(m, "feature rows")
 
     def work(piece: int) -> None:
         mine = sums[piece]
         for rows in index_blocks(pieces[piece][1], p):
             block = features.rows(rows)
-            if bias:
-                block -= centre
+            if s:
+                block -= unpenalised.level(rows, B)
             if not scale.uniform:
                 block *= scale.root[rows, None]
             live = scale.trained[rows]
             add_gram(block if live.all() else block[live], mine.gram[:p, :p])
             mine.z[...] += block.T @ Ys[rows]
-            mine.drift[...] += ones[rows] @ block
+            if s:
+                mine.drift[...] += unpenalised.Q[rows].T @ block
             norms[rows] = np.einsum("ip,ip->i", block, block)
             if W is not None:
                 W[rows, :p] = block
@@ -192,7 +209,7 @@ def moments(
             of_sets[number].add(part)
         else:
             of_sets.append(part)
-    total = Moments(*(array.copy() for array in (of_sets[0].gram, of_sets[0].z, of_sets[0].drift)))
+    total = of_sets[0].copy()
     for part in of_sets[1:]:
         total.add(part)
     return total, of_sets[: len(sets)], norms
@@ -208,10 +225,15 @@ def _others(m: int, sets: Sequence[Index]) -> list[Index]:
     return [np.flatnonzero(left)] if left.any() else []
 
 
-def sample_mean(features: Features, weights: FloatArray) -> FloatArray:
-    """Return the weighted mean of the features over an even sample of trained rows."""
-    live = np.flatnonzero(weights > 0)
-    sample = live[np.linspace(0, live.size - 1, min(live.size, 128)).astype(np.int64)]
+def sample_level(features: Features, scale: RowScale, unpenalised: Unpenalised) -> FloatArray:
+    """Return B₀ (s, p): the features on the unpenalised columns, fitted to a sample of rows."""
+    s, p = unpenalised.count, features.size
+    if not s:
+        return np.zeros((0, p))
+    live = np.flatnonzero(scale.trained)
+    count = min(live.size, max(SAMPLED_ROWS, 4 * s))
+    sample = live[np.linspace(0, live.size - 1, count).astype(np.int64)]
     with one_blas_thread():  # few rows: threads would spin into the pass that follows
         rows = features.rows(sample)
-    return np.asarray(np.average(rows, axis=0, weights=weights[sample]))
+    root = scale.root[sample, None]
+    return np.asarray(np.linalg.lstsq(root * unpenalised.U[sample], root * rows, rcond=None)[0])

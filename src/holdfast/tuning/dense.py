@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.linalg import Deflation, shifted_inverse
+from holdfast.holdout.identity import HeldSystem
+from holdfast.smoother import KernelSmoother
+from holdfast.smoother.factor import InverseFactor
 from holdfast.tuning.problem import Problem
-from holdfast.tuning.stacks import Definite
 
 __all__ = ["DenseAdjoint", "evaluate_dense"]
 
@@ -50,7 +51,7 @@ def evaluate_dense(
     ----------
     problem : Problem
     K : ndarray of shape (m, m)
-        Kernel of the rows; overwritten.
+        Kernel of the rows.
     alpha : float
     gradient : bool
 
@@ -59,15 +60,15 @@ def evaluate_dense(
     m³ flops for the inverse and Σ |H|³/3 for the held-out systems; the adjoint adds
     2 m² min(J v, Σ|H|).
     """
-    root = np.sqrt(problem.weights)
-    G, Ys = _inverse(problem, K, alpha, root), problem.Y * root[:, None]
-    c = G @ Ys
+    smoother = KernelSmoother(K, problem.weights, problem.Y, problem.unpenalised)
+    factor = smoother.factor(alpha)
+    assert isinstance(factor, InverseFactor)
     losses = np.empty(len(problem.tasks))
-    adjoint = _Adjoint(G, c, problem) if gradient else None
+    adjoint = _Adjoint(factor.G, factor.c, problem) if gradient else None
     for block in problem.blocks:
-        G_HH = G[block.H[:, :, None], block.H[:, None, :]]
-        system = Definite(G_HH, float(np.abs(G_HH).max(initial=0.0)))
-        r = system.solve(c[block.H])
+        held = factor.held(block.shape, np.array([alpha]))
+        system = HeldSystem(held)
+        r = system.solve(held.errors()[0])
         tested = block.tested(r)
         losses[block.source] = np.einsum("btv,btv->b", tested, tested) / problem.test_weight
         if adjoint is not None:
@@ -75,23 +76,12 @@ def evaluate_dense(
             adjoint.add(block.H, r, mu, block.distinct)
     if adjoint is None:
         return losses, None
+    root = smoother.scale.root
     K_bar = adjoint.finish()
     slope = float(np.trace(K_bar))
     K_bar *= root[:, None]
     K_bar *= root
     return losses, DenseAdjoint(slope, K_bar)
-
-
-def _inverse(problem: Problem, K: FloatArray, alpha: float, root: FloatArray) -> FloatArray:
-    """Return G (m, m), symmetric."""
-    if not np.all(root == 1.0):
-        K *= root[:, None]
-        K *= root
-    deflation = Deflation(root / np.linalg.norm(root)) if problem.bias else None
-    if deflation is not None:
-        K = deflation.symmetric(K)
-    G = shifted_inverse(K, alpha)
-    return G if deflation is None else deflation.lift_symmetric(G)
 
 
 class _Adjoint:

@@ -18,15 +18,17 @@ from holdfast._typing import FloatArray, IntArray, RowData
 from holdfast.basis import as_selector
 from holdfast.data.rows import take_rows
 from holdfast.estimators.base import CrossValidatedKernelRidge
-from holdfast.estimators.training import Training
+from holdfast.estimators.model import choose_basis, rows_with_kernel
+from holdfast.estimators.problem import Problem as FitProblem
 from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.experiments import Experiments, Ragged, Tasks
+from holdfast.experiments import Experiments, Policy, Ragged, Shape, Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
+from holdfast.smoother import Unpenalised
 from holdfast.tuning.widths import differentiable
 
 __all__ = ["Block", "Problem", "make_problem"]
@@ -41,23 +43,27 @@ class Block:
 
     Attributes
     ----------
-    H : ndarray of int, shape (b, h)
-        Held-out rows.
-    E : ndarray of int, shape (b, e)
-        Positions in the basis that are removed.
+    shape : Shape
+        Rows held out and tested, positions in the basis that are removed.
     where : ndarray of int, shape (b, t), or None
         Places in H of the rows that are tested; None: all of H, in order.
-    source : ndarray of int, shape (b,)
-        The experiments.
     distinct : bool
         Whether no row is in two of the held-out sets.
     """
 
-    H: IntArray
-    E: IntArray
+    shape: Shape
     where: IntArray | None
-    source: IntArray
     distinct: bool
+
+    @property
+    def H(self) -> IntArray:
+        """Held-out rows (b, h)."""
+        return self.shape.H
+
+    @property
+    def source(self) -> IntArray:
+        """The experiments (b,)."""
+        return self.shape.index
 
     def tested(self, R: FloatArray) -> FloatArray:
         """Return the rows (b, t, v) of R (b, h, v) that are tested."""
@@ -123,6 +129,11 @@ class Problem:
     codes: FloatArray
 
     @property
+    def unpenalised(self) -> Unpenalised:
+        """The bias, if there is one."""
+        return Unpenalised.bias(self.weights, self.bias)
+
+    @property
     def n_features(self) -> int:
         """Number of features d."""
         return int(self.X.shape[1])
@@ -160,8 +171,11 @@ def make_problem(
     ):
         estimator.cv = experiments  # an iterator is used up by now
     basis = _basis(training, kernel)
+    policy: Policy = (
+        training.policy if basis is not None or training.policy != "reselect" else "remove"
+    )
     live = weights > 0
-    tasks = _counted(training.tasks(basis, experiments), live)
+    tasks = _counted(resolve(experiments, weights=weights, basis=basis, policy=policy), live)
     if basis is None:
         _check_memory(int(live.sum()), training.memory)
     w = weights[live]
@@ -234,7 +248,7 @@ def _check_kernel(estimator: Any) -> None:
         )
 
 
-def _basis(training: Training, kernel: Kernel) -> IntArray | None:
+def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
     """Return the basis rows, chosen once: the criterion is a function of alpha and gamma alone."""
     selector = as_selector(training.basis, training.X.shape[0])
     if selector is None:
@@ -252,7 +266,8 @@ def _basis(training: Training, kernel: Kernel) -> IntArray | None:
             SelectionBiasWarning,
             stacklevel=4,
         )
-    return training.choose_basis(selector, training.data(kernel))
+    data = rows_with_kernel(kernel, training.X, training.basis)
+    return choose_basis(training, selector, data)
 
 
 def _check_memory(m: int, memory: float) -> None:
@@ -289,16 +304,9 @@ def _blocks(tasks: Tasks, p: int) -> tuple[Block, ...]:
         step = max(1, STACK_DOUBLES // (h * p))
         for start in range(0, len(shape.index), step):
             part = slice(start, start + step)
-            H, T = shape.H[part], shape.T[part]
-            found.append(
-                Block(
-                    H=H,
-                    E=shape.E[part],
-                    where=_places(H, T),
-                    source=shape.index[part],
-                    distinct=np.unique(H).size == H.size,
-                )
-            )
+            stack = Shape(*(array[part] for array in shape))
+            distinct = np.unique(stack.H).size == stack.H.size
+            found.append(Block(stack, _places(stack.H, stack.T), distinct))
     return tuple(found)
 
 

@@ -22,13 +22,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.blas import dtrmm
-from scipy.linalg.lapack import dpotrf, dtrtri
 
-from holdfast._typing import FloatArray, IntArray
-from holdfast.linalg import Whitening, cholesky_basis, not_definite, orthonormal_rows
+from holdfast._typing import FloatArray
+from holdfast.holdout.identity import HeldSystem
+from holdfast.smoother import FeatureSmoother, HeldCoordinates
+from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.features import KnownColumns
 from holdfast.tuning.problem import Block, Problem
-from holdfast.tuning.stacks import Definite
 
 __all__ = ["SparseAdjoint", "evaluate_sparse"]
 
@@ -52,46 +52,6 @@ class SparseAdjoint:
     K_BB: FloatArray
 
 
-@dataclass(frozen=True)
-class _Coordinates:
-    """Rows in coordinates where the penalised normal equations are the identity.
-
-    Attributes
-    ----------
-    V : ndarray of shape (m, p)
-        The last column is the bias, if there is one.
-    Ys : ndarray of shape (m, v)
-        √w y.
-    z : ndarray of shape (v, p)
-        ỹᵀV.
-    N : ndarray of shape (n, n)
-        Coefficients of basis rows from coordinates, upper triangular.
-    L_inverse : ndarray of shape (n, n)
-        L⁻¹, lower triangular.
-    """
-
-    V: FloatArray
-    Ys: FloatArray
-    z: FloatArray
-    N: FloatArray
-    L_inverse: FloatArray
-
-    def constraints(self, E: IntArray) -> FloatArray | None:
-        """Return orthonormal bases (b, p, e) of the rows N_E, or None if nothing is removed."""
-        b, e = E.shape
-        if e == 0:
-            return None
-        n = len(self.N)
-        O = np.zeros((b, self.V.shape[1], e))  # noqa: E741  # the design's name for it
-        if e == 1:
-            rows = self.N[E[:, 0]]
-            O[:, :n, 0] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-            return O
-        for j, positions in enumerate(E):
-            O[j, :n] = orthonormal_rows(self.N[positions])
-        return O
-
-
 def evaluate_sparse(
     problem: Problem, K: FloatArray, K_BB: FloatArray, alpha: float, gradient: bool
 ) -> tuple[FloatArray, SparseAdjoint | None]:
@@ -101,7 +61,7 @@ def evaluate_sparse(
     ----------
     problem : Problem
     K : ndarray of shape (m, n)
-        Kernel of the rows with the basis rows; overwritten.
+        Kernel of the rows with the basis rows.
     K_BB : ndarray of shape (n, n)
         Kernel of the basis rows.
     alpha : float
@@ -113,97 +73,22 @@ def evaluate_sparse(
     |H| n² + n³/3, whichever of |H| and n is smaller. The adjoint adds 3 m n² and
     2 n² min(J v, Σ|H|).
     """
-    at = _coordinates(problem, K, K_BB, alpha)
+    epsilon = problem.jitter * float(np.mean(np.diag(K_BB)))
+    features = KnownColumns.of(K, K_BB, epsilon)
+    smoother = FeatureSmoother(features, problem.weights, problem.Y, problem.unpenalised)
+    factor = smoother.factor(alpha)
     losses = np.empty(len(problem.tasks))
-    adjoint = _Adjoint(at) if gradient else None
+    adjoint = _Adjoint(factor) if gradient else None
     for block in problem.blocks:
-        _experiments(problem, at, block, losses, adjoint)
+        held = factor.held(block.shape, np.array([alpha]))
+        system = HeldSystem(held)
+        r = system.solve(held.errors()[0])
+        tested = block.tested(r)
+        losses[block.source] = np.einsum("btv,btv->b", tested, tested) / problem.test_weight
+        if adjoint is not None:
+            mu = system.solve(block.scattered(2.0 / problem.test_weight * tested))
+            adjoint.add(block, held, r, mu)
     return losses, None if adjoint is None else adjoint.finish(problem, alpha)
-
-
-def _coordinates(problem: Problem, K: FloatArray, K_BB: FloatArray, alpha: float) -> _Coordinates:
-    n = len(K_BB)
-    w, root = problem.weights, np.sqrt(problem.weights)
-    C = cholesky_basis(K_BB, problem.jitter * float(np.mean(np.diag(K_BB))))
-    C_inverse = dtrtri(C, lower=1)[0]
-    W = Whitening(C_inverse, inverted=True).rows(K, out=K)
-    if problem.bias:
-        W -= w @ W / w.sum()
-    if not np.all(root == 1.0):
-        W *= root[:, None]
-    A = W.T @ W
-    A[np.arange(n), np.arange(n)] += alpha
-    L, info = dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
-    if info != 0:
-        raise not_definite(alpha, info, n)
-    L_inverse = np.asarray(dtrtri(L, lower=1)[0])
-    V = Whitening(L_inverse, inverted=True).rows(W, out=W)
-    if problem.bias:
-        V = np.hstack([V, (root / np.linalg.norm(root))[:, None]])
-    Ys = problem.Y * root[:, None]
-    N = dtrmm(1.0, C_inverse, L_inverse.T, lower=1, trans_a=1)
-    return _Coordinates(V, Ys, Ys.T @ V, np.asarray(N), L_inverse)
-
-
-def _experiments(
-    problem: Problem,
-    at: _Coordinates,
-    block: Block,
-    losses: FloatArray,
-    adjoint: _Adjoint | None,
-) -> None:
-    """Write the losses of one block of tasks, and hand their parts to the adjoint.
-
-    V_M = V_H M throughout, so that M V_Hᵀ = V_Mᵀ. Small held-out sets solve |H| × |H| systems;
-    large ones p × p systems T = I − V_MᵀV_M, the identity on what M takes away.
-    """
-    V, z, Y = at.V[block.H], at.z, at.Ys[block.H]  # (b, h, p), (v, p), (b, h, v)
-    O = at.constraints(block.E)  # noqa: E741  # the design's name for it
-    if O is not None:
-        V -= (V @ O) @ O.swapaxes(1, 2)
-        z = z - (z @ O) @ O.swapaxes(1, 2)  # (b, v, p)
-    Vt = V.swapaxes(1, 2)
-    h, p = V.shape[1:]
-    direct = h <= p
-    M = _squares(V) if direct else Vt @ V
-    np.negative(M, out=M)
-    M[:, np.arange(M.shape[1]), np.arange(M.shape[1])] += 1.0
-    system = Definite(M)
-    if direct:
-        r = system.solve(Y - _products(V, z))
-        beta = z - _transposed(r, V)
-    else:
-        beta = system.solve((z - _transposed(Y, V)).swapaxes(1, 2)).swapaxes(1, 2)
-        r = Y - _products(V, beta)
-    tested = block.tested(r)
-    losses[block.source] = np.einsum("btv,btv->b", tested, tested) / problem.test_weight
-    if adjoint is None:
-        return
-    rho = block.scattered(2.0 / problem.test_weight * tested)
-    if direct:
-        mu = system.solve(rho)
-        d = _transposed(mu, V)
-    else:
-        d = system.solve(_transposed(rho, V).swapaxes(1, 2)).swapaxes(1, 2)
-        mu = rho + _products(V, d)
-    adjoint.add(block, V, r, mu, beta, d)
-
-
-def _squares(V: FloatArray) -> FloatArray:
-    """Return V Vᵀ (b, h, h) for V (b, h, p)."""
-    if V.shape[1] == 1:
-        return np.asarray(np.einsum("bhp,bhp->bh", V, V))[:, :, None]
-    return np.asarray(V @ V.swapaxes(1, 2))
-
-
-def _products(V: FloatArray, z: FloatArray) -> FloatArray:
-    """Return V zᵀ (b, h, v) for V (b, h, p) and z (v, p) or (b, v, p)."""
-    b, h, p = V.shape
-    if z.ndim == 2:  # one product for all tasks
-        return np.asarray(V.reshape(b * h, p) @ z.T).reshape(b, h, -1)
-    if h == 1:
-        return np.asarray(np.einsum("bhp,bvp->bhv", V, z))
-    return np.asarray(V @ z.swapaxes(1, 2))
 
 
 def _transposed(r: FloatArray, V: FloatArray) -> FloatArray:
@@ -216,24 +101,27 @@ def _transposed(r: FloatArray, V: FloatArray) -> FloatArray:
 class _Adjoint:
     """Collects the sums over experiments, then returns the derivatives."""
 
-    def __init__(self, at: _Coordinates) -> None:
-        self.at = at
-        p = at.V.shape[1]
-        self.rows = np.zeros_like(at.V)  # Σ_j P_H (r_j d_jᵀ − μ_j β_jᵀ)
+    def __init__(self, factor: FeatureFactor) -> None:
+        assert isinstance(factor.V, np.ndarray)
+        assert factor.N is not None
+        assert factor.T is not None
+        self.V, self.N, self.T, self.Ys = factor.V, factor.N, factor.T, factor.Ys
+        m, p = self.V.shape
+        self.rows = np.zeros((m, p))  # Σ_j P_H (r_j d_jᵀ − μ_j β_jᵀ)
         self.Theta = np.zeros((p, p))  # Σ_j d_j β_jᵀ, before it is made symmetric
-        self.d = np.zeros_like(at.z)  # Σ_j d_j
+        self.d = np.zeros((factor.n_targets, p))  # Σ_j d_j
 
     def add(
         self,
         block: Block,
-        V: FloatArray,
+        held: HeldCoordinates,
         r: FloatArray,
         mu: FloatArray,
-        beta: FloatArray,
-        d: FloatArray,
     ) -> None:
-        """Take up the tasks of one block; V (b, h, p) is V_H M."""
-        p = V.shape[2]
+        """Take up the tasks of one block, with residuals r and their adjoints μ (b, h, v)."""
+        V, p = held.constrained_rows(), held.row_size
+        beta = held.betas(r[None], slice(0, len(V)))[:, 0]  # (b, v, p)
+        d = _transposed(mu, V)
         pulled = _outer(mu, beta)  # (b, h, p)
         # Σ_v d βᵀ = V_Mᵀ (Σ_v μ βᵀ): of the two, the form with fewer rows.
         if mu.shape[1] <= mu.shape[2]:
@@ -251,18 +139,15 @@ class _Adjoint:
 
     def finish(self, problem: Problem, alpha: float) -> SparseAdjoint:
         """Return the derivatives; the sums are used up."""
-        at, n = self.at, len(self.at.N)
+        n = len(self.N)
         Theta = self.Theta + self.Theta.T
-        self.rows -= at.Ys @ self.d
-        self.rows += at.V @ Theta
-        K_bar = np.ascontiguousarray(self.rows[:, :n])
-        inner = Theta[:n, :n].copy()
-        N = np.asfortranarray(at.N)
-        for factor in (K_bar, inner):  # factor Nᵀ, in place: its transpose is Fortran-ordered
-            dtrmm(1.0, N, factor.T, lower=0, overwrite_b=1)
-        slope = 0.5 * float(np.sum(Theta[:n, :n] * (at.L_inverse @ at.L_inverse.T)))
+        self.rows -= self.Ys @ self.d
+        self.rows += self.V @ Theta
+        N, inner = self.N[:, :n], Theta[:n, :n]
+        K_bar = self.rows[:, :n] @ N.T
+        slope = 0.5 * float(np.sum(inner * (self.T.T @ self.T)))
         K_bar *= np.sqrt(problem.weights)[:, None]
-        return SparseAdjoint(slope, K_bar, 0.5 * alpha * (at.N @ inner))
+        return SparseAdjoint(slope, K_bar, 0.5 * alpha * (N @ inner @ N.T))
 
 
 def _outer(r: FloatArray, d: FloatArray) -> FloatArray:

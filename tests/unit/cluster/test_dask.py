@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
-import holdfast.holdout.sums as sums
-import holdfast.smoother.moments as first_pass
+import holdfast.smoother.blocks as blocks
+import holdfast.smoother.rows as feature_rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import FarthestPoint, Greedy, RandomlyPivotedCholesky
 from holdfast.exceptions import (
@@ -150,9 +150,9 @@ def test_a_grid_of_kernels(data):
 def test_blocks_within_a_chunk(data, monkeypatch):
     """A chunk and a fold larger than a block are taken block by block, here of 64 rows."""
     here, _ = pair(data, cv=KFold(2))
-    monkeypatch.setattr(first_pass, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(first_pass, "LEAST_ROWS", 64)
-    monkeypatch.setattr(sums, "KEEP_BYTES", 0)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(blocks, "LEAST_ROWS", 64)
+    monkeypatch.setattr(feature_rows, "KEEP_BYTES", 0)
     for path in ("spectral", "fold_gram"):
         assert_same(here, pair(data, cv=KFold(2), path=path)[1], data)
         options = {"basis": 20, "gamma": 0.3, "alphas": ALPHAS, "cv": KFold(2), "random_state": 0}
@@ -231,7 +231,7 @@ def test_questions_to_a_fitted_model(data):
     here, there = pair(data, weights=data.weights, cv=5)
     cv = [HoldOut([3, 60, 61, 160]), HoldOut([0, 1, 2], test=[1]), HoldOut(np.arange(40, 140))]
     assert_close(there.held_out(cv).values, here.held_out(cv).values, "law")
-    assert_close(there.holdout([5, 120, 8]), here.holdout([5, 120, 8]), "law")
+    assert_close(there.predict_without([5, 120, 8]), here.predict_without([5, 120, 8]), "law")
     assert there.verify(3).max_relative_error < 1e-10
     assert "streamed" in str(there.explain())
 

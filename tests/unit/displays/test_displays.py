@@ -17,7 +17,6 @@ from holdfast.displays import (
     LeverageDisplay,
 )
 from holdfast.exceptions import InvalidInputError, MissingDependencyError, NotSupportedError
-from holdfast.report.leverage import leverages
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -209,7 +208,7 @@ def test_basis_curve(model):
 def test_leverage(model, classifier):
     made = LeverageDisplay.from_estimator(model, n_labels=3)
     points = np.asarray(made.scatter_.get_offsets())
-    np.testing.assert_allclose(np.sort(points[:, 0]), np.sort(leverages(model)))
+    np.testing.assert_allclose(np.sort(points[:, 0]), np.sort(model._leverages()))
     hardest = np.argsort(-np.abs(made.error))[:3]
     assert [t.get_text() for t in made.labels_] == [str(made.rows[i]) for i in hardest]
     assert "margin" in LeverageDisplay.from_estimator(classifier).ax_.get_ylabel()
@@ -226,7 +225,7 @@ def test_leverage_is_the_derivative_of_the_fit(options, path):
     weights[4] = 0.0
     parameters = {"gamma": 0.4, "alphas": [0.3], "cv": 5, "random_state": 0, **options}
     model = KernelRidgeCV(path=path, **parameters).fit(X, y, sample_weight=weights)
-    found = leverages(model)
+    found = model._leverages()
     if "basis" in options:
         parameters["basis"] = model.basis_indices_
 

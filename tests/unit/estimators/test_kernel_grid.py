@@ -34,9 +34,9 @@ def evaluations(monkeypatch):
     scored = []
     original = holdfast.estimators.search._scores
 
-    def counted(training, found, scoring, per_target):
-        scores = original(training, found, scoring, per_target)
-        scored.append(found.engine)
+    def counted(problem, planned, scoring, per_target):
+        scores = original(problem, planned, scoring, per_target)
+        scored.append(planned.model)
         return scores
 
     monkeypatch.setattr(holdfast.estimators.search, "_scores", counted)

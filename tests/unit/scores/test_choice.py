@@ -16,9 +16,11 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import holdfast.estimators.training
+import holdfast.estimators.search
+import holdfast.holdout
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.basis import Greedy, Random
+from holdfast.estimators.model import Model
 from holdfast.exceptions import GridEdgeWarning, SelectionBiasWarning
 
 SEED = 2
@@ -216,7 +218,7 @@ def test_one_penalty_for_each_target_under_any_cv(cv, basis, path):
         assert joint.best_score_[t] == pytest.approx(alone.best_score_, rel=1e-8)
         np.testing.assert_allclose(joint.predict(X)[:, t], alone.predict(X), rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(
-            joint.holdout([3, 4])[:, t], alone.holdout([3, 4]), rtol=1e-6, atol=1e-8
+            joint.predict_without([3, 4])[:, t], alone.predict_without([3, 4]), rtol=1e-6, atol=1e-8
         )
 
 
@@ -318,14 +320,17 @@ def test_chunks_of_targets_are_the_same_as_all_at_once(
     }
     whole = quiet(model(**options), X, many)
     parts = []
-    original = holdfast.estimators.training.Training.held_out
 
-    def counted(self, engine, tasks, alphas, plan, columns=slice(None), *rest):
-        parts.append(columns)
-        return original(self, engine, tasks, alphas, plan, columns, *rest)
+    def counting(original):
+        def counted(model, tasks, alphas, path, columns):
+            parts.append(columns)
+            return original(model, tasks, alphas, path, columns)
 
-    monkeypatch.setattr(holdfast.estimators.training, "CHUNK_DOUBLES", 3 * M * 4)
-    monkeypatch.setattr(holdfast.estimators.training.Training, "held_out", counted)
+        return counted
+
+    monkeypatch.setattr(holdfast.estimators.search, "CHUNK_DOUBLES", 3 * M * 4)
+    monkeypatch.setattr(holdfast.holdout, "predict", counting(holdfast.holdout.predict))
+    monkeypatch.setattr(Model, "_reselected", counting(Model._reselected))
     chunks = quiet(model(**options), X, many)
     assert [part.stop for part in parts] == [4, 8, 11]
     np.testing.assert_array_equal(chunks.alpha_, whole.alpha_)
@@ -345,7 +350,7 @@ def test_a_hundred_thousand_targets():
     targets = rng.normal(size=(m, v))
     estimator = KernelRidgeCV(alphas=[0.1, 1.0, 10.0], gamma=0.5, alpha_per_target=True, cv=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holdfast.estimators.training, "CHUNK_DOUBLES", 3 * m * 5000)
+        patch.setattr(holdfast.estimators.search, "CHUNK_DOUBLES", 3 * m * 5000)
         tracemalloc.start()
         try:
             estimator.fit(rows, targets)

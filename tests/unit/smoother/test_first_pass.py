@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-import holdfast.smoother.moments
-import holdfast.smoother.systems
-from holdfast import HoldOut, KernelRidgeCV
+import holdfast.smoother.blocks
+import holdfast.smoother.feature_smoother
+from holdfast import HoldOut, KernelRidgeCV, holdout
 from holdfast.data.indices import as_slice
 from holdfast.experiments import Ragged
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
-from holdfast.smoother.features import WhitenedFeatures
-from holdfast.smoother.moments import cut, even_blocks
-from holdfast.smoother.systems import StreamedRows, primal_system
+from holdfast.smoother import FeatureSmoother, Unpenalised, WhitenedFeatures
+from holdfast.smoother.blocks import cut, even_blocks
+from holdfast.smoother.rows import StreamedRows
 
 SEED = 11
 RNG = np.random.default_rng(SEED)
@@ -30,6 +30,8 @@ WEIGHTS = {
     "weights": RNG.uniform(0.2, 3.0, size=M),
     "zeros": RNG.integers(0, 3, size=M).astype(float),
 }
+#: Columns without a penalty: none, the bias, a trend of the second order.
+COLUMNS = {"none": np.empty((M, 0)), "bias": np.ones((M, 1)), "trend": np.vander(X[:, 1], 3)}
 BASIS = RNG.permutation(M)[:N]
 FEATURES = WhitenedFeatures.of(KernelRows(RBF(0.3), X), BASIS, 1e-10)
 
@@ -40,36 +42,40 @@ SETS = {
     "one": [np.arange(M)],
 }
 
+MODULE = holdfast.smoother.feature_smoother
+
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
 
 @pytest.mark.parametrize("keep", [True, False])
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("sets", SETS)
-def test_sums_of_sets_are_those_of_their_rows(monkeypatch, sets, weights, bias, keep):
+def test_sums_of_sets_are_those_of_their_rows(monkeypatch, sets, weights, columns, keep):
     """Each set has the Gram matrix and products of its rows of W; the whole is their sum."""
-    monkeypatch.setattr(holdfast.smoother.moments, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(holdfast.smoother.moments, "LEAST_ROWS", 13)
+    monkeypatch.setattr(holdfast.smoother.blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(holdfast.smoother.blocks, "LEAST_ROWS", 13)
     w = WEIGHTS[weights]
     held = Ragged.from_arrays([rows[w[rows] > 0] for rows in SETS[sets]])
-    system = primal_system(FEATURES, w, Y, bias=bias, keep=keep, held=held)
-    plain = primal_system(FEATURES, w, Y, bias=bias, keep=keep)
+    unpenalised = Unpenalised.of(COLUMNS[columns], w)
+    smoother = FeatureSmoother(FEATURES, w, Y, unpenalised, np.inf if keep else 0.0)
+    system, plain = smoother._build(held), smoother.system
+    assert plain.sets is None
     assert isinstance(system.W, StreamedRows) is not keep
-    W, Ys = system.W[np.arange(M)], system.scale.targets(Y)
+    W, Ys = system.W[np.arange(M)], smoother.targets.Ys
     size = np.abs(system.gram).max()
     for j in range(len(held)):
-        gram, z = system.held.find(held[j])
+        gram, z = system.sets.find(held[j])
         rows = held[j]
         np.testing.assert_allclose(gram, W[rows].T @ W[rows], atol=1e-14 * size)
         np.testing.assert_allclose(z, W[rows].T @ Ys[rows], atol=1e-13 * size)
-    for name in ("gram", "z", "mean", "norms"):
+    for name in ("gram", "z", "B", "norms"):
         np.testing.assert_allclose(
             getattr(system, name), getattr(plain, name), rtol=1e-12, atol=1e-13 * size
         )
-    assert system.held.find(held[0][1:]) is None
-    assert system.held.find(held[0][::-1]) is None
-    assert system.held.find(np.empty(0, dtype=np.int64)) is None
+    assert system.sets.find(held[0][1:]) is None
+    assert system.sets.find(held[0][::-1]) is None
+    assert system.sets.find(np.empty(0, dtype=np.int64)) is None
 
 
 @pytest.mark.parametrize("policy", ["remove", "keep"])
@@ -88,7 +94,7 @@ def test_folds_from_the_first_pass_equal_retraining(y, limit, weights, policy):
         memory_limit=limit,
     )
     model.fit(X, y, sample_weight=WEIGHTS[weights])
-    assert model._engine.system.held is not None
+    assert model._model.smoother.system.sets is not None
     assert model.verify(n_experiments=6).max_relative_error < 1e-10
 
 
@@ -98,7 +104,7 @@ def test_no_sums_of_sets_that_overlap_or_are_too_many():
     overlapping = [HoldOut(np.arange(j, j + 60)) for j in range(0, 240, 30)]
     for cv in (overlapping, 60):
         model = KernelRidgeCV(RBF(0.3), cv=cv, **options).fit(X, Y)
-        assert model._engine.system.held is None
+        assert model._model.smoother.system.sets is None
         assert model.verify().max_relative_error < 1e-10
 
 
@@ -108,9 +114,9 @@ def test_interrupted_rotation_leaves_the_model_usable(monkeypatch):
     options = {"basis": BASIS, "alphas": np.logspace(-3, 1, 5), "cv": folds}
     model = KernelRidgeCV(RBF(0.3), path="fold_gram", **options).fit(X, Y)
     expected = model.held_out(folds).predictions
-    engine, calls = model._engine, []
-    monkeypatch.setattr(holdfast.smoother.systems, "even_blocks", lambda m, _: cut(slice(0, m), 7))
-    run_pieces = holdfast.smoother.systems.run_pieces
+    smoother, calls = model._model.smoother, []
+    monkeypatch.setattr(MODULE, "even_blocks", lambda m, _: cut(slice(0, m), 7))
+    run_pieces = MODULE.run_pieces
 
     def interrupted(work, pieces, *args):
         for piece in list(pieces)[:3]:
@@ -118,21 +124,21 @@ def test_interrupted_rotation_leaves_the_model_usable(monkeypatch):
         calls.append(1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(holdfast.smoother.systems, "run_pieces", interrupted)
+    monkeypatch.setattr(MODULE, "run_pieces", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        engine.spectrum()
-    monkeypatch.setattr(holdfast.smoother.systems, "run_pieces", run_pieces)
+        smoother.factor()
+    monkeypatch.setattr(MODULE, "run_pieces", run_pieces)
     assert calls
     np.testing.assert_allclose(model.held_out(folds).predictions, expected, rtol=1e-12)
 
 
 def test_threads_may_ask_for_different_paths_at_once():
-    """One engine serves one thread at a time: rows are never rotated while another reads them."""
+    """One smoother serves one thread at a time: rows are never rotated while another reads them."""
     model = KernelRidgeCV(RBF(0.3), basis=BASIS, alphas=[0.01, 1.0], path="fold_gram", cv=5)
     for _ in range(5):
-        engine = model.fit(X, Y)._engine
-        tasks = model._training.tasks(engine.basis, model._training.experiments)
-        predict = partial(engine.predict, tasks, np.array([0.01, 1.0]), columns=slice(None))
+        fitted = model.fit(X, Y)._model
+        tasks = fitted.tasks(model._problem.experiments)
+        predict = partial(holdout.predict, fitted.smoother, tasks, np.array([0.01, 1.0]))
         expected = predict("fold_gram")
         with ThreadPoolExecutor(4) as pool:
             for values in pool.map(predict, ["fold_gram", "spectral", "fold_gram", "single"]):

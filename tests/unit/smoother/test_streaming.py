@@ -7,15 +7,16 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 
-import holdfast.holdout.spectral
-import holdfast.holdout.sums
-import holdfast.smoother.moments
+import holdfast.holdout.identity
+import holdfast.smoother.blocks
+import holdfast.smoother.rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.data.memory import available_bytes, memory_bytes
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Tasks
 from holdfast.holdout.plan import make_plan
-from holdfast.smoother.systems import StreamedRows
+from holdfast.smoother import Sizes
+from holdfast.smoother.rows import StreamedRows
 
 SEED = 5
 RNG = np.random.default_rng(SEED)
@@ -44,8 +45,8 @@ def pair(y=Y, fit=None, **options):
     options = {"alphas": ALPHAS, "random_state": 0, "gamma": 0.3, **options}
     kept = KernelRidgeCV(**options).fit(X, y, **(fit or {}))
     streamed = KernelRidgeCV(memory_limit=1, **options).fit(X, y, **(fit or {}))
-    assert not isinstance(kept._engine.system.W, StreamedRows)
-    assert isinstance(streamed._engine.system.W, StreamedRows)
+    assert not isinstance(kept._model.smoother.system.W, StreamedRows)
+    assert isinstance(streamed._model.smoother.system.W, StreamedRows)
     return kept, streamed
 
 
@@ -91,7 +92,10 @@ def test_streamed_with_and_without_weights_and_bias(path, fit_intercept, weights
         fit={"sample_weight": weights},
     )
     same_models(kept, streamed)
-    same(kept.holdout([3, 50, 51], alpha=0.1), streamed.holdout([3, 50, 51], alpha=0.1))
+    same(
+        kept.predict_without([3, 50, 51], alpha=0.1),
+        streamed.predict_without([3, 50, 51], alpha=0.1),
+    )
 
 
 @pytest.mark.parametrize("path", ["spectral", "fold_gram", "single"])
@@ -112,8 +116,8 @@ def test_streamed_against_retraining(path):
 def test_blocks_of_any_size_give_the_same(monkeypatch):
     """Rows arrive in blocks: of 64 rows here, of all rows before."""
     whole = pair(basis=15, cv=5)
-    monkeypatch.setattr(holdfast.smoother.moments, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(holdfast.smoother.moments, "LEAST_ROWS", 64)
+    monkeypatch.setattr(holdfast.smoother.blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(holdfast.smoother.blocks, "LEAST_ROWS", 64)
     for limit in (None, 1):
         blocks = KernelRidgeCV(
             basis=15, cv=5, alphas=ALPHAS, gamma=0.3, random_state=0, memory_limit=limit
@@ -127,7 +131,7 @@ def test_rows_are_streamed_exactly_when_they_do_not_fit():
     needed = 8 * M * (n + 1)  # with the column of the bias; rotation takes no more
     for limit, streamed in ((needed, False), (needed - 1, True)):
         model = KernelRidgeCV(basis=n, cv=5, memory_limit=limit, random_state=0).fit(X, Y)
-        assert isinstance(model._engine.system.W, StreamedRows) is streamed
+        assert isinstance(model._model.smoother.system.W, StreamedRows) is streamed
 
 
 def test_reselect_and_data_dependent_questions_when_streamed():
@@ -171,7 +175,7 @@ def test_rows_in_a_file(tmp_path, options):
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     options = {"alphas": ALPHAS, "random_state": 0, **options}
     stored = KernelRidgeCV(memory_limit=1, **options).fit(rows, Y)
-    assert np.shares_memory(stored._training.X, rows)  # not a copy
+    assert np.shares_memory(stored._problem.X, rows)  # not a copy
     plain = KernelRidgeCV(**options).fit(X, Y)
     same(plain.held_out().values, stored.held_out().values)
     same(plain.predict(X), stored.predict(rows))
@@ -212,9 +216,9 @@ def peak(m, n, memory_limit, **options):
 )
 def test_memory_does_not_grow_like_m_times_n(monkeypatch, path, cv):
     """Streamed, a row more costs some vectors of length m, not n numbers, whatever n is."""
-    monkeypatch.setattr(holdfast.smoother.moments, "BLOCK_BYTES", 2**17)
-    monkeypatch.setattr(holdfast.holdout.spectral, "STACK_DOUBLES", 2**15)
-    monkeypatch.setattr(holdfast.holdout.sums, "KEEP_BYTES", 2**17)
+    monkeypatch.setattr(holdfast.smoother.blocks, "BLOCK_BYTES", 2**17)
+    monkeypatch.setattr(holdfast.holdout.identity, "STACK_DOUBLES", 2**15)
+    monkeypatch.setattr(holdfast.smoother.rows, "KEEP_BYTES", 2**17)
     n, small, large = 200, 4000, 12_000
     options = {"path": path, "cv": cv}
     kept = peak(large, n, None, **options)
@@ -240,9 +244,8 @@ def test_planned_memory(parts, memory, path):
     m, p = 60_000, 1_001
     folds = Ragged.from_arrays(np.array_split(np.arange(m), parts))
     tasks = Tasks(folds, Ragged.empty(parts), folds, np.arange(parts))
-    plan = make_plan(
-        tasks, m=m, p=p, v=1, n_alphas=30, dual=False, asked="auto", basis=1_000, memory=memory
-    )
+    sizes = Sizes(form="features", m=m, p=p, v=1, basis=1_000, memory=memory)
+    plan = make_plan(tasks, sizes, 30, "auto")
     assert plan.path == path, str(plan)
 
 

@@ -1,22 +1,68 @@
-"""Sums over some rows of a system, and predictions for them, a block of rows at a time.
+"""Rows of W: kept in memory or made whenever they are asked for, and sums over some of them.
 
-Memory is O(p² + block · p) however many rows there are: a fold may be larger than memory.
+Sums go block by block, so memory is O(p² + block · p) however many rows there are: a fold may be
+larger than memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
 from holdfast.linalg import add_gram, mirror
-from holdfast.smoother.moments import index_blocks, row_blocks
-from holdfast.smoother.systems import FeatureRows
+from holdfast.smoother.blocks import index_blocks, row_blocks
+from holdfast.smoother.features import Features
+from holdfast.smoother.scale import RowScale, Unpenalised
+
+__all__ = ["KEEP_BYTES", "FeatureRows", "RowBlocks", "StreamedRows", "fitted", "gram_and_rhs"]
 
 #: Bytes of feature rows up to which those of one experiment are kept for their second use.
 KEEP_BYTES = 2**25
+
+
+@dataclass(frozen=True)
+class StreamedRows:
+    """Rows of W that are computed whenever they are asked for, instead of kept.
+
+    Indexed like an array: ``W[rows]`` is a fresh (k, p + s) block, √w (φ − u B) and √w u.
+
+    Attributes
+    ----------
+    features : Features
+    B : ndarray of shape (s, p)
+        Qᵀ√wΦ: the part of the features along the unpenalised columns.
+    scale : RowScale
+    unpenalised : Unpenalised
+    """
+
+    features: Features
+    B: FloatArray
+    scale: RowScale
+    unpenalised: Unpenalised
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return (m, p + s)."""
+        return len(self.features), sum(self.B.shape)
+
+    def __getitem__(self, index: Index) -> FloatArray:
+        flat = index if isinstance(index, slice) else index.ravel()
+        block, s = self.features.rows(flat), self.unpenalised.count
+        if s:
+            full = np.empty((block.shape[0], self.shape[1]))
+            np.subtract(block, self.unpenalised.level(flat, self.B), out=full[:, :-s])
+            full[:, -s:] = self.unpenalised.U[flat]
+            block = full
+        if not self.scale.uniform:
+            block *= self.scale.root[flat, None]
+        return block if isinstance(index, slice) else block.reshape(*index.shape, self.shape[1])
+
+
+FeatureRows = FloatArray | StreamedRows
 
 
 class RowBlocks:
@@ -52,11 +98,11 @@ class RowBlocks:
         return self._made() if self._kept is None else iter(self._kept)
 
 
-def weighted_sum(blocks: RowBlocks, q: FloatArray) -> FloatArray:
-    """Return Σ q_i W_i, shape (p,)."""
-    total = np.zeros(blocks.shape[1])
+def along(blocks: RowBlocks, Q: FloatArray) -> FloatArray:
+    """Return QᵀW (s, p + s) for the rows of the blocks."""
+    total = np.zeros((Q.shape[1], blocks.shape[1]))
     for part, W in blocks:
-        total += q[part] @ W
+        total += Q[part].T @ W
     return total
 
 
@@ -72,15 +118,15 @@ def gram_and_rhs(blocks: RowBlocks, Ys: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def centred_gram_and_rhs(
-    blocks: RowBlocks, Ys: FloatArray, q: FloatArray, mean: FloatArray, level: FloatArray
+    blocks: RowBlocks, Ys: FloatArray, Q: FloatArray, mean: FloatArray, level: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the same for W − q meanᵀ and Ys − q levelᵀ, without the columns beyond `mean`."""
-    p = mean.size
+    """Return the same for W − Q mean and Ys − Q level, without the unpenalised columns."""
+    p = mean.shape[1]
     A, b = np.zeros((p, p)), np.zeros((p, Ys.shape[1]))
     for part, W in blocks:
-        centred = W[:, :p] - np.outer(q[part], mean)
+        centred = W[:, :p] - Q[part] @ mean
         add_gram(centred, A)
-        b += centred.T @ (Ys[part] - np.outer(q[part], level))
+        b += centred.T @ (Ys[part] - Q[part] @ level)
     mirror(A)
     return A, b
 

@@ -1,0 +1,421 @@
+"""The smoother on a cluster: the same block functions, run as Dask tasks.
+
+One pass over the chunks gives the moments of all rows, added up as a tree; what concerns the model
+on all rows (p × p) happens on the client. Held-out predictions take another pass: small held-out
+sets as rows of X that travel to one worker (leave-one-out: one task per chunk, nothing travels),
+large folds as Gram matrices that are added up as a tree and solved on the workers, all folds side
+by side.
+
+Every task is a pure function of its inputs and everything it needs is in the graph, so a worker
+that dies costs time and nothing else. What all tasks share is in the graph once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.cluster import work
+from holdfast.cluster.rows import CrossRows, DaskRows
+from holdfast.data.dask import gather, local
+from holdfast.exceptions import InvalidInputError
+from holdfast.experiments import Ragged, Tasks
+from holdfast.kernels import Linear
+from holdfast.kernels.matrix import KernelRows
+from holdfast.linalg import eigh
+from holdfast.progress import report
+from holdfast.smoother import Equations, Factor, Features, Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.base import Fit
+from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.feature_smoother import (
+    FeatureSystem,
+    coefficients,
+    feature_factor,
+    rotate,
+    single_factor,
+    solve,
+    solve_each,
+)
+from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
+from holdfast.smoother.moments import sample_level
+from holdfast.smoother.rows import StreamedRows
+from holdfast.smoother.scale import Unpenalised
+
+__all__ = ["ClusterSmoother"]
+
+#: Partial sums that one task of a tree adds up.
+FAN_IN = 8
+#: Folds whose tasks are in one graph.
+FOLDS_AT_ONCE = 64
+
+
+class ClusterSmoother(Smoother):
+    """The smoother of a sparse or linear model whose rows are a Dask array.
+
+    Parameters
+    ----------
+    data : DaskRows
+    weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
+    unpenalised : Unpenalised
+    basis : ndarray of int or None
+        Basis rows; None for a linear kernel.
+    epsilon : float
+        ε of a model on basis rows.
+    """
+
+    form: ClassVar[Form] = "features"
+    least_share: ClassVar[float] = 0.5
+
+    def __init__(
+        self,
+        data: DaskRows,
+        weights: FloatArray,
+        Y: FloatArray,
+        unpenalised: Unpenalised,
+        *,
+        basis: IntArray | None,
+        epsilon: float,
+    ) -> None:
+        super().__init__(weights, Y, unpenalised)
+        self.data, self.basis, self.epsilon = data, basis, epsilon
+        self._chunks = list(data.X.to_delayed().ravel())
+        self._ends = np.cumsum(data.X.chunks[0])
+        self.features = _features(data, basis, epsilon)
+        self._system = self._build()
+
+    def _build(self) -> FeatureSystem:
+        """Return the system, with streamed rows, from one pass over the chunks."""
+        Ys, features, s = self.targets.Ys, self.features, self.unpenalised.count
+        rough = sample_level(features, self.scale, self.unpenalised)
+        shared = _share(work.Whole(work.bare(features), rough))
+        pairs, places = [], []
+        # Chunks without a trained row add nothing, and nothing else asks for their norms.
+        for part, at in self._parts(np.flatnonzero(self.scale.trained), slice(None)):
+            pairs.append(_call(work.chunk_moments, *part, shared))
+            places.append(at)
+        total, lengths = _compute(
+            _tree([_call(work.item, pair, 0) for pair in pairs]),
+            [_call(work.item, pair, 1) for pair in pairs],
+        )
+        norms = np.zeros(self.weights.size)
+        for at, values in zip(places, lengths, strict=True):
+            norms[at] = values
+        gram, z = total.settle(self.unpenalised.Q, Ys)
+        N, B = features.to_coefficients, rough + total.drift
+        rows = StreamedRows(features, B, self.scale, self.unpenalised)
+        return FeatureSystem(rows, gram, z, np.pad(N, ((0, 0), (0, s))), B, norms)
+
+    @property
+    def _streamed(self) -> StreamedRows:
+        assert isinstance(self._system.W, StreamedRows)
+        return self._system.W
+
+    # -- which rows are where ---------------------------------------------------------------------
+
+    def _split(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Yield (chunk, row numbers inside it, positions in `rows`) for each chunk they touch."""
+        chunk = np.searchsorted(self._ends, rows, side="right")
+        order = np.argsort(chunk, kind="stable")
+        numbers, starts = np.unique(chunk[order], return_index=True)
+        for number, at in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            start = self._ends[number - 1] if number else 0
+            yield number, rows[at] - start, at
+
+    def _parts(
+        self, rows: IntArray, columns: slice
+    ) -> Iterator[tuple[tuple[Any, work.Part], IntArray]]:
+        """Yield ((chunk, some of its rows with what belongs to them), rows) for each chunk."""
+        for number, inside, at in self._split(rows):
+            yield (self._chunks[number], self._part(rows[at], inside, number, columns)), rows[at]
+
+    def _part(
+        self, rows: IntArray, inside: IntArray | None, number: int, columns: slice
+    ) -> work.Part:
+        size = self._ends[number] - (self._ends[number - 1] if number else 0)
+        if inside is not None and np.array_equal(inside, np.arange(size)):
+            inside = None
+        weights = self.weights[rows]
+        uniform = bool((weights == 1.0).all())
+        Ys, unpenalised = self.targets.Ys[rows][:, columns], self.unpenalised.take(rows)
+        return work.Part(inside, None if uniform else weights, Ys, unpenalised)
+
+    # -- sizes ------------------------------------------------------------------------------------
+
+    @property
+    def n_basis(self) -> int | None:
+        """The number n of basis rows; None for a linear kernel."""
+        return self.features.n_basis
+
+    def sizes(self, tasks: Tasks) -> Sizes:
+        """Return what a plan needs to know: feature rows are never kept, so no memory is there."""
+        m, p = self._streamed.shape
+        known = self._system.diagonal
+        return Sizes(self.form, m, p, self.targets.count, self.n_basis, 0.0, known)
+
+    # -- the model on all rows --------------------------------------------------------------------
+
+    def factor(self, alpha: float | None = None) -> FeatureFactor:
+        """Return the factor, with rows that are made on the workers."""
+        if alpha is not None:
+            return single_factor(self._system, alpha, self.targets.Ys, self.scale)
+        with self.lock:
+            system = self._system
+            if not system.diagonal:
+                Lambda, V = eigh(system.gram[: system.p, : system.p])
+                self._system = system = rotate(system, Lambda, V)
+        return feature_factor(system, self.targets.Ys, self.scale)
+
+    def fit(self, alphas: FloatArray) -> Fit:
+        """Return the model on all rows."""
+        theta = solve_each(self._system, alphas)
+        coef, unpenalised = coefficients(self._system, theta, self.targets.level, self.unpenalised)
+        if self.n_basis is not None:
+            return Fit(coef, None, unpenalised)
+        values = local(self.data.X @ coef)
+        if self.unpenalised.count:
+            values = values + self.unpenalised.U @ (self.unpenalised.R @ unpenalised)
+        Y = self.targets.Y + self.unpenalised.U @ self.targets.level
+        return Fit(self.weights[:, None] * (Y - values) / alphas, coef, unpenalised)
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii of every row."""
+        return self.factor().leverages(alpha)
+
+    # -- models without some rows -----------------------------------------------------------------
+
+    def run(
+        self,
+        work_on: Callable[[Factor, Tasks, FloatArray], FloatArray],
+        factor: Factor,
+        tasks: Tasks,
+        alphas: FloatArray,
+    ) -> FloatArray:
+        """Return predictions from held-out rows that travel to a worker, batch by batch."""
+        assert isinstance(factor, FeatureFactor)
+        assert isinstance(factor.V, StreamedRows)
+        v = factor.n_targets
+        # Rows, targets, weights and constraints come with the tasks that use them.
+        shared = _share(work.bare_factor(factor))
+        calls, places = [], []
+        for index in self._batches(tasks):
+            part = tasks.select(index)
+            rows = np.unique(np.concatenate([part.held.values, part.test.values]))
+            out = np.unique(part.removed.values)
+            moved = replace(
+                part,
+                held=_renumber(part.held, rows),
+                removed=_renumber(part.removed, out),
+                test=_renumber(part.test, rows),
+            )
+            N = np.empty((0, 0)) if factor.N is None else factor.N[out]
+            pieces = list(self._split(rows))
+            if len(pieces) == 1:
+                number, inside, _ = pieces[0]
+                X, own = self._chunks[number], self._part(rows, inside, number, slice(0, 0))
+            else:
+                X = [_call(work.take, self._chunks[n], inside) for n, inside, _ in pieces]
+                own = self._part(rows, None, 0, slice(0, 0))
+            own = replace(own, Ys=factor.Ys[rows])
+            calls.append(_call(work.on_batch, work_on, X, own, shared, N, moved, alphas))
+            places.append(Ragged(np.arange(tasks.test.values.size), tasks.test.ptr).items(index))
+        predictions = np.empty((alphas.size, tasks.test.values.size, v))
+        for place, values in zip(places, _compute(*calls), strict=True):
+            predictions[:, place.values] = values
+        return predictions
+
+    def _batches(self, tasks: Tasks) -> Iterator[IntArray]:
+        """Yield tasks that one worker does together: those inside one chunk, others by size."""
+        first = np.full(len(tasks), np.iinfo(np.int64).max)
+        last = np.full(len(tasks), -1)
+        for ragged in (tasks.held, tasks.test):
+            chunk = np.searchsorted(self._ends, ragged.values, side="right")
+            np.minimum.at(first, ragged.owners, chunk)
+            np.maximum.at(last, ragged.owners, chunk)
+        inside = np.flatnonzero(first == last)
+        inside = inside[np.argsort(first[inside], kind="stable")]
+        if inside.size:
+            yield from np.split(inside, np.flatnonzero(np.diff(first[inside])) + 1)
+        across = np.flatnonzero(first != last)
+        if across.size:  # neighbours together, so that a batch touches few chunks
+            across = across[np.lexsort((last[across], first[across]))]
+            sizes = np.cumsum(tasks.held.sizes[across] + tasks.test.sizes[across])
+            batch = sizes // max(int(np.diff(self._ends, prepend=0).max()), 1)
+            yield from np.split(across, np.flatnonzero(np.diff(batch)) + 1)
+
+    def by_fold(
+        self,
+        solve_on: Callable[[Equations, FloatArray], FloatArray],
+        tasks: Tasks,
+        alphas: FloatArray,
+        columns: slice,
+        afresh: BoolArray,
+    ) -> FloatArray:
+        """Return predictions of large folds from their Gram matrices, added up over the chunks."""
+        system, v = self._system, self.targets.Ys[:1, columns].shape[1]
+        predictions = np.empty((alphas.size, tasks.test.values.size, v))
+        for start in range(0, len(tasks), FOLDS_AT_ONCE):
+            rows = _share(work.bare_rows(self._streamed))
+            everything = _share((system.whole_gram, system.z[:, columns]))
+            calls, places = [], []
+            folds = range(start, min(start + FOLDS_AT_ONCE, len(tasks)))
+            for j in folds:
+                N_E = system.N[tasks.removed[j], : system.p]
+                if afresh[j]:
+                    equations = self._left(tasks.held[j], rows, columns, N_E)
+                else:
+                    equations = self._all_but(tasks.held[j], rows, everything, columns, N_E)
+                models = _call(solve_on, equations, alphas)
+                for part, at in self._tested(tasks.test[j], tasks.test.ptr[j]):
+                    calls.append(_call(work.fold_predict, *part, rows, models))
+                    places.append(at)
+            for place, values in zip(places, _compute(*calls), strict=True):
+                predictions[:, place] = values
+            report(folds.stop, len(tasks), "folds")
+        return predictions
+
+    def _all_but(
+        self, held: IntArray, rows: Any, everything: Any, columns: slice, N_E: FloatArray
+    ) -> Any:
+        """Return the equations of the training rows: those of all rows less those held out."""
+        Q = self.unpenalised.Q[held]
+        corner = np.eye(self.unpenalised.count) - Q.T @ Q
+        parts = [_call(work.fold_moments, *part, rows) for part, _ in self._parts(held, columns)]
+        return _call(work.subtract, everything, _tree(parts) if parts else None, corner, N_E)
+
+    def _left(self, held: IntArray, rows: Any, columns: slice, N_E: FloatArray) -> Any:
+        """Return the equations of the few training rows, summed by themselves."""
+        keep = self.scale.trained.copy()
+        keep[held] = False
+        parts = [part for part, _ in self._parts(np.flatnonzero(keep), columns)]
+        means = _call(work.means, _tree([_call(work.along, *part, rows) for part in parts]))
+        sums = _tree([_call(work.fold_moments, *part, rows, means) for part in parts])
+        return _call(work.fresh, sums, means, N_E)
+
+    def _tested(
+        self, test: IntArray, first: int
+    ) -> Iterator[tuple[tuple[Any, work.Part], IntArray]]:
+        for number, inside, at in self._split(test):
+            part = self._part(test[at], inside, number, slice(0, 0))
+            yield (self._chunks[number], part), first + at
+
+    def _ready_for_folds(self) -> bool:
+        raise AssertionError("by_fold does without")
+
+    def equations(self, held: IntArray, removed: IntArray, columns: slice, afresh: bool) -> Any:
+        """Raise: folds are solved where their sums are (`by_fold`)."""
+        raise AssertionError("by_fold does without")
+
+    def fitted(self, equations: Any, models: FloatArray, test: IntArray) -> FloatArray:
+        """Raise: folds are solved where their sums are (`by_fold`)."""
+        raise AssertionError("by_fold does without")
+
+    def retrain(
+        self,
+        held: IntArray,
+        removed: IntArray,
+        test: IntArray,
+        alphas: FloatArray,
+        columns: slice,
+        basis: OtherBasis | None = None,
+    ) -> FloatArray:
+        """Return predictions (a, t, v) of a model fitted from scratch."""
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        if basis is None:
+            rows = None if self.basis is None else np.delete(self.basis, removed)
+            basis = None if rows is None else OtherBasis(rows, self.epsilon)
+        model = ClusterSmoother(
+            self.data,
+            weights,
+            self.targets.Y[:, columns],
+            self.unpenalised.retrained(weights),
+            basis=None if basis is None else basis.rows,
+            epsilon=0.0 if basis is None else basis.epsilon,
+        )
+        models = np.stack([solve(model._system, slice(None), float(a)) for a in alphas])
+        rows_of, shared = _share(work.bare_rows(model._streamed)), _share(models)
+        parts = list(model._tested(test, 0))
+        calls = [_call(work.fold_predict, *part, rows_of, shared) for part, _ in parts]
+        predictions = np.empty((alphas.size, test.size, models.shape[2]))
+        for (_, at), values in zip(parts, _compute(*calls), strict=True):
+            predictions[:, at] = values
+        return model.restore(predictions, test, slice(None))
+
+    # -- how much of the data some rows carry -----------------------------------------------------
+
+    @property
+    def norms(self) -> FloatArray:
+        """‖W_i‖² of every trained row."""
+        return self._system.norms
+
+    def shift(self, held: IntArray) -> float:
+        """Return ‖Q_HᵀW_H‖²."""
+        shared = _share(work.bare_rows(self._streamed))
+        parts = self._parts(held, slice(0, 0))
+        total = _tree([_call(work.along, *part, shared) for part, _ in parts])
+        return float(np.square(_compute(total)[0][0]).sum())
+
+
+def _features(data: DaskRows, basis: IntArray | None, epsilon: float) -> Features:
+    if basis is None:
+        if not isinstance(data.kernel, Linear):
+            raise InvalidInputError(
+                "a dense model needs the kernel matrix of all rows, which Dask rows do not fit; "
+                "pass basis=1000 (or another number of basis rows)."
+            )
+        return ColumnFeatures(data.X)
+    Z = np.asarray(gather(data.X, basis), dtype=np.float64)
+    every = slice(None)
+    whitening, inverse = whiten(KernelRows(data.kernel, Z).block(every, every), epsilon)
+    cross = CrossRows(data.kernel, data.X, Z)
+    return WhitenedFeatures(cross, np.arange(basis.size), whitening, epsilon, inverse)
+
+
+def _renumber(ragged: Ragged, rows: IntArray) -> Ragged:
+    return Ragged(np.searchsorted(rows, ragged.values), ragged.ptr)
+
+
+def _tree(parts: Sequence[Any]) -> Any:
+    """Return the sum of delayed parts, FAN_IN at a time."""
+    level = list(parts)
+    while len(level) > 1:
+        lots = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
+        level = [_call(work.add, lot) if len(lot) > 1 else lot[0] for lot in lots]
+    return level[0]
+
+
+# -- Dask enters here and in holdfast.data.dask, nowhere else --------------------------------------
+
+
+def _share(value: Any) -> Any:
+    """Return a value that many tasks use, in the graph once."""
+    from dask.delayed import delayed
+
+    return delayed(value, pure=False, traverse=False)
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a call that a worker will make."""
+    from dask.delayed import delayed
+
+    return delayed(function, pure=False)(*arguments)
+
+
+def _compute(*values: Any) -> Any:
+    """Return delayed values, computed by whatever scheduler Dask is set to.
+
+    Tasks run side by side, so those in this process keep to one BLAS thread each. The graph holds
+    p × p matrices on purpose (once), so Dask's warning about large graphs would mislead.
+    """
+    from dask import config
+    from dask.base import compute
+
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+    with threadpool_limits(1, user_api="blas"), config.set(quiet):
+        return compute(*values)  # type: ignore[no-untyped-call]  # dask is partly typed

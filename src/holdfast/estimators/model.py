@@ -1,0 +1,211 @@
+"""From a problem and a kernel to its smoother, its basis rows and its held-out values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from sklearn.base import clone
+
+from holdfast import holdout
+from holdfast._typing import FloatArray, IntArray
+from holdfast.basis import Fixed, Selector, as_selector, resolve_basis
+from holdfast.cluster import ClusterSmoother, DaskRows
+from holdfast.data.dask import is_dask
+from holdfast.data.indices import row_numbers
+from holdfast.estimators.problem import Problem
+from holdfast.exceptions import (
+    InvalidInputError,
+    NotSupportedError,
+    SelectionBiasWarning,
+    warn,
+)
+from holdfast.experiments import Experiments, Policy, Tasks, resolve
+from holdfast.holdout.plan import Plan, make_plan
+from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
+from holdfast.progress import report
+from holdfast.smoother import OtherBasis, Smoother, Unpenalised, basis_epsilon
+from holdfast.smoother.make import make_smoother, require_symmetric
+
+__all__ = ["Model", "choose_basis", "make_model", "rows_with_kernel", "selector_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """One kernel on all rows of a problem.
+
+    Attributes
+    ----------
+    problem : Problem
+    data : KernelData
+        Rows with the kernel.
+    basis : ndarray of int or None
+        Basis rows; None for a dense model.
+    epsilon : float
+        The absolute shift ε of K_BB; 0 for a dense model.
+    smoother : Smoother
+    selector : Selector or None
+        What chose the basis rows, with what it learned.
+    """
+
+    problem: Problem
+    data: KernelData
+    basis: IntArray | None
+    epsilon: float
+    smoother: Smoother
+    selector: Selector | None = None
+
+    @property
+    def reselects(self) -> bool:
+        """Whether the basis is chosen anew for each experiment."""
+        return self.problem.policy == "reselect" and self.basis is not None
+
+    def tasks(self, experiments: Experiments) -> Tasks:
+        """Return what experiments become under the policy."""
+        policy: Policy = self.problem.policy
+        if policy == "reselect" and not self.reselects:
+            policy = "remove"  # a dense model has no basis to choose
+        return resolve(experiments, weights=self.problem.weights, basis=self.basis, policy=policy)
+
+    def plan(self, tasks: Tasks, n_alphas: int) -> Plan:
+        """Return which path the tasks take."""
+        return make_plan(tasks, self.smoother.sizes(tasks), n_alphas, self.problem.path)
+
+    @property
+    def held_out(self) -> Callable[..., FloatArray]:
+        """From (tasks, alphas, path, columns) to held-out predictions (a, k, v)."""
+        return self._reselected if self.reselects else partial(holdout.predict, self.smoother)
+
+    def _reselected(
+        self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
+    ) -> FloatArray:
+        """Return predictions of models whose basis rows come from their own training rows.
+
+        All targets have their say in the choice, whichever columns are predicted. There is one
+        path only: training anew.
+        """
+        problem, smoother = self.problem, self.smoother
+        parts = []
+        for j in range(len(tasks)):
+            weights = problem.weights.copy()
+            weights[tasks.held[j]] = 0.0
+            train = np.flatnonzero(weights > 0)
+            # Seeded by the rows themselves: the same hold-out gives the same basis anywhere.
+            seed = [problem.seed, crc32(np.sort(tasks.held[j]).tobytes())]
+            chosen = resolve_basis(
+                clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
+                self.data.take(train),
+                problem.Y[train],
+                weights[train],
+                None if problem.groups is None else problem.groups[train],
+                None,
+                np.random.default_rng(seed),
+            )
+            assert chosen is not None
+            rows = train[chosen]
+            basis = OtherBasis(rows, basis_epsilon(self.data, rows, problem.jitter))
+            parts.append(
+                smoother.retrain(
+                    tasks.held[j], tasks.removed[j], tasks.test[j], alphas, columns, basis
+                )
+            )
+            report(j + 1, len(tasks), "retraining on reselected basis rows")
+        values = np.concatenate(parts, axis=1)
+        return smoother.restore(values, tasks.test.values, columns)
+
+
+def make_model(
+    problem: Problem,
+    kernel: Kernel | Precomputed,
+    data: KernelData,
+    basis: IntArray | None,
+    selector: Selector | None = None,
+) -> Model:
+    """Return a kernel on all rows of a problem."""
+    require_symmetric(kernel, data)
+    epsilon = 0.0 if basis is None else basis_epsilon(data, basis, problem.jitter)
+    unpenalised = Unpenalised.bias(problem.weights, problem.bias)
+    smoother: Smoother
+    if isinstance(data, DaskRows):
+        smoother = ClusterSmoother(
+            data, problem.weights, problem.Y, unpenalised, basis=basis, epsilon=epsilon
+        )
+    else:
+        smoother = make_smoother(
+            kernel,
+            data,
+            problem.X,
+            problem.weights,
+            problem.Y,
+            unpenalised,
+            basis=basis,
+            epsilon=epsilon,
+            memory=problem.memory,
+        )
+    return Model(problem, data, basis, epsilon, smoother, selector)
+
+
+def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
+    """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
+    if not isinstance(kernel, Precomputed):
+        return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
+    if is_dask(X):
+        raise NotSupportedError(
+            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
+            "themselves with a kernel, or X.compute()."
+        )
+    if X.shape[0] == X.shape[1]:
+        return PrecomputedRows(X)
+    rows = basis.rows if isinstance(basis, Fixed) else basis
+    if rows is None or np.ndim(rows) != 1:
+        raise InvalidInputError(
+            "a precomputed kernel must be a square matrix of all rows; got shape "
+            f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers]."
+        )
+    columns = row_numbers("basis", rows, X.shape[0], mask=True, error=InvalidInputError)
+    if columns.size != X.shape[1]:
+        raise InvalidInputError(
+            f"basis must name one row for each of the {X.shape[1]} columns of the precomputed "
+            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows."
+        )
+    return PrecomputedRows(X, columns=columns)
+
+
+def selector_of(problem: Problem) -> Selector | None:
+    """Return the selector of basis rows, after a word about its bias if it needs one."""
+    selector = as_selector(problem.basis, problem.X.shape[0])
+    if selector is None:
+        return None
+    if problem.policy == "reselect":
+        if isinstance(selector, Fixed) or "experiments" in selector.needs:
+            raise NotSupportedError(
+                'held_out_basis="reselect" chooses basis rows anew from the training rows of '
+                f"each experiment, which {type(selector).__name__} does not allow. Pass a "
+                "number of rows or another selector."
+            )
+    elif selector.data_dependent:
+        warn(
+            f"{type(selector).__name__} chose the basis rows by looking at rows that are "
+            "later held out, so the held-out scores may be optimistic: use "
+            'held_out_basis="reselect" for an estimate without that bias.',
+            SelectionBiasWarning,
+        )
+    return selector
+
+
+def choose_basis(problem: Problem, selector: Selector | None, data: KernelData) -> IntArray | None:
+    """Return the basis rows of the model on all rows, or None for a dense model."""
+    return resolve_basis(
+        selector,
+        data,
+        problem.Y,
+        problem.weights,
+        problem.groups,
+        problem.experiments,
+        np.random.default_rng(problem.seed),
+    )

@@ -1,0 +1,59 @@
+"""What a fit saw, after all checks: data, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast._typing import AnyArray, FloatArray
+from holdfast.experiments import Experiments, Policy
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Enough to answer any later held-out question.
+
+    Attributes
+    ----------
+    X : rows of the data
+    Y : ndarray of shape (m, v)
+        Targets that the algebra works on (±1 for a classifier).
+    labels : ndarray of shape (m, v) or (m,)
+        Targets that scores are computed with (class labels for a classifier).
+    weights : ndarray of shape (m,)
+    groups : ndarray or None
+    experiments : Experiments
+    alphas : ndarray of shape (a,)
+    flat : bool
+        Whether y was one-dimensional.
+    seed : int
+        Seed of everything random that `fit` does.
+    basis : None, number, rows or selector
+        As the user gave it.
+    policy : str
+        What happens to basis rows that are held out.
+    bias : bool
+    jitter : float
+        ε relative to the mean diagonal of K_BB.
+    path : str
+    memory : float
+        Bytes that feature rows may take.
+    """
+
+    X: Any
+    Y: FloatArray
+    labels: AnyArray
+    weights: FloatArray
+    groups: AnyArray | None
+    experiments: Experiments
+    alphas: FloatArray
+    flat: bool
+    seed: int
+    basis: Any
+    policy: Policy
+    bias: bool
+    jitter: float
+    path: str
+    memory: float

@@ -1,0 +1,126 @@
+r"""The model that never saw some rows, from the model that saw all of them: the theory in a page.
+
+**One smoother.** A penalised least-squares model is ŷ = S(α) y. With the features W of all rows
+(weighted, free of the unpenalised columns, in coordinates where the penalty is α times the
+identity) and WᵀW = V Λ Vᵀ, U = W V,
+
+    S(α) = U D Uᵀ,   D = 1/(Λ + α)        and the unpenalised columns Q add QQᵀ
+
+**One identity.** Leave the rows H out and train again: what the new model f₋H misses on them is
+
+    r_H = y_H − f₋H(X_H) = (I − S_HH)⁻¹ (y_H − ŷ_H)
+
+*Proof.* Replace y_H by the new model's own predictions. Then f₋H fits the held-out rows without
+error and is optimal on the others, so it is also the model of all rows with these targets (paper
+004, Lemma 1): ŷ_H − S_HH r_H = f₋H(X_H) = y_H − r_H. Solve for r_H. ∎
+
+It follows that f₋H is the model of all rows with the targets y − r on H, so that for *any* row
+
+    f₋H(x) = u(x)ᵀ β₋H,        β₋H = D (z − U_Hᵀ r_H),   z = Uᵀy
+
+**Removed basis rows.** A sparse model on B∖E is the same problem under the constraint N_E β = 0.
+With O an orthonormal basis of the rows N_E, M = D − D O (OᵀDO)⁻¹ OᵀD takes the place of D.
+
+**A worked example.** One feature, no bias, α = 1, x = (1, 2), y = (1, 1): S = xxᵀ/6, ŷ = (½, 1).
+Hold the second row out: r = (1 − 4/6)⁻¹ (1 − 1) = 0, so f₋₂(2) = 1; and indeed the model of the
+first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
+
+**Four ways to the same numbers**, one file each, registered in `PATHS`:
+
+| path | what is factorised | the choice when |
+|---|---|---|
+| `spectral` | all rows, once for every α | held-out sets are small, penalties many |
+| `single` | all rows, once for each α | one or two penalties |
+| `fold_gram` | the training rows of each experiment, once for every α | held-out sets are large |
+| `retrain` | the same from scratch: the naive twin | little is left, or a proof is wanted |
+
+`identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly or by conjugate gradients
+(`conjugate`). `digits` says where a path would lose digits, `plan` and `costs` which path is
+cheapest, `verify` retrains a few experiments and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray
+from holdfast.experiments import Tasks
+from holdfast.holdout import fold_gram, retrain, single, spectral
+from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.smoother import Smoother
+
+__all__ = ["PATHS", "predict"]
+
+PathFunction = Callable[[Smoother, Tasks, FloatArray, slice], FloatArray]
+
+#: Every way to held-out predictions, by name. Registering one is testing it: the exact matrix, the
+#: oracle and the laws run over this table.
+PATHS: MappingProxyType[str, PathFunction] = MappingProxyType(
+    {
+        "spectral": spectral.predict,
+        "fold_gram": fold_gram.predict,
+        "single": single.predict,
+        "retrain": retrain.predict,
+    }
+)
+
+
+def predict(
+    smoother: Smoother,
+    tasks: Tasks,
+    alphas: FloatArray,
+    path: str,
+    columns: slice = slice(None),
+) -> FloatArray:
+    """Return held-out predictions (alphas, test rows, targets).
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of all rows.
+    tasks : Tasks
+        What is held out, removed and tested.
+    alphas : ndarray of shape (a,)
+    path : str
+        A name in `PATHS`.
+    columns : slice
+        Which targets.
+
+    Notes
+    -----
+    The only place that weighs digits: tasks that take much of the basis away are trained from
+    scratch, and tasks that leave little of the data are trained on what they leave, whatever the
+    path.
+    """
+    with smoother.lock:  # rows must not be rotated while others read them
+        ways = _ways(smoother, tasks, path)
+        if len(ways) == 1:
+            (only,) = ways
+            values = PATHS[only](smoother, tasks, alphas, columns)
+        else:
+            v = smoother.targets.Ys[:1, columns].shape[1]
+            values = np.empty((alphas.size, tasks.test.values.size, v))
+            for way, chosen in ways.items():
+                part, where = tasks.select(np.flatnonzero(chosen)), chosen[tasks.test.owners]
+                values[:, where] = PATHS[way](smoother, part, alphas, columns)
+    return smoother.restore(values, tasks.test.values, columns)
+
+
+def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
+    """Return which tasks take which path, as masks."""
+    if path == "retrain":
+        return {path: np.ones(len(tasks), dtype=bool)}
+    again = basis_shrinks(tasks, smoother.n_basis)
+    if path == "fold_gram":
+        if not again.all():
+            smoother.announce(tasks.select(np.flatnonzero(~again)))
+        few = np.zeros_like(again)
+    else:
+        few = few_left(smoother, tasks) & ~again
+    masks = {"retrain": again, "fold_gram": few, path: ~(again | few)}
+    if path == "fold_gram":
+        masks["fold_gram"] = ~again
+    return {way: mask for way, mask in masks.items() if mask.any()}

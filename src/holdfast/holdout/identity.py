@@ -1,0 +1,200 @@
+"""The identity r_H = (I − S_HH)⁻¹ e_H: the one place that knows it.
+
+From the smoother on held-out rows (`holdfast.smoother.held`) to held-out residuals, for stacks of
+experiments of one shape and all penalties at once; and from there to predictions of any rows.
+Papers 000 (Corollary 2), 002 §2.6, 003 (16), 004 (9)–(10): one formula.
+
+Cost per penalty: Σ_H |H|² p + |H|³ by direct systems, about ten times Σ_H 4|H| p by conjugate
+gradients; leave-one-out m p.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast._typing import FloatArray
+from holdfast.exceptions import HoldOutError
+from holdfast.experiments import Shape, Tasks
+from holdfast.holdout.conjugate import solve_cg
+from holdfast.linalg import Definite, blas_threads, run_pieces
+from holdfast.progress import Counter
+from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows
+
+__all__ = [
+    "HeldSystem",
+    "held_out_predictions",
+    "residuals",
+    "rows_without_themselves",
+]
+
+#: Doubles that one stack of experiments may hold in each of its temporaries.
+STACK_DOUBLES = 2**20
+
+#: Conjugate gradients pay from this many held-out rows on, with this many systems of them …
+CG_ROWS, CG_SYSTEMS = 24, 300
+#: … and if no held-out row has more leverage than this; beyond, too many steps are needed.
+CG_LEVERAGE = 0.95
+
+
+def held_out_predictions(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+    """Return held-out predictions of all tasks, shape (alphas, test rows, targets).
+
+    Parameters
+    ----------
+    factor : Factor
+        The smoother of all rows, valid for every α given.
+    tasks : Tasks
+    alphas : ndarray of shape (a,)
+    """
+    predictions = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
+    done = Counter(len(tasks), "held-out experiments")
+
+    def work(part: Shape) -> None:
+        predictions[:, part.out] = _predictions(factor, part, alphas)
+        done.add(len(part.index))
+
+    parts = tasks.stacks(factor.size + alphas.size * factor.n_targets, STACK_DOUBLES)
+    if factor.parallel and len(parts) >= 2 * blas_threads():
+        run_pieces(work, parts)
+    else:  # threads work inside the part
+        for part in parts:
+            work(part)
+    return predictions
+
+
+def _predictions(factor: Factor, part: Shape, alphas: FloatArray) -> FloatArray:
+    """Return predictions (a, b, t, v) of stacked tasks."""
+    if _alone(part):
+        alone = factor.alone(part, alphas)
+        if alone is not None:
+            if not part.H.shape[1]:
+                return alone.fitted[:, :, None]
+            r = _row_residuals(alone, alphas)
+            return np.asarray(alone.fitted - alone.lift.T[:, :, None] * r)[:, :, None]
+    held = factor.held(part, alphas)
+    return held.predict(residuals(held))
+
+
+def _alone(shape: Shape) -> bool:
+    """Whether these tasks test one row each, and hold out that row or none."""
+    h, e, t = shape.H.shape[1], shape.E.shape[1], shape.T.shape[1]
+    return (h <= 1 and t == 1 and e <= 1) and (h == 0 or same_rows(shape))
+
+
+def _row_residuals(alone: Alone, alphas: FloatArray) -> FloatArray:
+    """Return r_i = e_i / (1 − S_ii), shape (a, b, v), after checking that a digit is left."""
+    gap = alone.gap
+    if gap.min() <= alone.rounding:
+        alpha = alphas[np.unravel_index(np.argmin(gap), gap.shape)[1]]
+        raise HoldOutError(
+            f"at alpha={alpha:.3g} the model interpolates a row to the last digit, so what it "
+            "would predict without it cannot be told in double precision. Use larger alphas."
+        )
+    return np.asarray(alone.errors / gap.T[:, :, None])
+
+
+def rows_without_themselves(errors: FloatArray, leverage: FloatArray) -> FloatArray:
+    """Return e_i / (1 − S_ii) for many models at once; errors (m, k), leverages (m,) or (m, k)."""
+    gap = 1.0 - leverage
+    return np.asarray(errors / (gap[:, None] if gap.ndim == 1 else gap))
+
+
+def residuals(held: Held) -> FloatArray:
+    """Return held-out residuals (a, b, h, v), by conjugate gradients where they pay."""
+    a, _, h, _ = held.shape
+    errors = held.errors()
+    if h == 0:
+        return errors
+    if isinstance(held, HeldCoordinates) and held.kappa and h >= CG_ROWS and h * a >= CG_SYSTEMS:
+        return _iterated(held, errors)
+    return solve_direct(held, errors)
+
+
+def _iterated(held: HeldCoordinates, errors: FloatArray) -> FloatArray:
+    """Return the residuals by conjugate gradients, and directly where these do not get there."""
+    a = held.shape[0]
+    easy = np.arange(a)
+    # The smallest α has the largest D everywhere: its leverages bound all others.
+    if held.leverages(held.R[:, :1].argmax(axis=0)).max() >= CG_LEVERAGE:
+        easy = np.flatnonzero(held.leverages(slice(None)).max(axis=0) < CG_LEVERAGE)
+    hard = np.setdiff1d(np.arange(a), easy)
+    r = np.empty_like(errors)
+    if easy.size:
+        r[easy], converged = solve_cg(held, easy, errors[easy])
+        hard = np.append(hard, easy[~converged.all(axis=1)])
+    if hard.size:
+        r[hard] = solve_direct(held.at(hard), errors[hard])
+    return r
+
+
+def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
+    """Return the residuals by forming and factorising each |H| × |H| matrix.
+
+    Raises
+    ------
+    HoldOutError
+        If a matrix is not positive definite to working precision: a leverage is 1 to the last
+        digit, and what the model would predict without these rows cannot be told.
+
+    Notes
+    -----
+    Per set and alpha h² p flops to form the matrix, h³/3 to factorise it.
+    """
+    a, _, h, _ = held.shape
+    r = np.empty(errors.shape)
+
+    def work(piece: slice) -> None:
+        M, e = held.gaps(piece), errors[:, piece].swapaxes(0, 1)
+        if not held.definite:  # no Cholesky factorisation
+            r[:, piece] = np.linalg.solve(M, e).swapaxes(0, 1)
+            return
+        systems = Definite(M)
+        if systems.failed.any():
+            raise _no_digits(h, piece.start + int(np.argmax(systems.failed.any(axis=1))))
+        r[:, piece] = systems.solve(e).swapaxes(0, 1)
+
+    if r.size:
+        run_pieces(work, held.pieces(h * max(held.row_size, h * a)))
+    return r
+
+
+class HeldSystem:
+    """I − S_HH of stacked tasks at one penalty, factorised once for several right-hand sides.
+
+    Where more rows are held out than there are coordinates, the smaller of the two systems serves:
+    (I − V Vᵀ)⁻¹ = I + V (I − VᵀV)⁻¹ Vᵀ with V = V_H M.
+
+    Parameters
+    ----------
+    held : Held
+        With one penalty; coordinates in which D = 1.
+    """
+
+    def __init__(self, held: Held) -> None:
+        a, b, h, _ = held.shape
+        assert a == 1
+        self._V: FloatArray | None = None
+        if isinstance(held, HeldCoordinates) and held.kappa and h > held.row_size:
+            self._V = held.constrained_rows()
+            M = self._V.swapaxes(1, 2) @ self._V
+            np.negative(M, out=M)
+            M[:, np.arange(held.row_size), np.arange(held.row_size)] += 1.0
+        else:
+            M = held.gaps(slice(0, b))[:, 0]
+        self._system = Definite(M)
+        if self._system.failed.any():
+            raise _no_digits(h, int(np.argmax(self._system.failed)))
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return (I − S_HH)⁻¹ right for (b, h, v): of errors, the held-out residuals."""
+        if self._V is None:
+            return self._system.solve(right)
+        inner = self._system.solve(self._V.swapaxes(1, 2) @ right)
+        return np.asarray(right + self._V @ inner)
+
+
+def _no_digits(h: int, index: int) -> HoldOutError:
+    return HoldOutError(
+        f"the model interpolates the {h} rows of held-out set {index} to the last digit, so what "
+        "it would predict without them cannot be told in double precision. Use larger alphas."
+    )

@@ -1,0 +1,23 @@
+"""One factor for each penalty, then |H| × |H| systems (paper 002; An et al. 2007 for dense models).
+
+The choice for one or two penalties: a Cholesky factorisation costs a fraction of an
+eigendecomposition, and serves one penalty.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast._typing import FloatArray
+from holdfast.experiments import Tasks
+from holdfast.holdout.identity import held_out_predictions
+from holdfast.smoother import Smoother
+
+
+def predict(smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
+    """Return held-out predictions of all tasks, shape (alphas, test rows, targets)."""
+    parts = []
+    for alpha in alphas:
+        factor = smoother.factor(float(alpha)).select(columns)
+        parts.append(smoother.run(held_out_predictions, factor, tasks, np.array([alpha])))
+    return np.concatenate(parts)

@@ -1,0 +1,89 @@
+"""Stacks of small positive definite systems, factorised once and solved as often as wanted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.linalg._nogil import dpotrf, dpotrs
+from holdfast.linalg.symmetric import solve_small
+
+__all__ = ["Definite"]
+
+#: Up to this size NumPy's stacked routines; beyond, its LU costs more than a LAPACK call each.
+STACKED_UP_TO = 20
+
+
+class Definite:
+    """A stack of positive definite matrices (…, h, h), ready for right-hand sides.
+
+    Parameters
+    ----------
+    M : ndarray of shape (…, h, h)
+        Overwritten.
+
+    Attributes
+    ----------
+    failed : ndarray of bool, shape (…)
+        Where a pivot has no digit left: the matrix is singular to working precision, and solutions
+        are meaningless.
+
+    Notes
+    -----
+    A pivot has no digit left when it is below h · eps times the largest diagonal entry, or times 1
+    where that is less: in I − S the entries were subtracted from 1.
+    """
+
+    def __init__(self, M: FloatArray) -> None:
+        *stack, h, _ = M.shape
+        self._M = M.reshape(-1, h, h)
+        self._stack, self._small = tuple(stack), h <= STACKED_UP_TO
+        diagonal = np.arange(h)
+        largest = self._M[:, diagonal, diagonal].max(axis=1, initial=0.0)
+        floor = h * np.finfo(np.float64).eps * np.minimum(largest, 1.0)
+        pivots = self._pivots(diagonal)
+        self.failed = ~(pivots.min(axis=1, initial=np.inf) > floor).reshape(self._stack)
+
+    def _pivots(self, diagonal: IntArray) -> FloatArray:
+        """Return the squared diagonals of the Cholesky factors, 0 from where one does not exist."""
+        M = self._M
+        if M.shape[1] == 1:
+            return np.asarray(M[:, :, 0])
+        if self._small:
+            try:
+                return np.asarray(np.square(np.linalg.cholesky(M)[:, diagonal, diagonal]))
+            except np.linalg.LinAlgError:
+                return np.array([_pivots_of(matrix) for matrix in M])
+        for matrix in M:
+            # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
+            if dpotrf(matrix.T) != 0:
+                matrix[diagonal, diagonal] = 0.0
+        return np.square(M[:, diagonal, diagonal])
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the solutions (…, h, v), a fresh array."""
+        M, flat = self._M, right.reshape(-1, *right.shape[-2:])
+        if M.shape[1] == 1:
+            X = flat / M
+        elif self._small:
+            X = solve_small(M, flat) if not self.failed.any() else self._each(flat)
+        else:
+            X = np.empty(flat.shape)
+            for j, matrix in enumerate(M):
+                one = np.array(flat[j], order="F")
+                dpotrs(matrix.T, one)
+                X[j] = one
+        return np.asarray(X).reshape(right.shape)
+
+    def _each(self, right: FloatArray) -> FloatArray:
+        """Return the solutions of small systems some of which have none: NaN for those."""
+        X, good = np.full(right.shape, np.nan), ~self.failed.ravel()
+        X[good] = solve_small(self._M[good], right[good])
+        return X
+
+
+def _pivots_of(matrix: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.square(np.linalg.cholesky(matrix).diagonal()))
+    except np.linalg.LinAlgError:
+        return np.zeros(len(matrix))

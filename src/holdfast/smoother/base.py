@@ -1,0 +1,246 @@
+"""What every smoother can be asked: the interface that the whole library stands on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.experiments import Tasks
+from holdfast.linalg import run_pieces
+from holdfast.smoother.equations import Equations
+from holdfast.smoother.factor import Factor
+from holdfast.smoother.scale import RowScale, Targets, Unpenalised
+
+__all__ = ["Fit", "Form", "OtherBasis", "Sizes", "Smoother"]
+
+Form = Literal["features", "kernel"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a plan needs to know of a smoother.
+
+    Attributes
+    ----------
+    form : {"features", "kernel"}
+    m, p, v : int
+        Rows, coordinates (rows again for a kernel matrix), targets.
+    basis : int or None
+        Number of basis rows.
+    memory : float
+        Bytes that may be taken.
+    factorised : bool
+        Whether the factor for every penalty is there.
+    summed : bool
+        Whether a pass over the rows that is still to come sums up each held-out set by itself.
+    """
+
+    form: Form
+    m: int
+    p: int
+    v: int
+    basis: int | None
+    memory: float = float("inf")
+    factorised: bool = False
+    summed: bool = False
+
+    @property
+    def streamed(self) -> bool:
+        """Whether feature rows are made again whenever they are needed, instead of kept."""
+        return self.form == "features" and 8.0 * self.m * self.p > self.memory
+
+
+class Fit(NamedTuple):
+    """The model on all rows.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n, v)
+        Coefficients of the basis rows; of all rows for a dense or linear model.
+    linear : ndarray of shape (d, v) or None
+        Coefficients of the columns of X, where that is what was fitted.
+    unpenalised : ndarray of shape (s, v)
+        Coefficients of the unpenalised columns.
+    """
+
+    dual: FloatArray
+    linear: FloatArray | None
+    unpenalised: FloatArray
+
+
+class OtherBasis(NamedTuple):
+    """Basis rows, and the absolute shift ε that belongs to them."""
+
+    rows: IntArray
+    epsilon: float
+
+
+class Smoother(ABC):
+    """A penalised least-squares model ŷ = S(α) y on all rows: prepared once, asked many times.
+
+    The problem is weighted, its unpenalised columns are made orthonormal and taken out of features
+    and targets, and the penalty is made α times the identity. What is left has two forms, features
+    (`FeatureSmoother`) and a kernel matrix (`KernelSmoother`); `holdfast.cluster` has the first on
+    rows that live elsewhere. All three are final.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
+        Targets as they are.
+    unpenalised : Unpenalised
+
+    Attributes
+    ----------
+    lock : RLock
+        Held by whoever asks for predictions: rows must not be rotated while others read them.
+
+    Notes
+    -----
+    Predictions of `run`, `by_fold` and `retrain` lack the part of the targets along the
+    unpenalised columns; `restore` puts it back, once, at the end.
+    """
+
+    form: ClassVar[Form]
+    #: An experiment that leaves less than this share of the trace is trained on what it leaves.
+    least_share: ClassVar[float]
+
+    def __init__(self, weights: FloatArray, Y: FloatArray, unpenalised: Unpenalised) -> None:
+        self.weights, self.unpenalised = weights, unpenalised
+        self.scale = RowScale.of(weights)
+        self.targets = Targets.of(Y, self.scale, unpenalised)
+        self.lock = RLock()
+
+    # -- sizes -------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def n_basis(self) -> int | None:
+        """How many basis rows there are; None where every row, or no row, is one."""
+
+    @abstractmethod
+    def sizes(self, tasks: Tasks) -> Sizes:
+        """Return what a plan for these tasks needs to know."""
+
+    def announce(self, tasks: Tasks) -> None:  # noqa: B027  # most have nothing to prepare
+        """Say which tasks will be asked for by their folds, before the first pass over the rows."""
+
+    # -- the model on all rows ---------------------------------------------------------------------
+
+    @abstractmethod
+    def factor(self, alpha: float | None = None) -> Factor:
+        """Return the smoother for one penalty, or for every penalty (None)."""
+
+    @abstractmethod
+    def fit(self, alphas: FloatArray) -> Fit:
+        """Return the model on all rows, with one penalty per target."""
+
+    @abstractmethod
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii of every row (m,); 0 for rows that are not trained on."""
+
+    # -- models without some rows ------------------------------------------------------------------
+
+    def run(
+        self,
+        work: Callable[[Factor, Tasks, FloatArray], FloatArray],
+        factor: Factor,
+        tasks: Tasks,
+        alphas: FloatArray,
+    ) -> FloatArray:
+        """Return ``work(factor, tasks, alphas)``, done where the rows are."""
+        return work(factor, tasks, alphas)
+
+    def by_fold(
+        self,
+        solve: Callable[[Equations, FloatArray], FloatArray],
+        tasks: Tasks,
+        alphas: FloatArray,
+        columns: slice,
+        afresh: BoolArray,
+    ) -> FloatArray:
+        """Return predictions (alphas, test rows, targets), each task from equations of its own.
+
+        Parameters
+        ----------
+        solve : callable
+            From the equations of the training rows of a task to its models.
+        tasks : Tasks
+        alphas : ndarray of shape (a,)
+        columns : slice
+            Which targets.
+        afresh : ndarray of bool, shape (len(tasks),)
+            Whose training rows are summed by themselves, instead of all less those held out.
+        """
+        v = self.targets.Ys[:1, columns].shape[1]
+        predictions = np.empty((alphas.size, tasks.test.values.size, v))
+
+        def work(j: int) -> None:
+            equations = self.equations(tasks.held[j], tasks.removed[j], columns, bool(afresh[j]))
+            models = solve(equations, alphas)
+            where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
+            predictions[:, where] = self.fitted(equations, models, tasks.test[j])
+
+        together = self._ready_for_folds()
+        run_pieces(work, range(len(tasks)), None if together else 1)
+        return predictions
+
+    @abstractmethod
+    def _ready_for_folds(self) -> bool:
+        """Make what all folds share, and return whether they gain by running side by side."""
+
+    @abstractmethod
+    def equations(self, held: IntArray, removed: IntArray, columns: slice, afresh: bool) -> Any:
+        """Return the normal equations of the rows that are not held out."""
+
+    @abstractmethod
+    def fitted(self, equations: Any, models: FloatArray, test: IntArray) -> FloatArray:
+        """Return predictions (a, t, v) for rows by the models that solve some equations."""
+
+    @abstractmethod
+    def retrain(
+        self,
+        held: IntArray,
+        removed: IntArray,
+        test: IntArray,
+        alphas: FloatArray,
+        columns: slice,
+        basis: OtherBasis | None = None,
+    ) -> FloatArray:
+        """Return predictions (a, t, v) of the model that is trained from scratch without rows.
+
+        No hold-out identity, no removal algebra, no factor of all rows: the naive twin.
+
+        Parameters
+        ----------
+        held, removed, test : ndarray of int
+            Rows held out, positions in the basis that leave it, rows to predict.
+        alphas : ndarray of shape (a,)
+        columns : slice
+            Which targets.
+        basis : OtherBasis or None
+            Other basis rows to train on, for a model of basis rows.
+        """
+
+    def restore(self, values: FloatArray, rows: IntArray, columns: slice) -> FloatArray:
+        """Add the targets' part along the unpenalised columns to values (a, k, v), in place."""
+        if self.unpenalised.count:
+            values += self.unpenalised.level(rows, self.targets.level[:, columns])
+        return values
+
+    # -- how much of the data some rows carry ------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def norms(self) -> FloatArray:
+        """‖W_i‖² of every row (m,), without the unpenalised columns, roughly."""
+
+    @abstractmethod
+    def shift(self, held: IntArray) -> float:
+        """Return ‖Q_HᵀW_H‖²: how far the unpenalised columns give way when these rows leave."""

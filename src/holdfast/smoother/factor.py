@@ -1,0 +1,328 @@
+"""A smoother in coordinates where the penalty is diagonal: factorise once, ask many questions.
+
+With D = 1/(Λ + α·penalised), coordinates V_i of each row and z = Vᵀ√w y, the model on all rows has
+fitted values ŷ_i = out_i · D z, and the model that lost the rows H is β = M(z − V_Hᵀr_H)
+(`holdfast.smoother.held`). Three kinds:
+
+- `FeatureFactor`: S = V D Vᵀ and out = V. From the spectrum of the Gram matrix it holds for every
+  α; from a Cholesky factorisation for one (paper 002): Λ = 1, D = 1.
+- `KernelFactor`: a dense model by its spectrum (003 (16), 004 (4)). I − S = α V D' Vᵀ with D' = D,
+  zero at the unpenalised columns, and out = V·Λ: no subtraction from the identity, so nothing
+  cancels at tiny α.
+- `InverseFactor`: a dense model at one α by G = (K + αI)⁻¹, I − S = αG.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Shape
+from holdfast.linalg import reciprocal_shifts
+from holdfast.smoother.blocks import row_blocks
+from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse, constraints, same_rows
+from holdfast.smoother.rows import FeatureRows, StreamedRows
+from holdfast.smoother.scale import RowScale, Unpenalised
+
+__all__ = ["Alone", "Factor", "FeatureFactor", "InverseFactor", "KernelFactor"]
+
+
+class Alone(NamedTuple):
+    """Single rows, each with what it would predict of itself.
+
+    Attributes
+    ----------
+    fitted : ndarray of shape (a, b, v)
+        Predictions by the model on all rows (but without removed basis rows).
+    lift : ndarray of shape (b, a)
+        How far they fall per unit of held-out residual.
+    gap : ndarray of shape (b, a)
+        1 − S_ii, up to a factor.
+    errors : ndarray of shape (a, b, v)
+        e_i, up to the same factor.
+    rounding : float
+        A gap no larger than this is rounding error.
+    """
+
+    fitted: FloatArray
+    lift: FloatArray
+    gap: FloatArray
+    errors: FloatArray
+    rounding: float
+
+
+class Factor(ABC):
+    """A smoother, ready to say what it is on any rows."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Numbers that a row takes."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether several threads may ask for rows at the same time."""
+        return True
+
+    @property
+    @abstractmethod
+    def n_targets(self) -> int:
+        """The number v of targets."""
+
+    @abstractmethod
+    def select(self, columns: slice) -> Self:
+        """Return the same factor for some of the targets."""
+
+    @abstractmethod
+    def held(self, shape: Shape, alphas: FloatArray) -> Held:
+        """Return the smoother on the rows of stacked tasks."""
+
+    def alone(self, shape: Shape, alphas: FloatArray) -> Alone | None:
+        """Return the same for tasks that test one row and hold out that one or none, all α at once.
+
+        None where the general way is as fast.
+        """
+        return None
+
+    @abstractmethod
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii of every row (m,); 0 for rows that are not trained on."""
+
+
+@dataclass(frozen=True)
+class Coordinates(Factor):
+    """What the factors by coordinates share.
+
+    Attributes
+    ----------
+    V : ndarray or StreamedRows of shape (m, p)
+        Coordinates of the rows, times √w. Rows of weight zero hold their output coordinates.
+    Lambda : ndarray of shape (p,)
+        Eigenvalues; 1 for the unpenalised columns, which come last.
+    penalised : ndarray of shape (p,)
+        1 where α adds to Λ, else 0.
+    z : ndarray of shape (p, v)
+        Vᵀ√w y.
+    Ys : ndarray of shape (m, v)
+        √w y.
+    scale : RowScale
+    N : ndarray of shape (n, p) or None
+        Coefficients of the basis rows from coordinates, for removal.
+    T : ndarray of shape (p', p') or None
+        From the penalised coordinates to those where the penalty is α times the identity; None
+        where it is so already.
+    """
+
+    V: FeatureRows
+    Lambda: FloatArray
+    penalised: FloatArray
+    z: FloatArray
+    Ys: FloatArray
+    scale: RowScale
+    N: FloatArray | None = None
+    T: FloatArray | None = None
+
+    kappa: ClassVar[float]
+
+    @property
+    def size(self) -> int:
+        """The number p of coordinates."""
+        return int(self.Lambda.size)
+
+    @property
+    def n_targets(self) -> int:
+        """The number v of targets."""
+        return int(self.z.shape[1])
+
+    def select(self, columns: slice) -> Self:
+        """Return the same factor for some of the targets."""
+        return replace(self, z=self.z[:, columns], Ys=self.Ys[:, columns])
+
+    @property
+    def parallel(self) -> bool:
+        """Whether rows are kept, or their features may be made side by side."""
+        return not isinstance(self.V, StreamedRows) or self.V.features.parallel
+
+    def D(self, alphas: FloatArray) -> FloatArray:
+        """Return 1/(Λ + α·penalised), shape (a, p)."""
+        return reciprocal_shifts(self.Lambda, alphas, self.penalised)
+
+    @abstractmethod
+    def R(self, D: FloatArray) -> FloatArray:
+        """Return the diagonal of the residual map."""
+
+    @abstractmethod
+    def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
+        """Return the output coordinates of rows from V[rows]; may be `V` itself."""
+
+    def held(self, shape: Shape, alphas: FloatArray) -> HeldCoordinates:
+        """Return the smoother on the rows of stacked tasks."""
+        V, D = self.V[shape.H], self.D(alphas)
+        return HeldCoordinates(
+            V=V,
+            out=self.outputs(shape.T, V if same_rows(shape) else self.V[shape.T]),
+            D=D,
+            R=self.R(D),
+            O=constraints(self.N, shape.E),
+            z=self.z,
+            Y=self.Ys[shape.H],
+            kappa=self.kappa,
+        )
+
+    def alone(self, shape: Shape, alphas: FloatArray) -> Alone:
+        """Return it from one product of squared coordinates with D (paper 004 (10))."""
+        rows = shape.T[:, 0]
+        D, V = self.D(alphas), self.V[rows]
+        out = self.outputs(rows, V)
+        root = self.scale.root[rows][:, None]
+        fitted = times(out, D, self.z)  # (a, b, v)
+        lift = (V * out) @ D.T  # (b, a): out_i · D V_i
+        O = constraints(self.N, shape.E)  # noqa: E741
+        if O is not None:
+            o = O[:, :, 0]
+            oDo, VDo = (o * o) @ D.T, (V * o) @ D.T
+            outDo = VDo / root  # basis rows leave models of features alone, where out = V / root
+            fitted -= (outDo / oDo).T[:, :, None] * times(o, D, self.z)
+            lift -= outDo * VDo / oDo
+        gap, errors = self._gap(rows, V, D, fitted, lift)
+        # With κ = 0 the gap is a sum of its own: it may be tiny, negative if the kernel is.
+        rounding = np.finfo(float).eps if self.kappa else -np.inf
+        return Alone(fitted, lift, gap, errors, rounding)
+
+    @abstractmethod
+    def _gap(
+        self, rows: IntArray, V: FloatArray, D: FloatArray, fitted: FloatArray, lift: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return gap (b, a) and errors (a, b, v) of single rows."""
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii = 1 − κ ∓ Σ_j V_ij² R_j, in O(mp)."""
+        d = self.R(self.D(np.array([alpha])))[0]
+        m, p = self.V.shape
+        form = np.empty(m)
+        for rows in row_blocks(m, p):  # the rows may be computed as they are asked for
+            V = self.V[rows]
+            form[rows] = np.einsum("ij,ij,j->i", V, V, d)
+        diagonal = form if self.kappa else 1.0 - alpha * form
+        return np.where(self.scale.trained, np.clip(diagonal, 0.0, 1.0), 0.0)
+
+
+class FeatureFactor(Coordinates):
+    """S = V D Vᵀ: models of features, sparse or linear."""
+
+    kappa: ClassVar[float] = 1.0
+
+    def R(self, D: FloatArray) -> FloatArray:
+        """Return D."""
+        return D
+
+    def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
+        """Return V without the weights."""
+        return V if self.scale.uniform else V / self.scale.root[rows][..., None]
+
+    def _gap(
+        self, rows: IntArray, V: FloatArray, D: FloatArray, fitted: FloatArray, lift: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        root = self.scale.root[rows][:, None]
+        return 1.0 - lift * root, self.Ys[rows] - fitted * root
+
+
+class KernelFactor(Coordinates):
+    """I − S = α V D' Vᵀ: dense models."""
+
+    kappa: ClassVar[float] = 0.0
+
+    def R(self, D: FloatArray) -> FloatArray:
+        """Return D without the unpenalised columns, whose part S takes whole."""
+        return D * self.penalised
+
+    def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
+        """Return V·Λ without the weights; rows of weight zero hold their outputs already."""
+        root, trained = self.scale.root[rows][..., None], self.scale.trained[rows][..., None]
+        return np.asarray(np.where(trained, V * (self.Lambda / root), V))
+
+    def _gap(
+        self, rows: IntArray, V: FloatArray, D: FloatArray, fitted: FloatArray, lift: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        R = self.R(D)
+        return (V * V) @ R.T, times(V, R, self.z)
+
+
+def times(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
+    """Return rows · D z for every α, shape (a, b, v), as one product."""
+    a, p = D.shape
+    scaled = (D[:, None] * z.T).reshape(-1, p)  # (a v, p)
+    return np.ascontiguousarray((rows @ scaled.T).reshape(-1, a, z.shape[1]).swapaxes(0, 1))
+
+
+@dataclass(frozen=True)
+class InverseFactor(Factor):
+    """A dense model at one penalty, by G = (√wK√w + αI)⁻¹ on what is orthogonal to Q.
+
+    Attributes
+    ----------
+    G : ndarray of shape (k, k)
+        Over the k trained rows.
+    alpha : float
+    K : ndarray of shape (m, m)
+        The kernel matrix.
+    Ys, c : ndarray of shape (k, v)
+        √w y of the trained rows, and G times it.
+    centre : ndarray of shape (s, k)
+        Qᵀ√wK, for the unpenalised part.
+    scale : RowScale
+    unpenalised : Unpenalised
+    """
+
+    G: FloatArray
+    alpha: float
+    K: FloatArray
+    Ys: FloatArray
+    c: FloatArray
+    centre: FloatArray
+    scale: RowScale
+    unpenalised: Unpenalised
+
+    @property
+    def size(self) -> int:
+        """Rows of G, of K, and coefficients for each target."""
+        return len(self.G) * (1 + self.n_targets)
+
+    @property
+    def n_targets(self) -> int:
+        """The number v of targets."""
+        return int(self.Ys.shape[1])
+
+    def select(self, columns: slice) -> InverseFactor:
+        """Return the same factor for some of the targets."""
+        return replace(self, Ys=self.Ys[:, columns], c=self.c[:, columns])
+
+    def held(self, shape: Shape, alphas: FloatArray) -> HeldInverse:
+        """Return the smoother on the rows of stacked tasks; `alphas` holds the penalty of G."""
+        live = self.scale.trained
+        columns = slice(None) if self.scale.everything else live
+        place = np.cumsum(live) - 1  # of a trained row among the trained rows
+        H, Q = place[shape.H], self.unpenalised.Q[live]
+        return HeldInverse(
+            G_H=self.G[H],
+            H=H,
+            c=self.c,
+            kernel=lambda rows: self.K[rows][..., columns],
+            rows=shape,
+            root=self.scale.root[live],
+            Q=Q,
+            U_T=self.unpenalised.U[shape.T],
+            centre=self.centre,
+            level=Q.T @ self.Ys,
+            Ys=self.Ys,
+        )
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii = 1 − αG_ii."""
+        found = np.zeros(len(self.K))
+        found[self.scale.trained] = 1.0 - self.alpha * self.G.diagonal()
+        return np.clip(found, 0.0, 1.0)

@@ -1,0 +1,327 @@
+"""I − S on held-out rows, the residuals there, and the model that follows from others.
+
+For tasks of one shape (held-out rows H, removed basis rows E, test rows T), stacked. A `Held`
+knows the smoother S on those rows and asks nobody why it is wanted: `errors` are e_H = (y − ŷ)_H of
+the model on all rows, `gaps` are the matrices I − S_HH, and `predict` gives the predictions for T
+of the model whose targets on H were moved by r, which is the model without H when r are its
+held-out residuals (`holdfast.holdout`).
+
+Removed basis rows. A model on B∖E is the same problem under the constraint N_E β = 0, where row j
+of N gives the coefficient of basis row j (paper 000, Proposition 1). With O an orthonormal basis of
+the span of the rows N_E,
+
+    M = D − D O (OᵀDO)⁻¹ OᵀD
+
+takes the place of D everywhere. On the held-out rows alone, with OᵀDO = L Lᵀ and J = L⁻¹OᵀDV_Hᵀ,
+that is I − V_H M V_Hᵀ = I − V_H D V_Hᵀ + JᵀJ: nothing of size p is left.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Shape
+from holdfast.linalg import (
+    PIECE_DOUBLES,
+    orthonormal_rows,
+    run_pieces,
+    solve_small,
+    weighted_products,
+)
+
+__all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "same_rows"]
+
+
+class Held(ABC):
+    """The smoother on the held-out rows of b stacked tasks, for a penalties and v targets."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int, int, int]:
+        """(a, b, h, v)."""
+
+    @abstractmethod
+    def errors(self) -> FloatArray:
+        """Return e_H (a, b, h, v), up to the factor that `gaps` has as well."""
+
+    @abstractmethod
+    def gaps(self, piece: slice) -> FloatArray:
+        """Return I − S_HH (g, a, h, h) of some of the tasks, up to a factor; a fresh array."""
+
+    @abstractmethod
+    def predict(self, r: FloatArray) -> FloatArray:
+        """Return predictions (a, b, t, v) of the models with held-out residuals r (a, b, h, v)."""
+
+    @property
+    @abstractmethod
+    def row_size(self) -> int:
+        """Numbers that a row takes."""
+
+    @property
+    def definite(self) -> bool:
+        """Whether I − S_HH is positive definite, as it is unless the kernel is not."""
+        return True
+
+    def pieces(self, doubles_per_task: int) -> list[slice]:
+        """Return slices of the tasks whose temporaries stay in cache."""
+        b = self.shape[1]
+        step = max(1, PIECE_DOUBLES // max(1, doubles_per_task))
+        return [slice(i, min(i + step, b)) for i in range(0, b, step)]
+
+
+@dataclass(frozen=True)
+class HeldCoordinates(Held):
+    """In coordinates where the penalised normal equations are diagonal.
+
+    I − S = κI + (1 − 2κ) V R Vᵀ: κ = 1 where S = V D Vᵀ is what is known, κ = 0 where I − S itself
+    is (dense models, up to the factor α), so that nothing cancels at tiny penalties.
+
+    Attributes
+    ----------
+    V : ndarray of shape (b, h, p)
+        Rows of the factor.
+    out : ndarray of shape (b, t, p)
+        Output coordinates of the test rows: f = out · β.
+    D, R : ndarray of shape (a, p)
+        1/(Λ + α·penalised), and the diagonal of the residual map.
+    O : ndarray of shape (b, p, e) or None
+        Orthonormal constraints.
+    z : ndarray of shape (p, v)
+    Y : ndarray of shape (b, h, v)
+        √w y on the held-out rows.
+    kappa : float
+    """
+
+    V: FloatArray
+    out: FloatArray
+    D: FloatArray
+    R: FloatArray
+    O: FloatArray | None  # noqa: E741  # the notation's name for it
+    z: FloatArray
+    Y: FloatArray
+    kappa: float
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(a, b, h, v)."""
+        return len(self.D), self.V.shape[0], self.V.shape[1], self.z.shape[1]
+
+    @property
+    def row_size(self) -> int:
+        """The number p of coordinates."""
+        return int(self.D.shape[1])
+
+    def at(self, alphas: IntArray) -> HeldCoordinates:
+        """Return the same for some of the penalties."""
+        return replace(self, D=self.D[alphas], R=self.R[alphas])
+
+    @cached_property
+    def definite(self) -> bool:
+        """Whether no eigenvalue of the kernel, shifted by the penalty, is negative."""
+        return bool(self.R.min(initial=0.0) >= 0.0)
+
+    def errors(self) -> FloatArray:
+        """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""
+        (a, b, h, v), p = self.shape, self.D.shape[1]
+        beta = (self.R[:, None] * self.z.T).reshape(a * v, p)
+        if self.O is None:
+            fitted = self.V.reshape(b * h, p) @ beta.T
+        else:
+            fitted = np.empty((b, h, a * v))
+            whole, O = beta.reshape(1, a, v, p), self.O  # noqa: E741
+
+            def work(piece: slice) -> None:
+                left = (whole - removed_part(O[piece], self.D, whole)).reshape(-1, a * v, p)
+                np.matmul(self.V[piece], left.swapaxes(1, 2), out=fitted[piece])
+
+            run_pieces(work, self.pieces(a * v * p))
+        fitted = fitted.reshape(b, h, a, v).transpose(2, 0, 1, 3)
+        return np.ascontiguousarray(self.kappa * self.Y - fitted if self.kappa else fitted)
+
+    def gaps(self, piece: slice) -> FloatArray:
+        """Return I − S_HH (g, a, h, h)."""
+        V, h = self.V[piece], self.V.shape[1]
+        if not self.definite:
+            return np.asarray((V[:, None] * self.R[:, None]) @ V[:, None].swapaxes(2, 3))
+        M = weighted_products(V, self.R)
+        if self.kappa:
+            np.negative(M, out=M)
+            M[..., np.arange(h), np.arange(h)] += self.kappa
+        J = self.removal(piece)
+        if J is not None:
+            M += J.swapaxes(2, 3) @ J
+        return M
+
+    def leverages(self, alphas: IntArray | slice) -> FloatArray:
+        """Return S_ii (b h, a) of the held-out rows, before removal, for some of the penalties."""
+        rows = self.V.reshape(-1, self.V.shape[2])
+        return np.asarray((rows * rows) @ self.R[alphas].T)
+
+    def removal(self, piece: slice, alphas: IntArray | slice = slice(None)) -> FloatArray | None:
+        """Return J (g, a, e, h), or None without constraints."""
+        if self.O is None:
+            return None
+        V, D = self.V[piece], self.D[alphas]
+        Ot = np.ascontiguousarray(self.O[piece].swapaxes(1, 2))
+        g, e, p = Ot.shape
+        a, h = len(D), V.shape[1]
+        OtDO = weighted_products(Ot, D)
+        DO = (D[None, :, None, :] * Ot[:, None]).reshape(g, a * e, p)
+        J = (DO @ V.swapaxes(1, 2)).reshape(g, a, e, h)
+        if e == 1:
+            return np.asarray(J / np.sqrt(OtDO))
+        return np.asarray(solve_small(np.asarray(np.linalg.cholesky(OtDO)), J))
+
+    def constrained_rows(self) -> FloatArray:
+        """Return V_H (I − OOᵀ), which is V_H M where D = 1, shape (b, h, p)."""
+        if self.O is None:
+            return self.V
+        return np.asarray(self.V - (self.V @ self.O) @ self.O.swapaxes(1, 2))
+
+    def betas(self, r: FloatArray, piece: slice) -> FloatArray:
+        """Return β = M (z − V_Hᵀ r), the held-out models themselves, shape (g, a, v, p)."""
+        a, _, h, v = self.shape
+        V = self.V[piece]
+        moved = r[:, piece].transpose(1, 0, 3, 2).reshape(len(V), a * v, h) @ V
+        beta = (self.z.T - moved.reshape(len(V), a, v, -1)) * self.D[:, None]
+        if self.O is not None:
+            beta -= removed_part(self.O[piece], self.D, beta)
+        return np.asarray(beta)
+
+    def predict(self, r: FloatArray) -> FloatArray:
+        """Return out · β: two products per task for all penalties."""
+        (a, b, h, v), p = self.shape, self.D.shape[1]
+        predictions = np.empty((a, b, self.out.shape[1], v))
+
+        def work(piece: slice) -> None:
+            beta = self.betas(r, piece)
+            f = beta.reshape(len(beta), a * v, p) @ self.out[piece].swapaxes(1, 2)
+            predictions[:, piece] = f.reshape(len(beta), a, v, -1).transpose(1, 0, 3, 2)
+
+        run_pieces(work, self.pieces(p * (h + 2 * a * v)))
+        return predictions
+
+
+def removed_part(O: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray:  # noqa: E741
+    """Return D O (OᵀDO)⁻¹ Oᵀ β for β (g or 1, a, v, p): what the constraint takes away."""
+    g, (_, a, v, p) = len(O), beta.shape
+    Ot = np.ascontiguousarray(O.swapaxes(1, 2))
+    inner = weighted_products(Ot, D)  # (g, a, e, e)
+    along = (beta.reshape(-1, a * v, p) @ O).reshape(g, a, v, -1)
+    weight = solve_small(inner, along.swapaxes(2, 3)).swapaxes(2, 3)  # (g, a, v, e)
+    taken: FloatArray = weight.reshape(g, a * v, -1) @ Ot
+    taken = taken.reshape(g, a, v, p)
+    taken *= D[:, None]
+    return taken
+
+
+def constraints(N: FloatArray | None, E: IntArray) -> FloatArray | None:
+    """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed."""
+    b, e = E.shape
+    if e == 0:
+        return None
+    assert N is not None, "only a model on basis rows can lose some"
+    if e == 1:  # one row each: normalise all at once
+        rows = N[E[:, 0]]
+        return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
+    O = np.empty((b, N.shape[1], e))  # noqa: E741
+    for j, positions in enumerate(E):
+        O[j] = orthonormal_rows(N[positions])
+    return O
+
+
+def same_rows(shape: Shape) -> bool:
+    """Whether the tasks test the rows that they hold out, in the same order."""
+    return shape.H.shape == shape.T.shape and np.array_equal(shape.H, shape.T)
+
+
+@dataclass(frozen=True)
+class HeldInverse(Held):
+    """By the inverse G of a dense model at one penalty: I − S = αG (An et al. 2007, 003 (14)).
+
+    Attributes
+    ----------
+    G_H : ndarray of shape (b, h, m)
+        Rows of G, over the trained rows.
+    H : ndarray of int, shape (b, h)
+        Held-out rows, numbered among the trained rows.
+    c : ndarray of shape (m, v)
+        Coefficients G √w y of the model on all rows.
+    kernel : callable
+        From row numbers (b, k) to their kernel values with the trained rows, (b, k, m).
+    rows : Shape
+        The tasks, in row numbers of the data.
+    root : ndarray of shape (m,)
+        √w of the trained rows.
+    Q, U_T : ndarray of shape (m, s) and (b, t, s)
+        Unpenalised columns: of the trained rows times √w, and of the test rows.
+    centre, level : ndarray of shape (s, m) and (s, v)
+        Qᵀ√wK and Qᵀ√w y.
+    Ys : ndarray of shape (m, v)
+        √w y.
+    """
+
+    G_H: FloatArray
+    H: IntArray
+    c: FloatArray
+    kernel: Callable[[IntArray], FloatArray]
+    rows: Shape
+    root: FloatArray
+    Q: FloatArray
+    U_T: FloatArray
+    centre: FloatArray
+    level: FloatArray
+    Ys: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(1, b, h, v)."""
+        return 1, *self.H.shape, self.c.shape[1]
+
+    @property
+    def row_size(self) -> int:
+        """Nothing is multiplied to form the matrices."""
+        return 1
+
+    def errors(self) -> FloatArray:
+        """Return the dual coefficients of the held-out rows."""
+        return np.ascontiguousarray(self.c[self.H][None])
+
+    def gaps(self, piece: slice) -> FloatArray:
+        """Return G_HH (g, 1, h, h)."""
+        rows = np.take_along_axis(self.G_H[piece], self.H[piece, None], axis=2)
+        return np.ascontiguousarray(rows)[:, None]
+
+    def coefficients(self, r: FloatArray) -> FloatArray:
+        """Return c' = c − G_{·H} r (b, m, v): zero on H."""
+        c = self.G_H.swapaxes(1, 2) @ r[0]
+        np.subtract(self.c, c, out=c)
+        np.put_along_axis(c, self.H[:, :, None], 0.0, axis=1)
+        return np.asarray(c)
+
+    def predict(self, r: FloatArray) -> FloatArray:
+        """Return predictions by the coefficients c', so that nothing cancels at huge penalties."""
+        weights = self.coefficients(r)
+        weights *= self.root[:, None]
+        fitted = self.kernel(self.rows.T) @ weights  # (b, t, v)
+        if self.level.size:
+            fitted += self.U_T @ self._levels(weights, fitted)
+        return np.asarray(fitted[None])
+
+    def _levels(self, weights: FloatArray, fitted: FloatArray) -> FloatArray:
+        """Return the unpenalised part (b, s, v), in coordinates along Q.
+
+        Over the rows that are left Qᵀ(y − Kc' − Qγ) = 0, because Qᵀc' = 0.
+        """
+        inside = fitted if same_rows(self.rows) else self.kernel(self.rows.H) @ weights
+        Q_H = self.Q[self.H].swapaxes(1, 2)  # (b, s, h)
+        left = self.level - Q_H @ self.Ys[self.H]
+        left = left - (self.centre @ weights - Q_H * self.root[self.H][:, None] @ inside)
+        corner = np.eye(self.Q.shape[1]) - Q_H @ Q_H.swapaxes(1, 2)
+        return solve_small(corner, left)

@@ -1,0 +1,351 @@
+"""The smoother of a kernel matrix: dense models, f(x) = Σ a_i k(x, x_i), the penalty α aᵀKa.
+
+Rows are scaled by √w. The unpenalised columns are deflated: everything happens on the orthogonal
+complement of Q, so that their null vectors never mix with the null space of K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.exceptions import KernelError
+from holdfast.experiments import Tasks
+from holdfast.kernels.matrix import KernelData
+from holdfast.linalg import Complement, eigh, shifted_inverse, solve_shifted
+from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.equations import KernelEquations
+from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
+from holdfast.smoother.scale import Unpenalised
+
+__all__ = ["KernelSmoother"]
+
+
+class KernelSmoother(Smoother):
+    """The smoother of the kernel matrix of all rows.
+
+    Parameters
+    ----------
+    data : KernelData or ndarray of shape (m, m)
+        The rows with their kernel, or the kernel matrix itself, which is kept as it is.
+    weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
+    unpenalised : Unpenalised
+    memory : float
+        Bytes that may be taken.
+    definite : bool
+        Whether the kernel declares itself positive semidefinite.
+    trusted : bool
+        Whether that declaration needs no check (kernels of this package).
+
+    Notes
+    -----
+    The state is a cache: the kernel matrix, and its spectrum once it has been asked for.
+    """
+
+    form: ClassVar[Form] = "kernel"
+    # More than for features: cond(K + αI) takes the place of that of the training rows.
+    least_share: ClassVar[float] = 0.75
+
+    def __init__(
+        self,
+        data: KernelData | FloatArray,
+        weights: FloatArray,
+        Y: FloatArray,
+        unpenalised: Unpenalised,
+        memory: float = float("inf"),
+        *,
+        definite: bool = True,
+        trusted: bool = True,
+    ) -> None:
+        super().__init__(weights, Y, unpenalised)
+        self.data, self.memory, self.definite = data, memory, definite
+        self._unchecked = definite and not trusted
+        self._K = data if isinstance(data, np.ndarray) else None
+        self._spectrum: KernelFactor | None = None
+
+    @property
+    def K(self) -> FloatArray:
+        """The kernel matrix (m, m)."""
+        if self._K is None:  # threads that find it made need no lock
+            with self.lock:
+                assert not isinstance(self.data, np.ndarray)
+                every = slice(0, len(self.data))
+                self._K = self.data.block(every, every)
+        return self._K
+
+    def _block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return kernel values, computed again where they can be: for the naive twin."""
+        if isinstance(self.data, np.ndarray):
+            return np.asarray(self.data[np.ix_(rows, columns)])
+        return self.data.block(rows, columns)
+
+    @property
+    def n_basis(self) -> None:
+        """None: every row is a basis row."""
+        return None
+
+    def sizes(self, tasks: Tasks) -> Sizes:
+        """Return what a plan for these tasks needs to know."""
+        m = self.weights.size
+        known = self._spectrum is not None
+        return Sizes(self.form, m, m, self.targets.count, None, self.memory, known)
+
+    # -- the model on all rows ---------------------------------------------------------------------
+
+    def factor(self, alpha: float | None = None) -> Factor:
+        """Return the spectrum of K, or its inverse at one penalty.
+
+        An indefinite kernel has no Cholesky factorisation; its spectrum serves any penalty.
+        """
+        with self.lock:
+            if alpha is not None and self.definite:
+                self.require_semidefinite()
+                return self._inverse(alpha)
+            if self._spectrum is None:
+                A, complement = self._deflated()
+                Lambda, V = eigh(A, overwrite=True)
+                self._spectrum = self._kernel_factor(Lambda, V, complement)
+            return self._spectrum
+
+    def _deflated(self) -> tuple[FloatArray, Complement | None]:
+        return deflated_kernel(self.K, self.weights, self.unpenalised)
+
+    def _kernel_factor(
+        self, Lambda: FloatArray, V: FloatArray, complement: Complement | None
+    ) -> KernelFactor:
+        """Return the factor for every penalty, from one eigendecomposition.
+
+        Papers 003 (16) and 004 (4). Memory: two m × m matrices.
+        """
+        live, root, s = self.scale.trained, self.scale.root, self.unpenalised.count
+        if self.definite:
+            # Rounding is relative to the kernel before the unpenalised columns were taken out.
+            _check_definite(Lambda, float(root**2 @ np.abs(np.diag(self.K))))
+            Lambda = np.maximum(Lambda, 0.0)
+        if complement is not None:
+            V = np.hstack([complement.lift(V), self.unpenalised.Q[live]])
+        Ys = self.targets.Ys
+        factor = KernelFactor(
+            V=V,
+            Lambda=np.append(Lambda, np.ones(s)),
+            penalised=np.repeat([1.0, 0.0], [Lambda.size, s]),
+            z=V.T @ Ys[live],
+            Ys=Ys,
+            scale=self.scale,
+        )
+        if self.scale.everything:
+            return factor
+        rows = np.empty((live.size, V.shape[1]))
+        rows[live], rows[~live] = V, self._output_rows(V, np.flatnonzero(~live))
+        return replace(factor, V=rows)
+
+    def _output_rows(self, V: FloatArray, rows: IntArray) -> FloatArray:
+        """Return output coordinates of rows that are not trained on.
+
+        The dual coefficients are c = V D z, so f(x) = k(x, ·)√w V D z + u(x)·γ, and γ follows from
+        the optimality conditions multiplied by Q: its coordinates are −Qᵀ√wK√w V.
+        """
+        live, s = self.scale.trained, self.unpenalised.count
+        root, Q = self.scale.root[live], self.unpenalised.Q[live]
+        K_new = self.K[np.ix_(rows, live)] * root
+        if not s:
+            return np.asarray(K_new @ V)
+        inner, U = V[:, :-s], self.unpenalised.U[rows]
+        centre = ((Q * root[:, None]).T @ self.K[np.ix_(live, live)] * root) @ inner
+        return np.hstack([K_new @ inner - U @ centre, U])
+
+    def _inverse(self, alpha: float) -> InverseFactor:
+        """Return G over the trained rows: I − S = αG."""
+        A, complement = self._deflated()
+        G = shifted_inverse(A, alpha)
+        if complement is not None:
+            G = complement.lift_symmetric(G)
+        live, Q = self.scale.trained, self.unpenalised.Q * self.scale.root[:, None]
+        Ys = self.targets.Ys[live]
+        centre = (Q.T @ self.K)[:, live]
+        return InverseFactor(G, alpha, self.K, Ys, G @ Ys, centre, self.scale, self.unpenalised)
+
+    def require_semidefinite(self) -> None:
+        """Refuse a kernel matrix with a clearly negative eigenvalue, at the price of one Cholesky.
+
+        The spectrum sees every eigenvalue and is checked by itself; this serves what does without.
+        """
+        if not self._unchecked:
+            return
+        K, m = self.K, len(self.K)
+        margin = 1e3 * m * np.finfo(float).eps * float(np.abs(np.diag(K)).max())
+        try:
+            np.linalg.cholesky(K + np.diag(np.full(m, margin)))
+        except np.linalg.LinAlgError:
+            raise KernelError(
+                "the kernel matrix is not positive semidefinite, so kernel least squares has no "
+                "minimum. Use a positive semidefinite kernel."
+            ) from None
+        self._unchecked = False
+
+    def fit(self, alphas: FloatArray) -> Fit:
+        """Return coefficients of all rows, zero for those of weight zero, and the unpenalised."""
+        live, s = self.scale.trained, self.unpenalised.count
+        coef = np.zeros(self.targets.Ys.shape)
+        level = self.targets.level.copy()
+        for alpha in np.unique(alphas):
+            columns = np.flatnonzero(alphas == alpha)
+            models = self._models(columns, np.array([float(alpha)]))
+            coef[np.ix_(live, columns)] = models[: len(models) - s]
+            level[:, columns] += models[len(models) - s :]
+        return Fit(coef, None, self.unpenalised.coefficients(level))
+
+    def _models(self, columns: IntArray, alpha: FloatArray) -> FloatArray:
+        """Return coefficients of the trained rows and the unpenalised columns, by what is there."""
+        equations = self._equations_of(np.flatnonzero(self.scale.trained), columns)
+        if self._spectrum is None and self.definite:
+            x = solve_shifted(equations.A, equations.rhs, alpha, refine=True)
+            return np.asarray(equations.complete(x)[0])
+        factor = self.factor()
+        assert isinstance(factor, KernelFactor)
+        V, R = factor.V[equations.train], factor.R(factor.D(alpha))[0]
+        c = (V @ (R[:, None] * factor.z[:, columns])) * equations.root[:, None]
+        Q = self.unpenalised.Q[self.scale.trained]
+        centre = (Q * equations.root[:, None]).T @ equations.K
+        return np.vstack([c, Q.T @ equations.Ys - centre @ c])
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii by the spectrum if it is there, else by one inverse."""
+        return self.factor(None if self._spectrum is not None else alpha).leverages(alpha)
+
+    # -- models without some rows ------------------------------------------------------------------
+
+    def _ready_for_folds(self) -> bool:
+        assert self.K is not None
+        self.require_semidefinite()
+        return True
+
+    def equations(
+        self, held: IntArray, removed: IntArray, columns: slice, afresh: bool
+    ) -> KernelEquations:
+        """Return the equations of the training rows, from their own kernel."""
+        keep = self.scale.trained.copy()
+        keep[held] = False
+        return self._equations_of(np.flatnonzero(keep), columns)
+
+    def _equations_of(self, train: IntArray, columns: slice | IntArray) -> KernelEquations:
+        weights = np.zeros_like(self.weights)
+        weights[train] = self.weights[train]
+        unpenalised = self.unpenalised
+        if train.size < int(self.scale.trained.sum()):
+            unpenalised = unpenalised.retrained(weights)
+        K = self.K if train.size == len(self.K) else self.K[np.ix_(train, train)]
+        part = unpenalised.take(train)
+        A, complement = deflated_kernel(K, self.weights[train], part)
+        Ys = self.targets.Ys[train][:, columns]
+        return KernelEquations(
+            A=A,
+            rhs=Ys if complement is None else complement.project(Ys),
+            N_E=np.empty((0, len(A))),
+            refine=True,  # a smooth kernel's small eigenvalues need every digit
+            definite=self.definite,
+            train=train,
+            K=K,
+            root=self.scale.root[train],
+            Ys=Ys,
+            unpenalised=unpenalised,
+            complement=complement,
+        )
+
+    def fitted(self, equations: KernelEquations, models: FloatArray, test: IntArray) -> FloatArray:
+        """Return K c + u·γ of the test rows."""
+        n = equations.train.size
+        values = self.K[np.ix_(test, equations.train)] @ models[:, :n]
+        if models.shape[1] > n:
+            values += equations.unpenalised.U[test] @ models[:, n:]
+        return np.asarray(values)
+
+    def retrain(
+        self,
+        held: IntArray,
+        removed: IntArray,
+        test: IntArray,
+        alphas: FloatArray,
+        columns: slice,
+        basis: OtherBasis | None = None,
+    ) -> FloatArray:
+        """Return predictions by the optimality conditions of the LS-SVM, paper 002.
+
+        One bordered system per penalty, solved by LU: the twin of the other ways.
+        """
+        keep = self.scale.trained.copy()
+        keep[held] = False
+        train = np.flatnonzero(keep)
+        root, s, n = self.scale.root[train], self.unpenalised.count, train.size
+        U = self.unpenalised.U
+        border = np.zeros((n + s, n + s))
+        border[:n, :n] = self._block(train, train) * root[:, None] * root
+        border[:n, n:] = U[train] * root[:, None]
+        border[n:, :n] = border[:n, n:].T
+        rhs = np.zeros((n + s, self.targets.Ys[:1, columns].shape[1]))
+        rhs[:n] = self.targets.Ys[train][:, columns]
+        K_test = self._block(test, train) * root
+        predictions = np.empty((alphas.size, test.size, rhs.shape[1]))
+        for a, alpha in enumerate(alphas):
+            system = border.copy()
+            system[np.arange(n), np.arange(n)] += alpha
+            c = np.linalg.solve(system, rhs)
+            predictions[a] = K_test @ c[:n] + U[test] @ c[n:]
+        return predictions
+
+    # -- how much of the data some rows carry ------------------------------------------------------
+
+    @cached_property
+    def _along(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """√w Q (m, s), K times it, and its own kernel (s, s)."""
+        weighted = self.unpenalised.Q * self.scale.root[:, None]
+        to_level = self.K @ weighted
+        return weighted, to_level, weighted.T @ to_level
+
+    @property
+    def norms(self) -> FloatArray:
+        """‖W_i‖² of every row: W = (I − QQᵀ)√wΦ, from the kernel matrix."""
+        U, (_, to_level, inner) = self.unpenalised.U, self._along
+        squares = np.diag(self.K) - 2.0 * np.einsum("is,is->i", U, to_level)
+        squares += np.einsum("is,st,it->i", U, inner, U)
+        return np.asarray(np.abs(squares) * self.scale.root**2)  # an indefinite K has signs
+
+    def shift(self, held: IntArray) -> float:
+        """Return ‖Q_HᵀW_H‖² from the kernel matrix."""
+        weighted, to_level, inner = self._along
+        g = weighted[held]
+        total = g.T @ self.unpenalised.U[held]  # the share of these rows in the columns
+        cross = g.T @ to_level[held] @ total.T
+        square = g.T @ self.K[np.ix_(held, held)] @ g - cross - cross.T + total @ inner @ total.T
+        return float(abs(np.trace(square)))
+
+
+def deflated_kernel(
+    K: FloatArray, weights: FloatArray, unpenalised: Unpenalised
+) -> tuple[FloatArray, Complement | None]:
+    """Return √w K √w over the trained rows, without the unpenalised directions; a fresh array."""
+    live, root = weights > 0, np.sqrt(weights)
+    A = K.copy() if live.all() else K[np.ix_(live, live)]
+    if not np.all(root[live] == 1.0):
+        A *= root[live, None]
+        A *= root[None, live]
+    if not unpenalised.count:
+        return A, None
+    complement = Complement(unpenalised.Q[live].T)
+    return complement.reduce(A), complement
+
+
+def _check_definite(Lambda: FloatArray, trace: float) -> None:
+    """Refuse an indefinite kernel matrix: the penalised problem has no minimum there."""
+    low, high = float(Lambda.min(initial=0.0)), float(np.abs(Lambda).max(initial=0.0))
+    if low < -100.0 * np.finfo(float).eps * max(Lambda.size * high, trace):
+        raise KernelError(
+            "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
+            f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
+            "Use a positive semidefinite kernel, computed in float64."
+        )

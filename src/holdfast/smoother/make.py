@@ -1,0 +1,110 @@
+"""From rows, a kernel and basis rows to the smoother: features, or the kernel matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.exceptions import InvalidInputError, KernelError
+from holdfast.kernels import FunctionKernel, Kernel, Linear, Precomputed
+from holdfast.kernels.matrix import KernelData
+from holdfast.smoother.base import Smoother
+from holdfast.smoother.feature_smoother import FeatureSmoother
+from holdfast.smoother.features import ColumnFeatures, Features, WhitenedFeatures
+from holdfast.smoother.kernel_smoother import KernelSmoother
+from holdfast.smoother.scale import Unpenalised
+
+__all__ = ["is_primal", "make_smoother", "require_symmetric"]
+
+#: A sparse matrix with more columns than this is never turned into dense features.
+MAX_SPARSE_FEATURES = 2000
+
+
+def make_smoother(
+    kernel: Kernel | Precomputed,
+    data: KernelData,
+    X: Any,
+    weights: FloatArray,
+    Y: FloatArray,
+    unpenalised: Unpenalised,
+    *,
+    basis: IntArray | None,
+    epsilon: float,
+    memory: float,
+) -> Smoother:
+    """Return the smoother of a model on all rows.
+
+    Parameters
+    ----------
+    kernel, data, X
+        The kernel, the rows with it, and the rows.
+    weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
+    unpenalised : Unpenalised
+    basis : ndarray of int or None
+        Basis rows; None for a dense model.
+    epsilon : float
+        ε of a sparse model.
+    memory : float
+        Bytes that may be taken.
+    """
+    features: Features
+    if basis is not None:
+        features = WhitenedFeatures.of(data, basis, epsilon)
+    elif is_primal(kernel, X):
+        features = ColumnFeatures(X)
+    else:
+        return _kernel_smoother(kernel, data, weights, Y, unpenalised, memory)
+    return FeatureSmoother(features, weights, Y, unpenalised, memory)
+
+
+def _kernel_smoother(
+    kernel: Kernel | Precomputed,
+    data: KernelData,
+    weights: FloatArray,
+    Y: FloatArray,
+    unpenalised: Unpenalised,
+    memory: float,
+) -> KernelSmoother:
+    m = len(data)
+    if 16.0 * m**2 > memory:
+        raise InvalidInputError(
+            f"a dense model of {m} rows needs {16e-9 * m**2:.3g} GB, more than the "
+            f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
+            "rows), or raise memory_limit."
+        )
+    return KernelSmoother(
+        data,
+        weights,
+        Y,
+        unpenalised,
+        memory,
+        definite=isinstance(kernel, Precomputed) or kernel.positive_semidefinite,
+        trusted=not (isinstance(kernel, Precomputed) or kernel.accepts_objects),
+    )
+
+
+def is_primal(kernel: Kernel | Precomputed, X: Any) -> bool:
+    """Whether a linear kernel is cheaper by the columns of X than by its matrix."""
+    if not isinstance(kernel, Linear) or X.shape[1] >= X.shape[0]:
+        return False
+    return not (sp.issparse(X) and X.shape[1] > MAX_SPARSE_FEATURES)
+
+
+def require_symmetric(kernel: Kernel | Precomputed, data: KernelData) -> None:
+    """Refuse a function of the user's that gives k(x, z) ≠ k(z, x), seen on a sample of rows."""
+    if isinstance(kernel, Precomputed) or not kernel.accepts_objects:
+        return
+    rows = np.unique(np.linspace(0, len(data) - 1, min(len(data), 64)).astype(np.int64))
+    K = data.block(rows, rows)
+    gap = np.abs(K - K.T)
+    if gap.max() > 1e-8 * np.abs(K).max():
+        name = kernel.name if isinstance(kernel, FunctionKernel) else repr(kernel)
+        i, j = rows[np.array(np.unravel_index(np.argmax(gap), gap.shape))]
+        raise KernelError(
+            f"kernel must be symmetric; {name} gives values for rows {i} and {j} that differ "
+            f"by {gap.max():.3g} when the rows change places. Return k(x, z) = k(z, x)."
+        )

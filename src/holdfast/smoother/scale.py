@@ -1,0 +1,194 @@
+"""Weights, unpenalised columns and targets in the form that the algebra uses.
+
+Rows are multiplied by √w, so that weighted least squares becomes ordinary least squares. The
+columns Z of the model that carry no penalty (the bias is the column of ones) are replaced by an
+orthonormal basis of their span: with √w Z = Q R, rows u_i = z_i R⁻¹ and Q = √w U. Penalised
+features then lose their part along Q, and Q joins them as further columns. A model without a bias
+has no such column, a model with a trend has several: nothing else differs, and nobody outside this
+folder asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray, Index
+from holdfast.exceptions import InvalidInputError
+from holdfast.linalg import solve_small
+
+__all__ = ["RowScale", "Targets", "Unpenalised"]
+
+
+@dataclass(frozen=True)
+class RowScale:
+    """Row weights in the form that the algebra uses.
+
+    Attributes
+    ----------
+    root : ndarray of shape (m,)
+        √w where the weight is positive, 1 where it is zero: those rows keep their plain features,
+        are predicted and never trained on.
+    trained : ndarray of bool, shape (m,)
+        Whether the weight is positive.
+    uniform : bool
+        Whether every weight is 1.
+    """
+
+    root: FloatArray
+    trained: BoolArray
+    uniform: bool
+
+    @classmethod
+    def of(cls, weights: FloatArray) -> RowScale:
+        """Return the scaling for these weights."""
+        trained = weights > 0
+        uniform = bool(np.all(weights == 1.0))
+        return cls(np.where(trained, np.sqrt(weights), 1.0), trained, uniform)
+
+    def take(self, rows: Index) -> RowScale:
+        """Return the scaling of some rows."""
+        return RowScale(self.root[rows], self.trained[rows], self.uniform)
+
+    @property
+    def everything(self) -> bool:
+        """Whether all rows are trained on."""
+        return bool(self.trained.all())
+
+    def targets(self, Y: FloatArray) -> FloatArray:
+        """Return √w · Y, zero where a row is not trained on."""
+        return Y if self.uniform else Y * (self.root * self.trained)[:, None]
+
+
+@dataclass(frozen=True)
+class Unpenalised:
+    """The columns without a penalty, made orthonormal.
+
+    Attributes
+    ----------
+    U : ndarray of shape (m, s)
+        Rows u_i = z_i R⁻¹ for every row of the data.
+    Q : ndarray of shape (m, s)
+        √w U, orthonormal; zero where a row is not trained on.
+    R : ndarray of shape (s, s)
+        Upper triangular: √w Z = Q R.
+    constant : bool
+        Whether all rows of U are the same: a bias alone, or no column at all.
+    names : tuple of str
+        What the columns are called, for errors.
+    """
+
+    U: FloatArray
+    Q: FloatArray
+    R: FloatArray
+    constant: bool
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, Z: FloatArray, weights: FloatArray, names: Sequence[str] = ()) -> Unpenalised:
+        """Return the columns Z (m, s) under these weights.
+
+        Raises
+        ------
+        InvalidInputError
+            If the trained rows leave a column undetermined.
+        """
+        s = Z.shape[1]
+        root = np.sqrt(weights)
+        names = tuple(names) or tuple(f"column {j}" for j in range(s))
+        if s == 1 and bool((Z == 1.0).all()):  # the bias: nothing to factorise
+            norm = float(np.linalg.norm(root))
+            U = np.full((len(Z), 1), 1.0 / norm)
+            return cls(U, root[:, None] / norm, np.array([[norm]]), True, names)
+        Q, R = np.linalg.qr(root[:, None] * Z)
+        lost = _undetermined(R, len(Z))
+        if lost is not None:
+            raise InvalidInputError(
+                f"the rows to train on do not determine the unpenalised {names[lost]}: it is zero "
+                "there, or a combination of the columns before it. Leave it out, or hold out less."
+            )
+        U = solve_small(R.T, Z.T).T if s else Z
+        return cls(np.ascontiguousarray(U), Q, R, not s, names)
+
+    @classmethod
+    def bias(cls, weights: FloatArray, fit_intercept: bool) -> Unpenalised:
+        """Return the column of ones, or no column."""
+        return cls.of(np.ones((weights.size, int(fit_intercept))), weights, ("intercept",))
+
+    @property
+    def count(self) -> int:
+        """The number s of columns."""
+        return int(self.U.shape[1])
+
+    def take(self, rows: Index) -> Unpenalised:
+        """Return the same columns on some rows; Q is then no longer orthonormal."""
+        return Unpenalised(self.U[rows], self.Q[rows], self.R, self.constant, self.names)
+
+    def retrained(self, weights: FloatArray) -> Unpenalised:
+        """Return the same columns made orthonormal under other weights."""
+        if self.constant:
+            return Unpenalised.bias(weights, bool(self.count))
+        return Unpenalised.of(self.U @ self.R, weights, self.names)
+
+    def level(self, rows: Index, B: FloatArray) -> FloatArray:
+        """Return u_i B for those rows: (p,) where all are the same, else (k, p)."""
+        if self.constant:
+            return np.asarray(self.U[0] @ B)
+        return np.asarray(self.U[rows] @ B)
+
+    def project_out(self, values: FloatArray) -> FloatArray:
+        """Return (I − QQᵀ) values for values (m, k) of all rows; the array is overwritten."""
+        if self.count:
+            values -= self.Q @ (self.Q.T @ values)
+        return values
+
+    def coefficients(self, along: FloatArray) -> FloatArray:
+        """Return coefficients (s, v) of the columns Z from coordinates along Q."""
+        return solve_small(self.R, along) if self.count else along
+
+
+def _undetermined(R: FloatArray, n_rows: int) -> int | None:
+    """Return the first column that is, to rounding, a combination of those before it."""
+    rows, columns = R.shape
+    if rows < columns:
+        return int(rows)
+    lengths, own = np.linalg.norm(R, axis=0), np.abs(np.diag(R))
+    lost = np.flatnonzero(own <= 1e3 * n_rows * np.finfo(float).eps * lengths)
+    return int(lost[0]) if lost.size else None
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets without their part along the unpenalised columns, which is put back at the end.
+
+    A model with a bias predicts y + c as it predicts y, plus c, so the mean of y may be taken out
+    first; large offsets then cost no digits. The same holds for every unpenalised column.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (m, v)
+        y − U level.
+    Ys : ndarray of shape (m, v)
+        √w times that, zero where a row is not trained on.
+    level : ndarray of shape (s, v)
+        Qᵀ√w y.
+    """
+
+    Y: FloatArray
+    Ys: FloatArray
+    level: FloatArray
+
+    @classmethod
+    def of(cls, Y: FloatArray, scale: RowScale, unpenalised: Unpenalised) -> Targets:
+        """Return the targets Y (m, v)."""
+        level = unpenalised.Q.T @ scale.targets(Y)
+        if unpenalised.count:
+            Y = Y - unpenalised.level(slice(None), level)
+        return cls(Y, scale.targets(Y), level)
+
+    @property
+    def count(self) -> int:
+        """The number v of targets."""
+        return int(self.Ys.shape[1])

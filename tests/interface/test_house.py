@@ -1,0 +1,195 @@
+"""The house: folders in order, imports one way, and the walk that docs/architecture.md describes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import threading
+import warnings
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import holdfast
+from holdfast import KernelRidgeCV
+
+SOURCE = Path(holdfast.__file__).parent
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+
+#: A folder (or a module beside them) imports only from those before it.
+ORDER = (
+    "_typing",
+    "exceptions",
+    "progress",
+    "data",
+    "linalg",
+    "experiments",
+    "scores",
+    "kernels",
+    "smoother",
+    "holdout",
+    "basis",
+    "cluster",
+    "estimators",
+    "tuning",
+    "displays",
+    "files",
+    "tables",
+    "report",
+    "cli",
+    "__main__",
+)
+#: How deep imports may go, folder by folder.
+MOST_LEVELS = 9
+
+
+def folder(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def module_of(path: Path) -> str:
+    name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def imports(path: Path) -> set[str]:
+    """Return what a module imports from the package when it is imported itself."""
+    found = set()
+
+    def visit(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                continue
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+                continue
+            if isinstance(child, ast.Import):
+                found.update(alias.name for alias in child.names)
+            elif isinstance(child, ast.ImportFrom) and child.module == "holdfast":
+                found.update(f"holdfast.{alias.name}" for alias in child.names)
+            elif isinstance(child, ast.ImportFrom) and child.module:
+                found.add(child.module)
+            visit(child)
+
+    visit(ast.parse(path.read_text("utf-8")))
+    return {name for name in found if name.split(".")[0] == "holdfast" and name != "holdfast"}
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=module_of)
+def test_imports_point_one_way(path):
+    here = folder(module_of(path))
+    if here == "holdfast":
+        return  # the package itself: everything lazily
+    allowed = ORDER[: ORDER.index(here) + 1]
+    for name in imports(path):
+        there = folder(name)
+        if there != "__version__":
+            assert there in allowed, f"{module_of(path)} imports {name}, which stands above it"
+
+
+def test_folders_are_few_levels_deep():
+    edges = defaultdict(set)
+    for path in SOURCE.rglob("*.py"):
+        here = folder(module_of(path))
+        edges[here] |= {folder(name) for name in imports(path)} - {here, "__version__"}
+
+    def level(node: str) -> int:
+        return 1 + max((level(other) for other in edges[node]), default=0)
+
+    assert max(level(node) for node in ORDER if node in edges) <= MOST_LEVELS
+
+
+def test_every_folder_says_what_it_is():
+    for init in SOURCE.rglob("__init__.py"):
+        text = ast.get_docstring(ast.parse(init.read_text("utf-8")))
+        assert text, init
+        assert len(text.split()) >= 15, f"{init}: a paragraph, please"
+
+
+def test_the_page_shows_the_folders_in_order():
+    page = PAGE.read_text("utf-8")
+    picture = page[page.index("<!-- folders -->") : page.index("<!-- end of folders -->")]
+    shown = re.findall(r"^ {4}(\w+)/", picture, re.MULTILINE)
+    assert shown == [name for name in ORDER if (SOURCE / name).is_dir()]
+
+
+# -- the walk --------------------------------------------------------------------------------------
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+
+
+def stacks(call) -> list[list[str]]:
+    """Return the stack of the package's own functions at every call of one, outermost first."""
+    root, seen, local = str(SOURCE), [], threading.local()
+
+    def profile(frame, event, _):
+        name = frame.f_code.co_filename
+        if not name.startswith(root):
+            return
+        stack = local.__dict__.setdefault("stack", [])
+        if event == "call":
+            module = ".".join(Path(name).relative_to(root).with_suffix("").parts)
+            stack.append(f"{module.removesuffix('.__init__')}.{frame.f_code.co_qualname}")
+            seen.append(list(stack))
+        elif event == "return" and stack:
+            stack.pop()
+
+    threading.setprofile(profile)
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return seen
+
+
+def walks() -> list[tuple[str, list[str]]]:
+    """Return the walks of the page: a title, and the functions from the top to LAPACK."""
+    page = PAGE.read_text("utf-8")
+    found = re.findall(r"<!-- walk: ([^>]+) -->\n\n((?: {4}\S[^\n]*\n)+)", page)
+    return [(title, re.findall(r"^ {4}(\S+)", body, re.MULTILINE)) for title, body in found]
+
+
+@pytest.mark.parametrize(("title", "walk"), walks(), ids=lambda value: str(value)[:30])
+def test_the_walk_is_true(title, walk):
+    X, y = data()
+    sparse = {"basis": 10, "cv": 5, "random_state": 0, "path": "spectral"}
+    options = {} if title.startswith("dense") else sparse
+    model = KernelRidgeCV(gamma=0.5, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "fit" not in title:
+            model.fit(X, y)
+        seen = stacks(
+            {
+                "fit": lambda: model.fit(X, y),
+                "held_out": lambda: model.held_out(cv=4),
+                "predict": lambda: model.predict(X),
+            }[title.split()[-1]]
+        )
+    assert walk in seen, f"no call of {walk[-1]} by this way"
+    assert len(walk) <= 8
+
+
+def test_a_fit_reaches_lapack_in_eight_frames():
+    """The eigendecomposition, the longest call of a fit, counted from `fit` itself."""
+    X, y = data()
+    for options in ({}, {"basis": 10, "random_state": 0}):
+        model = KernelRidgeCV(gamma=0.5, path="spectral", **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seen = stacks(lambda model=model: model.fit(X, y))
+        depths = [
+            len(stack)
+            for stack in seen
+            if stack[-2:] == ["linalg.eigen.eigh", "linalg._nogil.call"]
+        ]
+        assert depths
+        assert min(depths) <= 8
