@@ -20,7 +20,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick test-lowest lint format types docs bench bench-smoke dev picture clean
+.PHONY: help demo test test-quick test-lowest lint format types docs bench bench-smoke reproduce dev picture clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench: $(VENV)/.extras-bench ## the benchmarks, a small set (takes minutes)
 bench-smoke: $(VENV)/.extras-bench ## the benchmarks on tiny problems, to see that they run
 	$(BIN)/python -m benchmarks --smoke
 
+reproduce: $(VENV)/.extras-all ## the papers' experiments, few repetitions; ONLY=p000-fig1: one, in full
+	$(BIN)/python -m reproduce $(or $(ONLY),all --quick)
+
 dev: $(VENV)/.extras-dev ## an environment with everything a contributor needs
 	$(BIN)/pre-commit install
 
@@ -94,7 +97,7 @@ $(VENV_LOWEST)/.made: pyproject.toml tools/lowest.py
 test-lowest: $(VENV_LOWEST)/.made ## the tests, without the slow ones, with the oldest supported versions
 	$(ONE_THREAD) $(VENV_LOWEST)/bin/python -m pytest -n auto -q -m "not slow" $(PYTEST_ARGS)
 
-clean: ## remove everything that make made
+clean: ## remove everything that make made, but no measurements
 	rm -rf $(VENV) $(VENV_LOWEST) $(DEMO_DIR) build dist docs/_build docs/gallery docs/api/generated
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks reproduce -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,7 +28,7 @@ from holdfast import HoldOut, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
 from holdfast.kernels import RBF
 from holdfast.plan import PATHS, Plan
-from holdfast.reproduce.p003_grid import measure_constants
+from reproduce.p003_grid import measure_constants
 
 SHARE, WORST = 1.3, 2.0
 

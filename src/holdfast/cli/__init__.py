@@ -40,10 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments[:1] == ["reproduce"]:
-        from holdfast.reproduce import main as reproduce
-
-        return int(reproduce(arguments[1:]))
     if arguments[:1] == ["bench"]:
         return _bench(arguments[1:])
     from holdfast.cli.parser import build_parser
