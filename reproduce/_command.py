@@ -15,7 +15,7 @@ from reproduce._framework import EXPERIMENTS, Options
 from reproduce._writer import record, write, write_index
 from reproduce.datasets import DataNotFoundError
 
-QUICK = 3  # the variances of some experiments need more than one
+QUICK = 2  # the fewest that have a variance
 
 
 def parser() -> argparse.ArgumentParser:

@@ -483,7 +483,7 @@ def test_same_numbers_give_the_same_svg(only_toy, tmp_path):
 
 @pytest.mark.parametrize(
     ("usual", "options", "expected"),
-    [(5, [], 5), (5, ["--repetitions", "7"], 7), (5, ["--quick"], 3), (1, ["--quick"], 1)],
+    [(5, [], 5), (5, ["--repetitions", "7"], 7), (5, ["--quick"], 2), (1, ["--quick"], 1)],
 )
 def test_repetitions_reach_the_experiment(monkeypatch, tmp_path, usual, options, expected):
     chosen = Experiment("toy-fig1", "007 Figure 1", "A toy", toy, draw_line, usual)
