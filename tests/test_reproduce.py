@@ -43,7 +43,7 @@ from reproduce._framework import (
 )
 from reproduce.datasets import make_parses, make_sinusoid
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(reproduce.__file__).parent.parent
 SEED = 20240
 IDS = [
     "p000-table1",
