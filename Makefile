@@ -14,18 +14,29 @@ DEMO_DIR ?= demo
 
 BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# The first pip that knows dependency groups; python3 may bring an older one.
+PIP := pip>=25.1
 
 # Tests run on all cores at once, so each process keeps to one BLAS thread.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick test-lowest lint format types docs bench bench-smoke dev picture clean
+.PHONY: help demo test test-quick test-lowest lint format types docs bench bench-smoke reproduce dev picture clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# --- environments: one stamp per set of extras, renewed when pyproject.toml changes ---------------
+# --- environments: one stamp per set, renewed when pyproject.toml changes -------------------------
+
+# A set: extras of the package and a dependency group, as pyproject.toml has them.
+SET_demo := --editable ".[report]"
+SET_test := --editable ".[all]" --group test
+SET_docs := --editable ".[plot,report,frames]" --group docs
+SET_bench := --editable ".[plot]" --group bench
+SET_reproduce := --editable ".[plot]" --group reproduce
+SET_lint := --group lint
+SET_dev := --editable ".[all]" --group dev
 
 define make_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -40,61 +51,66 @@ $(VENV)/.made:
 	$(call make_venv,$(VENV))
 	@touch $@
 
-$(VENV)/.extras-%: $(VENV)/.made pyproject.toml
-	$(BIN)/python $(PIP_INSTALL) --editable ".[$*]"
+$(VENV)/.set-%: $(VENV)/.made pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) "$(PIP)"
+	$(BIN)/python $(PIP_INSTALL) $(SET_$*)
 	@touch $@
 
 # --- running ------------------------------------------------------------------------------------
 
-demo: $(VENV)/.extras-demo ## a first run, with a report to look at
+demo: $(VENV)/.set-demo ## a first run, with a report to look at
 	$(BIN)/holdfast demo --output $(DEMO_DIR)
 
-test: $(VENV)/.extras-test ## the whole test suite
+test: $(VENV)/.set-test ## the whole test suite
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
-test-quick: $(VENV)/.extras-test ## the test suite without the slow tests
+test-quick: $(VENV)/.set-test ## the test suite without the slow tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
 
-lint: $(VENV)/.extras-lint ## ruff (lint and format) and codespell
+lint: $(VENV)/.set-lint ## ruff (lint and format) and codespell
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 
-format: $(VENV)/.extras-lint ## put the code in order
+format: $(VENV)/.set-lint ## put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(VENV)/.extras-test $(VENV)/.extras-lint ## mypy --strict on src
+types: $(VENV)/.set-test $(VENV)/.set-lint ## mypy --strict on src
 	$(BIN)/mypy
 
-docs: $(VENV)/.extras-docs ## the documentation, warnings as errors: docs/_build/html/index.html
+docs: $(VENV)/.set-docs ## the documentation, warnings as errors: docs/_build/html/index.html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
-picture: $(VENV)/.extras-docs ## the picture in the README
+picture: $(VENV)/.set-docs ## the picture in the README
 	$(BIN)/python docs/pictures/readme.py
 
-bench: $(VENV)/.extras-bench ## the benchmarks, a small set (takes minutes)
+bench: $(VENV)/.set-bench ## the benchmarks, a small set (takes minutes)
 	$(BIN)/python -m benchmarks
 
-bench-smoke: $(VENV)/.extras-bench ## the benchmarks on tiny problems, to see that they run
+bench-smoke: $(VENV)/.set-bench ## the benchmarks on tiny problems, to see that they run
 	$(BIN)/python -m benchmarks --smoke
 
-dev: $(VENV)/.extras-dev ## an environment with everything a contributor needs
+reproduce: $(VENV)/.set-reproduce ## the papers' experiments, few repetitions; ONLY=p000-fig1: one, in full
+	$(BIN)/python -m reproduce $(or $(ONLY),all --quick)
+
+dev: $(VENV)/.set-dev ## an environment with everything a contributor needs
 	$(BIN)/pre-commit install
 
 # --- the oldest versions that pyproject.toml promises to work with --------------------------------
 
 $(VENV_LOWEST)/.made: pyproject.toml tools/lowest.py
 	$(call make_venv,$(VENV_LOWEST))
+	$(VENV_LOWEST)/bin/python $(PIP_INSTALL) "$(PIP)"
 	$(VENV_LOWEST)/bin/python tools/lowest.py > $(VENV_LOWEST)/constraints.txt
-	$(VENV_LOWEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_LOWEST)/constraints.txt --editable ".[test]"
+	$(VENV_LOWEST)/bin/python $(PIP_INSTALL) --constraint $(VENV_LOWEST)/constraints.txt $(SET_test)
 	@touch $@
 
 test-lowest: $(VENV_LOWEST)/.made ## the tests, without the slow ones, with the oldest supported versions
 	$(ONE_THREAD) $(VENV_LOWEST)/bin/python -m pytest -n auto -q -m "not slow" $(PYTEST_ARGS)
 
-clean: ## remove everything that make made
+clean: ## remove everything that make made, but no measurements
 	rm -rf $(VENV) $(VENV_LOWEST) $(DEMO_DIR) build dist docs/_build docs/gallery docs/api/generated
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks reproduce -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,7 +29,7 @@ from holdfast.exceptions import HoldfastWarning
 from holdfast.holdout.plan import PLANNED as PATHS
 from holdfast.holdout.plan import Plan
 from holdfast.kernels import RBF
-from holdfast.reproduce.p003_grid import measure_constants
+from reproduce.p003_grid import measure_constants
 
 SHARE, WORST = 1.3, 2.0
 

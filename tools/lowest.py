@@ -1,6 +1,7 @@
 """Print pip constraints that pin every promised lower bound of pyproject.toml.
 
-The core dependencies and what the extra ``all`` brings; tools for tests and pages stay free.
+The core dependencies, what the extra ``all`` brings and what the reproductions need; tools for
+tests and pages stay free.
 """
 
 import re
@@ -20,14 +21,16 @@ def lowest(requirement: str) -> str:
     return f"{name}=={version}{'.0' * (2 - version.count('.'))}"
 
 
-def promised(project: dict) -> Iterable[str]:
-    """Yield the requirements of the package and of the extras named in ``all``."""
+def promised(pyproject: dict) -> Iterable[str]:
+    """Yield the requirements of the package, of its extras and of the group ``reproduce``."""
+    project = pyproject["project"]
     extras = project["optional-dependencies"]
     yield from project["dependencies"]
     for name in re.findall(r"[\w-]+", extras["all"][0].partition("[")[2]):
         yield from extras[name]
+    yield from pyproject["dependency-groups"]["reproduce"]
 
 
 if __name__ == "__main__":
-    project = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
-    print("\n".join(map(lowest, promised(project))))
+    pyproject = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
+    print("\n".join(map(lowest, promised(pyproject))))

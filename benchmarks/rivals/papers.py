@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.problems import Data, Floats, Problem
 from benchmarks.rivals.base import Outcome, Rival, needs_retraining, only_dense
 from benchmarks.rivals.by_hand import rbf, shifted
-from holdfast.reproduce._baselines import an_et_al, cawley_talbot, eigendecomposition, naive_dense
+from reproduce._baselines import an_et_al, cawley_talbot, eigendecomposition, naive_dense
 
 
 def _read(problem: Problem, data: Data, result: Floats) -> Outcome:

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 PACKAGE = "holdfast"
 # What a user meets, in a reader's order. Every other module is shown after them, as "inside".
 PUBLIC = (
-    "kernels", "basis", "experiments", "results", "tuning", "displays", "datasets", "report",
-    "exceptions",
+    "kernels", "basis", "experiments", "results", "tuning", "displays", "report", "exceptions",
 )  # fmt: skip
-# Programs, not interfaces: their documentation is `--help`.
-COMMANDS = ("cli", "reproduce")
+# A program, not an interface: its documentation is `--help`.
+COMMANDS = ("cli",)
 
 
 def public_modules() -> list[ModuleType]:

@@ -20,7 +20,7 @@ _WHERE = {
     "open_rows": "holdfast.tables.rows",
     "tune": "holdfast.tuning",
 }
-_MODULES = ("basis", "datasets", "displays", "exceptions", "kernels", "report", "tuning")
+_MODULES = ("basis", "displays", "exceptions", "kernels", "report", "tuning")
 
 __all__ = [  # resolved by __getattr__
     "Experiments",
@@ -29,7 +29,6 @@ __all__ = [  # resolved by __getattr__
     "KernelRidgeClassifierCV",
     "__version__",
     "basis",
-    "datasets",
     "displays",
     "exceptions",
     "kernels",
@@ -41,7 +40,7 @@ __all__ = [  # resolved by __getattr__
 ]
 
 if TYPE_CHECKING:
-    from holdfast import basis, datasets, displays, exceptions, kernels, report, tuning
+    from holdfast import basis, displays, exceptions, kernels, report, tuning
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.regression import KernelRidgeCV
     from holdfast.experiments import Experiments, HoldOut

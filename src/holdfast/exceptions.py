@@ -9,7 +9,6 @@
 | `NotSupportedError` | a combination of options has no meaning or no algorithm |
 | `MissingDependencyError` | an optional package is needed and not installed |
 | `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
-| `DataNotFoundError` | a data set is in none of the places where holdfast looks |
 | `GridEdgeWarning` | the best penalty sits at an end of the grid |
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
@@ -54,10 +53,6 @@ class MissingDependencyError(HoldfastError, ImportError):
 
 class FileFormatError(HoldfastError, ValueError):
     """A file is damaged, foreign, or of an unknown version."""
-
-
-class DataNotFoundError(HoldfastError, LookupError):
-    """A data set is in none of the places where holdfast looks."""
 
 
 class HoldfastWarning(UserWarning):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from benchmarks import __main__ as command
 from benchmarks import flights, memory, planner_sweep, report, runner, truth
 from benchmarks.measure import timed
@@ -20,7 +21,6 @@ from benchmarks.problems import COMMON, DEFAULT, FULL, PROBLEMS, SMOKE, Model, P
 from benchmarks.rivals import RIVALS, YARDSTICK
 from benchmarks.rivals.base import Outcome
 from benchmarks.rivals.by_hand import naive, plain_fit, rbf
-
 from reference.retrain import retrain_all
 
 ROOT = Path(__file__).parents[2]

@@ -597,11 +597,6 @@ def test_completion_command(capsys):
     assert output(capsys, "completion", "fish").startswith("complete -c holdfast")
 
 
-def test_reproduce_lists_experiments(capsys):
-    assert run("reproduce") == 0
-    assert "p000" in capsys.readouterr().out
-
-
 def test_bench_runs_the_checkout(tmp_path, capsys):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "__init__.py").touch()  # goes before one that is installed

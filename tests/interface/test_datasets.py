@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from holdfast import datasets
-from holdfast.datasets._catalogue import CATALOGUE, Entry
-from holdfast.datasets._sources import read_openml
-from holdfast.exceptions import DataNotFoundError, FileFormatError, InvalidInputError
+from holdfast.exceptions import FileFormatError, InvalidInputError
+from reproduce import datasets
+from reproduce.datasets import DataNotFoundError
+from reproduce.datasets._catalogue import CATALOGUE, Entry
+from reproduce.datasets._sources import read_openml
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The house: folders in order, imports one way, and the walk that docs/architecture.md describes."""
+"""The house: folders in order, imports one way, the walks that docs/architecture.md describes."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ ORDER = (
     "holdout",
     "basis",
     "cluster",
+    "answers",
     "estimators",
     "tuning",
     "displays",

@@ -10,6 +10,8 @@ import pytest
 
 import holdfast
 
+# Part of the source, not of what is installed.
+BESIDE = ("benchmarks", "reproduce", "reference")
 OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "plotly", "dask", "distributed")
 SOURCE = Path(holdfast.__file__).parent
 # What every user of holdfast has loaded: the estimators, files, displays, reports, the commands.
@@ -77,3 +79,13 @@ def test_optional_imports_are_inside_functions(path):
             names = [node.module]
         for name in names:
             assert name.split(".")[0] not in forbidden, f"{'/'.join(relative)}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: p.name)
+def test_nothing_beside_the_package_is_imported(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        assert not {name.split(".")[0] for name in names} & set(BESIDE), f"line {node.lineno}"

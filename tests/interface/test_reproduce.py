@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from holdfast import HoldOut, KernelRidgeCV, reproduce
+import reproduce
+from holdfast import HoldOut, KernelRidgeCV
 from holdfast.basis import Random
-from holdfast.datasets import make_parses, make_sinusoid
 from holdfast.kernels import RBF, Linear
-from holdfast.reproduce import (
+from reference.retrain import retrain
+from reproduce import (
     _approaches,
     _baselines,
     _grouped,
@@ -30,7 +32,7 @@ from holdfast.reproduce import (
     p003_grid,
     p004_clusters,
 )
-from holdfast.reproduce._framework import (
+from reproduce._framework import (
     EXPERIMENTS,
     Claim,
     Experiment,
@@ -39,8 +41,9 @@ from holdfast.reproduce._framework import (
     experiment,
     silent,
 )
-from reference.retrain import retrain
+from reproduce.datasets import make_parses, make_sinusoid
 
+ROOT = Path(reproduce.__file__).parent.parent
 SEED = 20240
 IDS = [
     "p000-table1",
@@ -416,7 +419,7 @@ def test_two_experiments_of_one_name_are_refused():
 
 
 def draw_line(numbers):
-    from holdfast.reproduce._figures import axes, curves
+    from reproduce._figures import axes, curves
 
     figure, ax = axes()
     curves(ax[0, 0], [0.0, 1.0], {"a|b": numbers["line"]}, xlabel="x", ylabel="y")
@@ -443,11 +446,12 @@ def toy(options, progress):
 @pytest.fixture
 def only_toy(monkeypatch):
     chosen = Experiment("toy-fig1", "007 Figure 1", "A toy", toy, draw_line, 3, 1000)
-    monkeypatch.setattr("holdfast.reproduce._command.EXPERIMENTS", {"toy-fig1": chosen})
+    monkeypatch.setattr("reproduce._command.EXPERIMENTS", {"toy-fig1": chosen})
 
 
-def test_command_lists(capsys):
-    assert reproduce.main([]) == 0
+@pytest.mark.parametrize("arguments", [[], ["--list"], ["p000-fig1", "--list"]])
+def test_command_lists(capsys, arguments):
+    assert reproduce.main(arguments) == 0
     printed = capsys.readouterr().out
     assert all(id in printed for id in IDS)
 
@@ -477,10 +481,16 @@ def test_same_numbers_give_the_same_svg(only_toy, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_repetitions_reach_the_experiment(only_toy, tmp_path):
-    reproduce.main(["toy-fig1", "--repetitions", "7", "--out", str(tmp_path)], io.StringIO())
+@pytest.mark.parametrize(
+    ("usual", "options", "expected"),
+    [(5, [], 5), (5, ["--repetitions", "7"], 7), (5, ["--quick"], 2), (1, ["--quick"], 1)],
+)
+def test_repetitions_reach_the_experiment(monkeypatch, tmp_path, usual, options, expected):
+    chosen = Experiment("toy-fig1", "007 Figure 1", "A toy", toy, draw_line, usual)
+    monkeypatch.setattr("reproduce._command.EXPERIMENTS", {"toy-fig1": chosen})
+    reproduce.main(["toy-fig1", *options, "--out", str(tmp_path)], io.StringIO())
     entry = json.loads((tmp_path / "toy-fig1.json").read_text(encoding="utf-8"))
-    assert entry["numbers"]["repetitions"] == 7
+    assert entry["numbers"]["repetitions"] == expected
 
 
 @pytest.mark.parametrize(
@@ -496,14 +506,36 @@ def test_command_complains(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_data_that_is_nowhere(capsys, tmp_path, monkeypatch):
-    def no_network(**_):
+@pytest.fixture
+def no_network(monkeypatch):
+    def fetch(**_):
         raise OSError("no network")
 
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+
+
+def test_data_that_is_nowhere(capsys, tmp_path, no_network):
     code = reproduce.main(["p000-fig1", "--data", str(tmp_path), "--out", str(tmp_path)])
     assert code == 2
     assert "p000-fig1: The data set 'ailerons'" in capsys.readouterr().err
+
+
+def test_all_passes_over_data_that_is_nowhere(capsys, tmp_path, monkeypatch, no_network):
+    chosen = Experiment("toy-fig1", "007 Figure 1", "A toy", toy, draw_line, 1)
+    both = {"p000-fig1": EXPERIMENTS["p000-fig1"], "toy-fig1": chosen}
+    monkeypatch.setattr("reproduce._command.EXPERIMENTS", both)
+    assert reproduce.main(["all", "--data", str(tmp_path), "--out", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert "p000-fig1 is not run: The data set 'ailerons'" in captured.err
+    assert "toy-fig1: A toy" in captured.out
+
+
+def test_pages_of_the_documentation_are_what_the_writer_writes():
+    records = sorted((ROOT / "docs" / "reproduce").glob("*.json"))
+    assert {path.stem for path in records} == set(IDS)
+    for path in records:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        assert path.with_suffix(".md").read_text(encoding="utf-8") == _writer.page(entry), path.stem
 
 
 def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):

@@ -82,11 +82,12 @@ class GroupError(Criterion):
 
     Notes
     -----
-    With G = I - S_HH - Q_H Q_Hᵀ for a group H (Q the unpenalised columns), the candidate has G - t tᵀ/σ, and by
-    Sherman-Morrison ``r_H = G⁻¹R' + G⁻¹t (tᵀG⁻¹R') / (σ - tᵀG⁻¹t)`` with R' = R_H - t · gain.
-    Groups of at most n rows keep G itself, |H|², all groups of one size together; a larger one
-    keeps I - FᵀF, F those columns and the factor of S on H, (n + s)², and G⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is
-    O(mn) either way. Cost per step: O(c m min(|H|, n)) beyond what training error costs.
+    With G = I - S_HH - Q_H Q_Hᵀ for a group H (Q the unpenalised columns), the candidate has
+    G - t tᵀ/σ, and by Sherman-Morrison ``r_H = G⁻¹R' + G⁻¹t (tᵀG⁻¹R') / (σ - tᵀG⁻¹t)`` with
+    R' = R_H - t · gain. Groups of at most n rows keep G itself, |H|², all groups of one size
+    together; a larger one keeps I - FᵀF, F those columns and the factor of S on H, (n + s)², and
+    G⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is O(mn) either way. Cost per step: O(c m min(|H|, n))
+    beyond what training error costs.
     """
 
     def __init__(self, model: GrowingModel, groups: IntArray, n: int) -> None:
@@ -151,7 +152,7 @@ class _SmallGroups:
 
 
 class _LargeGroup:
-    """One group with more rows than there are basis rows, and its I - FᵀF, F = [Q S-factor]_H."""
+    """One group with more rows than there are basis rows, and its I - FᵀF."""
 
     def __init__(self, model: GrowingModel, rows: IntArray) -> None:
         self.rows = rows[None]  # (1, |H|)
@@ -161,6 +162,8 @@ class _LargeGroup:
     def solve(self, model: GrowingModel, B: FloatArray) -> FloatArray:
         """Return G⁻¹ B, (1, |H|, k)."""
         F = self._features(model)
+        if not F.shape[1]:
+            return B
         factor = scipy.linalg.cho_factor(self._gram, lower=True, check_finite=False)
         inner = scipy.linalg.cho_solve(factor, F.T @ B[0], check_finite=False)
         return np.asarray(B + F @ inner)

@@ -1,4 +1,8 @@
-"""The command ``holdfast``: from a data file to a trustworthy answer without writing code."""
+"""The command ``holdfast``: from a data file to a trustworthy answer without writing code.
+
+`parser` says what may be asked, `specs` and `fitting` turn options and files into a model,
+`commands` does what was asked, `console` prints, `planning` explains without fitting.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments[:1] == ["reproduce"]:
-        from holdfast.reproduce import main as reproduce
-
-        return int(reproduce(arguments[1:]))
     if arguments[:1] == ["bench"]:
         return _bench(arguments[1:])
     from holdfast.cli.parser import build_parser

@@ -60,12 +60,10 @@ def build_parser() -> argparse.ArgumentParser:
     _predict(commands)
     _verify(commands)
     _demo(commands)
-    for name, text in (
-        ("reproduce", "run an experiment of the papers; without an id, list them"),
-        ("bench", "run the benchmarks (from a checkout of the source)"),
-    ):
-        # Their own parsers take the rest of the line.
-        commands.add_parser(name, help=text, add_help=False)
+    # Its own parser takes the rest of the line.
+    commands.add_parser(
+        "bench", help="run the benchmarks (from a checkout of the source)", add_help=False
+    )
     shell = commands.add_parser(
         "completion",
         help="print a script that completes this command in your shell",

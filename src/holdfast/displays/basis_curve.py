@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.displays._axes import check_fitted_estimator, new_axes
+from holdfast.displays.curve_data import policy_curves
 from holdfast.exceptions import NotSupportedError
-from holdfast.report.curves import policy_curves
 
 if TYPE_CHECKING:
     from holdfast.experiments import Policy

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from holdfast.displays._axes import new_axes
+from holdfast.displays.score_scale import score_scale
 from holdfast.estimators.basis_curve import BasisCurve, basis_curve
-from holdfast.report.scale import score_scale
 
 __all__ = ["BasisSizeDisplay"]
 

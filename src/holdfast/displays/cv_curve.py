@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.displays._axes import check_fitted_estimator, new_axes
-from holdfast.report.curves import cv_curve
+from holdfast.displays.curve_data import cv_curve
 
 __all__ = ["CVCurveDisplay"]
 

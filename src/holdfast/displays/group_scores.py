@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.displays._axes import check_fitted_estimator, new_axes
+from holdfast.displays.row_data import RowResults, part_scores, row_results
 from holdfast.exceptions import InvalidInputError
-from holdfast.report.rows import RowResults, part_scores, row_results
 
 __all__ = ["GroupScoresDisplay"]
 

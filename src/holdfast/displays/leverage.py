@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.displays._axes import check_fitted_estimator, new_axes
+from holdfast.displays.row_data import row_results
 from holdfast.exceptions import InvalidInputError
-from holdfast.report.rows import row_results
 
 __all__ = ["LeverageDisplay"]
 

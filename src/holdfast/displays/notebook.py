@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.report.curves import CVCurve, cv_curve
-from holdfast.report.words import number
+from holdfast.displays.curve_data import CVCurve, cv_curve
+from holdfast.displays.score_scale import number
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge

@@ -55,9 +55,9 @@ _MOVED = {
     "holdfast.experiments:Experiments": "holdfast.experiments.experiment:Experiments",
     "holdfast.experiments:HoldOut": "holdfast.experiments.experiment:HoldOut",
     "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
-    "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
-    "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
-    "holdfast.training:Training": "holdfast.estimators.problem:Problem",
+    "holdfast.holdout.plan:Cost": "holdfast.holdout.plan:Cost",
+    "holdfast.holdout.plan:Plan": "holdfast.holdout.plan:Plan",
+    "holdfast.estimators.training:Training": "holdfast.estimators.problem:Problem",
 }
 _SPLITTERS = "sklearn.model_selection._split"
 _GP_KERNELS = "sklearn.gaussian_process.kernels"

@@ -155,7 +155,7 @@ class FeatureCosts(Costs):
 
     def _single(self) -> float:
         # A Cholesky factor, its inverse, and the rows in its coordinates, for every penalty: 5 and
-        # 3 instead of the 1 and 2 that they count, as triangular matrices and fresh arrays are slow.
+        # 3 instead of the 1 and 2 that they count: triangular matrices and fresh arrays are slow.
         p = float(self.sizes.p)
         factor = (RATES.cholesky + 5.0) * p**3 + 3.0 * self.sizes.m * p**2
         return self.a * (factor / RATES.gemm + self._sets(1))

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast.displays.curve_data import CVCurve, cv_curve, policy_curves
+from holdfast.displays.row_data import PartScore, RowResults, part_scores, row_results
 from holdfast.exceptions import HoldOutError, NotSupportedError
 from holdfast.files.archive import library_versions
 from holdfast.report import words
-from holdfast.report.curves import CVCurve, cv_curve, policy_curves
-from holdfast.report.rows import PartScore, RowResults, part_scores, row_results
 from holdfast.report.summary import (
     Asked,
     Certificate,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.report.curves import CVCurve
-from holdfast.report.rows import PartScore
+from holdfast.displays.curve_data import CVCurve
+from holdfast.displays.row_data import PartScore
 from holdfast.report.summary import Contrast, Leverage, RowSample, Summary
 from holdfast.report.words import number
 

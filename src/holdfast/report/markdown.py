@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.report.rows import PartScore
+from holdfast.displays.row_data import PartScore
 from holdfast.report.summary import Summary
 from holdfast.report.words import count, number, size
 

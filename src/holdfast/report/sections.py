@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.report.curves import CVCurve
+from holdfast.displays.curve_data import CVCurve
+from holdfast.displays.row_data import PartScore
 from holdfast.report.figures import MAX_BARS
 from holdfast.report.markup import Html, join, table, tag
-from holdfast.report.rows import PartScore
 from holdfast.report.summary import Summary
 from holdfast.report.words import count, number, percent, size
 

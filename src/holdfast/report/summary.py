@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
-from holdfast.report.curves import CVCurve
-from holdfast.report.rows import PartScore
+from holdfast.displays.curve_data import CVCurve
+from holdfast.displays.row_data import PartScore
 
 __all__ = [
     "Asked",

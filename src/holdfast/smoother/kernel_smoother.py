@@ -202,17 +202,18 @@ class KernelSmoother(Smoother):
 
     def _models(self, columns: IntArray, alpha: FloatArray) -> FloatArray:
         """Return coefficients of the trained rows and the unpenalised columns, by what is there."""
-        equations = self._equations_of(np.flatnonzero(self.scale.trained), columns)
+        live = np.flatnonzero(self.scale.trained)
         if self._spectrum is None and self.definite:
+            equations = self._equations_of(live, columns)
             x = solve_shifted(equations.A, equations.rhs, alpha, refine=True)
             return np.asarray(equations.complete(x)[0])
         factor = self.factor()
         assert isinstance(factor, KernelFactor)
-        V, R = factor.V[equations.train], factor.R(factor.D(alpha))[0]
-        c = (V @ (R[:, None] * factor.z[:, columns])) * equations.root[:, None]
-        Q = self.unpenalised.Q[self.scale.trained]
-        centre = (Q * equations.root[:, None]).T @ equations.K
-        return np.vstack([c, Q.T @ equations.Ys - centre @ c])
+        R, Q = factor.R(factor.D(alpha))[0], self.unpenalised.Q[live]
+        c = factor.V[live] @ (R[:, None] * factor.z[:, columns])
+        c *= self.scale.root[live, None]
+        along = self._along[1].T  # Qᵀ√wK
+        return np.vstack([c, Q.T @ self.targets.Ys[live][:, columns] - along[:, live] @ c])
 
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii by the spectrum if it is there, else by one inverse."""

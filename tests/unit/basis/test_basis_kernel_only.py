@@ -5,7 +5,6 @@ import os
 import numpy as np
 import pytest
 
-from holdfast import datasets
 from holdfast.basis import FarthestPoint, FeatureVectors, KMeans
 from holdfast.basis.base import SQRT_EPS, Pool
 from holdfast.basis.pivoted_cholesky import pivot
@@ -14,6 +13,7 @@ from holdfast.kernels import RBF, Linear, Polynomial, Sigmoid
 from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from reference.basis import feature_vectors, reconstruction
 from reference.retrain import retrain
+from reproduce import datasets
 
 
 def kernel_matrix(m, seed=0, kernel=None):

@@ -8,19 +8,19 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dtrtri
 
+import holdfast.holdout.fold_gram
+from holdfast import HoldOut, KernelRidgeCV
 from holdfast.exceptions import (
-    HoldOutError,
     InvalidInputError,
     KernelError,
     SingularBasisError,
 )
+from holdfast.kernels import RBF
 from holdfast.linalg import (
+    CHOLESKY_UP_TO,
     Complement,
-    Deflation,
-    HeldOutRows,
-    Spectrum,
+    Definite,
     Tridiagonal,
     Whitening,
     _nogil,
@@ -30,12 +30,13 @@ from holdfast.linalg import (
     eigh,
     mirror,
     orthonormal_rows,
+    reciprocal_shifts,
     run_pieces,
-    solve_cg,
-    solve_direct,
+    solve_shifted,
     subtract_outer,
     threads_for,
 )
+from reference.oracle import exact_retrain, relative_error
 
 EPS = np.finfo(np.float64).eps
 
@@ -139,7 +140,7 @@ def test_whiten_against_a_solve(rows):
     K = rng.standard_normal((rows, 40))
     kept = K.copy()
     expected = np.linalg.solve(C, K.T).T
-    whitening = Whitening(C, inverted=False)
+    whitening = Whitening(C)
     W = whitening.rows(K)
     np.testing.assert_allclose(W, expected, rtol=1e-9, atol=1e-12)
     assert np.array_equal(K, kept)
@@ -154,65 +155,21 @@ def test_whiten_against_a_solve(rows):
 def test_whiten_refuses_an_output_it_would_have_to_copy():
     C = cholesky_basis(np.eye(4), 0.0)
     with pytest.raises(InvalidInputError, match="C-ordered"):
-        Whitening(C, inverted=False).rows(np.ones((3, 4)), out=np.empty((4, 3)).T)
+        Whitening(C).rows(np.ones((3, 4)), out=np.empty((4, 3)).T)
 
 
 @pytest.mark.parametrize("cond", [1e4, 1e8, 1e12])
-def test_the_inverse_is_as_accurate_as_substitution(cond):
+def test_whitened_rows_give_the_kernel_back_to_the_last_digit(cond):
     K_BB = spd(80, 7, cond)
     C = cholesky_basis(K_BB, 0.0)
     # Rows of the kernel itself: the answer K_BB C⁻ᵀ = C is known, errors scale with cond(C).
-    by_inverse = Whitening(dtrtri(C, lower=1)[0], inverted=True)
-    by_solve = Whitening(C, inverted=False)
     exact = C.astype(np.longdouble)
     K = (exact @ exact.T).astype(np.float64)
-    errors = [np.abs(w.rows(K) - C).max() for w in (by_inverse, by_solve)]
-    assert errors[0] <= 4 * max(errors[1], np.sqrt(cond) * EPS)
-
-
-# --- deflation ----------------------------------------------------------------------------------
-
-
-def _unit_vectors():
-    rng = np.random.default_rng(8)
-    yield np.array([1.0])
-    yield np.array([-1.0])
-    yield np.array([0.0, 1.0])
-    yield np.array([-0.6, 0.8])
-    yield np.array([0.0, 0.0, 0.0, -1.0, 0.0])
-    yield np.full(50, 50**-0.5)
-    sparse = np.where(rng.random(600) < 0.5, rng.random(600), 0.0)
-    yield sparse / np.linalg.norm(sparse)
-
-
-@pytest.mark.parametrize("q", list(_unit_vectors()), ids=lambda q: f"m{len(q)}")
-def test_deflation_against_the_explicit_matrix(q):
-    m = len(q)
-    d = Deflation(q)
-    Z = d.lift(np.eye(m - 1))
-    assert Z.shape == (m, m - 1)
-    np.testing.assert_allclose(Z.T @ Z, np.eye(m - 1), atol=10 * EPS)
-    np.testing.assert_allclose(q @ Z, 0.0, atol=10 * EPS)
-    K = spd(m, 9)
-    kept = K.copy()
-    reduced = d.symmetric(K)
-    np.testing.assert_allclose(reduced, Z.T @ K @ Z, atol=30 * EPS)
-    assert np.array_equal(reduced, reduced.T)
-    assert np.array_equal(K, kept)
-    lifted = d.lift_symmetric(reduced)
-    np.testing.assert_allclose(lifted, Z @ reduced @ Z.T, atol=30 * EPS)
-    assert np.array_equal(lifted, lifted.T)
-    Y = np.random.default_rng(10).standard_normal((m, 3))
-    np.testing.assert_allclose(d.project(Y), Z.T @ Y, atol=1e-13)
-    stack = np.stack([Y, 2 * Y])
-    np.testing.assert_allclose(d.project(stack)[1], 2 * d.project(Y), atol=1e-13)
-    np.testing.assert_allclose(d.lift(d.project(stack))[1], 2 * Z @ (Z.T @ Y), atol=1e-13)
-
-
-@pytest.mark.parametrize("q", [np.zeros(3), np.ones(3), np.array([np.nan, 1.0]), np.zeros(0)])
-def test_deflation_needs_a_unit_vector(q):
-    with pytest.raises(InvalidInputError):
-        Deflation(q)
+    W = Whitening(C).rows(K)
+    assert np.abs(W - C).max() <= 4 * np.sqrt(cond) * EPS
+    # Substitution: W Cᵀ = K whatever the condition. A product with C⁻¹ does not do that.
+    left = np.abs(W.astype(np.longdouble) @ exact.T - K)
+    assert (left <= 80 * EPS * (np.abs(W) @ np.abs(C).T)).all()
 
 
 # --- constraint ---------------------------------------------------------------------------------
@@ -242,6 +199,75 @@ def test_complement_against_the_explicit_basis(e, p):
     stack = np.stack([z, 2 * z])
     np.testing.assert_allclose(c.project(stack)[1], 2 * Z.T @ z, atol=1e-13)
     np.testing.assert_allclose(c.lift(c.project(stack))[1], 2 * Z @ (Z.T @ z), atol=1e-13)
+
+
+def _orthonormal_columns():
+    """Yield unpenalised columns Q (m, s): as few or as many rows as there can be, with zeros."""
+    rng = np.random.default_rng(8)
+    for unit in ([1.0], [-1.0], [0.0, 1.0], [-0.6, 0.8], [0.0, 0.0, 0.0, -1.0, 0.0]):
+        yield np.array(unit)[:, None]
+    yield np.full((50, 1), 50**-0.5)
+    root = np.sqrt(np.where(rng.random(600) < 0.5, rng.random(600), 0.0))
+    for s in (1, 2, 5):  # a trend under weights, half of them zero; more rows than one block
+        yield np.linalg.qr(root[:, None] * np.vander(np.linspace(-1, 1, 600), s))[0]
+    yield np.eye(7)[:, [4, 0, 6]]
+    yield np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    yield np.linalg.qr(rng.standard_normal((6, 5)))[0]
+
+
+@pytest.mark.parametrize(
+    "Q", list(_orthonormal_columns()), ids=lambda Q: "x".join(map(str, Q.shape))
+)
+def test_what_is_orthogonal_to_some_columns(Q):
+    m, s = Q.shape
+    c = Complement(Q.T)
+    Z = c.lift(np.eye(m - s))
+    assert (Z.shape, c.n_removed) == ((m, m - s), s)
+    np.testing.assert_allclose(Z.T @ Z, np.eye(m - s), atol=10 * EPS)
+    np.testing.assert_allclose(Q.T @ Z, 0.0, atol=10 * EPS)
+    K = spd(m, 9)
+    kept = K.copy()
+    reduced = c.reduce(K)
+    np.testing.assert_allclose(reduced, Z.T @ K @ Z, atol=30 * EPS)
+    np.testing.assert_allclose(reduced, reduced.T, rtol=0, atol=2 * EPS)
+    assert np.array_equal(K, kept)
+    A = (reduced + reduced.T) / 2
+    lifted = c.lift_symmetric(A)
+    np.testing.assert_allclose(lifted, Z @ A @ Z.T, atol=30 * EPS)
+    np.testing.assert_allclose(lifted, lifted.T, rtol=0, atol=2 * EPS)
+    np.testing.assert_allclose(lifted @ Q, 0.0, atol=30 * EPS)
+    np.testing.assert_allclose(c.reduce(lifted), A, atol=30 * EPS)
+    Y = np.random.default_rng(10).standard_normal((m, 3))
+    np.testing.assert_allclose(c.project(Y), Z.T @ Y, atol=1e-13)
+    stack = np.stack([Y, 2 * Y])
+    np.testing.assert_allclose(c.project(stack)[1], 2 * c.project(Y), atol=1e-13)
+    np.testing.assert_allclose(c.lift(c.project(stack))[1], 2 * Z @ (Z.T @ Y), atol=1e-13)
+
+
+@pytest.mark.parametrize(("e", "p"), SHAPES)
+def test_a_symmetric_matrix_lifted_from_the_complement(e, p):
+    rng = np.random.default_rng(100 * p + e)
+    c = Complement(rng.standard_normal((e, p)) * np.geomspace(1.0, 1e6, e)[:, None])
+    Z = c.lift(np.eye(p - e))
+    A = spd(p - e, 12) if e < p else np.zeros((0, 0))
+    kept = A.copy()
+    lifted = c.lift_symmetric(A)
+    assert np.array_equal(A, kept)
+    assert not np.shares_memory(A, lifted)
+    np.testing.assert_allclose(lifted, Z @ A @ Z.T, atol=30 * EPS)
+    np.testing.assert_allclose(c.reduce(lifted), A, atol=30 * EPS)
+
+
+@pytest.mark.parametrize("row", [np.zeros(3), np.array([np.nan, 1.0]), np.zeros(0)])
+def test_a_row_without_a_direction_is_an_error(row):
+    with pytest.raises(InvalidInputError):
+        Complement(row[None])
+
+
+def test_the_length_of_a_row_does_not_matter():
+    N = np.array([[3.0, -4.0, 12.0], [1.0, 2.0, 0.0]])
+    c, scaled = Complement(N), Complement(N * np.array([[1e-30], [1e30]]))
+    np.testing.assert_allclose(scaled.lift(np.eye(1)), c.lift(np.eye(1)), atol=10 * EPS)
 
 
 def test_complement_does_not_alias_its_argument():
@@ -275,15 +301,48 @@ def test_more_constraints_than_unknowns_are_an_error():
 ALPHAS = np.array([1e-12, 1e-6, 1e-2, 1.0, 1e8])
 
 
+def reduced_and_solved(A, Z, alphas):
+    return Tridiagonal.reduce(A).solve(Z, alphas)
+
+
+def reduced_and_refined(A, Z, alphas):
+    reduced = Tridiagonal.reduce(A)
+    return reduced.refine(A, Z, alphas, reduced.solve(Z, alphas))
+
+
+def one_by_one(A, Z, alphas):
+    return np.concatenate([solve_shifted(A, Z, alphas[[a]]) for a in range(alphas.size)])
+
+
+def refined(A, Z, alphas):
+    return solve_shifted(A, Z, alphas, refine=True)
+
+
+def by_eigenvectors(A, Z, alphas):
+    return solve_shifted(A, Z, alphas, definite=False)
+
+
+WAYS = [
+    reduced_and_solved,
+    reduced_and_refined,
+    solve_shifted,
+    one_by_one,
+    refined,
+    by_eigenvectors,
+]
+every_way = pytest.mark.parametrize("solve", WAYS, ids=lambda solve: solve.__name__)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("v", [1, 3])
 @pytest.mark.parametrize("p", [1, 2, 3, 40])
-@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
-def test_shifts_against_one_solve_per_alpha(kind, p, v, order):
+@every_way
+def test_shifts_against_one_solve_per_alpha(solve, p, v, order):
+    assert len(ALPHAS) > CHOLESKY_UP_TO
     A = np.array(spd(p, p), order=order)
     Z = np.random.default_rng(v).standard_normal((p, v))
     kept = A.copy(), Z.copy()
-    x = kind.reduce(A).solve(Z, ALPHAS)
+    x = solve(A, Z, ALPHAS)
     assert x.shape == (len(ALPHAS), p, v)
     assert np.array_equal(A, kept[0])
     assert np.array_equal(Z, kept[1])
@@ -293,33 +352,71 @@ def test_shifts_against_one_solve_per_alpha(kind, p, v, order):
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
-def test_shifts_in_place(kind, order):
+def test_shifts_in_place(order):
     A = np.array(spd(30, 4), order=order)
     kept = A.copy()
-    reduced = kind.reduce(A, overwrite=True)
-    assert np.shares_memory(A, reduced.reflectors if kind is Tridiagonal else reduced.V)
+    reduced = Tridiagonal.reduce(A, overwrite=True)
+    assert np.shares_memory(A, reduced.reflectors)
     Z = np.ones((30, 1))
     expected = np.linalg.solve(kept + np.eye(30), Z)
     for _ in range(2):  # solving leaves the reduction as it was
         np.testing.assert_allclose(reduced.solve(Z, np.ones(1))[0], expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
-def test_shifts_of_nothing(kind):
-    assert kind.reduce(np.zeros((0, 0))).solve(np.zeros((0, 2)), ALPHAS).shape == (5, 0, 2)
-    assert kind.reduce(np.eye(3)).solve(np.zeros((3, 2)), np.zeros(0)).shape == (0, 3, 2)
-    assert kind.reduce(np.eye(3)).solve(np.zeros((3, 0)), ALPHAS).shape == (5, 3, 0)
+@every_way
+def test_shifts_of_nothing(solve):
+    assert solve(np.zeros((0, 0)), np.zeros((0, 2)), ALPHAS).shape == (5, 0, 2)
+    assert solve(np.eye(3), np.zeros((3, 0)), ALPHAS).shape == (5, 3, 0)
+    if solve is not one_by_one:
+        assert solve(np.eye(3), np.zeros((3, 2)), np.zeros(0)).shape == (0, 3, 2)
 
 
-@pytest.mark.parametrize("kind", [Tridiagonal, Spectrum])
-def test_an_indefinite_system_is_an_error_that_names_alpha(kind):
+@pytest.mark.parametrize("solve", WAYS[:2], ids=lambda solve: solve.__name__)
+def test_an_indefinite_system_is_an_error_that_names_alpha(solve):
     A = spd(12, 6) - 0.5 * np.eye(12)
-    reduced = kind.reduce(A)
     with pytest.raises(KernelError, match=r"12 x 12 .* alpha = 0\.25 .*larger alpha"):
-        reduced.solve(np.ones((12, 1)), np.array([1.0, 0.25]))
-    x = reduced.solve(np.ones((12, 1)), np.array([1.0]))[0]
+        solve(A, np.ones((12, 1)), np.array([1.0, 0.25]))
+    x = solve(A, np.ones((12, 1)), np.array([1.0]))[0]
     np.testing.assert_allclose((A + np.eye(12)) @ x, 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_alphas", [1, CHOLESKY_UP_TO + 1])
+@pytest.mark.parametrize("refine", [False, True])
+def test_an_indefinite_matrix_is_solved_only_when_it_is_declared(refine, n_alphas):
+    A = spd(12, 6) - 0.5 * np.eye(12)
+    Z, alphas = np.ones((12, 1)), np.linspace(0.25, 0.2, n_alphas)
+    with pytest.raises(KernelError, match=r"not positive definite.*larger alpha"):
+        solve_shifted(A, Z, alphas, refine=refine)
+    with pytest.raises(KernelError, match=r"alpha ?= ?0\.25 "):
+        solve_shifted(A, Z, alphas, refine=refine)
+    x = solve_shifted(A, Z, alphas, refine=refine, definite=False)
+    for alpha, solution in zip(alphas, x, strict=True):
+        np.testing.assert_allclose((A + alpha * np.eye(12)) @ solution, 1.0, atol=1e-11)
+
+
+def test_a_penalty_that_meets_a_negative_eigenvalue_is_an_error():
+    A = np.diag([2.0, 1.0, -0.5, 0.0])
+    Z, alphas = np.ones((4, 1)), np.array([3.0, 0.5, 0.25])
+    with pytest.raises(KernelError, match=r"indefinite .*eigenvalue at −0\.5.* other alphas"):
+        solve_shifted(A, Z, alphas, definite=False)
+    x = solve_shifted(A, Z, alphas[::2], definite=False)
+    np.testing.assert_allclose(x[:, :, 0], 1.0 / (np.diag(A) + alphas[::2, None]), rtol=1e-14)
+
+
+def test_reciprocal_shifts():
+    Lambda, alphas = np.array([4.0, 0.0, 1.0]), np.array([1e-300, 0.5])
+    mask = np.array([1.0, 1.0, 0.0])  # the last coordinate carries no penalty
+    found = reciprocal_shifts(Lambda, alphas, mask)
+    np.testing.assert_allclose(found, [[0.25, 1e300, 1.0], [1 / 4.5, 2.0, 1.0]], rtol=2 * EPS)
+    negative = np.array([4.0, -2.0, 1.0])
+    np.testing.assert_allclose(
+        reciprocal_shifts(negative, np.array([1.0, 3.0]), mask), [[0.2, -1, 1], [1 / 7, 1, 1]]
+    )
+    for nearly in (2.0, 2.0 * (1 + 1e-12)):
+        with pytest.raises(KernelError, match=r"eigenvalue at −2, .*singular.*other alphas"):
+            reciprocal_shifts(negative, np.array([1.0, nearly]), mask)
+    reciprocal_shifts(negative, np.array([1.0, 2.0 * (1 + 1e-6)]), mask)
+    assert reciprocal_shifts(np.zeros(0), alphas, np.zeros(0)).shape == (2, 0)
 
 
 def _exact_solution(A, Z, alpha):
@@ -341,7 +438,7 @@ def test_tridiagonal_is_as_accurate_as_cholesky_and_eigh(cond):
             exact = _exact_solution(A, Z, alpha)
             answers = {
                 "tridiagonal": Tridiagonal.reduce(A).solve(Z, np.array([alpha]))[0],
-                "eigh": Spectrum.reduce(A).solve(Z, np.array([alpha]))[0],
+                "eigh": by_eigenvectors(A, Z, np.array([alpha]))[0],
                 "cholesky": cho_solve(cho_factor(A + alpha * np.eye(p)), Z),
             }
             for name, x in answers.items():
@@ -375,149 +472,146 @@ def test_tridiagonal_keeps_the_small_directions_of_a_graded_matrix(ascending):
     np.testing.assert_array_equal(in_place.solve(W[h:].T @ y[h:], np.array([alpha]))[0], x)
 
 
-# --- held-out residuals -------------------------------------------------------------------------
+# Rows of very different weight, in no order: √wK√w is graded, and its small entries matter.
 
 
-def _held_out_problem(m, p, b, h, e, v, alphas, seed, bias=False):
-    """Return rows in spectral coordinates, indices, constraints, D and right-hand sides."""
+def _weighted_rows(seed):
+    """Return X, y, weights from 1 down to 1e-8, and penalties that fit the smallest of them."""
     rng = np.random.default_rng(seed)
-    U = rng.standard_normal((m, p - bias)) * np.geomspace(1.0, 1e-2, p - bias)
-    if bias:
-        U -= U.mean(axis=0)
-    Lambda, V = np.linalg.eigh(U.T @ U)
-    U, penalised = U @ V, np.ones(p)
-    if bias:
-        U = np.hstack([U, np.full((m, 1), m**-0.5)])
-        Lambda, penalised[-1] = np.append(Lambda, 1.0), 0.0
-    rows = np.stack([rng.choice(m, h, replace=False) for _ in range(b)])
-    O = np.stack([np.linalg.qr(rng.standard_normal((p, e)))[0] for _ in range(b)])  # noqa: E741
-    D = 1.0 / (Lambda + np.asarray(alphas)[:, None] * penalised)
-    return U, rows, O, D, rng.standard_normal((len(alphas), b, h, v))
+    X = rng.normal(size=(40, 2))
+    weights = np.logspace(-8, 0, 40)[rng.permutation(40)]
+    return X, np.sin(2 * X[:, 0]), weights, np.logspace(-12, -7, 6)
 
 
-def _held_out_naive(U, rows, O, D, E, dual):  # noqa: E741
-    R = np.empty_like(E)
-    for a, d in enumerate(D):
-        for b, row in enumerate(rows):
-            M = np.diag(d)
-            if O.shape[2]:
-                DO = M @ O[b]
-                M = M - DO @ np.linalg.inv(O[b].T @ DO) @ DO.T
-            S = U[row] @ M @ U[row].T
-            R[a, b] = np.linalg.solve(S if dual else np.eye(len(row)) - S, E[a, b])
-    return R
+def test_refinement_keeps_the_small_entries_of_a_graded_matrix():
+    X, y, weights, alphas = _weighted_rows(2)
+    assert alphas.size > CHOLESKY_UP_TO
+    root = np.sqrt(weights)
+    A, Z = root[:, None] * RBF(1.0)(X) * root, (root * y)[:, None]
+    errors = {}
+    for refine in (False, True):
+        x = solve_shifted(A, Z, alphas, refine=refine)
+        errors[refine] = [relative_error(x[a], _exact_solution(A, Z, alphas[a])) for a in (0, 2, 4)]
+    assert max(errors[True]) < 1e-10
+    assert min(errors[False]) > 1e-9  # so the line above can fail
+    assert (np.array(errors[False]) > 300 * np.array(errors[True])).all()
 
 
-SETS = [
-    # m, p, b, h, e, v
-    (60, 12, 60, 1, 0, 1),
-    (60, 12, 60, 1, 1, 2),
-    (80, 1, 5, 3, 0, 1),
-    (80, 9, 6, 2, 1, 3),
-    (200, 30, 7, 10, 2, 1),
-    (200, 30, 5, 25, 0, 2),
-    (200, 30, 5, 40, 3, 2),
-    (200, 30, 1, 20, 29, 1),
-]
-
-
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("n_alphas", [1, 6])
-@pytest.mark.parametrize("sizes", SETS, ids=lambda s: "-".join(map(str, s)))
-def test_held_out_residuals_against_explicit_matrices(sizes, n_alphas, bias):
-    m, p, b, h, e, v = sizes
-    alphas = np.geomspace(1e-12, 1e8, n_alphas)
-    U, rows, O, D, E = _held_out_problem(m, p + bias, b, h, e, v, alphas, 21, bias)  # noqa: E741
-    kept = [array.copy() for array in (U, rows, O, D, E)]
-    expected = _held_out_naive(U, rows, O, D, E, dual=False)
-    for held in (HeldOutRows(U, rows, O), HeldOutRows(U[rows], None, O)):
-        for n_threads in (1, 2):
-            direct = solve_direct(held, D, E, n_threads=n_threads)
-            np.testing.assert_allclose(direct, expected, rtol=1e-9, atol=1e-10)
-            R, converged = solve_cg(held, D, E, max_steps=100, n_threads=n_threads)
-            assert converged.shape == (n_alphas, b)
-            assert converged.all()
-            np.testing.assert_allclose(R, expected, rtol=1e-9, atol=1e-10)
-    for array, before in zip((U, rows, O, D, E), kept, strict=True):
-        assert np.array_equal(array, before)
+def test_folds_of_a_dense_model_are_refined(monkeypatch, bias):
+    X, y, weights, alphas = _weighted_rows(2)
+    folds = np.array_split(np.random.default_rng(3).permutation(40), 8)
+    model = KernelRidgeCV(
+        RBF(1.0),
+        alphas=alphas,
+        cv=[HoldOut(fold) for fold in folds],
+        path="fold_gram",
+        fit_intercept=bias,
+    ).fit(X, y, sample_weight=weights)
+    K, tried = RBF(1.0)(X), [(fold, a) for fold in folds[:3] for a in (0, 2)]
+    exact = [
+        exact_retrain(K, y, fold, fold, alphas[a], None, (), weights, bias) for fold, a in tried
+    ]
+
+    def errors():
+        values = model.held_out().matrix()
+        found = [values[a, fold] for fold, a in tried]
+        return np.array(list(map(relative_error, found, exact)))
+
+    with_refinement = errors()
+    assert with_refinement.max() < 1e-10
+    solve = holdfast.holdout.fold_gram.solve_shifted
+
+    def unrefined(A, rhs, alphas, *, refine, **how):
+        assert refine
+        return solve(A, rhs, alphas, **how)
+
+    monkeypatch.setattr(holdfast.holdout.fold_gram, "solve_shifted", unrefined)
+    assert errors().max() > 300 * with_refinement.max()  # so the bound above can fail
 
 
-@pytest.mark.parametrize("h", [1, 5, 40])
-def test_held_out_residuals_in_the_dual_form(h):
-    rng = np.random.default_rng(23)
-    Lambda, V = np.linalg.eigh(spd(80, 24, 1e4))
-    alphas = np.array([1e-2, 1.0])
-    D = alphas[:, None] / (Lambda + alphas[:, None])
-    rows = np.stack([rng.choice(80, h, replace=False) for _ in range(3)])
-    E = rng.standard_normal((2, 3, h, 2))
-    expected = _held_out_naive(V, rows, np.zeros((3, 80, 0)), D, E, dual=True)
-    held = HeldOutRows(V, rows, dual=True)
-    np.testing.assert_allclose(solve_direct(held, D, E), expected, rtol=1e-10, atol=1e-11)
-    R, converged = solve_cg(held, D, E, max_steps=200)
-    assert converged.all()
-    np.testing.assert_allclose(R, expected, rtol=1e-9, atol=1e-10)
+# --- stacks of small positive definite systems ---------------------------------------------------
 
 
-def test_cg_says_which_systems_it_did_not_solve():
-    # Twenty rows of set 1 carry twenty coordinates almost alone: leverages of nearly 1.
-    alphas = np.array([1e-9, 10.0])
-    rng = np.random.default_rng(25)
-    U = rng.standard_normal((3000, 60))
-    U[7:27, :20] += 3e4 * rng.standard_normal((20, 20))
-    Lambda, V = np.linalg.eigh(U.T @ U)
-    U = U @ V
-    D = 1.0 / (Lambda + alphas[:, None])
-    rows = np.stack([np.arange(100, 130), np.arange(30)])
-    E = rng.standard_normal((2, 2, 30, 1))
-    R, converged = solve_cg(HeldOutRows(U, rows), D, E, max_steps=12)
-    assert converged[:, 0].all()
-    assert not converged[0, 1]
-    expected = _held_out_naive(U, rows, np.zeros((2, 60, 0)), D, E, dual=False)
-    np.testing.assert_allclose(R[:, 0], expected[:, 0], rtol=1e-9, atol=1e-11)
-    unsolved = np.flatnonzero(~converged.all(axis=0))
-    assert np.array_equal(unsolved, [1])
-    for held in (HeldOutRows(U, rows), HeldOutRows(U[rows])):
-        R = solve_direct(held.take(unsolved), D, E[:, unsolved])
-        assert R.shape == (2, 1, 30, 1)
-        # The leverages leave about half of the digits.
-        error = np.abs(R - expected[:, unsolved]).max() / np.abs(expected[:, unsolved]).max()
-        assert error < 1e-5
+def _stack(shape, h, seed=0):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((*shape, h, h + 3))
+    return B @ B.swapaxes(-1, -2) / h
 
 
-def test_cg_of_zero_and_of_values_that_are_not_finite():
-    U, rows, O, D, E = _held_out_problem(90, 10, 3, 4, 0, 1, [1e-3, 1.0], 26)  # noqa: E741
-    E[0, 0] = 0.0
-    E[1, 2, 1] = np.nan
-    with np.errstate(invalid="ignore"):
-        R, converged = solve_cg(HeldOutRows(U, rows, O), D, E)
-    assert np.array_equal(R[0, 0], np.zeros((4, 1)))
-    assert np.array_equal(converged, [[True, True, True], [True, True, False]])
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 2)], ids=str)
+@pytest.mark.parametrize("h", [1, 2, 7, 20, 21, 50])
+def test_definite_systems_solved_several_times(h, shape):
+    M = _stack(shape, h)
+    kept = M.copy()
+    systems = Definite(M)
+    assert systems.failed.shape == shape
+    assert not systems.failed.any()
+    rng = np.random.default_rng(1)
+    for v in (1, 4, 1):
+        right = rng.standard_normal((*shape, h, v))
+        before = right.copy()
+        X = systems.solve(right)
+        assert np.array_equal(right, before)
+        assert not np.shares_memory(X, right)
+        expected = np.linalg.solve(kept, right)
+        np.testing.assert_allclose(X, expected, rtol=1e-9, atol=1e-10)
+    # A right-hand side in another order of its axes, as conjugate gradients hand it over.
+    turned = np.asfortranarray(rng.standard_normal((*shape, h, 2)))
+    np.testing.assert_allclose(systems.solve(turned), np.linalg.solve(kept, turned), rtol=1e-9)
 
 
-@pytest.mark.parametrize("h", [1, 4, 20])
-def test_a_leverage_of_one_is_an_error(h):
-    # Row 0 is the only one to see coordinate 0, which is not penalised.
-    U, rows, O, D, E = _held_out_problem(90, 10, 3, h, 0, 1, [1.0], 27)  # noqa: E741
-    U[:, 0] = 0.0
-    U[0, 0] = 1.0
-    D[:, 0] = 1.0
-    rows[:, 0], rows[:, 1:] = 50, np.arange(51, 50 + h)
-    rows[2, 0] = 0
-    with pytest.raises(HoldOutError, match=f"{h} rows.*larger alphas"):
-        solve_direct(HeldOutRows(U, rows, O), D, E)
-    _, converged = solve_cg(HeldOutRows(U, rows, O), D, E)
-    assert np.array_equal(converged, [[True, True, False]])
+@pytest.mark.parametrize("h", [1, 2, 20, 21, 50])
+@pytest.mark.parametrize("kind", ["zero", "negative", "no digit", "nan"])
+def test_systems_without_a_digit_are_marked_and_the_others_solved(kind, h):
+    M = _stack((3, 2), h)
+    # The last pivot is what the last diagonal entry has left over: take it away.
+    last = 1.0 / np.linalg.inv(M[1, 0])[-1, -1]
+    M[1, 0, -1, -1] -= last
+    if kind == "negative":
+        M[1, 0, -1, -1] -= 0.5 * last
+    elif kind == "no digit":
+        M[1, 0] = np.eye(h)
+        M[1, 0, -1, -1] = 0.5 * h * EPS if h > 1 else -EPS
+    elif kind == "nan":
+        M[1, 0, -1, -1] = np.nan
+    elif h == 1:
+        M[1, 0] = 0.0
+    kept = M.copy()
+    systems = Definite(M)
+    assert np.array_equal(np.argwhere(systems.failed), [[1, 0]])
+    right = np.random.default_rng(2).standard_normal((3, 2, h, 2))
+    good = ~systems.failed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(2):
+            X = systems.solve(right)
+            expected = np.linalg.solve(kept[good], right[good])
+            np.testing.assert_allclose(X[good], expected, rtol=1e-9, atol=1e-10)
 
 
-def test_no_sets_and_no_rows():
-    D = np.ones((2, 5))
-    for b, h in ((0, 3), (4, 0)):
-        held = HeldOutRows(np.zeros((10, 5)), np.zeros((b, h), dtype=np.int64))
-        E = np.zeros((2, b, h, 1))
-        assert solve_direct(held, D, E).shape == E.shape
-        R, converged = solve_cg(held, D, E)
-        assert R.shape == E.shape
-        assert converged.all()
+@pytest.mark.parametrize("h", [1, 5, 30])
+def test_the_scale_of_a_definite_matrix_does_not_matter_below_one(h):
+    # Dense models: G = (K + αI)⁻¹ shrinks like 1/α, and its digits do not.
+    for scale in (1e-200, 1e-9, 1.0, 1e9):
+        M = scale * _stack((2,), h)
+        kept = M.copy()
+        systems = Definite(M)
+        assert not systems.failed.any()
+        right = np.ones((2, h, 1))
+        expected = np.linalg.solve(kept / scale, right) / scale
+        np.testing.assert_allclose(systems.solve(right), expected, rtol=1e-9)
+    # I − S: entries were subtracted from 1, so that a pivot of 1e-17 is rounding.
+    assert not Definite(np.diag(np.append(np.full(h, 1e-3), 1e-6))).failed
+    assert Definite(np.diag(np.append(np.full(h, 1e9), 1e-17))).failed
+
+
+@pytest.mark.parametrize(("shape", "h"), [((0,), 1), ((0,), 3), ((0, 2), 30)], ids=str)
+def test_no_definite_systems(shape, h):
+    systems = Definite(np.zeros((*shape, h, h)))
+    assert systems.failed.shape == shape
+    assert not systems.failed.any()
+    assert systems.solve(np.zeros((*shape, h, 2))).shape == (*shape, h, 2)
 
 
 # --- routines called by pointer -------------------------------------------------------------------
@@ -529,24 +623,42 @@ def test_wrong_shapes_and_types_never_reach_a_pointer():
         lambda: _nogil.dsytrd(np.ones((4, 3), order="F")),
         lambda: _nogil.dsytrd(np.eye(4, dtype=np.float32)),
         lambda: _nogil.dsytrd(np.arange(16.0).reshape(4, 4)),
-        lambda: _nogil.dsyevd(np.ones((4, 3), order="F")),
-        lambda: _nogil.dposv(np.eye(3), B),
+        lambda: _nogil.dpotrf(np.ones((4, 3), order="F")),
+        lambda: _nogil.dpotrf(np.arange(16.0).reshape(4, 4)),
+        lambda: _nogil.dpotrf(np.eye(4, dtype=np.float32)),
+        lambda: _nogil.dpotrs(np.eye(3), B),
+        lambda: _nogil.dpotrs(np.eye(4), np.ones((4, 2))),
         lambda: _nogil.dpttrf(np.ones(4), np.ones(4)),
         lambda: _nogil.dpttrs(np.ones(4), np.ones(2), B),
         lambda: _nogil.substitute(np.eye(3), B),
-        lambda: _nogil.triangular_product(np.eye(3), B),
     ):
         with pytest.raises(ValueError, match="needs Fortran-ordered float64 of shape"):
             call()
     A.flags.writeable = False
     with pytest.raises(ValueError, match="may be overwritten"):
         _nogil.dsytrd(A)
-    for reduce in (eigh, Tridiagonal.reduce, Spectrum.reduce):
+    with pytest.raises(ValueError, match="may be overwritten"):
+        _nogil.dpotrf(A)
+    for reduce in (eigh, Tridiagonal.reduce):
         with pytest.raises(InvalidInputError, match="square"):
             reduce(np.ones((4, 3)))
     C = cholesky_basis(np.eye(4), 0.0)
     with pytest.raises(ValueError, match="shape"):
-        Whitening(C, inverted=False).rows(np.ones((2, 3)))
+        Whitening(C).rows(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("v", [1, 3])
+@pytest.mark.parametrize("h", [1, 5, 60])
+def test_a_cholesky_factor_in_place(h, v):
+    A, B = np.asfortranarray(spd(h, h)), np.asfortranarray(np.ones((h, v)))
+    factor, X = A.copy(order="F"), B.copy(order="F")
+    assert _nogil.dpotrf(factor) == 0
+    L = np.tril(factor)
+    np.testing.assert_allclose(L @ L.T, A, atol=20 * EPS)
+    _nogil.dpotrs(factor, X)
+    np.testing.assert_allclose(A @ X, B, atol=1e-11)
+    A[-1, -1] = -1.0
+    assert _nogil.dpotrf(A) == h  # the pivot that is not positive
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

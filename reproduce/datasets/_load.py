@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from holdfast.datasets._catalogue import CATALOGUE, Entry
-from holdfast.datasets._dataset import Dataset
-from holdfast.datasets._folder import ENVIRONMENT_VARIABLE, data_folder, read_npz
-from holdfast.datasets._generated import GENERATED
-from holdfast.datasets._sources import Fetch, read_openml, read_rdatasets, read_sklearn
 from holdfast.exceptions import (
-    DataNotFoundError,
     FileFormatError,
+    HoldfastError,
     InvalidInputError,
     MissingDependencyError,
 )
+from reproduce.datasets._catalogue import CATALOGUE, Entry
+from reproduce.datasets._dataset import Dataset
+from reproduce.datasets._folder import ENVIRONMENT_VARIABLE, data_folder, read_npz
+from reproduce.datasets._generated import GENERATED
+from reproduce.datasets._sources import Fetch, read_openml, read_rdatasets, read_sklearn
+
+
+class DataNotFoundError(HoldfastError, LookupError):
+    """A data set is in none of the places where `load` looks."""
 
 
 def available() -> tuple[str, ...]:

@@ -13,11 +13,11 @@ from scipy import linalg
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.kernels import RBF
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import expected_warnings
-from holdfast.reproduce._baselines import an_et_al, eigendecomposition, naive_dense
-from holdfast.reproduce._figures import axes, curves, shared_legend
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._measure import one_core, relative_difference, timed
+from reproduce._approaches import expected_warnings
+from reproduce._baselines import an_et_al, eigendecomposition, naive_dense
+from reproduce._figures import axes, curves, shared_legend
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._measure import one_core, relative_difference, timed
 
 Floats = NDArray[np.float64]
 Folds = Sequence[NDArray[np.intp]]

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from holdfast import KernelRidgeCV
 from holdfast.kernels import RBF
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import SHIFT, expected_warnings
-from holdfast.reproduce._baselines import cawley_talbot, cawley_talbot_printed
-from holdfast.reproduce._figures import axes, curves
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._measure import one_core, powers_of_two, relative_difference, timed
+from reproduce._approaches import SHIFT, expected_warnings
+from reproduce._baselines import cawley_talbot, cawley_talbot_printed
+from reproduce._figures import axes, curves
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._measure import one_core, powers_of_two, relative_difference, timed
 
 Floats = NDArray[np.float64]
 

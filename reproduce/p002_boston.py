@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from holdfast import KernelRidgeCV
 from holdfast.basis import FeatureVectors
-from holdfast.datasets import load
 from holdfast.kernels import RBF
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import SHIFT, expected_warnings
-from holdfast.reproduce._baselines import cawley_talbot, explicit
-from holdfast.reproduce._figures import axes, curves
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._lssvm import Reading, choose, select, ten_fold_error
-from holdfast.reproduce._measure import one_core, relative_difference, timed
+from reproduce._approaches import SHIFT, expected_warnings
+from reproduce._baselines import cawley_talbot, explicit
+from reproduce._figures import axes, curves
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._lssvm import Reading, choose, select, ten_fold_error
+from reproduce._measure import one_core, relative_difference, timed
+from reproduce.datasets import load
 
 Floats = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from holdfast.kernels import Kernel, Linear
 from holdfast.progress import Progress
-from holdfast.reproduce._figures import COLOURS, axes, curves, heat_map, shared_legend
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._grouped import (
+from reproduce._figures import COLOURS, axes, curves, heat_map, shared_legend
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._grouped import (
     CURVES,
     GroupedTask,
     coefficients,
@@ -23,7 +23,7 @@ from holdfast.reproduce._grouped import (
     stand_in,
     why_not,
 )
-from holdfast.reproduce._measure import powers_of_two
+from reproduce._measure import powers_of_two
 
 Floats = NDArray[np.float64]
 

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.basis import Random
-from holdfast.datasets import load
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import (
+from reproduce._approaches import (
     APPROACHES,
     log2_labels,
     mean_and_variance,
     three_approaches,
 )
-from holdfast.reproduce._figures import axes, curves, shared_legend
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._measure import powers_of_two
+from reproduce._figures import axes, curves, shared_legend
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._measure import powers_of_two
+from reproduce.datasets import load
 
 Floats = NDArray[np.float64]
 

@@ -1,8 +1,11 @@
 """Every experiment of the five papers as something to run.
 
-``holdfast reproduce`` lists them, ``holdfast reproduce p000-fig1`` runs one and writes its numbers
-(JSON), a figure (PNG and SVG) and a Markdown page: the paper's setting and ours, the numbers side
-by side, and each statement of the paper with a verdict decided by the run.
+``python -m reproduce`` lists them, ``python -m reproduce p000-fig1`` runs one and writes its
+numbers (JSON), a figure (PNG and SVG) and a Markdown page: the paper's setting and ours, the
+numbers side by side, and each statement of the paper with a verdict decided by the run.
+``make reproduce`` runs them all with few repetitions.
+
+This package is part of the source, not of what is installed.
 
 | module | experiments |
 |---|---|
@@ -19,8 +22,8 @@ by side, and each statement of the paper with a verdict decided by the run.
 
 from importlib import import_module
 
-from holdfast.reproduce._command import main, run
-from holdfast.reproduce._framework import EXPERIMENTS, Claim, Experiment, Options, Outcome
+from reproduce._command import main, run
+from reproduce._framework import EXPERIMENTS, Claim, Experiment, Options, Outcome
 
 __all__ = ["EXPERIMENTS", "Claim", "Experiment", "Options", "Outcome", "main", "run"]
 

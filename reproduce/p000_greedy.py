@@ -10,18 +10,18 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from holdfast.basis import Greedy
-from holdfast.datasets import make_sinusoid
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import (
+from reproduce._approaches import (
     APPROACHES,
     SHIFT,
     log2_labels,
     mean_and_variance,
     three_approaches,
 )
-from holdfast.reproduce._figures import axes, curves, shared_legend
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce.p000_sinusoid import (
+from reproduce._figures import axes, curves, shared_legend
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce.datasets import make_sinusoid
+from reproduce.p000_sinusoid import (
     ALPHAS,
     GAMMA_NOTE,
     Preliminary,

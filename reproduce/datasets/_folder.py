@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from holdfast.datasets._dataset import Dataset, Matrix
 from holdfast.exceptions import FileFormatError, InvalidInputError
+from reproduce.datasets._dataset import Dataset, Matrix
 
 ENVIRONMENT_VARIABLE = "HOLDFAST_DATA"
 

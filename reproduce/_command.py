@@ -11,19 +11,29 @@ from typing import Any, TextIO
 
 from holdfast.exceptions import HoldfastError
 from holdfast.progress import ProgressBar
-from holdfast.reproduce._framework import EXPERIMENTS, Options
-from holdfast.reproduce._writer import record, write, write_index
+from reproduce._framework import EXPERIMENTS, Options
+from reproduce._writer import record, write, write_index
+from reproduce.datasets import DataNotFoundError
+
+QUICK = 2  # the fewest that have a variance
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     command = argparse.ArgumentParser(
-        prog="holdfast reproduce",
+        prog="python -m reproduce",
         description="Run an experiment of one of the papers and write JSON, a figure (PNG and "
         "SVG) and a Markdown page. Without an id, list the experiments.",
     )
     command.add_argument("id", nargs="*", help="such as p000-fig1; 'all' for every experiment")
-    command.add_argument("--repetitions", type=int, metavar="N", help="default: minutes of work")
+    command.add_argument("--list", action="store_true", help="list the experiments")
+    effort = command.add_mutually_exclusive_group()
+    effort.add_argument("--repetitions", type=int, metavar="N", help="default: minutes of work")
+    effort.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"at most {QUICK} repetitions, to see it run; too few to decide every claim",
+    )
     command.add_argument("--out", default="reproduced", metavar="DIR", help="default: reproduced")
     command.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
     command.add_argument("--data", metavar="DIR", help="folder of .npz files; else HOLDFAST_DATA")
@@ -33,15 +43,17 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int:
     """Run the command; return 0, or 2 when it was asked for something impossible.
 
-    A claim of a paper that does not hold is a result, not a failure: the code is 0.
+    A claim of a paper that does not hold is a result, not a failure: the code is 0. So it is when
+    ``all`` passes over an experiment whose data are nowhere.
     """
     out = sys.stdout if stream is None else stream
     command = parser()
     arguments = command.parse_args(argv)
-    if not arguments.id:
+    if arguments.list or not arguments.id:
         out.write(listing())
         return 0
-    ids = list(EXPERIMENTS) if arguments.id == ["all"] else arguments.id
+    everything = arguments.id == ["all"]
+    ids = list(EXPERIMENTS) if everything else arguments.id
     unknown = [id for id in ids if id not in EXPERIMENTS]
     if unknown:
         _complain(f"unknown experiment {unknown[0]!r}. Known: {', '.join(EXPERIMENTS)}.")
@@ -50,9 +62,13 @@ def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int
         _complain(f"--repetitions must be at least 1; got {arguments.repetitions}.")
         return 2
     for id in ids:
+        n = min(EXPERIMENTS[id].repetitions, QUICK) if arguments.quick else arguments.repetitions
         try:
-            entry = run(id, arguments.repetitions, arguments.seed, arguments.data, arguments.out)
+            entry = run(id, n, arguments.seed, arguments.data, arguments.out)
         except HoldfastError as error:
+            if everything and isinstance(error, DataNotFoundError):
+                _complain(f"{id} is not run: {error}")
+                continue
             _complain(f"{id}: {error}")
             return 2
         write_index(Path(arguments.out), list(EXPERIMENTS))
@@ -98,4 +114,4 @@ def summary(entry: dict[str, Any], folder: Path) -> str:
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"holdfast reproduce: {text}\n")
+    sys.stderr.write(f"reproduce: {text}\n")

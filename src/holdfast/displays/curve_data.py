@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.report.scale import ScoreScale, score_scale
+from holdfast.displays.score_scale import ScoreScale, score_scale
 from holdfast.scores.scoring import resolve_scoring, score_experiments
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.datasets._dataset import Dataset
+from reproduce.datasets._dataset import Dataset
 
 
 def make_sinusoid(

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from holdfast import KernelRidgeCV
 from holdfast.basis import Random
-from holdfast.datasets import make_sinusoid
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import (
+from reproduce._approaches import (
     APPROACHES,
     SHIFT,
     cv_mse,
@@ -21,10 +20,11 @@ from holdfast.reproduce._approaches import (
     mean_and_variance,
     three_approaches,
 )
-from holdfast.reproduce._figures import COLOURS, axes, curves, shared_legend
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._measure import powers_of_two
-from holdfast.reproduce.p000_variance import MOST
+from reproduce._figures import COLOURS, axes, curves, shared_legend
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._measure import powers_of_two
+from reproduce.datasets import make_sinusoid
+from reproduce.p000_variance import MOST
 
 Floats = NDArray[np.float64]
 

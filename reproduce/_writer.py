@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from holdfast.reproduce._figures import save
-from holdfast.reproduce._framework import Claim, Experiment, Options, Outcome
+from reproduce._figures import save
+from reproduce._framework import Claim, Experiment, Options, Outcome
 
 
 def record(
@@ -66,7 +66,7 @@ def page(entry: Mapping[str, Any]) -> str:
     claims = [Claim(**claim) for claim in entry["claims"]]
     parts = [
         f"# {id}: {entry['title']}",
-        f"Paper {entry['paper']}. Run it yourself: `holdfast reproduce {id}`.",
+        f"Paper {entry['paper']}. Run it yourself: `make reproduce ONLY={id}`.",
         f"![{entry['title']}]({id}.svg)",
         "## Setting",
         table(("", "paper", "here"), entry["settings"]),

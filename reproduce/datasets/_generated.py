@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.datasets._dataset import Dataset
-from holdfast.datasets._parses import make_parses
-from holdfast.datasets._sinusoid import make_sinusoid
+from reproduce.datasets._dataset import Dataset
+from reproduce.datasets._parses import make_parses
+from reproduce.datasets._sinusoid import make_sinusoid
 
 
 def _parse_stand_in() -> Dataset:

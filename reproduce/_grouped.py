@@ -11,11 +11,10 @@ from scipy import linalg, sparse
 
 from holdfast import HoldOut
 from holdfast.basis import PerGroup, resolve_basis
-from holdfast.datasets import Dataset, load
-from holdfast.exceptions import DataNotFoundError
 from holdfast.kernels import Kernel, Linear
 from holdfast.kernels.matrix import KernelRows
-from holdfast.reproduce._approaches import SHIFT, cv_mse
+from reproduce._approaches import SHIFT, cv_mse
+from reproduce.datasets import DataNotFoundError, Dataset, load
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.datasets._catalogue import Entry
-from holdfast.datasets._dataset import Dataset
 from holdfast.exceptions import MissingDependencyError
+from reproduce.datasets._catalogue import Entry
+from reproduce.datasets._dataset import Dataset
 
 Fetch = Callable[..., Any]
 

@@ -14,7 +14,7 @@ from holdfast import KernelRidgeCV
 from holdfast.basis import FeatureVectors, resolve_basis
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
-from holdfast.reproduce._approaches import expected_warnings
+from reproduce._approaches import expected_warnings
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -11,14 +11,14 @@ from scipy import linalg
 from sklearn.model_selection import LeaveOneGroupOut
 
 from holdfast import KernelRidgeCV
-from holdfast.datasets import Dataset, load
 from holdfast.kernels import Linear
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import expected_warnings
-from holdfast.reproduce._figures import axes, curves, shared_legend
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._grouped import GroupedTask, kernel_values, real_tasks, why_not
-from holdfast.reproduce._measure import mean_tau_over_groups, powers_of_two
+from reproduce._approaches import expected_warnings
+from reproduce._figures import axes, curves, shared_legend
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._grouped import GroupedTask, kernel_values, real_tasks, why_not
+from reproduce._measure import mean_tau_over_groups, powers_of_two
+from reproduce.datasets import Dataset, load
 
 Floats = NDArray[np.float64]
 

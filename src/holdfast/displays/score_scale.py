@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 
-__all__ = ["ScoreScale", "score_scale"]
+__all__ = ["ScoreScale", "number", "score_scale"]
 
 
 _NAMES = {
@@ -76,3 +77,16 @@ def score_scale(scoring: Any, classifier: bool) -> ScoreScale:
     negative = scoring.startswith("neg_")
     plain = scoring.removeprefix("neg_").replace("_", " ")
     return ScoreScale(_NAMES.get(scoring, plain), lower_is_better=negative)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a number with that many significant digits, without an exponent where it is short."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if not -4 <= exponent < 7:
+        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+        return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(power)}"
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}"

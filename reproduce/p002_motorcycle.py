@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from holdfast import KernelRidgeCV
 from holdfast.basis import FeatureVectors
-from holdfast.datasets import Dataset, load
 from holdfast.kernels import RBF
 from holdfast.progress import Progress
-from holdfast.reproduce._approaches import expected_warnings
-from holdfast.reproduce._baselines import cawley_talbot, explicit, explicit_orthogonal
-from holdfast.reproduce._figures import COLOURS, axes
-from holdfast.reproduce._framework import Claim, Options, Outcome, experiment
-from holdfast.reproduce._lssvm import Reading, choose, select, ten_fold_error
-from holdfast.reproduce._measure import one_core, relative_difference, timed
+from reproduce._approaches import expected_warnings
+from reproduce._baselines import cawley_talbot, explicit, explicit_orthogonal
+from reproduce._figures import COLOURS, axes
+from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._lssvm import Reading, choose, select, ten_fold_error
+from reproduce._measure import one_core, relative_difference, timed
+from reproduce.datasets import Dataset, load
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
