@@ -155,7 +155,8 @@ class HeldOutQuestions(ABC):
         count = whole_number("n_experiments", n_experiments)
         tasks = model.tasks(problem.experiments)
         path = model.plan(tasks, problem.alphas.size).path
-        return verify(model.smoother, tasks, problem.alphas, path, count, random_state)
+        chosen = np.flatnonzero(np.isin(problem.alphas, self.alpha_))
+        return verify(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
 
     def _leverages(self, alpha: float | None = None) -> FloatArray:
         """Return S_ii of every training row: the derivative of its fitted value by its own target.

@@ -44,15 +44,15 @@ class Alone(NamedTuple):
         1 − S_ii, up to a factor.
     errors : ndarray of shape (a, b, v)
         e_i, up to the same factor.
-    rounding : float
-        A gap no larger than this is rounding error.
+    weak : float
+        A gap no larger than this has lost too many digits.
     """
 
     fitted: FloatArray
     lift: FloatArray
     gap: FloatArray
     errors: FloatArray
-    rounding: float
+    weak: float
 
 
 class Factor(ABC):
@@ -88,6 +88,10 @@ class Factor(ABC):
         """
         return None
 
+    def relaxed(self) -> Self:
+        """Return the same factor without a limit on what leverages may cost."""
+        return self
+
     @abstractmethod
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row (m,); 0 for rows that are not trained on."""
@@ -115,6 +119,9 @@ class Coordinates(Factor):
     T : ndarray of shape (p', p') or None
         From the penalised coordinates to those where the penalty is α times the identity; None
         where it is so already.
+    weak : float
+        1 − S_ii, or a pivot of I − S_HH, no larger than this has lost too many digits: a leverage h
+        loses eps/(1 − h), whatever the factor.
     """
 
     V: FeatureRows
@@ -125,6 +132,7 @@ class Coordinates(Factor):
     scale: RowScale
     N: FloatArray | None = None
     T: FloatArray | None = None
+    weak: float = 1e-3
 
     kappa: ClassVar[float]
 
@@ -141,6 +149,10 @@ class Coordinates(Factor):
     def select(self, columns: slice) -> Self:
         """Return the same factor for some of the targets."""
         return replace(self, z=self.z[:, columns], Ys=self.Ys[:, columns])
+
+    def relaxed(self) -> Self:
+        """Return the same factor without a limit on what leverages may cost."""
+        return replace(self, weak=0.0)
 
     @property
     def parallel(self) -> bool:
@@ -171,6 +183,7 @@ class Coordinates(Factor):
             z=self.z,
             Y=self.Ys[shape.H],
             kappa=self.kappa,
+            weak=self.weak * self.kappa,
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:
@@ -190,8 +203,7 @@ class Coordinates(Factor):
             lift -= outDo * VDo / oDo
         gap, errors = self._gap(rows, V, D, fitted, lift)
         # With κ = 0 the gap is a sum of its own: it may be tiny, negative if the kernel is.
-        rounding = np.finfo(float).eps if self.kappa else -np.inf
-        return Alone(fitted, lift, gap, errors, rounding)
+        return Alone(fitted, lift, gap, errors, self.weak if self.kappa else -np.inf)
 
     @abstractmethod
     def _gap(
