@@ -151,7 +151,10 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="what becomes of basis rows that are held out; default: remove",
     )
     group.add_argument(
-        "--scoring", metavar="NAME", help="any scikit-learn score; default: squared error, accuracy"
+        "--scoring",
+        metavar="NAME",
+        help="any scikit-learn score, or kendall_tau, concordance, ndcg (within groups); default: "
+        "squared error, accuracy",
     )
     group.add_argument(
         "--rule",
