@@ -17,6 +17,11 @@ from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = ["RANKING", "GroupScorer", "concordance", "kendall_tau", "ndcg"]
 
+NO_ORDER = (
+    "no group has two rows with different targets, so there is no order to predict. Score "
+    "predictions of several rows of a group together (pooled=True)."
+)
+
 
 @dataclass(frozen=True)
 class PairCounts:
@@ -161,6 +166,8 @@ class GroupScorer:
         groups : (k,) ndarray, optional
             Group of each row; by default all rows are one.
         """
+        if len(y) < 2:  # soon said: leave-one-out asks for every row by itself
+            raise ValueError(NO_ORDER)
         classes = getattr(estimator, "classes_", None)
         if classes is None:
             predictions = np.asarray(estimator.predict(X), dtype=np.float64)
@@ -185,10 +192,7 @@ class GroupScorer:
 def _average(values: FloatArray, counts: BoolArray) -> float:
     """Return the mean over the groups that count."""
     if not counts.any():
-        raise ValueError(
-            "no group has two rows with different targets, so there is no order to predict. Score "
-            "predictions of several rows of a group together (pooled=True)."
-        )
+        raise ValueError(NO_ORDER)
     return float(values[counts].mean())
 
 
