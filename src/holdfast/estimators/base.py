@@ -144,7 +144,7 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             Weight of each row, in the fit and in the scores. A row of weight zero is predicted
             and never trained on.
         groups : array-like of shape (m,), optional
-            Group of each row, for splitters and basis selectors that use groups.
+            Group of each row, for splitters, basis selectors and scores that use groups.
 
         Returns
         -------

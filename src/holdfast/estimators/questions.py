@@ -59,7 +59,7 @@ class HeldOutQuestions(ABC):
         cv : optional
             As in the constructor; None: the experiments of `fit`.
         groups : array-like of shape (m,), optional
-            For splitters that use groups; None: the groups of `fit`.
+            For splitters and scores that use groups; None: the groups of `fit`.
         alphas : array-like, optional
             Penalties; None: the grid of `fit`.
 
@@ -71,13 +71,14 @@ class HeldOutQuestions(ABC):
         """
         model, problem = self._fitted_model(), self._problem
         experiments = problem.experiments
+        labels = problem.groups if groups is None else np.asarray(groups)
         if cv is not None:
             experiments = as_experiments(
                 cv,
                 problem.weights.size,
                 X=problem.X,
                 y=problem.labels,
-                groups=problem.groups if groups is None else groups,
+                groups=labels,
                 classifier=self._classes is not None,
             )
         elif groups is not None:
@@ -91,7 +92,14 @@ class HeldOutQuestions(ABC):
         if len(tasks) < len(experiments) or tasks.test is not experiments.test:
             tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
         return HeldOutPredictions(
-            tested, grid, values, problem.labels, problem.weights, self._classes, self._frames
+            tested,
+            grid,
+            values,
+            problem.labels,
+            problem.weights,
+            self._classes,
+            self._frames,
+            labels,
         )
 
     def predict_without(

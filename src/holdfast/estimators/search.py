@@ -172,7 +172,14 @@ def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bo
         rows, ptr = tasks.test.values, tasks.test.ptr
         parts.append(
             score_experiments(
-                scoring, values, rows, ptr, labels, problem.weights, each_target=per_target
+                scoring,
+                values,
+                rows,
+                ptr,
+                labels,
+                problem.weights,
+                groups=problem.groups,
+                each_target=per_target,
             )
         )
         sizes.append(columns.stop - columns.start)

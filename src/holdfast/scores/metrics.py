@@ -35,11 +35,14 @@ class ScoredRows:
         Row weights, all positive.
     ptr : (n_used + 1,) ndarray
         Experiment j has the rows ``ptr[j]:ptr[j + 1]``, at least one.
+    groups : (k,) ndarray or None
+        Group of each row, for a scorer that takes groups.
     """
 
     y: npt.NDArray[np.generic]
     weights: FloatArray
     ptr: IntArray
+    groups: npt.NDArray[np.generic] | None = None
 
     @property
     def counts(self) -> IntArray:
