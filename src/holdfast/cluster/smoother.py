@@ -27,6 +27,7 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
+from holdfast.linalg import eigh
 from holdfast.progress import report
 from holdfast.smoother import Equations, Factor, Features, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.base import Fit
@@ -164,7 +165,9 @@ class ClusterSmoother(Smoother):
         with self.lock:
             system = self._system
             if not system.diagonal or least < system.least:
-                found = diagonalise(system, self._triangles, least)
+                gram = None if system.diagonal else system.gram[: system.p, : system.p]
+                spectrum = None if gram is None else eigh(gram)
+                found = diagonalise(system, spectrum, self._triangles, least)
                 self._system = system = found.applied(transform(system, found.T))
         return feature_factor(system, self.targets.Ys, self.scale)
 

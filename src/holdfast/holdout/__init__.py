@@ -49,7 +49,14 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray
 from holdfast.experiments import Tasks
 from holdfast.holdout import fold_gram, retrain, single, spectral
-from holdfast.holdout.digits import affordable, basis_shrinks, few_left, warn_of_digits
+from holdfast.holdout.digits import (
+    TOO_LITTLE,
+    affordable,
+    basis_shrinks,
+    few_left,
+    warn_of_digits,
+    warn_of_unlike_rows,
+)
 from holdfast.holdout.identity import held_out_predictions
 from holdfast.smoother import Smoother
 
@@ -97,19 +104,38 @@ def predict(
     path.
     """
     with smoother.lock:  # rows must not be rotated while others read them
+        hard = smoother.promise(alphas) > TOO_LITTLE
+        if path != "retrain" and hard.any():
+            if affordable(smoother, tasks, int(hard.sum())):
+                return _with_hard_penalties(smoother, tasks, alphas, path, columns, hard)
+            warn_of_unlike_rows(alphas[hard], smoother.promise(alphas[hard]))
         ways = _ways(smoother, tasks, path)
-        if len(ways) == 1:
-            (only,) = ways
-            values = PATHS[only](smoother, tasks, alphas, columns)
-        else:
-            v = smoother.targets.Ys[:1, columns].shape[1]
-            values = np.empty((alphas.size, tasks.test.values.size, v))
-            for way, chosen in ways.items():
-                part, where = tasks.select(np.flatnonzero(chosen)), chosen[tasks.test.owners]
-                values[:, where] = PATHS[way](smoother, part, alphas, columns)
+        values = np.empty((alphas.size, tasks.test.values.size, smoother.count(columns)))
+        for way, chosen in ways.items():
+            if len(ways) == 1:
+                values = PATHS[way](smoother, tasks, alphas, columns)
+                break
+            part, where = tasks.select(np.flatnonzero(chosen)), chosen[tasks.test.owners]
+            values[:, where] = PATHS[way](smoother, part, alphas, columns)
         if np.isnan(values).any():
             _fill_in(values, smoother, tasks, alphas, columns)
     return smoother.restore(values, tasks.test.values, columns)
+
+
+def _with_hard_penalties(
+    smoother: Smoother,
+    tasks: Tasks,
+    alphas: FloatArray,
+    path: str,
+    columns: slice,
+    hard: BoolArray,
+) -> FloatArray:
+    """Return predictions, trained from scratch at penalties where no factor has enough digits."""
+    values = np.empty((alphas.size, tasks.test.values.size, smoother.count(columns)))
+    values[hard] = predict(smoother, tasks, alphas[hard], "retrain", columns)
+    if not hard.all():
+        values[~hard] = predict(smoother, tasks, alphas[~hard], path, columns)
+    return values
 
 
 def _fill_in(

@@ -20,8 +20,12 @@ from holdfast.exceptions import DigitsWarning, warn
 from holdfast.experiments import Tasks
 from holdfast.smoother import Smoother
 
-__all__ = ["affordable", "basis_shrinks", "few_left", "warn_of_digits"]
+__all__ = ["affordable", "basis_shrinks", "few_left", "warn_of_digits", "warn_of_unlike_rows"]
 
+#: Relative errors beyond this are too large for a path that promises no better.
+TOO_LITTLE = 1e-11
+#: Relative errors beyond this are worth a warning.
+TOLD = 1e-8
 #: What retraining may cost where digits are lost: this many operations are always free, …
 FREE_OPERATIONS = 2e10
 #: … and beyond, as many as this many plain fits take.
@@ -86,4 +90,17 @@ def warn_of_digits(alphas: FloatArray, n_tasks: int) -> None:
         "lost. Use larger alphas, or path='retrain' for those experiments.",
         DigitsWarning,
         alphas=tuple(float(alpha) for alpha in alphas),
+    )
+
+
+def warn_of_unlike_rows(alphas: FloatArray, errors: FloatArray) -> None:
+    """Say at which penalties one far-away row costs the others their digits."""
+    told = alphas[errors > TOLD]
+    if not told.size:
+        return
+    warn(
+        f"at alpha = {told[0]:.3g} to {told[-1]:.3g} digits are lost: some rows have kernel values "
+        "many orders of magnitude larger than others. Scale the features, or use larger alphas.",
+        DigitsWarning,
+        alphas=tuple(float(alpha) for alpha in told),
     )

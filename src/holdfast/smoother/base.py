@@ -143,6 +143,13 @@ class Smoother(ABC):
         """
         return True
 
+    def promise(self, alphas: FloatArray) -> FloatArray:
+        """Return the relative error (a,) that paths with a factor of all rows cannot go below.
+
+        Zero where factors are chosen for their digits.
+        """
+        return np.zeros(alphas.size)
+
     def announce(self, tasks: Tasks) -> None:  # noqa: B027  # most have nothing to prepare
         """Say which tasks will be asked for by their folds, before the first pass over the rows."""
 
@@ -242,6 +249,10 @@ class Smoother(ABC):
         basis : OtherBasis or None
             Other basis rows to train on, for a model of basis rows.
         """
+
+    def count(self, columns: slice) -> int:
+        """Return how many targets these columns are."""
+        return int(self.targets.Ys[:1, columns].shape[1])
 
     def restore(self, values: FloatArray, rows: IntArray, columns: slice) -> FloatArray:
         """Add the targets' part along the unpenalised columns to values (a, k, v), in place."""

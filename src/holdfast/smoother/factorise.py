@@ -18,7 +18,6 @@ from holdfast._typing import FloatArray
 from holdfast.linalg import (
     Graded,
     coordinates,
-    eigh,
     scaled_cholesky,
     stacked_qr,
     triangle_of,
@@ -100,13 +99,18 @@ class Diagonal(NamedTuple):
 
 
 def diagonalise(
-    system: FeatureSystem, blocks: Callable[[], Iterable[FloatArray]], least: float
+    system: FeatureSystem,
+    spectrum: tuple[FloatArray, FloatArray] | None,
+    blocks: Callable[[], Iterable[FloatArray]],
+    least: float,
 ) -> Diagonal:
     """Return T such that W T has a diagonal Gram matrix.
 
     Parameters
     ----------
     system : FeatureSystem
+    spectrum : (Lambda, V) or None
+        Eigendecomposition of the Gram matrix, if it is not diagonal yet.
     blocks : callable
         Gives the trained rows of W under the penalty, block by block.
     least : float
@@ -121,8 +125,8 @@ def diagonalise(
     """
     p, m = system.p, system.support
     gram = system.whole_gram[:p, :p]
-    if not system.diagonal:
-        Lambda, T = eigh(gram)
+    if spectrum is not None:
+        Lambda, T = spectrum
         promised = promise(float(Lambda[-1]), max(float(Lambda[0]), 0.0), least, m)
         if promised <= ENOUGH:
             return Diagonal(_diagonal(system, Lambda), T, 0.0, promised)

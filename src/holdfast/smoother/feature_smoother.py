@@ -19,6 +19,7 @@ from holdfast.data.indices import as_slice
 from holdfast.experiments import Ragged, Tasks
 from holdfast.linalg import (
     Accuracy,
+    eigh,
     run_pieces,
     solve_small,
 )
@@ -193,7 +194,9 @@ class FeatureSmoother(Smoother):
         with self.lock:  # one thread makes it, the others find it
             system = self.system
             if not system.diagonal or least < system.least:
-                found = diagonalise(system, self._trained, least)
+                gram = None if system.diagonal else system.gram[: system.p, : system.p]
+                spectrum = None if gram is None else eigh(gram)
+                found = diagonalise(system, spectrum, self._trained, least)
                 if isinstance(system.W, np.ndarray):
                     self._system = None  # rows are overwritten: if interrupted, made again
                 rotated = transform(system, found.T, overwrite=True)

@@ -95,6 +95,18 @@ class KernelSmoother(Smoother):
         known = self._spectrum is not None
         return Sizes(self.form, m, m, self.targets.count, None, self.memory, known)
 
+    def promise(self, alphas: FloatArray) -> FloatArray:
+        """Return eps times how unlike the rows are: one far-away row costs the others its digits.
+
+        Deflation and decompositions mix all rows, and the largest leave their rounding errors in
+        the smallest.
+        """
+        diagonal = np.abs(np.diag(self.K)[self.scale.trained]) * np.square(
+            self.scale.root[self.scale.trained]
+        )
+        largest, middle = float(diagonal.max()), float(np.median(diagonal))
+        return 4 * np.finfo(np.float64).eps * (largest + alphas) / (middle + alphas)
+
     # -- the model on all rows ---------------------------------------------------------------------
 
     def factor(self, alpha: float | None = None, least: float = 0.0) -> Factor:
