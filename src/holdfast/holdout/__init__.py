@@ -103,6 +103,8 @@ def predict(
     scratch, and tasks that leave little of the data are trained on what they leave, whatever the
     path.
     """
+    for j in range(0 if smoother.unpenalised.constant else len(tasks)):
+        smoother.unpenalised.require_determined(tasks.held[j], smoother.weights)
     with smoother.lock:  # rows must not be rotated while others read them
         hard = smoother.promise(alphas) > TOO_LITTLE
         if path != "retrain" and hard.any():

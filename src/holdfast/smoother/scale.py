@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, Index
+from holdfast._typing import BoolArray, FloatArray, Index, IntArray
 from holdfast.exceptions import InvalidInputError
 from holdfast.linalg import solve_small
 
@@ -109,6 +109,7 @@ class Unpenalised:
                 f"the rows to train on do not determine the unpenalised {names[lost]}: it is zero "
                 "there, or a combination of the columns before it. Leave it out, or hold out less."
             )
+        Q[root == 0.0] = 0.0  # to the last digit
         U = solve_small(R.T, Z.T).T if s else Z
         return cls(np.ascontiguousarray(U), Q, R, not s, names)
 
@@ -131,6 +132,19 @@ class Unpenalised:
         if self.constant:
             return Unpenalised.bias(weights, bool(self.count))
         return Unpenalised.of(self.U @ self.R, weights, self.names)
+
+    def require_determined(self, held: IntArray, weights: FloatArray) -> None:
+        """Refuse a hold-out that leaves a column undetermined, by its name.
+
+        A bias needs one row, which every experiment leaves.
+        """
+        if self.constant:
+            return
+        Q = self.Q[held]
+        if np.linalg.eigvalsh(np.eye(self.count) - Q.T @ Q).min() < 1e-8:
+            left = weights.copy()
+            left[held] = 0.0
+            self.retrained(left)
 
     def level(self, rows: Index, B: FloatArray) -> FloatArray:
         """Return u_i B for those rows: (p,) where all are the same, else (k, p)."""

@@ -10,7 +10,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import holdfast.smoother.blocks
-import holdfast.smoother.feature_smoother
+import holdfast.smoother.system
 from holdfast import HoldOut, KernelRidgeCV, holdout
 from holdfast.data.indices import as_slice
 from holdfast.experiments import Ragged
@@ -42,7 +42,7 @@ SETS = {
     "one": [np.arange(M)],
 }
 
-MODULE = holdfast.smoother.feature_smoother
+MODULE = holdfast.smoother.system
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
