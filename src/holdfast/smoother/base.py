@@ -228,6 +228,41 @@ class Smoother(ABC):
             Other basis rows to train on, for a model of basis rows.
         """
 
+    def without(self, held: IntArray, removed: IntArray, anew: bool) -> Smoother | None:
+        """Return the smoother of the rows that are left, as a smoother in its own right.
+
+        Row numbers stay what they are: held-out rows have no weight there, so they are predicted
+        and never trained on. Positions in the basis are those among the basis rows that are left.
+
+        Parameters
+        ----------
+        held, removed : ndarray of int
+            Rows held out, positions in the basis that leave it.
+        anew : bool
+            Whether the basis rows that are left are whitened by themselves.
+
+        Returns
+        -------
+        Smoother or None
+            None where held-out rows are always taken away from the sums of all rows.
+        """
+        return None
+
+    def retargeted(self, Y: FloatArray) -> Smoother | None:
+        """Return the smoother of the same rows with other targets Y (m, v), sharing all else.
+
+        As long as it is in use, neither may be asked for its first factor: rows rotate in place.
+        None where that is not possible.
+        """
+        return None
+
+    def original_targets(self) -> FloatArray:
+        """Return the targets as they were given, shape (m, v)."""
+        if not self.unpenalised.count:
+            return self.targets.Y
+        level = self.unpenalised.level(slice(None), self.targets.level)
+        return np.asarray(self.targets.Y + level)
+
     def restore(self, values: FloatArray, rows: IntArray, columns: slice) -> FloatArray:
         """Add the targets' part along the unpenalised columns to values (a, k, v), in place."""
         if self.unpenalised.count:

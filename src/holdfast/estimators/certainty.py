@@ -1,0 +1,132 @@
+"""How sure the estimate of a fitted model is: nested, intervals, permutations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast._typing import FloatArray
+from holdfast.answers.nested import NestedPredictions, Way, nested, split_again
+from holdfast.answers.question import Judge, Subject
+from holdfast.data.dask import is_dask
+from holdfast.estimators.model import Model
+from holdfast.estimators.problem import Problem
+from holdfast.estimators.search import models
+from holdfast.experiments import as_experiments
+from holdfast.experiments.splits import check_groups
+from holdfast.kernels.grid import Candidate
+from holdfast.scores.scoring import resolve_scoring
+
+
+class Certainty:
+    """How sure the held-out score of a fitted model is; set up by `fit`."""
+
+    best_score_: float | FloatArray
+    best_params_: dict[str, Any]
+    cv: Any
+    scoring: Any
+    pooled: bool
+    rule: str
+    alpha_per_target: bool
+    _problem: Problem
+    _frames: str | None
+
+    @abstractmethod
+    def _fitted_model(self) -> Model:
+        """Return the model, built again from the training rows after unpickling."""
+
+    @abstractmethod
+    def _candidates(self, n_features: int | None) -> list[Candidate]:
+        """Return the kernels to compare."""
+
+    @property
+    @abstractmethod
+    def _classes(self) -> Any:
+        """Class labels, or None for regression."""
+
+    def _judge(self) -> Judge:
+        problem = self._problem
+        return Judge(
+            labels=problem.labels,
+            weights=problem.weights,
+            alphas=problem.alphas,
+            scoring=resolve_scoring(self.scoring, classes=self._classes),
+            pooled=self.pooled,
+            rule=self.rule,
+            per_target=self.alpha_per_target,
+            policy=problem.policy,
+            path=problem.path,
+            frames=self._frames,
+        )
+
+    def _subjects(self) -> Iterator[tuple[dict[str, Any], Subject]]:
+        """Yield every kernel that `fit` compared, on all rows; the chosen one as it is."""
+        chosen, X = self._fitted_model(), self._problem.X
+        candidates = self._candidates(X.shape[1] if X.ndim == 2 else None)
+        if len(candidates) == 1:
+            yield self.best_params_, chosen
+            return
+        for candidate, model in models(self._problem, candidates):
+            known = candidate.params == self.best_params_
+            yield candidate.params, chosen if known else model()
+
+    def nested(
+        self, cv: Any, groups: ArrayLike | None = None, *, way: Way | None = None
+    ) -> NestedPredictions:
+        """Return held-out predictions by models whose penalty was chosen without the rows.
+
+        For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
+        on the rows that are left with the model's own `cv`, split anew on them (as scikit-learn's
+        ``GridSearchCV`` inside ``cross_val_score``; explicit lists of experiments lose the outer
+        rows), and then the outer rows are predicted.
+
+        Parameters
+        ----------
+        cv : None, int, splitter or iterable
+            The outer experiments, as in the constructor.
+        groups : array-like of shape (m,), optional
+            For splitters of either loop that use groups; None: the groups of `fit`.
+        way : {"unions", "without"}, optional
+            How inner models are made; the same numbers. None: the cheaper one.
+
+        Returns
+        -------
+        NestedPredictions
+            ``.predictions``, ``.alphas``, ``.kernels``, ``.score()``, ``.optimism``,
+            ``.to_frame()``.
+
+        Notes
+        -----
+        Basis rows are those of the fit; `held_out_basis` says what becomes of them in the outer
+        and in the inner experiments. With "reselect" they are chosen anew in each.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=[1.0, 10.0], alphas=[0.01, 0.1, 1.0], cv=5).fit(X, y)
+        >>> found = model.nested(cv=5)
+        >>> found.alphas.shape, len(found.kernels)
+        ((5,), 5)
+        >>> bool(found.score() <= model.best_score_)
+        True
+        """
+        self._fitted_model()
+        problem, classifier = self._problem, self._classes is not None
+        m, X = problem.weights.size, None if is_dask(problem.X) else problem.X
+        labels = problem.groups if groups is None else check_groups(groups, m)
+        outer = as_experiments(cv, m, X=X, y=problem.labels, groups=labels, classifier=classifier)
+        again = split_again(
+            self.cv,
+            problem.experiments,
+            X=X,
+            labels=problem.labels,
+            groups=None if labels is None else np.asarray(labels),
+            classifier=classifier,
+        )
+        return nested(self._subjects(), outer, again, self._judge(), self.best_score_, way)
