@@ -4,8 +4,8 @@ For every outer set O the penalty, and the kernel if there are several, is chose
 are left, split anew by the model's own `cv`; then O is predicted. There are two ways to the numbers
 of the inner experiments I, and the cheaper one is taken:
 
-- **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram matrix
-  of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
+- **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
+  matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
 - **without**: the smoother of the rows that are left, as a smoother in its own right
   (`Smoother.without`), in which the inner experiments, leave-one-out too, run as always. It takes
   the feature rows or the kernel matrix that are there.

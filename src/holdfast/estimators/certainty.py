@@ -11,11 +11,15 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
 from holdfast.answers.nested import NestedPredictions, Way, nested, split_again
+from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.answers.question import Judge, Subject
+from holdfast.answers.shuffle import Shuffle
+from holdfast.basis.base import whole_number
 from holdfast.data.dask import is_dask
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import models
+from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import as_experiments
 from holdfast.experiments.splits import check_groups
 from holdfast.kernels.grid import Candidate
@@ -130,3 +134,81 @@ class Certainty:
             classifier=classifier,
         )
         return nested(self._subjects(), outer, again, self._judge(), self.best_score_, way)
+
+    def permutation_test(
+        self,
+        n_permutations: int = 1000,
+        within: ArrayLike | None = None,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> PermutationTest:
+        """Return how often permuted targets score as well as the targets themselves.
+
+        The whole search is repeated for every permutation: the penalty, and the kernel if there is
+        a grid of them, is chosen anew. Rows, factors and experiments are those of `fit`.
+
+        Parameters
+        ----------
+        n_permutations : int, default 1000
+        within : array-like of shape (m,), optional
+            Labels; targets change places within a label only.
+        random_state : int, RandomState or None
+            Seed of the permutations.
+        groups : array-like of shape (m,), optional
+            Labels of groups that change places as wholes: for rows that depend on each other
+            within a group. Where the targets are the same within every group, any two groups may
+            change places, else those of one size.
+
+        Returns
+        -------
+        PermutationTest
+            ``.p_value``, ``.score`` (`best_score_`), ``.null_scores``, ``.plot()``.
+
+        Notes
+        -----
+        p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
+        no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
+        by them stay those of the targets as they are.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0], cv=5).fit(X, y)
+        >>> model.permutation_test(99, random_state=0).p_value
+        0.01
+        """
+        self._fitted_model()
+        problem = self._problem
+        m, count = problem.weights.size, whole_number("n_permutations", n_permutations)
+        shuffle = Shuffle.of(
+            problem.Y,
+            problem.weights > 0,
+            None if within is None else check_groups(within, m),
+            None if groups is None else check_groups(groups, m),
+            seed_of(random_state),
+        )
+        return permutation_test(
+            self._subjects(),
+            problem.experiments,
+            problem.Y,
+            self._judge(),
+            self.best_score_,
+            shuffle,
+            count,
+        )
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed from what scikit-learn calls a random state."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    raise InvalidInputError(
+        f"random_state must be None, a number from 0 up or a RandomState; got {random_state!r}."
+    )
