@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
+from holdfast.answers.certainty import (
+    METHODS,
+    Method,
+    ScoreInterval,
+    held_out_units,
+    score_interval,
+)
 from holdfast.answers.nested import NestedPredictions, Way, nested, split_again
 from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.answers.question import Judge, Subject
 from holdfast.answers.shuffle import Shuffle
-from holdfast.basis.base import whole_number
+from holdfast.basis.base import check_choice, whole_number
 from holdfast.data.dask import is_dask
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
@@ -29,6 +36,7 @@ from holdfast.scores.scoring import resolve_scoring
 class Certainty:
     """How sure the held-out score of a fitted model is; set up by `fit`."""
 
+    alpha_: float | FloatArray
     best_score_: float | FloatArray
     best_params_: dict[str, Any]
     cv: Any
@@ -199,6 +207,86 @@ class Certainty:
             shuffle,
             count,
         )
+
+    def score_interval(
+        self,
+        level: float = 0.9,
+        method: Method = "nested",
+        n_splits: int = 10,
+        n_partitions: int = 50,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> ScoreInterval:
+        """Return the score with an interval for the score on new rows.
+
+        Parameters
+        ----------
+        level : float, default 0.9
+            Confidence level.
+        method : {"nested", "asymptotic", "corrected"}, default "nested"
+            "nested": Bates, Hastie and Tibshirani (2024), from `n_partitions` random partitions
+            into `n_splits` folds; corrected for the bias of smaller training sets. "asymptotic":
+            Bayle et al. (2020), the plain standard error over rows, from the experiments of `fit`.
+            "corrected": Nadeau and Bengio (2003), from the experiments of `fit` if they test rows
+            repeatedly, else from the same random partitions.
+        n_splits, n_partitions : int
+            Folds of a random partition, and how many partitions.
+        random_state : int, RandomState or None
+            Seed of the partitions.
+        groups : array-like of shape (m,), optional
+            Groups that are held out as wholes and count as the independent units; None: the
+            groups of `fit`, if its experiments hold out whole groups.
+
+        Returns
+        -------
+        ScoreInterval
+            ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, which
+            must be a mean over rows (squared and absolute error, R², accuracy, AUC, log loss, …);
+            "corrected" takes any scorer.
+
+        Notes
+        -----
+        The penalty stays `alpha_`: what choosing it did to the score is the optimism of `nested`.
+        The nested standard error is kept between the plain one and √K times that. R² is taken
+        relative to the variance of the targets in hand.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, scoring="r2", cv=10).fit(X, y)
+        >>> found = model.score_interval(n_partitions=5, random_state=0)
+        >>> bool(found.low < found.score < found.high)
+        True
+        """
+        model = self._fitted_model()
+        problem, m = self._problem, self._problem.weights.size
+        check_choice("method", method, METHODS)
+        if groups is None:
+            units = held_out_units(problem.experiments, problem.groups, m)
+        else:
+            units = np.unique(check_groups(groups, m), return_inverse=True)[1].astype(np.int64)
+        return score_interval(
+            model,
+            problem.experiments,
+            self._judge(),
+            self.alpha_,
+            units,
+            level=check_level(level),
+            method=method,
+            n_splits=whole_number("n_splits", n_splits, 2),
+            n_partitions=whole_number("n_partitions", n_partitions),
+            seed=seed_of(random_state),
+        )
+
+
+def check_level(level: Any) -> float:
+    """Return a confidence level between 0 and 1."""
+    if isinstance(level, float | np.floating) and 0.0 < level < 1.0:
+        return float(level)
+    raise InvalidInputError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
 
 
 def seed_of(random_state: Any) -> int:
