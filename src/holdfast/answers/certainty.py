@@ -34,7 +34,19 @@ from holdfast.experiments import Experiments, Ragged
 from holdfast.progress import report
 from holdfast.scores.scoring import score_experiments
 
-__all__ = ["METHODS", "Method", "ScoreInterval", "held_out_units", "partitions", "score_interval"]
+__all__ = [
+    "METHODS",
+    "Asked",
+    "Estimate",
+    "Method",
+    "ScoreInterval",
+    "held_out_units",
+    "nadeau_bengio",
+    "nested_estimate",
+    "partitions",
+    "quantile",
+    "score_interval",
+]
 
 Method = Literal["nested", "asymptotic", "corrected"]
 METHODS: tuple[Method, ...] = ("nested", "asymptotic", "corrected")
@@ -135,15 +147,15 @@ def score_interval(
         Folds of a random partition, and how many partitions.
     seed : int
     """
-    asked = _Asked(subject, judge, alpha, units)
+    asked = Asked(subject, judge, alpha, units)
     if method == "asymptotic":
         estimate = _asymptotic(asked, experiments)
     elif method == "nested":
-        estimate = _nested(asked, n_splits, n_partitions, seed)
+        estimate = nested_estimate(asked, n_splits, n_partitions, seed)
     else:
         return _corrected(asked, experiments, n_splits, n_partitions, seed, level)
     score, mean, se = asked.score, estimate.mean, estimate.standard_error
-    z = _quantile(level, None if units is None else asked.n_units - 1)
+    z = quantile(level, None if units is None else asked.n_units - 1)
     ends = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
     return asked.interval(
         score.finish(mean),
@@ -158,14 +170,14 @@ def score_interval(
     )
 
 
-def _quantile(level: float, freedom: int | None) -> float:
+def quantile(level: float, freedom: int | None) -> float:
     """Return how many standard errors: of the normal law, or of Student's for few groups."""
     tail = 0.5 + level / 2.0
     return float(norm.ppf(tail) if freedom is None else t.ppf(tail, max(1, freedom)))
 
 
 @dataclass(frozen=True)
-class _Estimate:
+class Estimate:
     """A mean over rows (c,) with its standard error."""
 
     mean: FloatArray
@@ -174,7 +186,7 @@ class _Estimate:
     inflation: FloatArray
 
 
-class _Asked:
+class Asked:
     """A model at its penalty, with what its rows are scored by."""
 
     def __init__(
@@ -195,6 +207,11 @@ class _Asked:
                 judge.scoring, judge.labels, judge.weights, per_target=judge.per_target
             )
         return self._score
+
+    @property
+    def by_atoms(self) -> bool:
+        """Whether models without unions of folds are sums over the folds."""
+        return self.subject.smoother.form == "features"
 
     @property
     def n_units(self) -> int:
@@ -256,12 +273,12 @@ class _Asked:
         )
 
 
-def _asymptotic(asked: _Asked, experiments: Experiments) -> _Estimate:
+def _asymptotic(asked: Asked, experiments: Experiments) -> Estimate:
     tested, _, values = asked.predict(experiments)
     mean, variance = asked.mean_and_variance(values, tested.test.values)
     if np.isnan(variance).any():
         raise InvalidInputError("an interval needs at least two rows, or groups, that are tested.")
-    return _Estimate(mean, np.sqrt(variance), np.zeros_like(mean), np.ones_like(mean))
+    return Estimate(mean, np.sqrt(variance), np.zeros_like(mean), np.ones_like(mean))
 
 
 def partitions(
@@ -300,7 +317,7 @@ def partitions(
     return [live[of_row == k] for k in range(n_splits)]
 
 
-def _nested(asked: _Asked, K: int, n_partitions: int, seed: int) -> _Estimate:
+def nested_estimate(asked: Asked, K: int, n_partitions: int, seed: int) -> Estimate:
     """Return the estimate of Bates, Hastie and Tibshirani (2024), Algorithm 1 and section 4.3."""
     if K < 3:
         raise InvalidInputError(
@@ -308,13 +325,13 @@ def _nested(asked: _Asked, K: int, n_partitions: int, seed: int) -> _Estimate:
         )
     labels = asked.judge.labels if asked.judge.classes is not None else None
     weights, pairs = asked.judge.weights, list(combinations(range(K), 2))
-    inner: list[FloatArray] = []  # mean of e_in, and all that follow for each outer fold
-    outer: list[FloatArray] = []
+    inner: list[FloatArray] = []  # for each outer fold: the mean of the inner values,
+    outer: list[FloatArray] = []  # the variance of the mean of its own, …
     squares: list[FloatArray] = []
     plain: list[FloatArray] = []
     whole: list[FloatArray] = []
     step = max(1, ROWS_AT_ONCE // (K * asked.m))
-    if asked.subject.smoother.form == "features":
+    if asked.by_atoms:
         step = 1  # the folds of one partition are the atoms of all its pairs
     for start in range(0, n_partitions, step):
         numbers = range(start, min(start + step, n_partitions))
@@ -348,8 +365,9 @@ def _nested(asked: _Asked, K: int, n_partitions: int, seed: int) -> _Estimate:
     bias = (1.0 + (K - 2) / K) * (ncv - cv)
     base = np.mean(plain, axis=0)  # of (K − 1)/K of the rows
     excess = np.maximum(np.mean(squares, axis=0) - np.mean(outer, axis=0), 0.0)
-    inflation = np.clip(np.sqrt(excess / base), 1.0, np.sqrt(K))
-    return _Estimate(ncv - bias, np.sqrt(base * (K - 1) / K) * inflation, bias, inflation)
+    ratio = np.divide(excess, base, out=np.ones_like(base), where=base > 0)
+    inflation = np.clip(np.sqrt(ratio), 1.0, np.sqrt(K))
+    return Estimate(ncv - bias, np.sqrt(base * (K - 1) / K) * inflation, bias, inflation)
 
 
 def _sets(folds: list[IntArray], pairs: list[tuple[int, int]]) -> list[IntArray]:
@@ -389,7 +407,7 @@ def _by_model(
 
 
 def _corrected(
-    asked: _Asked, experiments: Experiments, K: int, n_partitions: int, seed: int, level: float
+    asked: Asked, experiments: Experiments, K: int, n_partitions: int, seed: int, level: float
 ) -> ScoreInterval:
     """Return the mean score of repeated splits with the variance of Nadeau and Bengio (2003)."""
     judge = asked.judge
@@ -404,29 +422,39 @@ def _corrected(
         experiments = Experiments(made, made)
     tested, _, values = asked.predict(experiments)
     columns = [[c] for c in range(values.shape[1])] if judge.per_target else [slice(None)]
-    splits = np.array([_splits(judge, tested, values, c) for c in columns])  # (c, J)
+    splits = np.array([splits_of(judge, tested, values, c) for c in columns])  # (c, J)
     J = splits.shape[1]
     if J < 2 or np.isnan(splits).any():
         raise InvalidInputError(
             'method="corrected" needs at least two experiments, each with a defined score. Use '
             "larger test sets or another scoring."
         )
-    trained = float((judge.weights > 0).sum())
-    live = (judge.weights > 0)[tested.held_out.values]
-    held = np.bincount(tested.held_out.owners, weights=live, minlength=J)
-    tests = np.bincount(
-        tested.test.owners, weights=(judge.weights > 0)[tested.test.values], minlength=J
-    )
-    ratio = float(np.mean(tests / (trained - held)))
-    mean, spread = splits.mean(axis=1), splits.var(axis=1, ddof=1)
-    se = np.sqrt((1.0 / J + ratio) * spread)
-    wide = _quantile(level, J - 1) * se
-    inflation = np.full_like(se, np.sqrt(1.0 + J * ratio))
+    mean = splits.mean(axis=1)
+    se, inflation = nadeau_bengio(splits, tested, judge.weights)
+    wide = quantile(level, J - 1) * se
     none = np.zeros_like(se)
     return asked.interval(mean, mean - wide, mean + wide, se, level, "corrected", none, inflation)
 
 
-def _splits(
+def nadeau_bengio(
+    splits: FloatArray, tested: Experiments, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the standard error of the mean of splits (c, J), and its ratio to the plain one.
+
+    Nadeau and Bengio (2003): experiments share training rows, so their scores are correlated; with
+    a correlation of n_test / n the variance of the mean is (1/J + n_test/n_train) s².
+    """
+    J, live = splits.shape[1], weights > 0
+
+    def count(rows: Ragged) -> FloatArray:
+        return np.bincount(rows.owners, weights=live[rows.values], minlength=J).astype(float)
+
+    ratio = float(np.mean(count(tested.test) / (live.sum() - count(tested.held_out))))
+    se = np.sqrt((1.0 / J + ratio) * splits.var(axis=1, ddof=1))
+    return se, np.full_like(se, np.sqrt(1.0 + J * ratio))
+
+
+def splits_of(
     judge: Judge, tested: Experiments, values: FloatArray, columns: list[int] | slice
 ) -> FloatArray:
     """Return the score of each experiment for some of the targets."""

@@ -92,7 +92,7 @@ class Folds:
     def __init__(self, smoother: FeatureSmoother, tasks: Tasks, alphas: FloatArray) -> None:
         self.tasks, self.alphas = tasks, alphas
         disjoint = int(np.bincount(tasks.held.values, minlength=1).max()) <= 1
-        if disjoint and len(tasks) * smoother.system.p <= smoother.weights.size:
+        if disjoint and len(tasks) * smoother.system.p <= 4 * smoother.weights.size:
             smoother.sum_sets(tasks.held)  # the same sums for every block
         self._afresh: BoolArray = few_left(smoother, tasks)
         self._kept: dict[int, _Fold] = {}

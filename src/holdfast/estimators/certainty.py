@@ -17,6 +17,7 @@ from holdfast.answers.certainty import (
     held_out_units,
     score_interval,
 )
+from holdfast.answers.evidence import Evidence
 from holdfast.answers.nested import NestedPredictions, Way, nested, split_again
 from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.answers.question import Judge, Subject
@@ -85,6 +86,13 @@ class Certainty:
         for candidate, model in models(self._problem, candidates):
             known = candidate.params == self.best_params_
             yield candidate.params, chosen if known else model()
+
+    def _evidence(self) -> Evidence:
+        """Return what the model brings to `holdfast.compare`."""
+        model = self._fitted_model()
+        problem = self._problem
+        X = None if is_dask(problem.X) else problem.X
+        return Evidence(model, self._judge(), self.alpha_, problem.experiments, problem.groups, X)
 
     def nested(
         self, cv: Any, groups: ArrayLike | None = None, *, way: Way | None = None

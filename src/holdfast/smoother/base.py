@@ -38,7 +38,8 @@ class Sizes:
     factorised : bool
         Whether the factor for every penalty is there.
     summed : bool
-        Whether a pass over the rows that is still to come sums up each held-out set by itself.
+        Whether the Gram matrix of each held-out set comes for little: from a pass over the rows
+        that is still to come, or as a sum of those of a few atoms.
     """
 
     form: Form

@@ -306,7 +306,7 @@ class FeatureSmoother(Smoother):
             basis=self.n_basis,
             memory=self.memory,
             factorised=self._system is not None and self._system.diagonal,
-            summed=self._sums_to_come(tasks),
+            summed=self._sums_to_come(tasks) or self._shared_pieces(tasks) is not None,
         )
 
     def _sums_to_come(self, tasks: Tasks) -> bool:
@@ -330,12 +330,18 @@ class FeatureSmoother(Smoother):
         if self._sums_to_come(tasks):
             self._system = self._build(tasks.held)
             return
+        pieces = self._shared_pieces(tasks)
+        if pieces is not None:
+            self.sum_sets(pieces)
+
+    def _shared_pieces(self, tasks: Tasks) -> Ragged | None:
+        """Return the atoms of held-out sets that share many rows, if they are few and find room."""
         m, p, held = self.weights.size, self._size, tasks.held
         if 3 * np.count_nonzero(np.bincount(held.values, minlength=1)) > 2 * held.values.size:
-            return  # little to share
+            return None  # little to share
         pieces = atoms(held, m)
-        if len(pieces) * p <= m and 8.0 * (len(pieces) + 3) * p**2 <= self.memory:
-            self.sum_sets(pieces)
+        roomy = len(pieces) * p <= 4 * m and 8.0 * (len(pieces) + 3) * p**2 <= self.memory
+        return pieces if roomy else None
 
     def sum_sets(self, sets: Ragged) -> None:
         """Keep the Gram matrix and the products with the targets of each of some disjoint sets."""
