@@ -15,6 +15,7 @@ _WHERE = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "HoldOut": "holdfast.experiments",
+    "compare": "holdfast.answers.comparison",
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
     "open_rows": "holdfast.tables.rows",
@@ -29,6 +30,7 @@ __all__ = [  # resolved by __getattr__
     "KernelRidgeClassifierCV",
     "__version__",
     "basis",
+    "compare",
     "displays",
     "exceptions",
     "kernels",
@@ -42,6 +44,7 @@ __all__ = [  # resolved by __getattr__
 
 if TYPE_CHECKING:
     from holdfast import basis, displays, exceptions, kernels, report, splitters, tuning
+    from holdfast.answers.comparison import compare
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.regression import KernelRidgeCV
     from holdfast.experiments import Experiments, HoldOut

@@ -8,6 +8,7 @@
 | `BasisCurveDisplay` | held-out basis rows kept and removed, side by side |
 | `BasisSizeDisplay` | held-out error over the number of basis rows, by selector and policy |
 | `LeverageDisplay` | leverage against held-out error |
+| `PermutationDisplay` | scores of permuted targets, with the score of the model |
 | `ContourDisplay` | held-out error over penalty and kernel width |
 | `RadiusDisplay` | held-out error over the distance to the nearest data |
 
@@ -21,6 +22,7 @@ from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
 from holdfast.displays.held_out import HeldOutDisplay
 from holdfast.displays.leverage import LeverageDisplay
+from holdfast.displays.permutation import PermutationDisplay
 from holdfast.displays.radius import RadiusDisplay
 
 __all__ = [
@@ -32,4 +34,5 @@ __all__ = [
     "HeldOutDisplay",
     "LeverageDisplay",
     "RadiusDisplay",
+    "PermutationDisplay",
 ]

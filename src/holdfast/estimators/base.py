@@ -21,6 +21,7 @@ from holdfast.cluster.rows import DaskRows, expand
 from holdfast.data.dask import is_dask, local, on_rows
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
+from holdfast.estimators.certainty import Certainty
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
 from holdfast.estimators.model import rows_with_kernel
@@ -50,7 +51,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+class CrossValidatedKernelRidge(HeldOutQuestions, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     # "no_validation": checked where it is used, with a better sentence.

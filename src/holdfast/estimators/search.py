@@ -8,8 +8,9 @@ checkpoint folder; Ctrl-C ends the search with what is finished.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from holdfast.estimators.model import (
     selector_of,
 )
 from holdfast.estimators.problem import Problem
-from holdfast.exceptions import HoldfastWarning, warn
+from holdfast.exceptions import HoldfastWarning, SelectionBiasWarning, warn
 from holdfast.experiments import Tasks
 from holdfast.holdout.plan import Plan
 from holdfast.kernels import Precomputed
@@ -141,6 +142,18 @@ def search(
     if kept is None:
         kept = _planned(provider, problem, candidates[winner])
     return Found(winner, kept.model, kept.plan, choice, results)
+
+
+def models(
+    problem: Problem, candidates: Sequence[Candidate]
+) -> Iterator[tuple[Candidate, Callable[[], Model]]]:
+    """Yield each candidate with a function that makes it on all rows, as `search` does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionBiasWarning)  # said by `fit` already
+        provider = _DataProvider(problem, candidates)
+    for candidate in candidates:
+        data, basis, selector = provider(candidate)
+        yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)
 
 
 def _planned(provider: _DataProvider, problem: Problem, candidate: Candidate) -> Planned:

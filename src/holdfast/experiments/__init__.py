@@ -9,6 +9,7 @@ for the policy again. Millions of experiments (leave-one-out) are common, so all
 few flat arrays (`Ragged`). A `Splitter` gives them in that form at once.
 """
 
+from holdfast.experiments.atoms import atoms
 from holdfast.experiments.cv import as_experiments, leave_group_out, leave_one_out
 from holdfast.experiments.experiment import Experiments, HoldOut
 from holdfast.experiments.ragged import Ragged
@@ -25,6 +26,7 @@ __all__ = [
     "Splitter",
     "Tasks",
     "as_experiments",
+    "atoms",
     "leave_group_out",
     "leave_one_out",
     "resolve",

@@ -57,7 +57,7 @@ def few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:
     left = np.maximum(1.0 - omega, np.finfo(float).tiny)
     few = lost > left * spare  # the bound
     for j in np.flatnonzero(few & (omega > 0)).tolist():
-        few[j] = lost[j] + smoother.shift(held[j]) / left[j] > spare
+        few[j] = smoother.shift(held[j]) > left[j] * (spare - lost[j])
     return np.asarray(few)
 
 

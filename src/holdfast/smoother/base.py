@@ -38,7 +38,8 @@ class Sizes:
     factorised : bool
         Whether the factor for every penalty is there.
     summed : bool
-        Whether a pass over the rows that is still to come sums up each held-out set by itself.
+        Whether the Gram matrix of each held-out set comes for little: from a pass over the rows
+        that is still to come, or as a sum of those of a few atoms.
     """
 
     form: Form
@@ -253,6 +254,39 @@ class Smoother(ABC):
     def count(self, columns: slice) -> int:
         """Return how many targets these columns are."""
         return int(self.targets.Ys[:1, columns].shape[1])
+
+    def without(self, held: IntArray, removed: IntArray, anew: bool) -> Smoother | None:
+        """Return the smoother of the rows that are left, as a smoother in its own right.
+
+        Row numbers stay what they are: held-out rows have no weight there, so they are predicted
+        and never trained on. Positions in the basis are those among the basis rows that are left.
+
+        Parameters
+        ----------
+        held, removed : ndarray of int
+            Rows held out, positions in the basis that leave it.
+        anew : bool
+            Whether the basis rows that are left are whitened by themselves.
+
+        Returns
+        -------
+        Smoother or None
+            None where held-out rows are always taken away from the sums of all rows.
+        """
+        return None
+
+    def retargeted(self, Y: FloatArray) -> Smoother | None:
+        """Return the smoother of the same rows with other targets Y (m, v), sharing all else.
+
+        As long as it is in use, neither may be asked for its first factor: rows rotate in place.
+        None where that is not possible.
+        """
+        return None
+
+    def original_targets(self) -> FloatArray:
+        """Return the targets as they were given, shape (m, v)."""
+        level = self.unpenalised.level(slice(None), self.targets.level)
+        return np.asarray((self.targets.Y + level) * self.targets.unit)
 
     def restore(self, values: FloatArray, rows: IntArray, columns: slice) -> FloatArray:
         """Add the targets' part along the unpenalised columns to values (a, k, v), in place."""

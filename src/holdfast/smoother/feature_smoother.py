@@ -10,15 +10,19 @@ condition of K_BB, WᵀW does not.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from threading import RLock
 from typing import ClassVar
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
-from holdfast.experiments import Ragged, Tasks
+from holdfast.experiments import Ragged, Tasks, atoms
 from holdfast.linalg import (
     Accuracy,
+    Complement,
     eigh,
     run_pieces,
     solve_small,
@@ -35,7 +39,7 @@ from holdfast.smoother.factorise import (
     settled,
     single_factor,
 )
-from holdfast.smoother.features import Features, SomeRows
+from holdfast.smoother.features import Features, ReadyFeatures, SomeRows
 from holdfast.smoother.moments import SetSums, moments, sample_level
 from holdfast.smoother.rows import (
     RowBlocks,
@@ -160,7 +164,7 @@ class FeatureSmoother(Smoother):
             basis=self.n_basis,
             memory=self.memory,
             factorised=self._system is not None and self._system.diagonal,
-            summed=self._sums_to_come(tasks),
+            summed=self._sums_to_come(tasks) or self._shared_pieces(tasks) is not None,
         )
 
     @property
@@ -181,9 +185,40 @@ class FeatureSmoother(Smoother):
         return roomy and int(np.bincount(held, minlength=1).max()) <= 1
 
     def announce(self, tasks: Tasks) -> None:
-        """Sum the held-out sets up in the first pass over the rows, if that is still to come."""
+        """Sum the held-out sets up in the first pass over the rows, if that is still to come.
+
+        Sets that share rows are unions of atoms: those are summed, so that every set is a few
+        additions.
+        """
         if self._sums_to_come(tasks):
             self._system = self._build(tasks.held)
+            return
+        pieces = self._shared_pieces(tasks)
+        if pieces is not None:
+            self.sum_sets(pieces)
+
+    def _shared_pieces(self, tasks: Tasks) -> Ragged | None:
+        """Return the atoms of held-out sets that share many rows, if they are few and find room."""
+        m, p, held = self.weights.size, self._size, tasks.held
+        if 3 * np.count_nonzero(np.bincount(held.values, minlength=1)) > 2 * held.values.size:
+            return None  # little to share
+        pieces = atoms(held, m)
+        roomy = len(pieces) * p <= 4 * m and 8.0 * (len(pieces) + 3) * p**2 <= self.memory
+        return pieces if roomy else None
+
+    def sum_sets(self, sets: Ragged) -> None:
+        """Keep the Gram matrix and the products with the targets of each of some disjoint sets."""
+        if self._system is None:
+            self._system = self._build(sets)
+            return
+        system, Ys = self._system, self.targets.Ys
+        sums: list[tuple[FloatArray, FloatArray]] = [(Ys, Ys)] * len(sets)
+
+        def work(j: int) -> None:
+            sums[j] = gram_and_rhs(RowBlocks(system.W, sets[j], once=True), Ys[sets[j]])
+
+        run_pieces(work, range(len(sets)), None if self._ready_for_folds() else 1)
+        self._system = replace(system, sets=SetSums.settled(sets, sums, len(Ys)))
 
     # -- the model on all rows ---------------------------------------------------------------------
 
@@ -312,6 +347,62 @@ class FeatureSmoother(Smoother):
         values = fitted(RowBlocks(rows, once=True), plain.root, models)
         return (values + U.level(slice(None), targets.level)) * targets.unit
 
+    def without(self, held: IntArray, removed: IntArray, anew: bool) -> FeatureSmoother:
+        """Return the smoother of the rows that are left, on the feature rows that are there.
+
+        m p² for the Gram matrix; no kernel is evaluated and nothing is whitened, unless `anew`.
+        Rows are as they are now: whoever uses the new smoother holds the lock of this one.
+        """
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        fresh = anew or not self.additive
+        features = self.features.without(removed) if fresh else self._ready(removed)
+        Y, unpenalised = self.original_targets(), self.unpenalised.retrained(weights)
+        return FeatureSmoother(features, weights, Y, unpenalised, self.memory)
+
+    def _ready(self, removed: IntArray) -> ReadyFeatures:
+        """Return the feature rows of the system as features, after some basis rows left.
+
+        Rows have lost their part along the unpenalised columns of all rows. Any such part may be
+        missing: those columns make up for it.
+        """
+        system, scale = self.system, self.scale
+        W, p, N = system.W, system.p, system.N[:, : system.p]
+
+        def made(index: Index) -> FloatArray:
+            block = np.array(W[index][:, :p], order="C")
+            if not scale.uniform:
+                block /= scale.root[index, None]
+            return block
+
+        Z = None
+        if removed.size:
+            Z = Complement(N[removed]).lift(np.eye(p - removed.size))
+            N = np.delete(N, removed, axis=0) @ Z
+        together = isinstance(W, np.ndarray) or W.features.parallel
+        return ReadyFeatures(made, N, Z, self.features, removed, together)
+
+    def retargeted(self, Y: FloatArray) -> FeatureSmoother:
+        """Return the smoother with other targets: m p for each of them."""
+        other, system = copy(self), self.system
+        other.lock, other.targets = RLock(), Targets.of(Y, self.scale, self.unpenalised)
+        Ys = other.targets.Ys
+        z = np.zeros((len(system.z), Ys.shape[1]))
+        for part, W in RowBlocks(system.W, once=True):
+            z += W.T @ Ys[part]
+        sets = system.sets
+        if sets is not None:
+            of_sets = [
+                sum(
+                    (W.T @ Ys[sets.rows[j][part]] for part, W in _blocks(system.W, sets.rows[j])),
+                    np.zeros_like(z),
+                )
+                for j in range(len(sets.rows))
+            ]
+            sets = replace(sets, z=of_sets)
+        other._system = replace(system, z=z, sets=sets)
+        return other
+
     # -- how much of the data some rows carry ------------------------------------------------------
 
     @property
@@ -323,6 +414,10 @@ class FeatureSmoother(Smoother):
         """Return ‖Q_HᵀW_H‖²."""
         rows = RowBlocks(self.system.W, held)
         return float(np.square(along(rows, self.unpenalised.Q[held])[:, : self.system.p]).sum())
+
+
+def _blocks(W: FeatureRows, rows: IntArray) -> RowBlocks:
+    return RowBlocks(W, rows, once=True)
 
 
 def _are(blocks: RowBlocks, rows: IntArray) -> bool:

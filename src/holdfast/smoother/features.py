@@ -8,6 +8,7 @@ map of the features, which is how rotated coordinates are streamed without keepi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -281,3 +282,74 @@ class SomeRows(Features):
     def mapped(self, T: FloatArray) -> SomeRows:
         """Return the features followed by a map."""
         return replace(self, features=self.features.mapped(T))
+
+
+@dataclass(frozen=True)
+class ReadyFeatures(Features):
+    """Feature rows that another smoother has made already, after some basis rows were removed.
+
+    Removing basis rows E is the constraint N_E θ = 0 (paper 000, Proposition 1): with Z an
+    orthonormal basis of its solutions, the features φᵀZ are those of the model on B∖E.
+
+    Attributes
+    ----------
+    made : callable
+        From row numbers to a fresh block (k, p) of rows, without weights.
+    N : ndarray of shape (n, p)
+        From coordinates to the coefficients of the basis rows that are left.
+    T : ndarray of shape (p', p) or None
+        The map that follows.
+    source : Features
+        What the rows were made from; it makes them again where something is trained anew.
+    removed : ndarray of int
+        Positions in its basis that are gone.
+    side_by_side : bool
+        Whether several threads may ask for rows.
+    """
+
+    made: Callable[[Index], FloatArray]
+    N: FloatArray
+    T: FloatArray | None
+    source: Features
+    removed: IntArray
+    side_by_side: bool = True
+
+    def __len__(self) -> int:
+        """Return the number of rows m."""
+        return len(self.source)
+
+    @property
+    def parallel(self) -> bool:
+        """Whether the rows are kept, or may be made side by side."""
+        return self.side_by_side
+
+    @property
+    def to_coefficients(self) -> FloatArray:
+        """N."""
+        return self.N
+
+    @property
+    def n_basis(self) -> int | None:
+        """The number of basis rows that are left."""
+        known = self.source.n_basis
+        return None if known is None else known - self.removed.size
+
+    def rows(self, index: Index) -> FloatArray:
+        """Return the rows."""
+        block = self.made(index)
+        return block if self.T is None else block @ self.T
+
+    def without(self, removed: IntArray) -> Features:
+        """Return the features on the other basis rows, made again and whitened by themselves."""
+        if self.n_basis is None:
+            return self.source.without(removed)
+        left = np.delete(np.arange(self.n_basis + self.removed.size), self.removed)
+        return self.source.without(np.append(self.removed, left[removed]))
+
+    def on(self, basis: IntArray, epsilon: float) -> Features:
+        """Return the features of the same rows on other basis rows."""
+        return self.source.on(basis, epsilon)
+
+    def mapped(self, T: FloatArray) -> ReadyFeatures:
+        """Return the features followed by a map."""
+        return replace(self, N=self.N @ T, T=T if self.T is None else self.T @ T)

@@ -6,8 +6,10 @@ complement of Q, so that their null vectors never mix with the null space of K.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from threading import RLock
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +22,7 @@ from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_s
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
-from holdfast.smoother.scale import Unpenalised
+from holdfast.smoother.scale import Targets, Unpenalised
 
 __all__ = ["KernelSmoother"]
 
@@ -310,6 +312,30 @@ class KernelSmoother(Smoother):
             c = np.linalg.solve(system, rhs)
             predictions[a] = K_test @ c[:n] + U[test] @ c[n:]
         return predictions
+
+    def without(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
+        """Return the smoother of the rows that are left, on the kernel matrix that is there."""
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        return KernelSmoother(
+            self.K,
+            weights,
+            self.original_targets(),
+            self.unpenalised.retrained(weights),
+            self.memory,
+            definite=self.definite,
+            trusted=not self._unchecked,
+        )
+
+    def retargeted(self, Y: FloatArray) -> KernelSmoother:
+        """Return the smoother with other targets: m² for each of them."""
+        other, live = copy(self), self.scale.trained
+        other.lock, other.targets = RLock(), Targets.of(Y, self.scale, self.unpenalised)
+        other._K = self.K
+        if self._spectrum is not None:
+            Ys, V = other.targets.Ys, np.asarray(self._spectrum.V)
+            other._spectrum = replace(self._spectrum, z=V[live].T @ Ys[live], Ys=Ys)
+        return other
 
     # -- how much of the data some rows carry ------------------------------------------------------
 

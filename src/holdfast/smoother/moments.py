@@ -107,7 +107,7 @@ class SetSums:
     gram, z : list of ndarray
         Of shapes (p + s, p + s) and (p + s, v), one of each for every set.
     owner : ndarray of int, shape (m,)
-        Which set a row belongs to; meaningless for rows that belong to none.
+        Which set a row belongs to; −1 for rows that belong to none.
     """
 
     rows: Ragged
@@ -125,21 +125,32 @@ class SetSums:
         Ys: FloatArray,
     ) -> SetSums:
         """Return the sums of each set from its moments, which are used up."""
-        owner = np.zeros(len(Ys), dtype=np.int64)
-        owner[rows.values] = rows.owners
         settled = [
             part.settle_part(missed, Q[rows[j]], Ys[rows[j]]) for j, part in enumerate(parts)
         ]
-        return cls(rows, [gram for gram, _ in settled], [z for _, z in settled], owner)
+        return cls.settled(rows, settled, len(Ys))
+
+    @classmethod
+    def settled(
+        cls, rows: Ragged, sums: Sequence[tuple[FloatArray, FloatArray]], n_rows: int
+    ) -> SetSums:
+        """Return the sums of each set from (WᵀW, WᵀYs) of each."""
+        owner = np.full(n_rows, -1, dtype=np.int64)
+        owner[rows.values] = rows.owners
+        return cls(rows, [gram for gram, _ in sums], [z for _, z in sums], owner)
 
     def find(self, held: IntArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return (gram, z) of exactly these rows, in their order, if they are one of the sets."""
+        """Return (gram, z) of exactly these rows, if they are a set or a union of some."""
         if not held.size:
             return None
-        number = int(self.owner[held[0]])
-        if not np.array_equal(self.rows[number], held):
+        numbers = np.unique(self.owner[held])
+        if numbers[0] < 0 or self.rows.sizes[numbers].sum() != held.size:
             return None
-        return self.gram[number], self.z[number]
+        first, *others = numbers.tolist()
+        gram, z = self.gram[first], self.z[first]
+        for number in others:
+            gram, z = gram + self.gram[number], z + self.z[number]
+        return gram, z
 
 
 def moments(

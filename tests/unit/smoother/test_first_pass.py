@@ -74,7 +74,11 @@ def test_sums_of_sets_are_those_of_their_rows(monkeypatch, sets, weights, column
             getattr(system, name), getattr(plain, name), rtol=1e-12, atol=1e-13 * size
         )
     assert system.sets.find(held[0][1:]) is None
-    assert system.sets.find(held[0][::-1]) is None
+    np.testing.assert_array_equal(system.sets.find(held[0][::-1])[0], system.sets.find(held[0])[0])
+    gram, z = system.sets.find(held.values)  # a union of sets is a sum
+    rows = held.values
+    np.testing.assert_allclose(gram, W[rows].T @ W[rows], atol=1e-13 * size)
+    np.testing.assert_allclose(z, W[rows].T @ Ys[rows], atol=1e-12 * size)
     assert system.sets.find(np.empty(0, dtype=np.int64)) is None
 
 

@@ -1,0 +1,151 @@
+"""What certainty costs: nested cross-validation, permutations and an interval, against refitting.
+
+    python -m benchmarks.certainty                 # 5,000 rows × 500 basis rows, and dense 1,000
+    python -m benchmarks.certainty --smoke         # tiny, to see that it runs
+    python -m benchmarks.certainty --json path.json
+
+Refitting is extrapolated from plain fits by hand (kernel, one product, one Cholesky factorisation)
+on the training rows of one fold, times the number of models: nested 10 × 10 over 30 penalties
+trains 3,010, a thousand permutations 300,000, fifty partitions of Bates et al. 2,750. "Products"
+are those that no way avoids, timed alone:
+
+- nested: a Gram matrix of all rows for each outer fold, and a tridiagonal reduction for each pair
+  of an outer and an inner fold (dense: of the kernel of what is left);
+- permutations: rows times coefficients for every penalty and permutation;
+- interval: a Gram matrix for each partition, a Cholesky factorisation for each pair of folds
+  (dense: of the size of two folds).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.linalg
+
+from benchmarks.rivals.by_hand import rbf, shifted
+from holdfast import KernelRidgeCV
+from holdfast.linalg import Tridiagonal
+
+GAMMA, FOLDS = 0.1, 10
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def best(call: Callable[[], object], repeats: int = 3) -> float:
+    return min(seconds(call) for _ in range(repeats))
+
+
+def plain(X: np.ndarray, y: np.ndarray, basis: np.ndarray | None, alpha: float) -> None:
+    """Fit once, as fast as a careful user does by hand."""
+    if basis is None:
+        A, b = rbf(X, X, GAMMA), y
+        A[np.diag_indices(len(A))] += alpha
+    else:
+        K = rbf(X, X[basis], GAMMA)
+        A, b = K.T @ K + alpha * shifted(K[basis]), K.T @ y
+    factor = scipy.linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    scipy.linalg.cho_solve(factor, b, check_finite=False)
+
+
+def products(m: int, n: int | None, a: int, permutations: int, partitions: int) -> dict[str, float]:
+    """Return seconds of the products that cannot be avoided, from samples of them."""
+    rng = np.random.default_rng(0)
+    p, fold = n or m, m // FOLDS
+    W = rng.normal(size=(m, p))
+    gram = best(lambda: W.T @ W) / 2.0  # a symmetric product is half of one
+    left = n or int(m * (1 - 1 / FOLDS) ** 2)
+    A = W[:, :left].T @ W[:, :left] if n else np.eye(left) + 1e-3
+    reduction = best(lambda: Tridiagonal.reduce(A))
+    B = rng.normal(size=(p, 100 * a))
+    rows = best(lambda: W @ B) * permutations / 100
+    M = np.eye(p if n else 2 * fold) + 1e-3
+    cholesky = best(lambda: scipy.linalg.cho_factor(M, check_finite=False))
+    pairs = FOLDS * (FOLDS + 1) // 2
+    return {
+        "nested": (FOLDS * gram if n else 0.0) + FOLDS**2 * reduction,
+        "permutations": rows,
+        "interval": partitions * ((gram if n else 0.0) + pairs * cholesky),
+    }
+
+
+def study(
+    m: int, n: int | None, a: int, permutations: int, partitions: int
+) -> dict[str, dict[str, float]]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(m, 8))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=m)
+    grid = np.logspace(-4, 2, a)
+    model = KernelRidgeCV(gamma=GAMMA, basis=n, cv=FOLDS, alphas=grid, random_state=0)
+    fit = seconds(lambda: model.fit(X, y))
+    left = np.arange(m - m // FOLDS)
+    basis = None if n is None else rng.choice(left.size, n, replace=False)
+    one = best(lambda: plain(X[left], y[left], basis, 0.1))
+    needed = products(m, n, a, permutations, partitions)
+    models = {
+        "nested": FOLDS * (FOLDS * a + 1),
+        "permutations": permutations * FOLDS * a,
+        "interval": partitions * FOLDS * (FOLDS + 1) // 2,
+    }
+    calls: dict[str, Callable[[], object]] = {
+        "nested": lambda: model.nested(FOLDS),
+        "permutations": lambda: model.permutation_test(permutations, random_state=0),
+        "interval": lambda: model.score_interval(n_partitions=partitions, random_state=0),
+    }
+    record = {"fit": {"seconds": fit, "plain fit": one}}
+    what = f"{m} rows, {'dense' if n is None else f'{n} basis rows'}, {a} penalties"
+    print(f"{what}: fit {fit:.2f} s, plain fit {one:.3f} s")
+    for name, call in calls.items():
+        took = seconds(call)
+        record[name] = {
+            "seconds": took,
+            "models": models[name],
+            "refitting": models[name] * one,
+            "times faster": models[name] * one / took,
+            "of the products": took / needed[name],
+        }
+        found = record[name]
+        print(
+            f"  {name:<13}{took:8.1f} s, {models[name]:>7} models, refitting "
+            f"{found['refitting']:9.0f} s, {found['times faster']:7.0f} × faster, "
+            f"{found['of the products']:.1f} × the products",
+            flush=True,
+        )
+    return record
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="tiny problems")
+    parser.add_argument("--only", choices=["sparse", "dense"], help="one of the two models")
+    parser.add_argument("--json", type=Path, help="where the figures go")
+    arguments = parser.parse_args()
+    jobs: dict[str, tuple[int, int | None, int, int, int]] = {
+        "sparse": (5000, 500, 30, 1000, 50),
+        "dense": (1000, None, 30, 1000, 50),
+    }
+    if arguments.smoke:
+        jobs = {"sparse": (120, 20, 3, 5, 1), "dense": (60, None, 3, 5, 1)}
+    record = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, job in jobs.items():
+            if arguments.only in (None, name):
+                record[name] = study(*job)
+    record["threads"] = os.environ.get("OPENBLAS_NUM_THREADS", "all")
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Held-out models that are factorised once and solved for ever new targets.
+
+`Folds` has the equations of each experiment's training rows, `Sets` the identity
+r_H = (I − S_HH)⁻¹e_H; both keep what does not depend on the targets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.experiments import Tasks
+from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.holdout.identity import STACK_DOUBLES
+from holdfast.linalg import Complement, Definite, Tridiagonal, run_pieces
+from holdfast.smoother import FeatureSmoother, Smoother
+from holdfast.smoother.equations import FeatureEquations
+from holdfast.smoother.factor import Coordinates
+
+__all__ = ["Folds", "Sets"]
+
+#: Bytes that the reductions of all folds may take.
+MOST_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """The equations of a fold, reduced, and its test rows in the same coordinates.
+
+    Attributes
+    ----------
+    reduced : Tridiagonal
+    complement : Complement or None
+        Of the constraints of removed basis rows.
+    rows : ndarray of shape (t, p)
+        Test rows, less what the unpenalised columns take, in the coordinates of the reduction.
+    beside : ndarray of shape (t, s)
+        Their unpenalised columns.
+    root : ndarray of shape (t,)
+        √w.
+    """
+
+    reduced: Tridiagonal
+    complement: Complement | None
+    rows: FloatArray
+    beside: FloatArray
+    root: FloatArray
+
+    @classmethod
+    def of(cls, equations: FeatureEquations, W: FloatArray, root: FloatArray) -> _Fold:
+        A, p = equations.A, len(equations.A)
+        rows, beside = W[:, :p] - W[:, p:] @ equations.mean, W[:, p:].copy()
+        complement = None
+        if equations.N_E.size:
+            complement = Complement(equations.N_E)
+            A, rows = complement.reduce(A), complement.project(rows.T).T
+        reduced = Tridiagonal.reduce(A)
+        return cls(reduced, complement, reduced.coordinates(rows), beside, root)
+
+    def predict(self, equations: FeatureEquations, alphas: FloatArray) -> FloatArray:
+        """Return W θ of the test rows (a, t, v), where θ solves the equations."""
+        rhs = equations.rhs
+        if self.complement is not None:
+            rhs = self.complement.project(rhs)
+        x = self.reduced.reduced_solutions(rhs, alphas)  # (v, a, p)
+        v, a, p = x.shape
+        values = (x.reshape(v * a, p) @ self.rows.T).reshape(v, a, -1)
+        if equations.level.size:
+            values += (self.beside @ equations.level).T[:, None]
+        values /= self.root
+        return values.transpose(1, 2, 0)
+
+
+class Folds:
+    """Held-out predictions of the path "fold_gram" for one block of targets after another.
+
+    Parameters
+    ----------
+    smoother : FeatureSmoother
+        Of all rows. Those that are asked later differ from it in their targets alone.
+    tasks : Tasks
+    alphas : ndarray of shape (a,)
+
+    Notes
+    -----
+    One reduction for each fold, 4/3 p³; then for each target and penalty 2 |T| p for the
+    predictions, beside O(p) to solve.
+    """
+
+    def __init__(self, smoother: FeatureSmoother, tasks: Tasks, alphas: FloatArray) -> None:
+        self.tasks, self.alphas = tasks, alphas
+        disjoint = int(np.bincount(tasks.held.values, minlength=1).max()) <= 1
+        if disjoint and len(tasks) * smoother.system.p <= 4 * smoother.weights.size:
+            smoother.sum_sets(tasks.held)  # the same sums for every block
+        self._afresh: BoolArray = few_left(smoother, tasks)
+        self._kept: dict[int, _Fold] = {}
+
+    @staticmethod
+    def serves(smoother: Smoother, tasks: Tasks) -> bool:
+        """Whether the equations of all folds are there, and their reductions find room."""
+        if not isinstance(smoother, FeatureSmoother):
+            return False
+        p, t = float(smoother.system.p), float(tasks.test.values.size)
+        room = 8.0 * (len(tasks) * p**2 + t * p) <= MOST_BYTES
+        return room and not basis_shrinks(tasks, smoother.n_basis).any()
+
+    def predict(self, smoother: FeatureSmoother) -> FloatArray:
+        """Return held-out predictions (a, k, v) for the targets of this smoother."""
+        tasks, alphas, v = self.tasks, self.alphas, smoother.targets.count
+        values = np.empty((alphas.size, tasks.test.values.size, v))
+
+        def work(j: int) -> None:
+            held, removed, test = tasks.held[j], tasks.removed[j], tasks.test[j]
+            equations = smoother.equations(held, removed, slice(None), bool(self._afresh[j]))
+            fold = self._kept.get(j)
+            if fold is None:
+                rows = smoother.system.W[test]
+                fold = self._kept[j] = _Fold.of(equations, rows, smoother.scale.root[test])
+            values[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = fold.predict(equations, alphas)
+
+        run_pieces(work, range(len(tasks)), None if smoother._ready_for_folds() else 1)
+        return smoother.restore(values, tasks.test.values, slice(None))
+
+
+class Sets:
+    """Held-out predictions of the path "spectral" for one block of targets after another.
+
+    For experiments that test the rows that they hold out: f = y − r needs no model.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of all rows. Those that are asked later differ from it in their targets alone.
+    tasks : Tasks
+        Some for which `serves` is true.
+    alphas : ndarray of shape (a,)
+
+    Notes
+    -----
+    Σ|H|²p for each penalty, once; then 2 m p for each target and penalty, beside the small systems.
+    """
+
+    def __init__(self, smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> None:
+        self.alphas, self.count = alphas, tasks.test.values.size
+        factor = smoother.factor()
+        self._parts: list[tuple[IntArray, IntArray, list[Definite | FloatArray]]] = []
+        for part in tasks.stacks(factor.size, STACK_DOUBLES):
+            held, h = factor.held(part, alphas), part.H.shape[1]
+            pieces = held.pieces(h * max(held.row_size, h * alphas.size))
+            M = np.concatenate([held.gaps(piece) for piece in pieces])  # (b, a, h, h)
+            systems: list[Definite | FloatArray] = [
+                M[:, a] if h == 1 else Definite(np.ascontiguousarray(M[:, a]))
+                for a in range(alphas.size)
+            ]
+            self._parts.append((part.H, part.out, systems))
+
+    @staticmethod
+    def serves(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> BoolArray:
+        """Return which tasks it serves: no basis row leaves, enough is left, tests are held out."""
+        factor, held = smoother.factor(), tasks.held
+        simple = (tasks.removed.sizes == 0) & (held.sizes == tasks.test.sizes)
+        if not isinstance(factor, Coordinates) or not isinstance(factor.V, np.ndarray):
+            return np.zeros_like(simple)
+        if not factor.R(factor.D(alphas)).min(initial=0.0) >= 0.0:
+            return np.zeros_like(simple)  # an indefinite kernel
+        simple &= ~few_left(smoother, tasks)
+        index = np.flatnonzero(simple)
+        same = held.items(index).values == tasks.test.items(index).values
+        differs = np.bincount(held.items(index).owners, weights=~same, minlength=index.size)
+        simple[index[differs > 0]] = False
+        room = 8.0 * alphas.size * float(np.square(held.sizes[simple].astype(float)).sum())
+        return simple if room <= MOST_BYTES else np.zeros_like(simple)
+
+    def predict(self, smoother: Smoother) -> FloatArray:
+        """Return held-out predictions (a, k, v) for the targets of this smoother."""
+        factor, targets, root = smoother.factor(), smoother.targets, smoother.scale.root
+        assert isinstance(factor, Coordinates)
+        values = np.empty((self.alphas.size, self.count, targets.count))
+        for a, R in enumerate(factor.R(factor.D(self.alphas))):
+            errors = (factor.V * R) @ factor.z  # e, or the dual coefficients of a dense model
+            if factor.kappa:
+                np.subtract(targets.Ys, errors, out=errors)
+            for H, out, systems in self._parts:
+                system, e = systems[a], errors[H]
+                r = system.solve(e) if isinstance(system, Definite) else e / system
+                if not smoother.scale.uniform:
+                    r = r / root[H][..., None]
+                values[a, out] = targets.Y[H] - r
+        rows = np.empty(self.count, dtype=np.int64)
+        for H, out, _ in self._parts:
+            rows[out] = H
+        return smoother.restore(values, rows, slice(None))

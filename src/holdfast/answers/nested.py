@@ -1,0 +1,409 @@
+"""Nested cross-validation: what the choice of penalty and kernel does to the score.
+
+For every outer set O the penalty, and the kernel if there are several, is chosen on the rows that
+are left, split anew by the model's own `cv`; then O is predicted. There are two ways to the numbers
+of the inner experiments I, and the cheaper one is taken:
+
+- **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
+  matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
+- **without**: the smoother of the rows that are left, as a smoother in its own right
+  (`Smoother.without`), in which the inner experiments, leave-one-out too, run as always. It takes
+  the feature rows or the kernel matrix that are there.
+
+What a policy means for basis rows in O, it means for the whole outer experiment: with "remove" they
+leave the basis of all its inner models, with "train" they are trained on by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import holdout
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.question import Judge, Subject, chosen_values, split_rows
+from holdfast.data.frames import make_frame
+from holdfast.exceptions import HoldOutError
+from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments, resolve
+from holdfast.holdout.costs import COSTS, RATES
+from holdfast.holdout.digits import basis_shrinks
+from holdfast.holdout.plan import PLANNED, make_plan
+from holdfast.progress import report
+from holdfast.scores.scoring import Scores, resolve_scoring, score_experiments
+from holdfast.smoother import Sizes, Smoother
+
+__all__ = ["NestedPredictions", "Way", "nested", "split_again"]
+
+Way = Literal["unions", "without"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NestedPredictions:
+    """Predictions of outer rows by models whose penalty was chosen without them.
+
+    Attributes
+    ----------
+    experiments : Experiments
+        The outer experiments.
+    values : ndarray of shape (k, v)
+        Predictions for the test rows of all outer experiments laid end to end; decision values
+        for a classifier.
+    alphas : ndarray of shape (n,) or (n, v)
+        The penalty that each outer experiment chose, one per target if the model has that.
+    kernels : list of dict
+        The arguments of the kernel that each outer experiment chose.
+    inner_scores : ndarray of shape (n,) or (n, v)
+        The inner score of what was chosen: what `best_score_` would have been there.
+    ways : list of str
+        How the inner predictions of each outer experiment were made: "unions" or "without".
+    best_score : float or ndarray of shape (v,)
+        `best_score_` of the model on all rows.
+    judge : Judge
+        How the model scores.
+    """
+
+    experiments: Experiments
+    values: FloatArray
+    alphas: FloatArray
+    kernels: list[dict[str, Any]]
+    inner_scores: FloatArray
+    ways: list[str]
+    best_score: float | FloatArray
+    judge: Judge
+
+    def __repr__(self) -> str:
+        score, optimism = np.mean(self.score()), np.mean(self.optimism)
+        return (
+            f"<nested cross-validation: {len(self.experiments)} outer experiments, score "
+            f"{score:.4g}, optimism of best_score_ {optimism:.2g}>"
+        )
+
+    @property
+    def rows(self) -> IntArray:
+        """Test rows of all outer experiments laid end to end, shape (k,)."""
+        return self.experiments.test.values
+
+    @property
+    def predictions(self) -> list[FloatArray]:
+        """Predictions of each outer experiment, a list of arrays (rows, targets)."""
+        return [self.values[start:stop] for start, stop in pairwise(self.experiments.test.ptr)]
+
+    def labels(self) -> NDArray[Any]:
+        """Return predicted class labels of a classifier, shape (k,)."""
+        classes = self.judge.classes
+        if classes is None:
+            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
+        values = self.values
+        index = values[:, 0] > 0 if values.shape[1] == 1 else np.argmax(values, axis=1)
+        return np.asarray(classes[index.astype(np.int64)])
+
+    def score(self, scoring: Any = None, *, pooled: bool | None = None) -> float | FloatArray:
+        """Return the score of rows whose model was chosen without them.
+
+        Parameters
+        ----------
+        scoring : str, callable or None
+            Any scikit-learn scorer; None: the model's own.
+        pooled : bool or None
+            Score all predictions together, or average the scores of the outer experiments; None:
+            as the model does.
+
+        Returns
+        -------
+        float or ndarray of shape (v,)
+            One score per target if the model has a penalty for each.
+        """
+        judge = self.judge
+        scorer = judge.scoring
+        if scoring is not None:
+            scorer = resolve_scoring(scoring, classes=judge.classes)
+        found = score_experiments(
+            scorer,
+            self.values[None],
+            self.rows,
+            self.experiments.test.ptr,
+            judge.labels,
+            judge.weights,
+            each_target=judge.per_target,
+        )
+        pooled = judge.pooled if pooled is None else pooled
+        whole = found.pooled if pooled else found.mean
+        if not judge.per_target:
+            return float(whole[0])
+        parts = found.per_target if pooled else found.per_target_mean
+        return whole if parts is None else parts[0]
+
+    @property
+    def optimism(self) -> float | FloatArray:
+        """How much better `best_score_` looks than the nested score.
+
+        Part of it is the choice, part that outer models have fewer rows to train on (and, where
+        the outer experiments are other ones than those of `fit`, a different question).
+        """
+        gap = np.asarray(self.best_score) - np.asarray(self.score())
+        return gap if gap.ndim else float(gap)
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a long table: experiment, row, target, alpha, y, prediction, and the kernel.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"} or None
+            Whose frame; None: the library that X came in, else pandas.
+        """
+        (k, v), owners = self.values.shape, self.experiments.test.owners
+        labels = self.judge.labels
+        y = labels if labels.ndim == 2 else np.repeat(labels[:, None], v, axis=1)
+        alphas = self.alphas if self.alphas.ndim == 2 else np.repeat(self.alphas[:, None], v, 1)
+        columns: dict[str, NDArray[Any]] = {
+            "experiment": np.repeat(owners, v),
+            "row": np.repeat(self.rows, v),
+            "target": np.tile(np.arange(v), k),
+            "alpha": alphas[owners].ravel(),
+            "y": y[self.rows].ravel(),
+            "prediction": self.values.ravel(),
+        }
+        for name in dict.fromkeys(name for params in self.kernels for name in params):
+            each = [str(params.get(name)) for params in self.kernels]
+            if len(set(each)) > 1:
+                columns[name] = np.repeat(np.array(each)[owners], v)
+        return make_frame(columns, library or self.judge.frames)
+
+
+def split_again(
+    cv: Any,
+    experiments: Experiments,
+    *,
+    X: Any,
+    labels: AnyArray,
+    groups: AnyArray | None,
+    classifier: bool,
+) -> Callable[[IntArray], Experiments]:
+    """Return a function from held-out rows to the experiments on the rows that are left.
+
+    Parameters
+    ----------
+    cv : None, int, splitter or iterable
+        As the model was given it. A splitter splits what is left; the experiments of anything else
+        lose the held-out rows.
+    experiments : Experiments
+        Those that `cv` stands for on all rows.
+    X, labels, groups
+        Of all rows; X may be None.
+    classifier : bool
+        Whether an integer means stratified folds.
+    """
+    m = labels.shape[0]
+    splits = cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")
+
+    def again(held: IntArray) -> Experiments:
+        left = split_rows(held, m)
+        if splits:
+            found = as_experiments(
+                cv,
+                left.size,
+                X=None if X is None else X[left],
+                y=labels[left],
+                groups=None if groups is None else groups[left],
+                classifier=classifier,
+            )
+            return Experiments(_numbered(found.held_out, left), _numbered(found.test, left))
+        stays = np.zeros(m, dtype=bool)
+        stays[left] = True
+        out = experiments.held_out.filter(stays[experiments.held_out.values])
+        test = experiments.test.filter(stays[experiments.test.values])
+        some = np.flatnonzero(test.sizes > 0)
+        if not some.size:
+            raise HoldOutError(
+                "an outer experiment of nested holds out every test row of cv, so nothing is left "
+                "to choose a penalty by. Hold out fewer rows, or give the model a splitter as cv."
+            )
+        return Experiments(out.items(some), test.items(some))
+
+    return again
+
+
+def _numbered(rows: Ragged, names: IntArray) -> Ragged:
+    return Ragged(names[rows.values], rows.ptr)
+
+
+def nested(
+    subjects: Iterable[tuple[dict[str, Any], Subject]],
+    outer: Experiments,
+    again: Callable[[IntArray], Experiments],
+    judge: Judge,
+    best_score: float | FloatArray,
+    way: Way | None = None,
+) -> NestedPredictions:
+    """Return predictions of the outer rows, with everything chosen on the rows that are left.
+
+    Parameters
+    ----------
+    subjects : iterable of (dict, Subject)
+        The kernels to choose from, one at a time, each with the arguments that it came from.
+    outer : Experiments
+    again : callable
+        From held-out rows to the experiments on the others (`split_again`).
+    judge : Judge
+    best_score : float or ndarray
+        Of the model on all rows.
+    way : {"unions", "without"} or None
+        None: the cheaper one for each outer experiment.
+    """
+    inner = [again(outer.held_out[j]) for j in range(len(outer))]
+    best: dict[int, _Chosen] = {}
+    for params, subject in subjects:
+        tasks = subject.tasks(outer)
+        with subject.smoother.lock:
+            for j, number in enumerate(tasks.source.tolist()):
+                task, held = tasks.select(np.array([j])), outer.held_out[number]
+                run = _Outer(subject, held, task, inner[number], judge, params)
+                best[number] = run.chosen(way, best.get(number))
+                report(j + 1, len(tasks), "outer experiments")
+    numbers = sorted(best)
+    chosen = [best[number] for number in numbers]
+    tested = Ragged.from_arrays([found.test for found in chosen])
+    return NestedPredictions(
+        experiments=Experiments(outer.held_out.items(np.array(numbers)), tested),
+        values=np.concatenate([found.values for found in chosen]),
+        alphas=np.array([found.alpha for found in chosen]),
+        kernels=[found.params for found in chosen],
+        inner_scores=np.array([found.score for found in chosen]),
+        ways=[found.way for found in chosen],
+        best_score=best_score,
+        judge=judge,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """What one outer experiment chose, and its predictions (k, v)."""
+
+    value: float
+    alpha: float | FloatArray
+    score: float | FloatArray
+    params: dict[str, Any]
+    way: str
+    test: IntArray
+    values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Outer:
+    """One outer experiment with one kernel."""
+
+    subject: Subject
+    held: IntArray
+    task: Tasks
+    inner: Experiments
+    judge: Judge
+    params: dict[str, Any]
+
+    def chosen(self, way: Way | None, rival: _Chosen | None) -> _Chosen:
+        """Return the better of a rival and this kernel at its best penalty."""
+        judge, v = self.judge, self.subject.smoother.targets.count
+        smoother: Smoother | None = None
+        if way != "unions" and self._may_leave(way):
+            smoother = self._without()
+        scores, predict = self._unions() if smoother is None else self._inside(smoother)
+        value = judge.value(scores)
+        if rival is not None and rival.value >= value:
+            return rival
+        choice = judge.choose(scores)
+        return _Chosen(
+            value=value,
+            alpha=choice.alpha,
+            score=choice.score,
+            params=self.params,
+            way="unions" if smoother is None else "without",
+            test=self.task.test[0],
+            values=chosen_values(predict, choice.alpha, v),
+        )
+
+    # -- which way ---------------------------------------------------------------------------------
+
+    def _may_leave(self, way: Way | None) -> bool:
+        """Return whether the smoother without the outer rows is possible, and wanted or cheap."""
+        if self.subject.reselects:
+            return False  # every inner experiment has a basis of its own
+        if way == "without":
+            return True
+        if self.judge.path not in ("auto", *PLANNED):
+            return False
+        sizes = self.subject.smoother.sizes(self.task)
+        # What the plan would count; a wrong guess costs time, never a digit.
+        held = self.inner.held_out.sizes.astype(float)
+        test = self.inner.test.sizes.astype(float)
+        removed = np.zeros(len(self.inner))
+        outside = float(self.task.held[0].size)
+        together = _seconds(sizes, held + outside, removed, test, self.judge)
+        p = sizes.p - self.task.removed[0].size
+        build = (1.5 * sizes.m * p**2) / RATES.gemm + 4.0 * sizes.m * p * RATES.touch
+        if sizes.form == "kernel":
+            p, build = sizes.m - int(outside), 0.0
+        disjoint = int(np.bincount(self.inner.held_out.values, minlength=1).max()) <= 1
+        own = replace(
+            sizes,
+            m=sizes.m if sizes.form == "features" else p,
+            p=p,
+            factorised=False,
+            summed=disjoint and len(self.inner) * p <= sizes.m,
+        )
+        return build + _seconds(own, held, removed, test, self.judge) <= together
+
+    # -- the smoother without the outer rows -------------------------------------------------------
+
+    def _without(self) -> Smoother | None:
+        anew = bool(basis_shrinks(self.task, self.subject.smoother.n_basis)[0])
+        return self.subject.smoother.without(self.task.held[0], self.task.removed[0], anew)
+
+    def _inside(self, smoother: Smoother) -> tuple[Scores, Callable[[FloatArray], FloatArray]]:
+        """Return inner scores, and a function to outer predictions, by a smoother of its own."""
+        judge, basis = self.judge, self.subject.basis
+        if basis is not None:
+            basis = np.delete(basis, self.task.removed[0])
+        policy = "remove" if judge.policy == "reselect" else judge.policy
+        tasks = resolve(self.inner, weights=smoother.weights, basis=basis, policy=policy)
+        path = make_plan(tasks, smoother.sizes(tasks), judge.alphas.size, judge.path).path
+        scores = judge.scores(holdout.predict(smoother, tasks, judge.alphas, path), tasks)
+        nobody = Ragged.empty(1)
+        outside = Tasks(nobody, nobody, self.task.test, np.array([0]))
+        known = smoother.sizes(outside).factorised
+
+        def predict(alphas: FloatArray) -> FloatArray:
+            # Nothing is held out here: the rows have left already.
+            how = "spectral" if known else "fold_gram"
+            return holdout.predict(smoother, outside, alphas, how)
+
+        return scores, predict
+
+    # -- unions ------------------------------------------------------------------------------------
+
+    def _unions(self) -> tuple[Scores, Callable[[FloatArray], FloatArray]]:
+        """Return inner scores, and a function to outer predictions, by models of all rows."""
+        judge, subject, held = self.judge, self.subject, self.held
+        sets = [np.union1d(held, rows) for rows in _items(self.inner.held_out)]
+        tasks = subject.tasks(Experiments(Ragged.from_arrays(sets), self.inner.test))
+        path = subject.plan(tasks, judge.alphas.size).path
+        scores = judge.scores(subject.held_out(tasks, judge.alphas, path), tasks)
+
+        def predict(alphas: FloatArray) -> FloatArray:
+            path = subject.plan(self.task, alphas.size).path
+            return subject.held_out(self.task, alphas, path)
+
+        return scores, predict
+
+
+def _items(rows: Ragged) -> list[IntArray]:
+    return [rows[j] for j in range(len(rows))]
+
+
+def _seconds(sizes: Sizes, h: FloatArray, e: FloatArray, t: FloatArray, judge: Judge) -> float:
+    job = COSTS[sizes.form](sizes, h, e, t, judge.alphas.size)
+    paths = PLANNED if judge.path == "auto" else (judge.path,)
+    return min(job.seconds(path) for path in paths)

@@ -1,0 +1,211 @@
+"""How well chance would have done: the same search on permuted targets.
+
+Permuted targets are more columns of y: the rows, their factors and the experiments stay, and every
+permutation gets a penalty (and a kernel) of its own. Predictions are made for a block of
+permutations at a time and reduced to scores at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.folds import Folds, Sets
+from holdfast.answers.question import Judge, Subject, column_blocks
+from holdfast.answers.shuffle import Shuffle
+from holdfast.exceptions import NotSupportedError
+from holdfast.experiments import Experiments, Ragged, Tasks
+from holdfast.holdout.costs import COSTS
+from holdfast.holdout.plan import PLANNED
+from holdfast.progress import report
+from holdfast.scores.choice import TIE
+from holdfast.scores.scoring import score_experiments
+from holdfast.smoother import FeatureSmoother, Smoother
+
+__all__ = ["PermutationTest", "permutation_test"]
+
+#: Doubles of held-out predictions that are there at once.
+BLOCK_DOUBLES = 2**24
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PermutationTest:
+    """How the score compares with those of permuted targets.
+
+    Attributes
+    ----------
+    p_value : float or ndarray of shape (v,)
+        (1 + how many permutations score at least as well) / (1 + how many there were).
+    score : float or ndarray of shape (v,)
+        `best_score_` of the model.
+    null_scores : ndarray of shape (n,) or (n, v)
+        The best score of each permutation, its penalty and kernel chosen anew.
+    scoring : str
+        What the score is.
+    """
+
+    p_value: float | FloatArray
+    score: float | FloatArray
+    null_scores: FloatArray
+    scoring: str
+
+    def __repr__(self) -> str:
+        p = np.array2string(np.asarray(self.p_value), precision=4)
+        return f"<permutation test: p = {p} from {len(self.null_scores)} permutations>"
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+        """Plot the distribution of the null scores with the score of the model; the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **kwargs
+            For the histogram.
+        """
+        from holdfast.displays.permutation import PermutationDisplay
+
+        return PermutationDisplay.from_result(self).plot(ax, **kwargs)
+
+
+def permutation_test(
+    subjects: Iterable[tuple[dict[str, Any], Subject]],
+    experiments: Experiments,
+    Y: FloatArray,
+    judge: Judge,
+    best_score: float | FloatArray,
+    shuffle: Shuffle,
+    count: int,
+) -> PermutationTest:
+    """Return the test of a model's score against permuted targets.
+
+    Parameters
+    ----------
+    subjects : iterable of (dict, Subject)
+        The kernels to choose from, one at a time.
+    experiments : Experiments
+        Those of the fit.
+    Y : ndarray of shape (m, v)
+        Targets that the algebra works on.
+    judge : Judge
+    best_score : float or ndarray of shape (v,)
+    shuffle : Shuffle
+    count : int
+        How many permutations.
+    """
+    shape = (count, *np.shape(best_score))
+    values, null = np.full(count, -np.inf), np.empty(shape)
+    for _, subject in subjects:
+        tasks = subject.tasks(experiments)
+        one = judge.alphas.size * tasks.test.values.size * Y.shape[1]
+        with subject.smoother.lock:
+            predict = _predictor(subject, tasks, judge, count * Y.shape[1])
+            for block in column_blocks(count, BLOCK_DOUBLES // one):
+                orders = [shuffle.order(number) for number in range(block.start, block.stop)]
+                found, scores = _scores(predict, tasks, Y, judge, orders)
+                better = found > values[block]
+                values[block] = np.where(better, found, values[block])
+                null[block] = np.where(
+                    better.reshape(-1, *[1] * (null.ndim - 1)), scores, null[block]
+                )
+                report(block.stop, count, "permutations")
+    threshold = np.asarray(best_score) - TIE * np.abs(best_score)
+    p = (1.0 + (null >= threshold).sum(axis=0)) / (1.0 + count)
+    return PermutationTest(p if p.ndim else float(p), best_score, null, judge.scoring.name)
+
+
+def _predictor(
+    subject: Subject, tasks: Tasks, judge: Judge, columns: int
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a function from targets (m, c) to held-out predictions (a, k, c)."""
+    smoother, alphas = subject.smoother, judge.alphas
+    path = _path(smoother, tasks, judge, columns)
+    kept: Folds | Sets | None = None
+    simple = np.zeros(len(tasks), dtype=bool)
+    if path == "fold_gram" and not subject.reselects and Folds.serves(smoother, tasks):
+        assert isinstance(smoother, FeatureSmoother)
+        kept, simple = Folds(smoother, tasks, alphas), ~simple
+    elif path == "spectral" and not subject.reselects:
+        simple = Sets.serves(smoother, tasks, alphas)  # makes the factor: copies share its rows
+        if simple.any():
+            kept = Sets(smoother, tasks.select(np.flatnonzero(simple)), alphas)
+    others = tasks.select(np.flatnonzero(~simple))
+    here = simple[tasks.test.owners]
+
+    def predict(Y: FloatArray) -> FloatArray:
+        other: Any = smoother.retargeted(Y)
+        if other is None:
+            raise NotSupportedError(
+                "permutation_test needs the rows in memory; this model was fitted on a Dask "
+                "collection. Fit it on X.compute()."
+            )
+        if kept is not None and simple.all():
+            return kept.predict(other)
+        asked: Any = replace(subject, smoother=other)  # type: ignore[type-var]  # a dataclass
+        rest: FloatArray = asked.held_out(others, alphas, path)
+        if kept is None:
+            return rest
+        values = np.empty((alphas.size, here.size, Y.shape[1]))
+        values[:, here], values[:, ~here] = kept.predict(other), rest
+        return values
+
+    return predict
+
+
+def _path(smoother: Smoother, tasks: Tasks, judge: Judge, columns: int) -> str:
+    """Return the cheapest path for so many targets; blocks of them bound its memory."""
+    if judge.path != "auto":
+        return judge.path
+    sizes = replace(smoother.sizes(tasks), v=columns)
+    h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
+    job = COSTS[sizes.form](sizes, h, e, t, judge.alphas.size)
+    # A factor for each penalty would be made again for every block.
+    return min((path for path in PLANNED if path != "single"), key=job.seconds)
+
+
+def _scores(
+    predict: Callable[[FloatArray], FloatArray],
+    tasks: Tasks,
+    Y: FloatArray,
+    judge: Judge,
+    orders: list[IntArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Return what kernels are compared by (b,), and the best scores (b,) or (b, v)."""
+    m, v = Y.shape
+    index = np.stack(orders, axis=1)  # (m, b)
+    values = predict(Y[index].reshape(m, -1))  # (a, k, b v)
+    if judge.pooled and judge.rule == "best":  # nobody asks for single experiments
+        k = tasks.test.values.size
+        tasks = replace(tasks, test=Ragged(tasks.test.values, np.array([0, k])))
+    if v == 1 and judge.classes is None:
+        return _single_target(values, tasks, judge, judge.labels[:, 0][index])
+    found, scores = [], []
+    for b, order in enumerate(orders):
+        mine = values[:, :, b * v : (b + 1) * v]
+        each = judge.scores(mine, tasks, judge.labels[order])
+        found.append(judge.value(each))
+        scores.append(judge.choose(each).score)
+    return np.array(found), np.array(scores)
+
+
+def _single_target(
+    values: FloatArray, tasks: Tasks, judge: Judge, labels: AnyArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the same for a single target: permutations are the targets of one call."""
+    each = replace(judge, per_target=True, labels=labels)
+    test = tasks.test
+    scores = score_experiments(
+        judge.scoring,
+        values,
+        test.values,
+        test.ptr,
+        labels,
+        judge.weights,
+        each_target=len(test) > 1,
+    )
+    best = np.asarray(each.choose(scores, "best").score)
+    final = best if judge.rule == "best" else np.asarray(each.choose(scores).score)
+    return best, final.reshape(-1, 1) if judge.per_target else final

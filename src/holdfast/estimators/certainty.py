@@ -1,0 +1,310 @@
+"""How sure the estimate of a fitted model is: nested, intervals, permutations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast._typing import FloatArray
+from holdfast.answers.certainty import (
+    METHODS,
+    Method,
+    ScoreInterval,
+    held_out_units,
+    score_interval,
+)
+from holdfast.answers.evidence import Evidence
+from holdfast.answers.nested import NestedPredictions, Way, nested, split_again
+from holdfast.answers.permutation import PermutationTest, permutation_test
+from holdfast.answers.question import Judge, Subject
+from holdfast.answers.shuffle import Shuffle
+from holdfast.basis.base import check_choice, whole_number
+from holdfast.data.dask import is_dask
+from holdfast.estimators.model import Model
+from holdfast.estimators.problem import Problem
+from holdfast.estimators.search import models
+from holdfast.exceptions import InvalidInputError
+from holdfast.experiments import as_experiments
+from holdfast.experiments.splits import check_groups
+from holdfast.kernels.grid import Candidate
+from holdfast.scores.scoring import resolve_scoring
+
+
+class Certainty:
+    """How sure the held-out score of a fitted model is; set up by `fit`."""
+
+    alpha_: float | FloatArray
+    best_score_: float | FloatArray
+    best_params_: dict[str, Any]
+    cv: Any
+    scoring: Any
+    pooled: bool
+    rule: str
+    alpha_per_target: bool
+    _problem: Problem
+    _frames: str | None
+
+    @abstractmethod
+    def _fitted_model(self) -> Model:
+        """Return the model, built again from the training rows after unpickling."""
+
+    @abstractmethod
+    def _candidates(self, n_features: int | None) -> list[Candidate]:
+        """Return the kernels to compare."""
+
+    @property
+    @abstractmethod
+    def _classes(self) -> Any:
+        """Class labels, or None for regression."""
+
+    def _judge(self) -> Judge:
+        problem = self._problem
+        return Judge(
+            labels=problem.labels,
+            weights=problem.weights,
+            alphas=problem.alphas,
+            scoring=resolve_scoring(self.scoring, classes=self._classes),
+            pooled=self.pooled,
+            rule=self.rule,
+            per_target=self.alpha_per_target,
+            policy=problem.policy,
+            path=problem.path,
+            frames=self._frames,
+        )
+
+    def _subjects(self) -> Iterator[tuple[dict[str, Any], Subject]]:
+        """Yield every kernel that `fit` compared, on all rows; the chosen one as it is."""
+        chosen, X = self._fitted_model(), self._problem.X
+        candidates = self._candidates(X.shape[1] if X.ndim == 2 else None)
+        if len(candidates) == 1:
+            yield self.best_params_, chosen
+            return
+        for candidate, model in models(self._problem, candidates):
+            known = candidate.params == self.best_params_
+            yield candidate.params, chosen if known else model()
+
+    def _evidence(self) -> Evidence:
+        """Return what the model brings to `holdfast.compare`."""
+        model = self._fitted_model()
+        problem = self._problem
+        X = None if is_dask(problem.X) else problem.X
+        return Evidence(model, self._judge(), self.alpha_, problem.experiments, problem.groups, X)
+
+    def nested(
+        self, cv: Any, groups: ArrayLike | None = None, *, way: Way | None = None
+    ) -> NestedPredictions:
+        """Return held-out predictions by models whose penalty was chosen without the rows.
+
+        For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
+        on the rows that are left with the model's own `cv`, split anew on them (as scikit-learn's
+        ``GridSearchCV`` inside ``cross_val_score``; explicit lists of experiments lose the outer
+        rows), and then the outer rows are predicted.
+
+        Parameters
+        ----------
+        cv : None, int, splitter or iterable
+            The outer experiments, as in the constructor.
+        groups : array-like of shape (m,), optional
+            For splitters of either loop that use groups; None: the groups of `fit`.
+        way : {"unions", "without"}, optional
+            How inner models are made; the same numbers. None: the cheaper one.
+
+        Returns
+        -------
+        NestedPredictions
+            ``.predictions``, ``.alphas``, ``.kernels``, ``.score()``, ``.optimism``,
+            ``.to_frame()``.
+
+        Notes
+        -----
+        Basis rows are those of the fit; `held_out_basis` says what becomes of them in the outer
+        and in the inner experiments. With "reselect" they are chosen anew in each.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=[1.0, 10.0], alphas=[0.01, 0.1, 1.0], cv=5).fit(X, y)
+        >>> found = model.nested(cv=5)
+        >>> found.alphas.shape, len(found.kernels)
+        ((5,), 5)
+        >>> bool(found.score() <= model.best_score_)
+        True
+        """
+        self._fitted_model()
+        problem, classifier = self._problem, self._classes is not None
+        m, X = problem.weights.size, None if is_dask(problem.X) else problem.X
+        labels = problem.groups if groups is None else check_groups(groups, m)
+        outer = as_experiments(cv, m, X=X, y=problem.labels, groups=labels, classifier=classifier)
+        again = split_again(
+            self.cv,
+            problem.experiments,
+            X=X,
+            labels=problem.labels,
+            groups=None if labels is None else np.asarray(labels),
+            classifier=classifier,
+        )
+        return nested(self._subjects(), outer, again, self._judge(), self.best_score_, way)
+
+    def permutation_test(
+        self,
+        n_permutations: int = 1000,
+        within: ArrayLike | None = None,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> PermutationTest:
+        """Return how often permuted targets score as well as the targets themselves.
+
+        The whole search is repeated for every permutation: the penalty, and the kernel if there is
+        a grid of them, is chosen anew. Rows, factors and experiments are those of `fit`.
+
+        Parameters
+        ----------
+        n_permutations : int, default 1000
+        within : array-like of shape (m,), optional
+            Labels; targets change places within a label only.
+        random_state : int, RandomState or None
+            Seed of the permutations.
+        groups : array-like of shape (m,), optional
+            Labels of groups that change places as wholes: for rows that depend on each other
+            within a group. Where the targets are the same within every group, any two groups may
+            change places, else those of one size.
+
+        Returns
+        -------
+        PermutationTest
+            ``.p_value``, ``.score`` (`best_score_`), ``.null_scores``, ``.plot()``.
+
+        Notes
+        -----
+        p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
+        no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
+        by them stay those of the targets as they are.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0], cv=5).fit(X, y)
+        >>> model.permutation_test(99, random_state=0).p_value
+        0.01
+        """
+        self._fitted_model()
+        problem = self._problem
+        m, count = problem.weights.size, whole_number("n_permutations", n_permutations)
+        shuffle = Shuffle.of(
+            problem.Y,
+            problem.weights > 0,
+            None if within is None else check_groups(within, m),
+            None if groups is None else check_groups(groups, m),
+            seed_of(random_state),
+        )
+        return permutation_test(
+            self._subjects(),
+            problem.experiments,
+            problem.Y,
+            self._judge(),
+            self.best_score_,
+            shuffle,
+            count,
+        )
+
+    def score_interval(
+        self,
+        level: float = 0.9,
+        method: Method = "nested",
+        n_splits: int = 10,
+        n_partitions: int = 50,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> ScoreInterval:
+        """Return the score with an interval for the score on new rows.
+
+        Parameters
+        ----------
+        level : float, default 0.9
+            Confidence level.
+        method : {"nested", "asymptotic", "corrected"}, default "nested"
+            "nested": Bates, Hastie and Tibshirani (2024), from `n_partitions` random partitions
+            into `n_splits` folds; corrected for the bias of smaller training sets. "asymptotic":
+            Bayle et al. (2020), the plain standard error over rows, from the experiments of `fit`.
+            "corrected": Nadeau and Bengio (2003), from the experiments of `fit` if they test rows
+            repeatedly, else from the same random partitions.
+        n_splits, n_partitions : int
+            Folds of a random partition, and how many partitions.
+        random_state : int, RandomState or None
+            Seed of the partitions.
+        groups : array-like of shape (m,), optional
+            Groups that are held out as wholes and count as the independent units; None: the
+            groups of `fit`, if its experiments hold out whole groups.
+
+        Returns
+        -------
+        ScoreInterval
+            ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, which
+            must be a mean over rows (squared and absolute error, R², accuracy, AUC, log loss, …);
+            "corrected" takes any scorer.
+
+        Notes
+        -----
+        The penalty stays `alpha_`: what choosing it did to the score is the optimism of `nested`.
+        The nested standard error is kept between the plain one and √K times that. R² is taken
+        relative to the variance of the targets in hand.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, scoring="r2", cv=10).fit(X, y)
+        >>> found = model.score_interval(n_partitions=5, random_state=0)
+        >>> bool(found.low < found.score < found.high)
+        True
+        """
+        model = self._fitted_model()
+        problem, m = self._problem, self._problem.weights.size
+        check_choice("method", method, METHODS)
+        if groups is None:
+            units = held_out_units(problem.experiments, problem.groups, m)
+        else:
+            units = np.unique(check_groups(groups, m), return_inverse=True)[1].astype(np.int64)
+        return score_interval(
+            model,
+            problem.experiments,
+            self._judge(),
+            self.alpha_,
+            units,
+            level=check_level(level),
+            method=method,
+            n_splits=whole_number("n_splits", n_splits, 2),
+            n_partitions=whole_number("n_partitions", n_partitions),
+            seed=seed_of(random_state),
+        )
+
+
+def check_level(level: Any) -> float:
+    """Return a confidence level between 0 and 1."""
+    if isinstance(level, float | np.floating) and 0.0 < level < 1.0:
+        return float(level)
+    raise InvalidInputError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed from what scikit-learn calls a random state."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    raise InvalidInputError(
+        f"random_state must be None, a number from 0 up or a RandomState; got {random_state!r}."
+    )

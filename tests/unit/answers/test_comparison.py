@@ -1,0 +1,276 @@
+"""Comparisons: differences by hand, Holm, who decides, predictions of other libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
+
+import holdfast
+from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.answers.comparison import holm
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+
+M = 60
+ALPHAS = np.logspace(-2, 1, 4)
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.HoldfastWarning")
+
+
+def data(seed=0, targets=1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(M, 2))
+    Y = np.column_stack([np.sin(2 * X @ rng.normal(size=2)) for _ in range(targets)])
+    Y += 0.4 * rng.normal(size=Y.shape)
+    return X, Y[:, 0] if targets == 1 else Y
+
+
+def fitted(X, y, w=None, groups=None, classifier=False, **options):
+    kind = KernelRidgeClassifierCV if classifier else KernelRidgeCV
+    options = {"gamma": 0.4, "alphas": ALPHAS, "cv": 5, "random_state": 0, **options}
+    return kind(**options).fit(X, y, sample_weight=w, groups=groups)
+
+
+def held_out(model, cv=None):
+    index = int(np.flatnonzero(model.alpha_ == ALPHAS)[0])
+    return model.held_out(cv).matrix()[index, :, 0]
+
+
+def test_difference_by_hand():
+    X, y = data()
+    a, b = fitted(X, y), fitted(X, y, kernel="linear")
+    found = holdfast.compare(a, b, level=0.8)
+    d = (y - held_out(b)) ** 2 - (y - held_out(a)) ** 2
+    se = d.std(ddof=1) / np.sqrt(M)
+    assert found.method == "asymptotic"
+    assert found.difference == pytest.approx(a.best_score_ - b.best_score_)
+    assert found.standard_error == pytest.approx(se)
+    assert found.low == pytest.approx(d.mean() - stats.norm.ppf(0.9) * se)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(d.mean()) / se))
+    assert found.p_holm == found.p_value
+    np.testing.assert_allclose(found.scores, [a.best_score_, b.best_score_])
+    other = holdfast.compare(b, a, level=0.8)
+    assert other.difference == pytest.approx(-found.difference)
+    assert other.low == pytest.approx(-found.high)
+    np.testing.assert_allclose(found.contributions.sum(), found.difference)
+
+
+def test_experiments_are_those_of_the_first_model():
+    X, y = data()
+    a, b = fitted(X, y, cv=5), fitted(X, y, cv=None, kernel="linear")
+    found = holdfast.compare(a, b)
+    assert found.scores[1] == pytest.approx(-np.mean((y - held_out(b, 5)) ** 2))
+    again = holdfast.compare(a, b, cv=KFold(7))
+    assert again.scores[0] == pytest.approx(-np.mean((y - held_out(a, KFold(7))) ** 2))
+
+
+def test_predictions_of_another_library():
+    X, y = data()
+    model = fitted(X, y)
+    other = cross_val_predict(LinearRegression(), X, y, cv=5)
+    found = holdfast.compare(model, other, names=["kernel", "line"])
+    assert found.scores[1] == pytest.approx(-np.mean((y - other) ** 2))
+    lists = [other[test] for _, test in KFold(5).split(X)]
+    assert holdfast.compare(model, lists).low == pytest.approx(found.low)
+    assert holdfast.compare(other, model).difference == pytest.approx(-found.difference)
+    assert "kernel − line" in repr(found)
+
+
+def test_nested_predictions():
+    X, y = data()
+    model, line = fitted(X, y), fitted(X, y, kernel="linear")
+    found = holdfast.compare(model.nested(5), line.nested(5), model)
+    assert len(found.pairs) == 3
+    assert found.scores[0] == pytest.approx(model.nested(5).score())
+    others = line.nested(KFold(6, shuffle=True, random_state=0))
+    with pytest.raises(InvalidInputError, match="outer experiments"):
+        holdfast.compare(model, others)
+
+
+def test_groups_are_the_units():
+    X, y = data()
+    groups = np.array(list("abcdefghijklmno"))[np.arange(M) % 15]
+    a = fitted(X, y, groups=groups, cv=GroupKFold(5))
+    b = fitted(X, y, groups=groups, cv=GroupKFold(5), kernel="linear")
+    found = holdfast.compare(a, b)
+    d = (y - held_out(b)) ** 2 - (y - held_out(a)) ** 2
+    sums = np.array([(d - d.mean())[groups == g].sum() for g in np.unique(groups)])
+    assert found.units == "groups"
+    assert found.standard_error == pytest.approx(np.sqrt(15 / 14 * (sums**2).sum()) / M)
+    frame = found.decisive()
+    assert set(frame["group"]) == set(groups)
+    top = frame.iloc[0]
+    assert top["contribution"] == pytest.approx(d[groups == top["group"]].sum() / M)
+    asked = holdfast.compare(fitted(X, y), fitted(X, y, kernel="linear"), groups=groups)
+    assert asked.units == "groups"
+
+
+def test_who_decides():
+    X, y = data()
+    a, b = fitted(X, y), fitted(X, y, kernel="linear")
+    found = holdfast.compare(a, b)
+    d = ((y - held_out(b)) ** 2 - (y - held_out(a)) ** 2) / M
+    order = np.argsort(-np.sign(d.sum()) * d)
+    frame = found.decisive()
+    np.testing.assert_array_equal(frame["row"], order)
+    left = d.sum() - np.cumsum(d[order])
+    np.testing.assert_allclose(frame["left"], left, atol=1e-12)
+    assert found.n_decisive() == int(np.argmax(np.sign(d.sum()) * left <= 0)) + 1
+
+
+def test_repeated_splits_are_corrected():
+    X, y = data()
+    cv = ShuffleSplit(15, test_size=12, random_state=0)
+    a, b = fitted(X, y, cv=cv), fitted(X, y, cv=cv, kernel="linear")
+    found = holdfast.compare(a, b)
+    assert found.method == "corrected"
+    splits = [
+        np.array([m.cv_results_[f"split{j}_test_score"][m.best_index_] for j in range(15)])
+        for m in (a, b)
+    ]
+    gap = splits[0] - splits[1]
+    se = np.sqrt((1 / 15 + 12 / 48) * gap.var(ddof=1))
+    assert found.difference == pytest.approx(gap.mean())
+    assert found.standard_error == pytest.approx(se)
+    assert found.high == pytest.approx(gap.mean() + stats.t.ppf(0.95, 14) * se)
+    with pytest.raises(InvalidInputError, match="one array per experiment"):
+        holdfast.compare(a, y)
+
+
+def test_nested_intervals_of_a_difference():
+    X, y = data()
+    a, b = fitted(X, y), fitted(X, y, kernel="linear")
+    found = holdfast.compare(a, b, method="nested", n_splits=5, n_partitions=3)
+    plain = holdfast.compare(a, b)
+    assert found.low < found.difference < found.high
+    assert found.standard_error >= 0.8 * plain.standard_error
+    alone = holdfast.compare(a, a, method="nested", n_splits=5, n_partitions=2)
+    assert alone.difference == 0.0
+    assert alone.p_value == 1.0
+    with pytest.raises(NotSupportedError, match="made already"):
+        holdfast.compare(a, held_out(b), method="nested")
+    with pytest.raises(NotSupportedError, match="function of"):
+        holdfast.compare(a, b, method="nested", scoring="neg_root_mean_squared_error")
+
+
+def test_several_models_and_holm():
+    X, y = data()
+    models = [fitted(X, y), fitted(X, y, kernel="linear"), fitted(X, y, gamma=5.0)]
+    found = holdfast.compare(*models)
+    assert found.pairs == [(0, 1), (0, 2), (1, 2)]
+    assert found.difference.shape == (3,)
+    frame = found.to_frame()
+    assert list(frame.columns)[:3] == ["model", "against", "difference"]
+    np.testing.assert_allclose(frame["p_holm"], holm(found.p_value))
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
+    np.testing.assert_allclose(holm(np.array([0.5, 0.9])), [1.0, 1.0])
+
+
+def test_delong_for_two_classes():
+    X, y = data()
+    labels = np.where(y > np.median(y), "yes", "no")
+    cv = StratifiedKFold(5)
+    a = fitted(X, labels, classifier=True, scoring="roc_auc", cv=cv)
+    b = cross_val_predict(LogisticRegression(), X, labels, cv=cv, method="decision_function")
+    found = holdfast.compare(a, b)
+    f, pos = held_out(a), labels == "yes"
+    assert found.difference == pytest.approx(roc_auc_score(pos, f) - roc_auc_score(pos, b))
+
+    def wins(s):
+        return (s[pos][:, None] > s[~pos]) + 0.5 * (s[pos][:, None] == s[~pos])
+
+    gap = wins(f) - wins(b)
+    var = gap.mean(axis=1).var() / pos.sum() + gap.mean(axis=0).var() / (~pos).sum()
+    assert found.standard_error == pytest.approx(np.sqrt(var * M / (M - 1)))
+
+
+def test_labels_as_predictions():
+    X, y = data()
+    for labels in (np.where(y > 0, "p", "n"), np.digitize(y, [-0.3, 0.3])):
+        model = fitted(X, labels, classifier=True)
+        forest = RandomForestClassifier(20, random_state=0)
+        other = cross_val_predict(forest, X, labels, cv=StratifiedKFold(5))
+        found = holdfast.compare(model, other)
+        assert found.scores[1] == pytest.approx(np.mean(other == labels))
+        assert found.difference == pytest.approx(model.best_score_ - np.mean(other == labels))
+
+
+def test_other_scores_weights_and_targets():
+    X, Y = data(targets=3)
+    w = np.random.default_rng(0).uniform(0.5, 2.0, size=M)
+    w[4] = 0.0
+    a, b = fitted(X, Y, w, alpha_per_target=True), fitted(X, Y, w, kernel="linear")
+    found = holdfast.compare(a, b)
+    assert found.difference == pytest.approx(np.mean(a.best_score_) - b.best_score_)
+    assert holdfast.compare(a, b, scoring="r2").scoring == "r2"
+    X, y = data()
+    a, b = fitted(X, y), fitted(X, y, kernel="linear")
+    root = holdfast.compare(a, b, scoring="neg_root_mean_squared_error")
+    assert root.difference == pytest.approx(np.sqrt(-b.best_score_) - np.sqrt(-a.best_score_))
+    median = holdfast.compare(a, b, scoring="neg_median_absolute_error", method="corrected")
+    assert np.isnan(median.contributions).all()
+
+
+def test_skip_compares_what_both_test():
+    X, y = data()
+    a = fitted(X, y, basis=np.arange(10), held_out_basis="skip")
+    b = fitted(X, y, basis=np.arange(5, 20), held_out_basis="skip")
+    found = holdfast.compare(a, b)
+    assert found.unit_labels.tolist() == list(range(20, M))
+
+
+def test_tested_rows_may_be_a_part():
+    X, y = data()
+    cv = [HoldOut(range(0, 20), test=range(5, 10)), HoldOut(range(30, 40))]
+    found = holdfast.compare(fitted(X, y, cv=cv), fitted(X, y, cv=cv, kernel="linear"))
+    assert found.unit_labels.size == 15
+
+
+def test_bad_input():
+    X, y = data()
+    a = fitted(X, y)
+    with pytest.raises(InvalidInputError, match="at least one fitted model"):
+        holdfast.compare(y, y)
+    with pytest.raises(InvalidInputError, match="same rows, targets and weights"):
+        holdfast.compare(a, fitted(X, y + 1))
+    with pytest.raises(InvalidInputError, match="same rows, targets and weights"):
+        holdfast.compare(a, fitted(X, y, np.arange(1.0, M + 1)))
+    with pytest.raises(InvalidInputError, match="entry 1"):
+        holdfast.compare(a, y[:5])
+    with pytest.raises(InvalidInputError, match="1 column"):
+        holdfast.compare(a, np.ones((M, 2)))
+    with pytest.raises(InvalidInputError, match="level"):
+        holdfast.compare(a, a, level=90)
+    with pytest.raises(InvalidInputError, match="method"):
+        holdfast.compare(a, a, method="naive")
+    with pytest.raises(InvalidInputError, match="different names"):
+        holdfast.compare(a, a, names=["x", "x"])
+    with pytest.raises(InvalidInputError, match="one array per experiment"):
+        holdfast.compare(a, [y[:1]] * 5)
+    with pytest.raises(InvalidInputError, match="not a mean over rows"):
+        holdfast.compare(a, fitted(X, y, gamma=2.0), scoring="neg_median_absolute_error")
+
+
+@pytest.mark.slow
+def test_differences_of_equal_models_are_rarely_significant():
+    """Two kernels that suit equally well: the interval holds 0 about nine times in ten."""
+    hits = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(80, 2))
+        y = X[:, 0] + X[:, 1] + rng.normal(size=80)
+        a = KernelRidgeCV("linear", alphas=[1.0], cv=10).fit(X[:, :1], y)
+        b = KernelRidgeCV("linear", alphas=[1.0], cv=10).fit(X[:, 1:], y)
+        found = holdfast.compare(a, b)
+        hits.append(found.low <= 0 <= found.high)
+    assert abs(np.mean(hits) - 0.9) < 3 * np.sqrt(0.09 / 150)

@@ -1,0 +1,318 @@
+"""Permutation tests: the same numbers as refits on permuted targets, valid p-values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
+
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.answers import permutation
+from holdfast.answers.folds import Folds
+from holdfast.answers.shuffle import Shuffle
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+
+M = 40
+ALPHAS = np.logspace(-3, 1, 5)
+BASIS = np.arange(1, M, 4)  # two in each of five folds
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.HoldfastWarning")
+
+
+def data(seed=0, targets=1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(M, 2))
+    Y = np.column_stack([np.sin(2 * X @ rng.normal(size=2)) for _ in range(targets)])
+    Y += 0.5 * rng.normal(size=Y.shape) + 3.0
+    return X, Y[:, 0] if targets == 1 else Y
+
+
+def weights():
+    w = np.random.default_rng(3).uniform(0.3, 2.0, size=M)
+    w[[0, 21]] = 0.0
+    return w
+
+
+def fitted(X, y, w=None, groups=None, classifier=False, **options):
+    kind = KernelRidgeClassifierCV if classifier else KernelRidgeCV
+    options = {"gamma": 0.4, "alphas": ALPHAS, "cv": 5, "random_state": 0, **options}
+    return kind(**options).fit(X, y, sample_weight=w, groups=groups)
+
+
+def shuffle_of(model, seed=7, within=None, groups=None):
+    problem = model._problem
+    return Shuffle.of(problem.Y, problem.weights > 0, within, groups, seed)
+
+
+def check(model, X, y, w=None, n=4):
+    """The null scores are the best scores of models fitted to permuted targets."""
+    found = model.permutation_test(n, random_state=7)
+    shuffle = shuffle_of(model)
+    again = clone(model).set_params(cv=list(model._problem.experiments))
+    for number in range(n):
+        again.fit(X, y[shuffle.order(number)], sample_weight=w)
+        np.testing.assert_allclose(found.null_scores[number], again.best_score_, rtol=1e-8)
+    np.testing.assert_array_equal(found.score, model.best_score_)
+    return found
+
+
+SPLITS = {
+    "loo": None,
+    "folds": 5,
+    "shuffled": ShuffleSplit(6, test_size=9, random_state=1),
+    "series": TimeSeriesSplit(4),
+}
+
+
+@pytest.mark.parametrize("path", ["auto", "spectral", "fold_gram", "single"])
+@pytest.mark.parametrize("cv", SPLITS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "linear"])
+def test_null_scores_are_those_of_refits(kind, path, cv, weighted):
+    X, y = data()
+    w = weights() if weighted else None
+    options = {"dense": {}, "sparse": {"basis": BASIS}, "linear": {"kernel": "linear"}}[kind]
+    if weighted:
+        options = {**options, "fit_intercept": kind != "sparse"}
+    check(fitted(X, y, w, cv=SPLITS[cv], path=path, **options), X, y, w, n=2)
+
+
+@pytest.mark.parametrize("policy", ["remove", "keep", "train", "skip", "reselect"])
+def test_policies(policy):
+    X, y = data()
+    check(fitted(X, y, basis=9, held_out_basis=policy), X, y)
+
+
+@pytest.mark.parametrize("per_target", [False, True])
+def test_many_targets(per_target):
+    X, Y = data(targets=3)
+    model = fitted(X, Y, alpha_per_target=per_target, basis=9)
+    found = check(model, X, Y)
+    assert found.null_scores.shape == ((4, 3) if per_target else (4,))
+    assert np.shape(found.p_value) == ((3,) if per_target else ())
+
+
+def test_one_target_with_a_penalty_of_its_own():
+    X, y = data()
+    found = check(fitted(X, y, alpha_per_target=True), X, y)
+    assert found.null_scores.shape == (4, 1)
+
+
+@pytest.mark.parametrize("scoring", [None, "roc_auc", "neg_log_loss"])
+def test_two_classes(scoring):
+    X, y = data()
+    labels = np.where(y > np.median(y), "yes", "no")
+    check(fitted(X, labels, classifier=True, scoring=scoring), X, labels)
+
+
+def test_three_classes_and_a_basis():
+    X, y = data()
+    check(
+        fitted(X, np.digitize(y, [2.5, 3.5]), classifier=True, basis=9),
+        X,
+        np.digitize(y, [2.5, 3.5]),
+    )
+
+
+@pytest.mark.parametrize("options", [{"rule": "1se"}, {"pooled": False}, {"scoring": "r2"}])
+def test_rules_means_and_scorers(options):
+    X, y = data()
+    check(fitted(X, y, **options), X, y)
+    check(fitted(X, y, basis=BASIS, path="fold_gram", **options), X, y)
+
+
+def test_kernels_are_chosen_anew():
+    X, y = data()
+    for options in ({}, {"basis": 9}, {"rule": "1se"}):
+        check(fitted(X, y, gamma=[0.05, 0.5, 3.0], **options), X, y)
+
+
+def test_blocks_change_nothing(monkeypatch):
+    X, y = data()
+    for options in ({}, {"basis": BASIS, "path": "fold_gram"}, {"basis": 9, "path": "spectral"}):
+        model = fitted(X, y, **options)
+        whole = model.permutation_test(23, random_state=1).null_scores
+        monkeypatch.setattr(permutation, "BLOCK_DOUBLES", 5 * M * 4)
+        np.testing.assert_allclose(
+            model.permutation_test(23, random_state=1).null_scores, whole, rtol=1e-11
+        )
+        monkeypatch.undo()
+
+
+def test_no_more_than_a_block_of_predictions(monkeypatch):
+    X, y = data()
+    model = fitted(X, y)
+    seen = []
+    scores = permutation._scores
+
+    def watched(predict, *rest):
+        def counted(Y):
+            values = predict(Y)
+            seen.append(values.size)
+            return values
+
+        return scores(counted, *rest)
+
+    monkeypatch.setattr(permutation, "_scores", watched)
+    monkeypatch.setattr(permutation, "BLOCK_DOUBLES", 3 * ALPHAS.size * M)
+    model.permutation_test(20, random_state=0)
+    assert max(seen) <= 3 * ALPHAS.size * M
+
+
+def test_the_model_stays_as_it_is():
+    X, y = data()
+    for options in ({}, {"basis": 9}, {"basis": BASIS, "path": "fold_gram"}):
+        model = fitted(X, y, **options)
+        before = model.held_out(cv=4).values
+        model.permutation_test(5, random_state=0)
+        np.testing.assert_allclose(model.held_out(cv=4).values, before, rtol=1e-12)
+        assert model.verify().max_relative_error < 1e-9
+
+
+def test_folds_of_targets_equal_the_path():
+    X, y = data()
+    w = weights()
+    model = fitted(X, y, w, basis=BASIS, cv=KFold(5), path="fold_gram")
+    smoother = model._fitted_model().smoother
+    tasks = model._fitted_model().tasks(model._problem.experiments)
+    assert Folds.serves(smoother, tasks)
+    values = Folds(smoother, tasks, ALPHAS).predict(smoother.retargeted(y[:, None]))
+    np.testing.assert_allclose(values, model.held_out().values, rtol=1e-10)
+
+
+# -- what is permuted ------------------------------------------------------------------------------
+
+
+def test_within_labels():
+    X, y = data()
+    labels = np.arange(M) % 3
+    model = fitted(X, y, weights())
+    shuffle = shuffle_of(model, within=labels)
+    for number in range(5):
+        order = shuffle.order(number)
+        np.testing.assert_array_equal(np.sort(order), np.arange(M))
+        np.testing.assert_array_equal(labels[order], labels)
+        assert order[0] == 0  # rows without weight take no part
+        assert order[21] == 21
+    found = model.permutation_test(3, within=labels, random_state=7)
+    again = clone(model).fit(X, y[shuffle.order(1)], sample_weight=weights())
+    assert found.null_scores[1] == pytest.approx(again.best_score_, rel=1e-8)
+
+
+def test_whole_groups_of_one_size():
+    X, y = data()
+    groups = np.repeat(np.arange(10), 4)
+    groups[-4:] = [9, 9, 11, 11]
+    model = fitted(X, y, groups=groups, cv=GroupKFold(3))
+    moved = 0
+    for number in range(5):
+        order = shuffle_of(model, groups=groups).order(number)
+        np.testing.assert_array_equal(np.sort(order), np.arange(M))
+        for g in range(9):
+            source = order[groups == g]
+            np.testing.assert_array_equal(np.diff(source), 1)  # rows stay in their order
+            assert len(set(groups[source])) == 1
+            moved += groups[source[0]] != g
+    assert moved > 20
+    found = model.permutation_test(3, groups=groups, random_state=7)
+    assert found.null_scores.shape == (3,)
+
+
+def test_groups_with_one_target_each_move_whatever_their_size():
+    rng = np.random.default_rng(0)
+    groups = np.sort(rng.integers(0, 8, size=M))
+    values = rng.normal(size=8)
+    X, _ = data()
+    model = fitted(X, values[groups], cv=GroupKFold(3), groups=groups)
+    order = shuffle_of(model, groups=groups).order(0)
+    permuted = values[groups][order]
+    given = [np.unique(permuted[groups == g]) for g in np.unique(groups)]
+    assert all(part.size == 1 for part in given)
+    assert sorted(float(part[0]) for part in given) == sorted(values[np.unique(groups)].tolist())
+
+
+def test_seeds():
+    X, y = data()
+    model = fitted(X, y)
+    one, two = (model.permutation_test(9, random_state=3).null_scores for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert (model.permutation_test(9, random_state=4).null_scores != one).any()
+    state = np.random.RandomState(0)
+    assert (
+        model.permutation_test(9, random_state=state).null_scores
+        != model.permutation_test(9, random_state=state).null_scores
+    ).any()
+
+
+# -- p-values --------------------------------------------------------------------------------------
+
+
+def test_a_clear_signal_and_the_count_of_itself():
+    X, y = data()
+    found = fitted(X, y).permutation_test(99, random_state=0)
+    assert found.p_value == 0.01
+    assert "99 permutations" in repr(found)
+
+
+def test_ties_count():
+    """Every permutation of two constant halves within themselves is the data again."""
+    X, _ = data()
+    y = np.repeat([0.0, 1.0], M // 2)
+    found = fitted(X, y).permutation_test(20, within=y, random_state=0)
+    assert found.p_value == 1.0
+
+
+@pytest.mark.slow
+def test_p_values_are_uniform_under_the_null():
+    values = []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(25, 2)), rng.normal(size=25)
+        model = fitted(X, y, gamma=[0.1, 1.0], basis=6, cv=KFold(4))
+        values.append(model.permutation_test(39, random_state=seed).p_value)
+    values = np.array(values)
+    assert (
+        stats.kstest(values - np.random.default_rng(0).uniform(0, 1 / 40, 120), "uniform").pvalue
+        > 0.01
+    )
+    assert np.mean(values <= 0.1) < 0.1 + 3 * np.sqrt(0.09 / 120)
+
+
+def test_display():
+    pytest.importorskip("matplotlib").use("Agg")
+    from holdfast.displays import PermutationDisplay
+
+    X, y = data()
+    model = fitted(X, y)
+    display = model.permutation_test(30, random_state=0).plot()
+    assert display.line_.get_xdata()[0] == model.best_score_
+    assert display.ax_.get_xlabel() == "neg_mean_squared_error"
+    display = PermutationDisplay.from_estimator(model, n_permutations=20, random_state=0)
+    assert display.null_scores.shape == (20,)
+    with pytest.raises(InvalidInputError, match="one-dimensional"):
+        PermutationDisplay(null_scores=[[1.0]], score=0.0, p_value=0.5)
+
+
+def test_bad_input():
+    X, y = data()
+    model = fitted(X, y)
+    with pytest.raises(InvalidInputError, match="n_permutations must be a whole number"):
+        model.permutation_test(0)
+    with pytest.raises(InvalidInputError, match="one label per row"):
+        model.permutation_test(5, within=[1, 2])
+    with pytest.raises(InvalidInputError, match="nothing can be permuted"):
+        model.permutation_test(5, within=np.arange(M))
+    with pytest.raises(InvalidInputError, match="each group must have one such label"):
+        model.permutation_test(5, within=np.arange(M) % 2, groups=np.arange(M) // 4)
+    with pytest.raises(InvalidInputError, match="random_state must be"):
+        model.permutation_test(5, random_state="x")
+
+
+def test_rows_on_a_cluster_are_refused():
+    dask = pytest.importorskip("dask.array")
+    X, y = data()
+    model = fitted(dask.from_array(X, chunks=(20, 2)), y, basis=9)
+    with pytest.raises(NotSupportedError, match="in memory"):
+        model.permutation_test(3)
