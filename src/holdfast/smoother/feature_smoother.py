@@ -42,6 +42,7 @@ from holdfast.smoother.factorise import (
 from holdfast.smoother.features import Features, ReadyFeatures, SomeRows
 from holdfast.smoother.moments import SetSums, moments, sample_level
 from holdfast.smoother.rows import (
+    FeatureRows,
     RowBlocks,
     StreamedRows,
     along,
