@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Tasks
+from holdfast.experiments import Shape, Tasks
 from holdfast.linalg import run_pieces
 from holdfast.smoother.equations import Equations
 from holdfast.smoother.factor import Factor
+from holdfast.smoother.held import Held
+from holdfast.smoother.outputs import Outputs
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 
 __all__ = ["Fit", "Form", "OtherBasis", "Sizes", "Smoother"]
@@ -144,6 +146,72 @@ class Smoother(ABC):
     @abstractmethod
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row (m,); 0 for rows that are not trained on."""
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    @abstractmethod
+    def outputs(self) -> Outputs:
+        """Return the map from new rows to u(x): every model here is f(x) = u(x)·coefficients."""
+
+    @abstractmethod
+    def model(self, alphas: FloatArray) -> FloatArray:
+        """Return the coefficients (v, q) of the model on all rows, one penalty per target."""
+
+    @abstractmethod
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return the coefficients (b, v, q) of the models with held-out residuals r (1, b, h, v).
+
+        Like predictions they lack the targets' level, which `with_level` adds.
+
+        Parameters
+        ----------
+        factor : Factor
+        shape : Shape
+            Stacked tasks.
+        held : Held
+            The factor on them, at one penalty.
+        r : ndarray of shape (1, b, h, v)
+        """
+
+    def with_level(
+        self, coefficients: FloatArray, columns: slice | IntArray = slice(None)
+    ) -> FloatArray:
+        """Add the targets' part along the unpenalised columns to (…, v, q), in place."""
+        s = self.unpenalised.count
+        if s:
+            coefficients[..., -s:] += self.targets.level[:, columns].T
+        return coefficients
+
+    @abstractmethod
+    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients (v, q) of one model as those of rows, or columns, and unpenalised."""
+
+    @abstractmethod
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> Smoother:
+        """Return the smoother of the same rows that trains on fewer, from scratch.
+
+        Its targets lack the part along the unpenalised columns that `restore` puts back.
+        """
+
+    @abstractmethod
+    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_i w_i f(x_i)² over the trained rows, for models (…, q)."""
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    @abstractmethod
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return the covariance (a, t, t) of f on rows of the data, in units of the noise."""
+
+    @abstractmethod
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return the variance (k, a) of f on new rows, in units of the noise."""
+
+    @abstractmethod
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
 
     # -- models without some rows ------------------------------------------------------------------
 

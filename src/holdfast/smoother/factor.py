@@ -74,7 +74,7 @@ class Factor(ABC):
         """The number v of targets."""
 
     @abstractmethod
-    def select(self, columns: slice) -> Self:
+    def select(self, columns: slice | IntArray) -> Self:
         """Return the same factor for some of the targets."""
 
     @abstractmethod
@@ -138,7 +138,7 @@ class Coordinates(Factor):
         """The number v of targets."""
         return int(self.z.shape[1])
 
-    def select(self, columns: slice) -> Self:
+    def select(self, columns: slice | IntArray) -> Self:
         """Return the same factor for some of the targets."""
         return replace(self, z=self.z[:, columns], Ys=self.Ys[:, columns])
 
@@ -297,7 +297,7 @@ class InverseFactor(Factor):
         """The number v of targets."""
         return int(self.Ys.shape[1])
 
-    def select(self, columns: slice) -> InverseFactor:
+    def select(self, columns: slice | IntArray) -> InverseFactor:
         """Return the same factor for some of the targets."""
         return replace(self, Ys=self.Ys[:, columns], c=self.c[:, columns])
 

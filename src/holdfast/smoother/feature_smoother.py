@@ -10,7 +10,7 @@ condition of K_BB, WᵀW does not.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,14 +18,16 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.data.indices import as_slice
-from holdfast.experiments import Ragged, Tasks
+from holdfast.experiments import Ragged, Shape, Tasks
 from holdfast.linalg import eigh, not_definite, run_pieces, solve_small
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
-from holdfast.smoother.blocks import even_blocks
+from holdfast.smoother.blocks import even_blocks, row_blocks
 from holdfast.smoother.equations import FeatureEquations, eliminate
-from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.factor import Factor, FeatureFactor
 from holdfast.smoother.features import Features, SomeRows
+from holdfast.smoother.held import Held, HeldCoordinates
 from holdfast.smoother.moments import SetSums, moments, sample_level
+from holdfast.smoother.outputs import FeatureOutputs
 from holdfast.smoother.rows import (
     FeatureRows,
     RowBlocks,
@@ -65,6 +67,8 @@ class FeatureSystem:
         ‖W_i‖² without the unpenalised columns, roughly: before the last correction of B.
     sets : SetSums or None
         Sums of held-out sets, if they were asked for and while W is as it was made.
+    T : ndarray of shape (p, p) or None
+        The map from features to these coordinates; None where they are the same.
     """
 
     W: FeatureRows
@@ -74,6 +78,7 @@ class FeatureSystem:
     B: FloatArray
     norms: FloatArray
     sets: SetSums | None = None
+    T: FloatArray | None = None
 
     @property
     def p(self) -> int:
@@ -121,7 +126,8 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
         if not overwrite:
             new[:, p:] = old[:, p:]
         W = new
-    return replace(system, W=W, N=N, z=z, B=B, sets=None)
+    whole = T if system.T is None else system.T @ T
+    return replace(system, W=W, N=N, z=z, B=B, sets=None, T=whole)
 
 
 def rotate(
@@ -175,6 +181,31 @@ def solve_each(system: FeatureSystem, alphas: FloatArray) -> FloatArray:
         columns = np.flatnonzero(alphas == alpha)
         theta[:, columns] = solve(system, columns, float(alpha))
     return theta
+
+
+def feature_outputs(
+    system: FeatureSystem, features: Features, unpenalised: Unpenalised
+) -> FeatureOutputs:
+    """Return u(x) in the coordinates of a system."""
+    return FeatureOutputs(features, system.T, system.B, unpenalised.anywhere())
+
+
+def feature_models(held: Held, r: FloatArray) -> FloatArray:
+    """Return β (b, v, p + s) of the models with held-out residuals r."""
+    assert isinstance(held, HeldCoordinates)
+    return held.betas(r, slice(None))[:, 0]
+
+
+def half_residuals(factor: FeatureFactor, alpha: float) -> FloatArray:
+    """Return (I − S)^½ √w y (m, v), block by block."""
+    D = factor.D(np.array([alpha]))[0]
+    left = np.sqrt(alpha * D) * factor.penalised  # the root of 1 − Λ/(Λ + α)
+    moved = (D / (1.0 + left))[:, None] * factor.z
+    values = factor.Ys.copy()
+    for rows in row_blocks(*factor.V.shape):
+        values[rows] -= factor.V[rows] @ moved
+    values[~factor.scale.trained] = 0.0
+    return values
 
 
 def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> FeatureFactor:
@@ -341,8 +372,10 @@ class FeatureSmoother(Smoother):
 
     def fit(self, alphas: FloatArray) -> Fit:
         """Return the model on all rows; that of a linear kernel also by its columns."""
+        return self._published(solve_each(self.system, alphas), alphas)
+
+    def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
         system = self.system
-        theta = solve_each(system, alphas)
         coef, unpenalised = coefficients(system, theta, self.targets.level, self.unpenalised)
         if self.n_basis is not None:
             return Fit(coef, None, unpenalised)
@@ -353,6 +386,57 @@ class FeatureSmoother(Smoother):
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row."""
         return self.factor().leverages(alpha)
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    def outputs(self) -> FeatureOutputs:
+        """Return u(x) in the coordinates that the system has now."""
+        return feature_outputs(self.system, self.features.portable(), self.unpenalised)
+
+    def model(self, alphas: FloatArray) -> FloatArray:
+        """Return θ (v, p + s) with the targets' level."""
+        return self.with_level(solve_each(self.system, alphas).T)
+
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return β (b, v, p + s)."""
+        return feature_models(held, r)
+
+    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
+        theta = coefficients.T.copy()
+        theta[self.features.size :] -= self.targets.level
+        return self._published(theta, alphas)
+
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> FeatureSmoother:
+        """Return the smoother without rows and basis rows, whitened by itself."""
+        features = self.features.without(removed) if basis is None else self.features.on(*basis)
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        unpenalised = self.unpenalised.retrained(weights)
+        return FeatureSmoother(features, weights, self.targets.Y, unpenalised, self.memory)
+
+    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_j Λ_j β_j²: no row is looked at."""
+        return np.asarray(np.square(coefficients) @ self.factor().Lambda)
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return φ D φᵀ."""
+        factor = self.factor()
+        out = factor.outputs(rows, factor.V[rows])
+        return np.asarray((out * factor.D(alphas)[:, None]) @ out.T)
+
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return φ·Dφ."""
+        D = self.factor().D(alphas)
+        return np.asarray(np.square(self.outputs()(X)) @ D.T)
+
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
+        return half_residuals(self.factor(), alpha)
 
     # -- models without some rows ------------------------------------------------------------------
 

@@ -184,6 +184,13 @@ class HeldCoordinates(Held):
             return self.V
         return np.asarray(self.V - (self.V @ self.O) @ self.O.swapaxes(1, 2))
 
+    def constrained(self, rows: FloatArray) -> FloatArray:
+        """Return rows·M (b, a, k, p) for rows (b, k, p)."""
+        moved = rows[:, None] * self.D[:, None]
+        if self.O is not None:
+            moved -= removed_part(self.O, self.D, moved)
+        return np.asarray(moved)
+
     def betas(self, r: FloatArray, piece: slice) -> FloatArray:
         """Return β = M (z − V_Hᵀ r), the held-out models themselves, shape (g, a, v, p)."""
         a, _, h, v = self.shape
@@ -319,7 +326,12 @@ class HeldInverse(Held):
 
         Over the rows that are left Qᵀ(y − Kc' − Qγ) = 0, because Qᵀc' = 0.
         """
-        inside = fitted if same_rows(self.rows) else self.kernel(self.rows.H) @ weights
+        return self.levels(weights, fitted if same_rows(self.rows) else None)
+
+    def levels(self, weights: FloatArray, inside: FloatArray | None = None) -> FloatArray:
+        """Return the same from coefficients √w c' (b, m, v); `inside` is K c' on H, if known."""
+        if inside is None:
+            inside = self.kernel(self.rows.H) @ weights
         Q_H = self.Q[self.H].swapaxes(1, 2)  # (b, s, h)
         left = self.level - Q_H @ self.Ys[self.H]
         left = left - (self.centre @ weights - Q_H * self.root[self.H][:, None] @ inside)

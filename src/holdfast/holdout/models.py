@@ -1,0 +1,187 @@
+"""All held-out models at one penalty, as coefficients: the primitive of everything in `answers`.
+
+The model that never saw H is β₋H = M(z − V_Hᵀ r_H), a vector (theory.md, "the model without H,
+anywhere"); a dense one is c₋H = c − G_{·H} r_H, zero on H. In the output coordinates of the
+smoother f₋H(x) = u(x)·β₋H for any row x, so that all models of all experiments predict any rows by
+one matrix product. Models are made a stack of experiments at a time.
+
+Experiments that a fast path would answer with too few digits (`holdfast.holdout.digits`) are
+trained anew, each with coordinates of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.experiments import Tasks
+from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.holdout.identity import STACK_DOUBLES, residuals
+from holdfast.smoother import Fit, OtherBasis, Outputs, Smoother
+
+__all__ = ["ChosenBasis", "HeldOutModels"]
+
+#: From held-out rows to the basis rows of the model without them.
+ChosenBasis = Callable[[IntArray], OtherBasis]
+#: Doubles of coefficients, and of predictions, that are kept at once.
+KEEP_DOUBLES, BLOCK_DOUBLES = 2**27, 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutModels:
+    """The models of some tasks, one penalty for each target.
+
+    Attributes
+    ----------
+    smoother : Smoother
+    tasks : Tasks
+    alphas : ndarray of shape (v,)
+    basis : callable or None
+        Chooses the basis rows of each model anew (``held_out_basis="reselect"``).
+    """
+
+    smoother: Smoother
+    tasks: Tasks
+    alphas: FloatArray
+    basis: ChosenBasis | None = None
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @cached_property
+    def anew(self) -> BoolArray:
+        """Which tasks are trained anew."""
+        if self.basis is not None:
+            return np.ones(len(self), dtype=bool)
+        again = basis_shrinks(self.tasks, self.smoother.n_basis)
+        return again | few_left(self.smoother, self.tasks)
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """From new rows to the coordinates of the models that are not trained anew."""
+        self._factors()  # which may change the coordinates
+        return self.smoother.outputs()
+
+    def _factors(self) -> list[tuple[float, IntArray, Any]]:
+        """Return (penalty, its targets, the factor) for each penalty."""
+        smoother, found = self.smoother, []
+        every = smoother.form == "features" or smoother.sizes(self.tasks).factorised
+        for alpha in np.unique(self.alphas).tolist():
+            columns = np.flatnonzero(self.alphas == alpha)
+            factor = smoother.factor(None if every else alpha)
+            found.append((alpha, columns, factor.select(columns)))
+        return found
+
+    def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield (tasks, coefficients (b, v, q)) of the models that are not trained anew."""
+        chosen = np.flatnonzero(~self.anew)
+        if not chosen.size:
+            return
+        with self.smoother.lock:
+            factors = self._factors()
+        part = self.tasks.select(chosen)
+        for shape in part.stacks(factors[0][2].size, STACK_DOUBLES):
+            found: FloatArray | None = None
+            for alpha, columns, factor in factors:
+                held = factor.held(shape, np.array([alpha]))
+                models = self.smoother.held_models(factor, shape, held, residuals(held))
+                self.smoother.with_level(models, columns)
+                if columns.size == self.alphas.size:
+                    found = models
+                else:
+                    if found is None:
+                        found = np.empty((len(models), self.alphas.size, models.shape[2]))
+                    found[:, columns] = models
+            assert found is not None
+            yield chosen[shape.index], found
+
+    def retrained(self) -> Iterator[tuple[int, Smoother, FloatArray]]:
+        """Yield (task, its own smoother, coefficients (v, q)) of those that are trained anew."""
+        for j in np.flatnonzero(self.anew).tolist():
+            held = self.tasks.held[j]
+            basis = None if self.basis is None else self.basis(held)
+            own = self.smoother.without(held, self.tasks.removed[j], basis)
+            models = own.model(self.alphas)
+            # Its targets lacked the level of the whole model: the same column in other units.
+            s = own.unpenalised.count
+            if s:
+                units = self.smoother.unpenalised.anywhere() / own.unpenalised.anywhere()
+                models[:, -s:] += self.smoother.targets.level.T * units
+            yield j, own, models
+
+    def published(self) -> Iterator[tuple[int, Fit]]:
+        """Yield (task, its coefficients as a fit publishes them)."""
+        for index, models in self.blocks():
+            for j, model in zip(index.tolist(), models, strict=True):
+                yield j, self.smoother.published(model, self.alphas)
+        for j, own, model in self.retrained():
+            yield j, own.published(model, self.alphas)
+
+    # -- predictions -------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield (rows, predictions (v, rows, tasks)) for new rows X, block by block.
+
+        Notes
+        -----
+        One product 2 k J q per target for k rows and J models, beside the k rows' coordinates and
+        the models themselves. Models are kept while they take no more than KEEP_DOUBLES and made
+        again for every slab of rows otherwise; memory is O(J q + block · J), never k J.
+        """
+        v, J, kept = self.alphas.size, len(self), self._kept()
+        slab = KEEP_DOUBLES // (v * max(1, J if kept is None else int(self.anew.sum())))
+        block = slab if kept is None else BLOCK_DOUBLES // (v * max(J, kept.shape[2]))
+        for rows in _slices(0, X.shape[0], slab):
+            others = self._others(X, rows)
+            for part in _slices(rows.start, rows.stop, block):
+                inside = slice(part.start - rows.start, part.stop - rows.start)
+                yield part, self._block(X[part], kept, others[:, inside])
+
+    def _kept(self) -> FloatArray | None:
+        """Return the coefficients (v, tasks, q) of all models, unless they are too many."""
+        known = ~self.anew
+        if not known.any():
+            return np.empty((self.alphas.size, 0, 0))
+        shape = self.alphas.size, int(known.sum()), self.outputs.size
+        if np.prod(shape) > KEEP_DOUBLES:
+            return None
+        kept, place = np.empty(shape), np.cumsum(known) - 1
+        for index, models in self.blocks():
+            kept[:, place[index]] = models.swapaxes(0, 1)
+        return kept
+
+    def _others(self, X: Any, rows: slice) -> FloatArray:
+        """Return predictions (v, rows, tasks) of the models that are trained anew."""
+        values = np.empty((self.alphas.size, rows.stop - rows.start, int(self.anew.sum())))
+        for i, (_, own, models) in enumerate(self.retrained()):
+            outputs = own.outputs()
+            for part in _slices(rows.start, rows.stop, BLOCK_DOUBLES // max(1, outputs.size)):
+                inside = slice(part.start - rows.start, part.stop - rows.start)
+                values[:, inside, i] = models @ outputs(X[part]).T
+        return values
+
+    def _block(self, X: Any, kept: FloatArray | None, others: FloatArray) -> FloatArray:
+        """Return predictions (v, rows, tasks) of a block of rows, all models together."""
+        if self.anew.all():
+            return others
+        U = self.outputs(X)
+        if kept is not None and not others.shape[2]:
+            return np.asarray(U @ kept.swapaxes(1, 2))
+        values = np.empty((*others.shape[:2], len(self)))
+        values[:, :, self.anew] = others
+        if kept is not None:
+            values[:, :, ~self.anew] = U @ kept.swapaxes(1, 2)
+            return values
+        for index, models in self.blocks():
+            values[:, :, index] = U @ models.transpose(1, 2, 0)
+        return values
+
+
+def _slices(start: int, stop: int, step: int) -> Iterator[slice]:
+    step = max(1, step)
+    return (slice(i, min(i + step, stop)) for i in range(start, stop, step))
