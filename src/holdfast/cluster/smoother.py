@@ -48,7 +48,7 @@ from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
 from holdfast.smoother.held import Held
 from holdfast.smoother.moments import sample_level
 from holdfast.smoother.outputs import FeatureOutputs
-from holdfast.smoother.rows import StreamedRows
+from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted
 from holdfast.smoother.scale import Unpenalised
 
 __all__ = ["ClusterSmoother"]
@@ -231,6 +231,11 @@ class ClusterSmoother(Smoother):
             basis=None if basis is None else basis.rows,
             epsilon=0.0 if basis is None else basis.epsilon,
         )
+
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return W θ without the weights."""
+        blocks = RowBlocks(self._system.W, rows, once=True)
+        return np.asarray(fitted(blocks, self.scale.root[rows], coefficients.T[None])[0])
 
     def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
         """Return Σ_j Λ_j β_j²: no row is looked at."""

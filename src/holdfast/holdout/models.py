@@ -24,7 +24,7 @@ from holdfast.holdout.digits import basis_shrinks, few_left
 from holdfast.holdout.identity import STACK_DOUBLES, residuals
 from holdfast.smoother import Fit, OtherBasis, Outputs, Smoother
 
-__all__ = ["ChosenBasis", "HeldOutModels"]
+__all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
 
 #: From held-out rows to the basis rows of the model without them.
 ChosenBasis = Callable[[IntArray], OtherBasis]
@@ -100,12 +100,16 @@ class HeldOutModels:
             assert found is not None
             yield chosen[shape.index], found
 
-    def retrained(self) -> Iterator[tuple[int, Smoother, FloatArray]]:
-        """Yield (task, its own smoother, coefficients (v, q)) of those that are trained anew."""
+    def smoothers(self) -> Iterator[tuple[int, Smoother]]:
+        """Yield (task, its own smoother) of those that are trained anew."""
         for j in np.flatnonzero(self.anew).tolist():
             held = self.tasks.held[j]
             basis = None if self.basis is None else self.basis(held)
-            own = self.smoother.without(held, self.tasks.removed[j], basis)
+            yield j, self.smoother.without(held, self.tasks.removed[j], basis)
+
+    def retrained(self) -> Iterator[tuple[int, Smoother, FloatArray]]:
+        """Yield (task, its own smoother, coefficients (v, q)) of those that are trained anew."""
+        for j, own in self.smoothers():
             models = own.model(self.alphas)
             # Its targets lacked the level of the whole model: the same column in other units.
             s = own.unpenalised.count
@@ -114,13 +118,24 @@ class HeldOutModels:
                 models[:, -s:] += self.smoother.targets.level.T * units
             yield j, own, models
 
+    def only(self) -> tuple[Outputs, FloatArray]:
+        """Return u and the coefficients (v, q) of the only model."""
+        assert len(self) == 1
+        if self.anew[0]:
+            ((_, own, model),) = self.retrained()
+            return own.outputs(), model
+        ((_, models),) = self.blocks()
+        return self.outputs, models[0]
+
     def published(self) -> Iterator[tuple[int, Fit]]:
         """Yield (task, its coefficients as a fit publishes them)."""
         for index, models in self.blocks():
             for j, model in zip(index.tolist(), models, strict=True):
                 yield j, self.smoother.published(model, self.alphas)
-        for j, own, model in self.retrained():
-            yield j, own.published(model, self.alphas)
+        level = self.smoother.unpenalised.coefficients(self.smoother.targets.level)
+        for j, own in self.smoothers():
+            fit = own.fit(self.alphas)
+            yield j, fit._replace(unpenalised=fit.unpenalised + level)
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -180,6 +195,15 @@ class HeldOutModels:
         for index, models in self.blocks():
             values[:, :, index] = U @ models.transpose(1, 2, 0)
         return values
+
+
+def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:
+    """Return predictions (k, v) of rows by one model, a block at a time."""
+    outputs, coefficients = model
+    values = np.empty((X.shape[0], len(coefficients)))
+    for part in _slices(0, X.shape[0], BLOCK_DOUBLES // max(1, outputs.size)):
+        values[part] = outputs(X[part]) @ coefficients.T
+    return values
 
 
 def _slices(start: int, stop: int, step: int) -> Iterator[slice]:

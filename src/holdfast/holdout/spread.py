@@ -80,12 +80,14 @@ def spread(models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> Spr
     known = np.flatnonzero(~models.anew)
     if known.size:
         _fast(found, models.smoother, tasks, known, alphas, errors)
-    for j, own, _ in models.retrained():
+    for j, own in models.smoothers():
         rows, out = tasks.test[j], slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
         root = models.smoother.scale.root[rows]
         C = own.posterior(rows, alphas) * root[:, None] * root
         alone = ~np.isin(rows, tasks.held[j])
-        C[:, alone[:, None] ^ alone | (alone[:, None] & alone & ~np.eye(rows.size, dtype=bool))] = 0.0
+        C[:, alone[:, None] ^ alone | (alone[:, None] & alone & ~np.eye(rows.size, dtype=bool))] = (
+            0.0
+        )
         C[:, np.arange(rows.size), np.arange(rows.size)] += 1.0
         trained = models.smoother.scale.trained[rows]
         _store(found, np.array([j]), out, C[None], errors[:, None, out], root[None], trained[None])
@@ -121,11 +123,12 @@ def _covariance(
     A = held.gaps(slice(0, b))
     if not held.kappa:
         A = A * alphas[:, None, None]
-    C = 1.0 / A if h == 1 else np.linalg.inv(A)
+    C: FloatArray = np.asarray(1.0 / A if h == 1 else np.linalg.inv(A), dtype=np.float64)
     if same_rows(shape):
         return C
     place, inside = _places(shape)
     rows = np.arange(b)[:, None, None, None], np.arange(alphas.size)[None, :, None, None]
+    C_T: FloatArray
     if not h:
         C_T = np.zeros((b, alphas.size, shape.T.shape[1], shape.T.shape[1]))
     else:
@@ -190,12 +193,12 @@ def _store(
         C[i, :, t, :] = 0.0
         C[i, :, :, t] = 0.0
         C[i, :, t, t] = 1.0
-    r = errors * (root * trained)[None, :, :, None]
-    r = r.swapaxes(0, 1)  # (b, a, t, v)
+    r = (errors * (root * trained)[None, :, :, None]).swapaxes(0, 1)  # (b, a, t, v)
+    log_det: FloatArray
     if C.shape[2] == 1:
-        log_det, half = np.log(C[..., 0, 0]), r / C
+        log_det, half = np.log(C[..., 0, 0]), np.asarray(r / C)
     else:
-        log_det, half = np.linalg.slogdet(C)[1], np.linalg.solve(C, r)
+        log_det, half = np.asarray(np.linalg.slogdet(C)[1]), np.asarray(np.linalg.solve(C, r))
     log_weight = 2.0 * np.where(trained, np.log(root), 0.0).sum(axis=1)
     found.log_det[:, index] = (log_det - log_weight[:, None]).T
     found.square[:, index] = (r * half).sum(axis=2).swapaxes(0, 1)

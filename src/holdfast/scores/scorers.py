@@ -26,6 +26,7 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metrics import METRICS
 
 __all__ = [
+    "DENSITIES",
     "NO_WEIGHT",
     "Scoring",
     "decision_to_label_index",
@@ -38,6 +39,10 @@ NO_WEIGHT = (
     "sample_weight is zero for every test row: there is nothing to score; "
     "give at least one test row a positive weight"
 )
+
+
+#: Scores of the predictive law of held-out targets; greater is better.
+DENSITIES = ("log_density", "crps")
 
 
 # --- from decision values to labels and probabilities -------------------------------------------
@@ -152,6 +157,11 @@ class Scoring:
     takes_weights: bool
     fast: str | None
 
+    @property
+    def density(self) -> bool:
+        """Whether it scores a whole predictive law: predictions alone do not tell it."""
+        return self.scorer is _needs_law
+
     def score(self, y_true: AnyArray, predictions: FloatArray, weights: FloatArray) -> float:
         """Return the score of the predictions of k rows; nan where undefined or infinite.
 
@@ -222,6 +232,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     ----------
     scoring : None, str or callable
         None means "neg_mean_squared_error" for regression and "accuracy" for classification.
+        "log_density" and "crps" score the normal law of held-out targets (regression).
         Otherwise the name of a scikit-learn scorer, a scorer made by
         ``sklearn.metrics.make_scorer``, or any ``scorer(estimator, X, y)`` (which may also take
         ``sample_weight``) with greater meaning better. It is called with X being the held-out
@@ -238,6 +249,13 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
         raise InvalidInputError(f"scoring a classifier needs at least two classes, got {classes}")
     if scoring is None:
         scoring = "neg_mean_squared_error" if classes is None else "accuracy"
+    if isinstance(scoring, str) and scoring in DENSITIES:
+        if classes is not None:
+            raise InvalidInputError(
+                f"scoring={scoring!r} is for regression: the decision values of a classifier are "
+                "no normal variables. Use 'accuracy', 'roc_auc' or 'neg_log_loss'."
+            )
+        return Scoring(scoring, _needs_law, None, False, None)
     if isinstance(scoring, str):
         name, scorer = scoring, _named_scorer(scoring)
     elif callable(scoring):
@@ -256,6 +274,13 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     if (fast == "accuracy") != (classes is not None):
         fast = None  # metrics of the other kind of task: left to scikit-learn to accept or refuse
     return Scoring(name, scorer, classes, _takes_weights(scorer), fast)
+
+
+def _needs_law(estimator: Any, X: Any, y: Any) -> float:
+    raise InvalidInputError(
+        "log_density and crps score the predictive law, which predictions alone do not tell. Use "
+        "them as scoring of fit, or of held_out(...).score."
+    )
 
 
 def _named_scorer(name: str) -> Callable[..., float]:

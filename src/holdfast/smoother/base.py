@@ -196,6 +196,10 @@ class Smoother(ABC):
         """
 
     @abstractmethod
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return f (k, v) on rows of the data, for one model (v, q)."""
+
+    @abstractmethod
     def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
         """Return Σ_i w_i f(x_i)² over the trained rows, for models (…, q)."""
 

@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import reciprocal_shifts
 from holdfast.smoother.blocks import row_blocks
@@ -235,6 +235,11 @@ class KernelFactor(Coordinates):
     """I − S = α V D' Vᵀ: dense models."""
 
     kappa: ClassVar[float] = 0.0
+
+    def eigenvectors(self, rows: BoolArray) -> FloatArray:
+        """Return V of some rows without the unpenalised columns."""
+        V, p = np.asarray(self.V), int(self.penalised.sum())
+        return V[:, :p] if rows.all() else V[rows, :p]
 
     def R(self, D: FloatArray) -> FloatArray:
         """Return D without the unpenalised columns, whose part S takes whole."""

@@ -417,6 +417,11 @@ class FeatureSmoother(Smoother):
         unpenalised = self.unpenalised.retrained(weights)
         return FeatureSmoother(features, weights, self.targets.Y, unpenalised, self.memory)
 
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return W θ without the weights."""
+        blocks = RowBlocks(self.system.W, rows, once=True)
+        return np.asarray(fitted(blocks, self.scale.root[rows], coefficients.T[None])[0])
+
     def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
         """Return Σ_j Λ_j β_j²: no row is looked at."""
         return np.asarray(np.square(coefficients) @ self.factor().Lambda)

@@ -246,8 +246,10 @@ class KernelSmoother(Smoother):
         assert isinstance(factor, KernelFactor)
         live, p = self.scale.trained, factor.size - self.unpenalised.count
         beta = held.betas(r, slice(None))[:, 0]
-        weights = beta[:, :, :p] @ np.asarray(factor.V[live, :p]).T  # (b, v, n)
-        rows = np.broadcast_to((np.cumsum(live) - 1)[shape.H][:, None], (*beta.shape[:2], r.shape[2]))
+        weights = beta[:, :, :p] @ factor.eigenvectors(live).T  # (b, v, n)
+        rows = np.broadcast_to(
+            (np.cumsum(live) - 1)[shape.H][:, None], (*beta.shape[:2], r.shape[2])
+        )
         np.put_along_axis(weights, rows, 0.0, axis=2)
         weights *= self.scale.root[live]
         # Kc has a part along Q of its own, Qᵀ√wKc, which the unpenalised columns take back.
@@ -273,6 +275,12 @@ class KernelSmoother(Smoother):
         )
         part._K = self.K
         return part
+
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return K c + uγ."""
+        live = np.flatnonzero(self.scale.trained)
+        K, c, level = self.K[np.ix_(rows, live)], coefficients.T[: live.size], coefficients.T
+        return np.asarray(K @ c + self.unpenalised.U[rows] @ level[live.size :])
 
     def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
         """Return ‖√w(Kc + uγ)‖² over the trained rows."""
@@ -308,7 +316,7 @@ class KernelSmoother(Smoother):
         n, p = int(live.sum()), factor.size - u.size
         weighted, to_level, inner = self._along
         K_new = self.outputs()(X)[:, :n]
-        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.V[live, :p]
+        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors(live)
         prior = self._diagonal(X) - 2.0 * K_new @ (weighted[live] @ u) + u @ inner @ u
         left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, :p].T
         return np.asarray(np.maximum(left, 0.0) / alphas + u @ u)
@@ -325,9 +333,10 @@ class KernelSmoother(Smoother):
     def half_residuals(self, alpha: float) -> FloatArray:
         """Return V √(α/(Λ + α)) Vᵀ√w y."""
         factor, live = self._spectral(), self.scale.trained
-        R = np.sqrt(alpha * factor.R(factor.D(np.array([alpha])))[0])
+        V = factor.eigenvectors(live)
+        R = np.sqrt(alpha * factor.D(np.array([alpha]))[0, : V.shape[1]])
         values = np.zeros(self.targets.Ys.shape)
-        values[live] = factor.V[live] @ (R[:, None] * factor.z)
+        values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])
         return values
 
     def leverages(self, alpha: float) -> FloatArray:

@@ -55,7 +55,7 @@ class FeatureOutputs(Outputs):
 
     @property
     def size(self) -> int:
-        """p + s."""
+        """P + s."""
         return int(self.B.shape[1]) + self.u.size
 
     def __call__(self, X: Any) -> FloatArray:

@@ -1,0 +1,14 @@
+"""What follows once the model that never saw some rows is a matrix product away.
+
+Questions that cost thousands of refits elsewhere. Each module is one answer: it takes a smoother or
+its held-out models (`holdfast.holdout.models`) and gives a small frozen result. The estimators have
+a method for each.
+
+| module | answers |
+|---|---|
+| `intervals` | within which bounds will a new row's target lie? |
+| `gaussian` | how likely were the held-out targets? |
+| `influence` | which rows, or groups, move the model most? |
+| `pairs` | how often are two rows that the model never saw put in the right order? |
+| `learning` | how much would more rows help? |
+"""
