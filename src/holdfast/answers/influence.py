@@ -15,7 +15,7 @@ textbook's internally studentised residuals and Cook's distances.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.data.frames import make_frame
 from holdfast.holdout.models import HeldOutModels
-from holdfast.holdout.spread import Spread
+from holdfast.holdout.spread import spread
 
 __all__ = ["Influence", "influence"]
 
@@ -100,64 +100,66 @@ class Influence:
         return make_frame(columns, library or self.frames)
 
 
-def influence(
-    models: HeldOutModels, spread: Spread, errors: FloatArray, fitted: FloatArray
-) -> dict[str, FloatArray]:
+def influence(models: HeldOutModels) -> dict[str, FloatArray]:
     """Return leverage, residual, cook and dffits of every task, whose test rows are those held.
 
-    Parameters
-    ----------
-    models : HeldOutModels
-        One penalty for all targets.
-    spread : Spread
-        Of its tasks at that penalty.
-    errors : ndarray of shape (k, v)
-        y − f₋H on the test rows laid end to end.
-    fitted : ndarray of shape (m, v)
-        y − f of all rows.
+    One pass over the held-out models, which have one penalty for all targets.
     """
     smoother, tasks, alpha = models.smoother, models.tasks, float(models.alphas[0])
     leverages = smoother.leverages(alpha)
-    freedom = float(leverages.sum())
-    m = int(smoother.scale.trained.sum())
+    freedom, m = float(leverages.sum()), int(smoother.scale.trained.sum())
+    Y = smoother.targets.Y + smoother.unpenalised.U @ smoother.targets.level
+    models.outputs  # noqa: B018  # settles the coordinates
+    fitted = Y - smoother.fitted_rows(smoother.model(models.alphas), np.arange(len(Y)))
     s2 = smoother.weights @ np.square(fitted) / (m - freedom)  # (v,)
-    rows, owners, n = tasks.test.values, tasks.test.owners, len(tasks)
+    errors, squares, cook = _one_pass(models, Y)
+    rows = tasks.test.values
 
     def sums(values: FloatArray) -> FloatArray:
-        total = np.zeros((n, *values.shape[1:]))
-        np.add.at(total, owners, values)
-        return total
+        return np.asarray(np.add.reduceat(values, tasks.test.ptr[:-1], axis=0))
 
     moved = errors - fitted[rows]  # (f − f₋H) on the rows themselves
-    weights = smoother.weights[rows][:, None]
+    weights, root = smoother.weights[rows][:, None], smoother.scale.root[rows][:, None]
     own = np.sqrt(sums(weights * np.square(moved)))
-    root = smoother.scale.root[rows][:, None]
-    size = np.sqrt(spread.square[0] / np.maximum(1, spread.count)[:, None])
-    alone = spread.count == 0  # nothing there was trained on: plain standardised residuals
-    if alone.any():
-        z = np.square(errors) / spread.variance[0][:, None]
-        size[alone] = np.sqrt(sums(z) / tasks.test.sizes[:, None])[alone]
     return {
-        "leverage": np.bincount(owners, weights=leverages[rows], minlength=n),
-        "residual": np.copysign(size, sums(root * errors)) / np.sqrt(s2),
-        "cook": _squares(models) / (freedom * s2),
+        "leverage": sums(leverages[rows]),
+        "residual": np.copysign(np.sqrt(squares), sums(root * errors)) / np.sqrt(s2),
+        "cook": cook / (freedom * s2),
         "dffits": np.copysign(own, sums(weights * moved)) / np.sqrt(freedom * s2),
     }
 
 
-def _squares(models: HeldOutModels) -> FloatArray:
-    """Return Σ_j w_j (f − f₋H)(x_j)² (n, v) of every task."""
-    smoother = models.smoother
-    found = np.empty((len(models), models.alphas.size))
-    if not models.anew.all():
-        models.outputs  # noqa: B018  # settles the coordinates
-        whole = smoother.model(models.alphas)
-        for index, coefficients in models.blocks():
-            found[index] = smoother.fitted_squares(whole - coefficients)
-    if models.anew.any():
-        rows = np.flatnonzero(smoother.scale.trained)
-        full = smoother.fitted_rows(smoother.model(models.alphas), rows)
-        for j, own, coefficients in models.retrained():
-            moved = full - own.fitted_rows(coefficients, rows)
-            found[j] = smoother.weights[rows] @ np.square(moved)
-    return found
+def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return y − f₋H (k, v) on the test rows, and two numbers (n, v) of every task.
+
+    The mean square of the decorrelated residuals, and Σ_j w_j (f − f₋H)(x_j)².
+    """
+    smoother, tasks = models.smoother, models.tasks
+    errors = Y[tasks.test.values]
+    squares, cook = (np.empty((len(models), models.alphas.size)) for _ in range(2))
+    whole = smoother.model(models.alphas)
+    for stack in models.stacks(tested=True):
+        out = tasks.test.ptr[stack.index][:, None] + np.arange(stack.shape.T.shape[1])
+        errors[out] -= stack.predictions.swapaxes(1, 2)
+        squares[stack.index] = stack.squares[..., 0] / max(1, stack.shape.H.shape[1])
+        cook[stack.index] = smoother.fitted_squares(whole - stack.models)
+    every = np.arange(len(Y))
+    full = smoother.fitted_rows(whole, every) if models.anew.any() else None
+    for j, own, coefficients in models.retrained():
+        assert full is not None
+        f = own.fitted_rows(coefficients, every)
+        errors[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] -= f[tasks.test[j]]
+        cook[j] = smoother.weights @ np.square(full - f)
+    # Rows that are tested and not held out, and models trained anew: by their whole law.
+    other = np.flatnonzero(models.anew | (tasks.held.sizes < tasks.test.sizes))
+    if other.size:
+        part = replace(models, tasks=tasks.select(other))
+        mine = np.isin(tasks.test.owners, other)
+        law = spread(part, models.alphas[:1], errors[None, mine])
+        squares[other] = law.square[0] / np.maximum(1, law.count)[:, None]
+        alone = np.flatnonzero(law.count == 0)  # nothing there was trained on
+        z = np.square(errors[mine]) / law.variance[0][:, None]
+        for i in alone.tolist():
+            rows = slice(part.tasks.test.ptr[i], part.tasks.test.ptr[i + 1])
+            squares[other[i]] = z[rows].mean(axis=0)
+    return errors, squares, cook

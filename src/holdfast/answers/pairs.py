@@ -13,12 +13,12 @@ Pairs with equal targets do not count, equal predictions count one half; a pair 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Policy
@@ -27,8 +27,8 @@ from holdfast.smoother.factor import Coordinates
 
 __all__ = ["LeavePairOut", "leave_pair_out"]
 
-#: Entries of S that are looked at together, and how close two predictions must be to be equal.
-BLOCK, EQUAL = 2**18, 1e-10
+#: Rows and columns of a tile of S, which stays in cache, and when two predictions are equal.
+TILE, EQUAL = (256, 512), 1e-10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,20 +74,19 @@ class LeavePairOut:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Some rows of the smoother at one penalty, in units of √w y.
+    """Some rows of the smoother at one penalty.
 
     Attributes
     ----------
     V : ndarray of shape (k, p)
     e, y : ndarray of shape (k, v)
         √w(y − ŷ), and y itself: equal targets stay equal.
-    gap : ndarray of shape (k,)
-        1 − S_ii.
-    root : ndarray of shape (k,)
+    gap, root, weight : ndarray of shape (k,)
+        1 − S_ii, √w and w.
     place : ndarray of int, shape (k,)
         Position among the basis rows that matter, −1 for others.
     s : ndarray of shape (k, n)
-        V D Nᵀ.
+        V D Nᵀ, if basis rows are removed.
     """
 
     V: FloatArray
@@ -95,27 +94,38 @@ class _Rows:
     y: FloatArray
     gap: FloatArray
     root: FloatArray
+    weight: FloatArray
     place: IntArray
     s: FloatArray
 
     def take(self, index: IntArray | slice) -> _Rows:
-        return _Rows(
-            self.V[index],
-            self.e[index],
-            self.y[index],
-            self.gap[index],
-            self.root[index],
-            self.place[index],
-            self.s[index],
-        )
+        return _Rows(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
 
 @dataclass(frozen=True)
-class _Removal:
-    """P = N D Nᵀ and t = N D z of the basis rows."""
+class _Setting:
+    """What the pairs of one penalty share.
 
+    Attributes
+    ----------
+    R : ndarray of shape (p,)
+        I − S = κI ∓ V R Vᵀ.
+    sign : float
+        −1 where S = V R Vᵀ is what is known.
+    trained : bool
+        Whether basis rows stay in the training set.
+    P, t : ndarray of shape (n, n) and (n, v)
+        N D Nᵀ and N D z, if basis rows are removed.
+    scale : ndarray of shape (v,)
+        Largest target.
+    """
+
+    R: FloatArray
+    sign: float
+    trained: bool
     P: FloatArray
     t: FloatArray
+    scale: FloatArray
 
 
 def leave_pair_out(
@@ -143,30 +153,30 @@ def leave_pair_out(
         place[basis] = np.arange(basis.size)
     if policy == "skip":
         rows = rows[place[rows] < 0]
-    factor = smoother.factor()
-    assert isinstance(factor, Coordinates)
-    v = smoother.targets.count
-    right, total = np.zeros((alphas.size, v)), np.zeros(v)
-    count = np.zeros(v, dtype=np.int64)
+    rows = rows[np.argsort(place[rows] >= 0, kind="stable")]  # basis rows last
+    found = np.zeros((3, alphas.size, smoother.targets.count))  # in order, that count, pairs
     sets = _sets(rows, groups)
     for a, alpha in enumerate(alphas.tolist()):
-        everything, removal, D = _prepared(smoother, factor, rows, place, alpha, policy)
+        everything, setting = _prepared(smoother, rows, place, alpha, policy)
         for members in sets:
             part = everything if members is None else everything.take(members)
-            for first, second in _blocks(len(part.V)):
-                I, J = part.take(first), part.take(second)  # noqa: E741
-                S = _products(I, J, D, factor.kappa)
-                score, weight, pairs = _compare(I, J, S, removal, policy, first, second)
-                right[a] += score
-                if not a:
-                    total += weight
-                    count += pairs
+            for first, second in _tiles(part.place):
+                with np.errstate(divide="ignore", invalid="ignore"):  # a row with itself
+                    tile = _compare(part.take(first), part.take(second), setting, first == second)
+                found[:, a] += tile
+    right, total, pairs = found
     if not (total > 0).all():
         raise HoldOutError(
             "leave_pair_out found no two rows with different targets to compare"
             + (" within a group." if groups is not None else ".")
         )
-    return right / total, count
+    if np.isnan(right).any():
+        alpha = alphas[int(np.argmax(np.isnan(right).any(axis=1)))]
+        raise HoldOutError(
+            f"at alpha={alpha:.3g} the model interpolates two rows to the last digit, so what it "
+            "would predict without them cannot be told in double precision. Use larger alphas."
+        )
+    return right / total, pairs[0].astype(np.int64)
 
 
 def _sets(rows: IntArray, groups: AnyArray | None) -> list[IntArray | None]:
@@ -178,177 +188,161 @@ def _sets(rows: IntArray, groups: AnyArray | None) -> list[IntArray | None]:
     return [*np.split(order, np.flatnonzero(np.diff(code[order])) + 1)]
 
 
-def _blocks(k: int) -> Iterator[tuple[slice, slice]]:
-    """Yield slices of rows with those from there on: half of all pairs, each once."""
-    step = max(1, min(256, BLOCK // max(1, k)))
-    for start in range(0, k, step):
-        yield slice(start, min(start + step, k)), slice(start, k)
+def _tiles(place: IntArray) -> Iterator[tuple[slice, slice]]:
+    """Yield two slices of rows for each tile: every pair once, basis rows never beside others."""
+    plain = int((place < 0).sum())
+    for low, high in ((0, plain), (plain, place.size)):
+        for start in range(low, high, TILE[0]):
+            rows = slice(start, min(start + TILE[0], high))
+            yield rows, rows
+            for begin, end in ((rows.stop, high), (high, place.size)):
+                for other in range(begin, end, TILE[1]):
+                    yield rows, slice(other, min(other + TILE[1], end))
 
 
 def _prepared(
-    smoother: Smoother,
-    factor: Coordinates,
-    rows: IntArray,
-    place: IntArray,
-    alpha: float,
-    policy: Policy,
-) -> tuple[_Rows, _Removal | None, FloatArray]:
-    """Return the rows at one penalty, what removal needs, and the diagonal of the residual map."""
-    D = factor.D(np.array([alpha]))
-    R = factor.R(D)[0]
+    smoother: Smoother, rows: IntArray, place: IntArray, alpha: float, policy: Policy
+) -> tuple[_Rows, _Setting]:
+    """Return the rows at one penalty, and what they share."""
+    factor = smoother.factor()
+    assert isinstance(factor, Coordinates)
+    D = factor.D(np.array([alpha]))[0]
+    R = factor.R(D[None])[0]
     V, y = factor.V[rows], smoother.targets.Y[rows]
-    fitted = V @ (R[:, None] * factor.z)
-    gap = np.einsum("ij,ij,j->i", V, V, R)
+    fitted, gap = V @ (R[:, None] * factor.z), np.einsum("ij,ij,j->i", V, V, R)
     if factor.kappa:
         e, gap = factor.Ys[rows] - fitted, 1.0 - gap
     else:  # I − S = αV R Vᵀ, without a subtraction
         e, gap, R = alpha * fitted, alpha * gap, alpha * R
-    s, removal = np.empty((rows.size, 0)), None
+    s, P, t = np.empty((rows.size, 0)), np.empty((0, 0)), np.empty((0, 0))
     if policy == "remove" and factor.N is not None:
         N = factor.N / np.linalg.norm(factor.N, axis=1, keepdims=True)
-        s = V @ (D * N).T
-        removal = _Removal((D * N) @ N.T, N @ (D[0][:, None] * factor.z))
-    return _Rows(V, e, y, gap, smoother.scale.root[rows], place[rows], s), removal, R
+        s, P, t = V @ (D * N).T, (D * N) @ N.T, N @ (D[:, None] * factor.z)
+    root, weight = smoother.scale.root[rows], smoother.weights[rows]
+    sign = -1.0 if factor.kappa else 1.0
+    setting = _Setting(R, sign, policy == "train", P, t, np.abs(y).max(axis=0))
+    return _Rows(V, e, y, gap, root, weight, place[rows], s), setting
 
 
-def _products(I: _Rows, J: _Rows, R: FloatArray, kappa: float) -> FloatArray:  # noqa: E741
-    """Return A_ij = (I − S)_ij of different rows."""
-    products = (I.V * R) @ J.V.T
-    return np.negative(products, out=products) if kappa else products
+def _compare(I: _Rows, J: _Rows, setting: _Setting, same: bool) -> FloatArray:  # noqa: E741
+    """Return weight in the right order, weight that counts and pairs (3, v) of a tile."""
+    found = np.empty((3, I.y.shape[1]))
+    differences = _differences(I, J, setting)
+    for t in range(I.y.shape[1]):
+        y_i, y_j, near = I.y[:, t, None], J.y[:, t], EQUAL * setting.scale[t]
+        fallen = differences(t)  # r_i − r_j, so that f_i − f_j = y_i − y_j − (r_i − r_j)
+        if same:
+            np.fill_diagonal(fallen, 0.0)  # a row with itself
+        np.subtract(y_i - y_j, fallen, out=fallen)
+        # −1, 0 and 1 in a byte each
+        predicted = (fallen > near).view(np.int8) - (fallen < -near).view(np.int8)
+        order = (y_i > y_j).view(np.int8) - (y_i < y_j).view(np.int8)
+        predicted *= order
+        order *= order
+        if same:  # each pair once, no row with itself
+            order, predicted = np.triu(order, 1), np.triu(predicted, 1)
+        counted, agreed = _weighted(I, order, J), _weighted(I, predicted, J)
+        found[:, t] = 0.5 * (counted + agreed), counted, order.sum(dtype=np.int64)
+        if not np.isfinite(fallen.sum()):
+            found[0, t] = np.nan
+    return found
 
 
-def _compare(
-    I: _Rows,  # noqa: E741
-    J: _Rows,
-    A: FloatArray,
-    removal: _Removal | None,
-    policy: Policy,
-    first: slice,
-    second: slice,
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return weight in the right order, weight that counts, and pairs, each (v,)."""
-    b, k = A.shape
-    once = np.arange(first.start, first.stop)[:, None] < np.arange(second.start, second.stop)
-    weight = np.where(once, np.square(I.root)[:, None] * np.square(J.root), 0.0)
-    gap_i, gap_j = np.broadcast_to(I.gap[:, None], (b, k)), np.broadcast_to(J.gap, (b, k))
-    v = I.y.shape[1]
-    right, total = np.empty(v), np.empty(v)
-    pairs = np.empty(v, dtype=np.int64)
-    changed = None
-    if removal is not None and ((I.place >= 0).any() or (J.place >= 0).any()):
-        changed = _without_basis(I, J, A, gap_i, gap_j, removal)
-        A, gap_i, gap_j = changed.A, changed.gap_i, changed.gap_j
-    trained = (I.place[:, None] >= 0, J.place >= 0) if policy == "train" else None
-    det = gap_i * gap_j - A * A
-    np.maximum(det, np.finfo(float).tiny, out=det)
-    for t in range(v):
-        e_i, e_j = I.e[:, t, None], J.e[:, t]
-        if changed is not None:
-            e_i, e_j = changed.errors(t)
-        y_i, y_j = I.y[:, t, None], J.y[:, t]
-        f_i = y_i - (gap_j * e_i - A * e_j) / det / I.root[:, None]
-        f_j = y_j - (gap_i * e_j - A * e_i) / det / J.root
-        if trained is not None:
-            f_i, f_j = _kept(trained, f_i, f_j, I, J, A, t)
-        difference, order = f_i - f_j, np.sign(y_i - y_j)
-        near = EQUAL * (np.abs(f_i) + np.abs(f_j) + np.abs(y_j).max(initial=0.0))
-        sign = np.where(np.abs(difference) <= near, 0.0, np.sign(difference))
-        counted = weight * np.abs(order)
-        right[t] = 0.5 * (counted.sum() + (weight * sign * order).sum())
-        total[t], pairs[t] = counted.sum(), np.count_nonzero(counted)
-    return right, total, pairs
+def _weighted(I: _Rows, values: AnyArray, J: _Rows) -> float:  # noqa: E741
+    """Return Σ w_i values_ij w_j."""
+    if (I.weight == I.weight[0]).all() and (J.weight == J.weight[0]).all():
+        return float(values.sum(dtype=np.int64) * I.weight[0] * J.weight[0])
+    return float(I.weight @ values @ J.weight)
 
 
-def _kept(
-    trained: tuple[BoolArray, BoolArray],
-    f_i: FloatArray,
-    f_j: FloatArray,
-    I: _Rows,  # noqa: E741
-    J: _Rows,
-    A: FloatArray,
-    t: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Return predictions where basis rows stay in the training set: only the other row is held."""
-    e_i, e_j = I.e[:, t, None], J.e[:, t]
-    y_i, y_j = I.y[:, t, None], J.y[:, t]
-    in_i, in_j = trained
-    # Without row j alone, y_j − f = e_j/A_jj there and e_i − A_ij e_j/A_jj at row i.
-    alone_i, alone_j = e_i / I.gap[:, None], e_j / J.gap
-    r_i = np.where(in_j, alone_i, e_i - A * alone_j)
-    r_j = np.where(in_i, alone_j, e_j - A * alone_i)
-    r_i, r_j = np.where(in_i & in_j, e_i, r_i), np.where(in_i & in_j, e_j, r_j)
-    either = in_i | in_j
-    f_i = np.where(either, y_i - r_i / I.root[:, None], f_i)
-    return f_i, np.where(either, y_j - r_j / J.root, f_j)
+def _differences(I: _Rows, J: _Rows, setting: _Setting) -> Any:  # noqa: E741
+    """Return the function from a target to r_i − r_j of each pair, in units of y."""
+    A = (I.V * (setting.sign * setting.R)) @ J.V.T  # (I − S)_ij
+    in_i, in_j = bool((I.place >= 0).any()), bool((J.place >= 0).any())
+    if not in_j or (not setting.P.size and not setting.trained):
+        return _held(I, J, A, I.gap[:, None], J.gap, lambda t: (I.e[:, t, None], J.e[:, t]))
+    if setting.trained:
+        return _trained(I, J, A, in_i)
+    return (_both_removed if in_i else _one_removed)(I, J, A, setting)
 
 
-@dataclass(frozen=True)
-class _Changed:
-    """I − S^E of each pair, and the errors that belong to it."""
-
-    A: FloatArray
-    gap_i: FloatArray
-    gap_j: FloatArray
-    e: tuple[FloatArray, FloatArray]
-    shift: tuple[FloatArray, FloatArray]
-
-    def errors(self, t: int) -> tuple[FloatArray, FloatArray]:
-        """Return y − ŷ^E of both rows (b, k), for one target."""
-        e_i, e_j = self.e
-        return e_i[:, t, None] + self.shift[0][..., t], e_j[:, t] + self.shift[1][..., t]
-
-
-def _without_basis(
+def _held(
     I: _Rows,  # noqa: E741
     J: _Rows,
     A: FloatArray,
     gap_i: FloatArray,
     gap_j: FloatArray,
-    removal: _Removal,
-) -> _Changed:
-    """Return the pairs' matrices after their basis rows have left: S − s P⁻¹ sᵀ."""
-    A, gap_i, gap_j = A.copy(), gap_i.copy(), gap_j.copy()
-    b, k = A.shape
-    shift_i, shift_j = np.zeros((b, k, I.e.shape[1])), np.zeros((b, k, I.e.shape[1]))
-    in_i, in_j = np.flatnonzero(I.place >= 0), np.flatnonzero(J.place >= 0)
-    P, t = removal.P, removal.t
+    errors: Any,
+) -> Any:
+    """Both rows are held out: r_i = (A_jj e_i − A_ij e_j)/(A_ii A_jj − A_ij²)/√w_i."""
+    det = A * A
+    np.subtract(gap_i * gap_j, det, out=det)
+    root_i, root_j = I.root[:, None], J.root
+    # (gap_j e_i − A e_j)/root_i − (gap_i e_j − A e_i)/root_j, sorted by e
+    if (I.root == 1.0).all() and (J.root == 1.0).all():
+        of_i, of_j = gap_j + A, gap_i + A
+    else:
+        of_i, of_j = gap_j / root_i + A / root_j, gap_i / root_j + A / root_i
 
-    def change(at: Any, s_i: FloatArray, s_j: FloatArray, inverse: FloatArray, t: Any) -> None:
-        """Apply it: s (…, e), inverse (…, e, e), t (…, e, v)."""
-        left, right = (
-            (s_i[..., None, :] @ inverse)[..., 0, :],
-            (s_j[..., None, :] @ inverse)[..., 0, :],
-        )
-        A[at] += (left * s_j).sum(axis=-1)
-        gap_i[at] += (left * s_i).sum(axis=-1)
-        gap_j[at] += (right * s_j).sum(axis=-1)
-        shift_i[at] += (left[..., None] * t).sum(axis=-2)
-        shift_j[at] += (right[..., None] * t).sum(axis=-2)
+    def difference(t: int) -> FloatArray:
+        e_i, e_j = errors(t)
+        found = of_i * e_i
+        found -= of_j * e_j
+        found /= det
+        return np.asarray(found)
 
-    only_j = np.flatnonzero(J.place < 0)
-    if in_i.size and only_j.size:
-        q = I.place[in_i]
-        s_i = np.broadcast_to(I.s[in_i, q][:, None, None], (in_i.size, only_j.size, 1))
-        s_j = J.s[np.ix_(only_j, q)].T[..., None]
-        inverse = (1.0 / P[q, q])[:, None, None, None]
-        change(np.ix_(in_i, only_j), s_i, s_j, inverse, t[q][:, None, None])
-    only_i = np.flatnonzero(I.place < 0)
-    if in_j.size and only_i.size:
-        q = J.place[in_j]
-        s_j = np.broadcast_to(J.s[in_j, q][None, :, None], (only_i.size, in_j.size, 1))
-        s_i = I.s[np.ix_(only_i, q)][..., None]
-        inverse = (1.0 / P[q, q])[None, :, None, None]
-        change(np.ix_(only_i, in_j), s_i, s_j, inverse, t[q][None, :, None])
-    if in_i.size and in_j.size:
-        q, p = np.broadcast_arrays(I.place[in_i][:, None], J.place[in_j])
-        both = np.stack([q, p], axis=-1)
-        s_i = I.s[in_i[:, None, None], both]
-        s_j = J.s[in_j[None, :, None], both]
-        det = P[q, q] * P[p, p] - P[q, p] ** 2
-        det = np.where(q == p, 1.0, det)  # a row with itself is no pair
-        inverse = np.empty((*q.shape, 2, 2))
-        inverse[..., 0, 0], inverse[..., 1, 1] = P[p, p] / det, P[q, q] / det
-        inverse[..., 0, 1] = inverse[..., 1, 0] = -P[q, p] / det
-        inverse[q == p] = 0.0
-        change(np.ix_(in_i, in_j), s_i, s_j, inverse, t[both])
-    return _Changed(A, gap_i, gap_j, (I.e, J.e), (shift_i, shift_j))
+    return difference
+
+
+def _trained(I: _Rows, J: _Rows, A: FloatArray, both: bool) -> Any:  # noqa: E741
+    """Rows J are in the basis and stay: rows I alone are held out, or none is.
+
+    Without row i, the error there is e_i/A_ii, and e_j − A_ij e_i/A_ii at row j.
+    """
+
+    def difference(t: int) -> FloatArray:
+        e_i, e_j = I.e[:, t, None], J.e[:, t]
+        if both:
+            return np.asarray(e_i / I.root[:, None] - e_j / J.root)
+        alone = e_i / I.gap[:, None]
+        return np.asarray(alone / I.root[:, None] - (e_j - A * alone) / J.root)
+
+    return difference
+
+
+def _one_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
+    """Rows J are in the basis, rows I are not: S − s_j s_jᵀ/P_jj for each column."""
+    q = J.place
+    P = setting.P[q, q]
+    s_i, s_j = I.s[:, q] / P, J.s[np.arange(q.size), q]
+    gap_i = I.gap[:, None] + s_i * s_i * P
+    A = A + s_i * s_j
+
+    def errors(t: int) -> tuple[FloatArray, FloatArray]:
+        level = setting.t[q, t]
+        return I.e[:, t, None] + s_i * level, J.e[:, t] + s_j * level / P
+
+    return _held(I, J, A, gap_i, J.gap + s_j * s_j / P, errors)
+
+
+def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
+    """Both rows are in the basis: S − s P⁻¹ sᵀ with two rows of s, by the inverse of P."""
+    q, p, P = I.place, J.place, setting.P
+    own_i, own_j = I.s[np.arange(q.size), q][:, None], J.s[np.arange(p.size), p]
+    cross_i, cross_j = I.s[:, p], J.s[:, q].T  # s of row i at basis row j, and of row j at i
+    P_qq, P_pp, P_qp = P[q, q][:, None], P[p, p], P[np.ix_(q, p)]
+    det = P_qq * P_pp - P_qp * P_qp
+    det[q[:, None] == p] = 1.0  # a row with itself is no pair
+    # s_i = (own_i, cross_i) and s_j = (cross_j, own_j) at the basis rows (i, j)
+    left_q, left_p = (P_pp * own_i - P_qp * cross_i) / det, (P_qq * cross_i - P_qp * own_i) / det
+    right_q, right_p = (P_pp * cross_j - P_qp * own_j) / det, (P_qq * own_j - P_qp * cross_j) / det
+    A = A + left_q * cross_j + left_p * own_j
+    gap_i = I.gap[:, None] + left_q * own_i + left_p * cross_i
+    gap_j = J.gap + right_q * cross_j + right_p * own_j
+
+    def errors(t: int) -> tuple[FloatArray, FloatArray]:
+        t_q, t_p = setting.t[q, t][:, None], setting.t[p, t]
+        e_i = I.e[:, t, None] + left_q * t_q + left_p * t_p
+        return e_i, J.e[:, t] + right_q * t_q + right_p * t_p
+
+    return _held(I, J, A, gap_i, gap_j, errors)

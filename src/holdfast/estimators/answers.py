@@ -381,18 +381,14 @@ class Answers(HeldOutQuestions):
         Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
         """
         check_is_fitted(self)
-        model, problem, m = self._fitted_model(), self._problem, self._problem.weights.size
+        model, problem = self._fitted_model(), self._problem
+        m = problem.weights.size
         labels = np.arange(m) if groups is None else check_groups(groups, m)
         experiments = leave_one_out(m) if groups is None else leave_group_out(labels)
         tasks = _untested(model, experiments)
-        alpha = self._alpha_of_each(None)[:1]
-        alphas = np.repeat(alpha, problem.Y.shape[1])
+        alphas = np.repeat(self._alpha_of_each(None)[:1], problem.Y.shape[1])
         models = model.held_models(tasks, alphas)
-        errors = self._errors(model, tasks, alpha)
-        whole = model.smoother.fitted_rows(model.smoother.model(alphas), np.arange(m))
-        found = influence(
-            models, spread(models, alpha, errors), errors[0], np.asarray(problem.Y - whole)
-        )
+        found = influence(models)
         shaped = {k: v if k == "leverage" else self._flat(v) for k, v in found.items()}
 
         def change(j: int) -> HeldOutCoefficients:

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Tasks
+from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.digits import basis_shrinks, few_left
 from holdfast.holdout.identity import STACK_DOUBLES, residuals
-from holdfast.smoother import Fit, OtherBasis, Outputs, Smoother
+from holdfast.smoother import Factor, Fit, HeldCoordinates, OtherBasis, Outputs, Smoother
 
 __all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
 
@@ -30,6 +30,29 @@ __all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
 ChosenBasis = Callable[[IntArray], OtherBasis]
 #: Doubles of coefficients, and of predictions, that are kept at once.
 KEEP_DOUBLES, BLOCK_DOUBLES = 2**27, 2**22
+
+
+class Stack(NamedTuple):
+    """Some tasks of one shape.
+
+    Attributes
+    ----------
+    index : ndarray of int, shape (b,)
+        Which tasks.
+    shape : Shape
+    models : ndarray of shape (b, v, q)
+        Coefficients.
+    squares : ndarray of shape (b, v, 1)
+        r_Hᵀ(I − S_HH)r_H.
+    predictions : ndarray of shape (b, v, t)
+        Of the test rows, if they were asked for.
+    """
+
+    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    shape: Shape
+    models: FloatArray
+    squares: FloatArray
+    predictions: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +90,7 @@ class HeldOutModels:
         self._factors()  # which may change the coordinates
         return self.smoother.outputs()
 
-    def _factors(self) -> list[tuple[float, IntArray, Any]]:
+    def _factors(self) -> list[tuple[float, IntArray, Factor]]:
         """Return (penalty, its targets, the factor) for each penalty."""
         smoother, found = self.smoother, []
         every = smoother.form == "features" or smoother.sizes(self.tasks).factorised
@@ -79,26 +102,48 @@ class HeldOutModels:
 
     def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield (tasks, coefficients (b, v, q)) of the models that are not trained anew."""
+        for stack in self.stacks():
+            yield stack.index, stack.models
+
+    def stacks(self, *, tested: bool = False) -> Iterator[Stack]:
+        """Yield the same with what led there; `tested`: and predictions of the test rows."""
         chosen = np.flatnonzero(~self.anew)
         if not chosen.size:
             return
         with self.smoother.lock:
             factors = self._factors()
-        part = self.tasks.select(chosen)
+        part, v = self.tasks.select(chosen), self.alphas.size
         for shape in part.stacks(factors[0][2].size, STACK_DOUBLES):
-            found: FloatArray | None = None
-            for alpha, columns, factor in factors:
-                held = factor.held(shape, np.array([alpha]))
-                models = self.smoother.held_models(factor, shape, held, residuals(held))
-                self.smoother.with_level(models, columns)
-                if columns.size == self.alphas.size:
-                    found = models
-                else:
-                    if found is None:
-                        found = np.empty((len(models), self.alphas.size, models.shape[2]))
-                    found[:, columns] = models
-            assert found is not None
-            yield chosen[shape.index], found
+            parts = [self._stack(shape, *factor, tested) for factor in factors]
+            index, (columns, *whole) = chosen[shape.index], parts[0]
+            if columns.size < v:
+                whole = [np.empty((*array.shape[:-2], v, array.shape[-1])) for array in whole]
+                for columns, *arrays in parts:
+                    for array, own in zip(whole, arrays, strict=True):
+                        array[..., columns, :] = own
+            yield Stack(index, shape, *whole)
+
+    def _stack(
+        self, shape: Shape, alpha: float, columns: IntArray, factor: Factor, tested: bool
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Return targets, then models, squares and predictions of stacked tasks at one penalty."""
+        held = factor.held(shape, np.array([alpha]))
+        errors = held.errors()
+        r = residuals(held, errors)
+        models = self.smoother.held_models(factor, shape, held, r)
+        scale = 1.0 if isinstance(held, HeldCoordinates) and held.kappa else alpha
+        squares = scale * (r[0] * errors[0]).sum(axis=1)[..., None]
+        values = np.empty((len(models), columns.size, 0))
+        if tested:
+            values = held.predict(r)[0].swapaxes(1, 2)
+            if self.smoother.unpenalised.count:
+                level = self.smoother.unpenalised.level(shape.T, self.smoother.targets.level)
+                values += (
+                    level[..., columns, None]
+                    if level.ndim == 1
+                    else level[..., columns].swapaxes(1, 2)
+                )
+        return columns, self.smoother.with_level(models, columns), squares, values
 
     def smoothers(self) -> Iterator[tuple[int, Smoother]]:
         """Yield (task, its own smoother) of those that are trained anew."""

@@ -29,7 +29,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import (
     PIECE_DOUBLES,
-    orthonormal_rows,
+    orthonormal_stacks,
     run_pieces,
     solve_small,
     weighted_products,
@@ -230,17 +230,14 @@ def removed_part(O: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray: 
 
 def constraints(N: FloatArray | None, E: IntArray) -> FloatArray | None:
     """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed."""
-    b, e = E.shape
+    e = E.shape[1]
     if e == 0:
         return None
     assert N is not None, "only a model on basis rows can lose some"
     if e == 1:  # one row each: normalise all at once
         rows = N[E[:, 0]]
         return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
-    O = np.empty((b, N.shape[1], e))  # noqa: E741
-    for j, positions in enumerate(E):
-        O[j] = orthonormal_rows(N[positions])
-    return O
+    return orthonormal_stacks(N, E)
 
 
 def same_rows(shape: Shape) -> bool:
