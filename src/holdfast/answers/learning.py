@@ -8,11 +8,11 @@ to the means, and again to bootstrap samples of the draws: their spread says how
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
@@ -87,13 +87,13 @@ class LearningCurve:
         return -self.scores if self.scoring.startswith("neg_") else 1.0 - self.scores
 
     def extrapolate(
-        self, sizes: Sequence[float], *, level: float = 0.9, random_state: Any = 0
+        self, sizes: ArrayLike, *, level: float = 0.9, random_state: Any = 0
     ) -> Extrapolation:
         """Return the error that the power law expects at other sizes, with bounds.
 
         Parameters
         ----------
-        sizes : sequence of numbers
+        sizes : array-like of numbers
         level : float
             Share of the bootstrap samples between the bounds.
         random_state : int

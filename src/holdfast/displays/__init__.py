@@ -9,6 +9,9 @@
 | `BasisSizeDisplay` | held-out error over the number of basis rows, by selector and policy |
 | `LeverageDisplay` | leverage against held-out error |
 | `ContourDisplay` | held-out error over penalty and kernel width |
+| `InfluenceDisplay` | which rows, or groups, move the model most |
+| `LearningCurveDisplay` | held-out error over the number of training rows, extended |
+| `PITDisplay` | whether the predictive law is right: held-out targets as probabilities |
 
 matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plotted.
 """
@@ -19,7 +22,10 @@ from holdfast.displays.contour import ContourDisplay
 from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
 from holdfast.displays.held_out import HeldOutDisplay
+from holdfast.displays.influence import InfluenceDisplay
+from holdfast.displays.learning_curve import LearningCurveDisplay
 from holdfast.displays.leverage import LeverageDisplay
+from holdfast.displays.pit import PITDisplay
 
 __all__ = [
     "BasisCurveDisplay",
@@ -28,5 +34,8 @@ __all__ = [
     "ContourDisplay",
     "GroupScoresDisplay",
     "HeldOutDisplay",
+    "InfluenceDisplay",
+    "LearningCurveDisplay",
     "LeverageDisplay",
+    "PITDisplay",
 ]
