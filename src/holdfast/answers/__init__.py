@@ -1,15 +1,19 @@
-"""Answers that follow once the model that never saw some rows is a matrix product away.
+"""What follows once the model that never saw some rows is a matrix product away.
 
-A cross-validation score is a random number, and that of the chosen penalty is optimistic. The
-modules here say by how much, at the price of more right-hand sides and sums of Gram matrices where
-others train hundreds of models again.
+Questions that cost hundreds to thousands of refits elsewhere. Each module is one answer: it takes a
+smoother, its held-out models (`holdfast.holdout.models`), experiments and scores, and gives a small
+frozen result. The estimators have a method for each; of them the modules know a small protocol
+(`question`).
 
-| module | the question |
+| module | answers |
 |---|---|
-| `nested` | what does the choice of penalty and kernel do to the score |
-| `certainty` | how far may the score be from the error on new rows |
-| `permutation` | how well would chance have done |
-| `comparison` | is one model better than another, and which rows decide |
-
-They ask smoothers, experiments and scores; of estimators they know a small protocol (`question`).
+| `intervals` | within which bounds will a new row's target lie? |
+| `gaussian` | how likely were the held-out targets? |
+| `influence` | which rows, or groups, move the model most? |
+| `pairs` | how often are two rows that the model never saw put in the right order? |
+| `learning` | how much would more rows help? |
+| `nested` | what does the choice of penalty and kernel do to the score? |
+| `certainty` | how far may the score be from the error on new rows? |
+| `permutation` | how well would chance have done? |
+| `comparison` | is one model better than another, and which rows decide? |
 """

@@ -360,7 +360,7 @@ class _Outer:
 
     def _without(self) -> Smoother | None:
         anew = bool(basis_shrinks(self.task, self.subject.smoother.n_basis)[0])
-        return self.subject.smoother.without(self.task.held[0], self.task.removed[0], anew)
+        return self.subject.smoother.remaining(self.task.held[0], self.task.removed[0], anew)
 
     def _inside(self, smoother: Smoother) -> tuple[Scores, Callable[[FloatArray], FloatArray]]:
         """Return inner scores, and a function to outer predictions, by a smoother of its own."""

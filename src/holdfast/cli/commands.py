@@ -217,9 +217,15 @@ def run_predict(options: argparse.Namespace) -> int:
             scored = target if target in source.names else None
             wanted = dict.fromkeys([*encoder.names, *kept, *([scored] if scored else [])])
             table = read_columns(source, tuple(wanted), encoder.categories)
-        predictions = np.asarray(model.predict(encoder.transform(table).X))
+        rows = encoder.transform(table).X
+        predictions = np.asarray(model.predict(rows))
+        bounds = None
+        if options.interval is not None:
+            bounds = model.predict_interval(rows, options.interval)
     columns = {name: _plain_column(table, name) for name in kept}
     columns["prediction"] = predictions
+    if bounds is not None:
+        columns["low"], columns["high"] = bounds[:, 0], bounds[:, 1]
     write_columns(options.out, columns)
     for text in messages:
         remark(f"note: {text}", options.quiet)

@@ -237,6 +237,12 @@ def _predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="where to: .csv, .csv.gz, .parquet, .feather, .arrow, .npz; default: standard output",
     )
     parser.add_argument("--keep", metavar="A,B,…", help="columns of DATA to repeat in the output")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        metavar="LEVEL",
+        help="add columns low and high that hold this often, such as 0.9 (jackknife+ or CV+)",
+    )
     _csv_options(parser.add_argument_group("data"))
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")
 

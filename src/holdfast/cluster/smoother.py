@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +25,7 @@ from holdfast.cluster import work
 from holdfast.cluster.rows import CrossRows, DaskRows
 from holdfast.data.dask import gather, local
 from holdfast.exceptions import InvalidInputError
-from holdfast.experiments import Ragged, Tasks
+from holdfast.experiments import Ragged, Shape, Tasks
 from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.linalg import eigh
@@ -34,10 +35,13 @@ from holdfast.smoother.base import Fit
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.factorise import FLOOR, diagonalise, feature_factor, single_factor
 from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
+from holdfast.smoother.held import Held
 from holdfast.smoother.moments import sample_level
-from holdfast.smoother.rows import StreamedRows
+from holdfast.smoother.outputs import FeatureOutputs
+from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted
 from holdfast.smoother.scale import Unpenalised
 from holdfast.smoother.system import FeatureSystem, coefficients, solve, solve_each, transform
+from holdfast.smoother.system_models import feature_models, feature_outputs, half_residuals
 
 __all__ = ["ClusterSmoother"]
 
@@ -158,7 +162,7 @@ class ClusterSmoother(Smoother):
 
     # -- the model on all rows --------------------------------------------------------------------
 
-    def factor(self, alpha: float | None = None, least: float = 0.0) -> FeatureFactor:
+    def factor(self, alpha: float | None = None, least: float = inf) -> FeatureFactor:
         """Return the factor, with rows that are made on the workers."""
         if alpha is not None:
             return single_factor(self._system, self._triangles, alpha, self.targets.Ys, self.scale)
@@ -181,7 +185,9 @@ class ClusterSmoother(Smoother):
 
     def fit(self, alphas: FloatArray) -> Fit:
         """Return the model on all rows."""
-        theta = solve_each(self._system, alphas)
+        return self._published(solve_each(self._system, alphas), alphas)
+
+    def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
         coef, unpenalised = coefficients(self._system, theta, self.targets.level, self.unpenalised)
         if self.n_basis is not None:
             return Fit(coef, None, unpenalised)
@@ -194,6 +200,70 @@ class ClusterSmoother(Smoother):
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row."""
         return self.factor().leverages(alpha)
+
+    # -- models as coefficients -------------------------------------------------------------------
+
+    def outputs(self) -> FeatureOutputs:
+        """Return u(x) in the coordinates that the system has now, without the rows."""
+        return feature_outputs(self._system, work.bare(self.features), self.unpenalised)
+
+    def model(self, alphas: FloatArray) -> FloatArray:
+        """Return θ (v, p + s) with the targets' level."""
+        return self.with_level(solve_each(self._system, alphas).T)
+
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return β (b, v, p + s)."""
+        return feature_models(held, r)
+
+    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
+        theta = coefficients.T.copy()
+        theta[self.features.size :] -= self.targets.level
+        return self._published(theta, alphas)
+
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> ClusterSmoother:
+        """Return the smoother without rows and basis rows, from a pass of its own."""
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        if basis is None:
+            rows = None if self.basis is None else np.delete(self.basis, removed)
+            basis = None if rows is None else OtherBasis(rows, self.epsilon)
+        return ClusterSmoother(
+            self.data,
+            weights,
+            self.targets.Y,
+            self.unpenalised.retrained(weights),
+            basis=None if basis is None else basis.rows,
+            epsilon=0.0 if basis is None else basis.epsilon,
+        )
+
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return W θ without the weights."""
+        blocks = RowBlocks(self._system.W, rows, once=True)
+        return np.asarray(fitted(blocks, self.scale.root[rows], coefficients.T[None])[0])
+
+    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_j Λ_j β_j²: no row is looked at."""
+        return np.asarray(np.square(coefficients) @ self.factor().Lambda)
+
+    # -- the Gaussian view ------------------------------------------------------------------------
+
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return φ D φᵀ."""
+        factor = self.factor()
+        out = factor.outputs(rows, factor.V[rows])
+        return np.asarray((out * factor.D(alphas)[:, None]) @ out.T)
+
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return φ·Dφ."""
+        D = self.factor().D(alphas)
+        return np.asarray(np.square(self.outputs()(X)) @ D.T)
+
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
+        return half_residuals(self.factor(), alpha)
 
     # -- models without some rows -----------------------------------------------------------------
 

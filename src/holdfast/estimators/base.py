@@ -21,12 +21,12 @@ from holdfast.cluster.rows import DaskRows, expand
 from holdfast.data.dask import is_dask, local, on_rows
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
+from holdfast.estimators.answers import Answers
 from holdfast.estimators.certainty import Certainty
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
 from holdfast.estimators.model import rows_with_kernel
 from holdfast.estimators.problem import Problem
-from holdfast.estimators.questions import HeldOutQuestions
 from holdfast.estimators.search import Found, search
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import POLICIES, as_experiments
@@ -51,7 +51,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-class CrossValidatedKernelRidge(HeldOutQuestions, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     # "no_validation": checked where it is used, with a better sentence.
@@ -326,6 +326,7 @@ class CrossValidatedKernelRidge(HeldOutQuestions, Certainty, BaseEstimator, ABC)
         state: dict[str, Any] = super().__getstate__().copy()
         if "_model" in state:
             state["_model"] = None
+        state.pop("_noise", None)
         return state
 
     def __sklearn_tags__(self) -> Any:

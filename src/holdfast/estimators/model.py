@@ -25,6 +25,7 @@ from holdfast.exceptions import (
     warn,
 )
 from holdfast.experiments import Experiments, Policy, Tasks, resolve
+from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan, make_plan
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
@@ -89,26 +90,9 @@ class Model:
         All targets have their say in the choice, whichever columns are predicted. There is one
         path only: training anew.
         """
-        problem, smoother = self.problem, self.smoother
-        parts = []
+        smoother, parts = self.smoother, []
         for j in range(len(tasks)):
-            weights = problem.weights.copy()
-            weights[tasks.held[j]] = 0.0
-            train = np.flatnonzero(weights > 0)
-            # Seeded by the rows themselves: the same hold-out gives the same basis anywhere.
-            seed = [problem.seed, crc32(np.sort(tasks.held[j]).tobytes())]
-            chosen = resolve_basis(
-                clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
-                self.data.take(train),
-                problem.Y[train],
-                weights[train],
-                None if problem.groups is None else problem.groups[train],
-                None,
-                np.random.default_rng(seed),
-            )
-            assert chosen is not None
-            rows = train[chosen]
-            basis = OtherBasis(rows, basis_epsilon(self.data, rows, problem.jitter))
+            basis = self.chosen_basis(tasks.held[j])
             parts.append(
                 smoother.retrain(
                     tasks.held[j], tasks.removed[j], tasks.test[j], alphas, columns, basis
@@ -117,6 +101,34 @@ class Model:
             report(j + 1, len(tasks), "retraining on reselected basis rows")
         values = np.concatenate(parts, axis=1)
         return smoother.restore(values, tasks.test.values, columns)
+
+    def chosen_basis(self, held: IntArray) -> OtherBasis:
+        """Return the basis rows that are chosen without some rows.
+
+        Seeded by the rows themselves: the same hold-out gives the same basis anywhere.
+        """
+        problem = self.problem
+        weights = problem.weights.copy()
+        weights[held] = 0.0
+        train = np.flatnonzero(weights > 0)
+        seed = [problem.seed, crc32(np.sort(held).tobytes())]
+        chosen = resolve_basis(
+            clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
+            self.data.take(train),
+            problem.Y[train],
+            weights[train],
+            None if problem.groups is None else problem.groups[train],
+            None,
+            np.random.default_rng(seed),
+        )
+        assert chosen is not None
+        rows = train[chosen]
+        return OtherBasis(rows, basis_epsilon(self.data, rows, problem.jitter))
+
+    def held_models(self, tasks: Tasks, alphas: FloatArray) -> HeldOutModels:
+        """Return the models of some tasks as coefficients, one penalty for each target."""
+        basis = self.chosen_basis if self.reselects else None
+        return HeldOutModels(self.smoother, tasks, alphas, basis)
 
 
 def make_model(

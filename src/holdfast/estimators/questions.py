@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import whole_number
-from holdfast.data.indices import row_numbers
 from holdfast.estimators.model import Model, make_model, rows_with_kernel
 from holdfast.estimators.problem import Problem
-from holdfast.estimators.results import HeldOutPredictions
-from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, HoldOut, as_experiments
+from holdfast.estimators.results import HeldOutPredictions, Law
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.experiments import Experiments, as_experiments
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 from holdfast.kernels import Kernel, Precomputed
@@ -91,6 +90,11 @@ class HeldOutQuestions(ABC):
         tested = experiments
         if len(tasks) < len(experiments) or tasks.test is not experiments.test:
             tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
+        law = None
+        if self._classes is None:
+            law = Law(
+                model.held_models(tasks, grid[:1]), grid, problem.Y[tasks.test.values] - values
+            )
         return HeldOutPredictions(
             tested,
             grid,
@@ -100,49 +104,8 @@ class HeldOutQuestions(ABC):
             self._classes,
             self._frames,
             labels,
+            law,
         )
-
-    def predict_without(
-        self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
-    ) -> FloatArray:
-        """Return predictions by the model that never saw `rows`.
-
-        Parameters
-        ----------
-        rows : array-like of int
-            Training rows to hold out.
-        X : None
-            Rows to predict; None: the held-out rows themselves.
-        alpha : float or ndarray of shape (v,), optional
-            Penalty, or one per target; default: the chosen ``alpha_``.
-
-        Returns
-        -------
-        ndarray of shape (k,) or (k, v)
-            One row per predicted row; decision values for a classifier.
-        """
-        check_is_fitted(self)
-        if X is not None:
-            raise NotSupportedError(
-                "predict_without predicts the held-out rows themselves; leave X out."
-            )
-        m, v = self._problem.Y.shape
-        held = row_numbers("rows", rows, m)
-        wanted = np.asarray(self.alpha_ if alpha is None else alpha)
-        if wanted.shape not in ((), (v,)):
-            raise InvalidInputError(
-                f"alpha must be one number, or one for each of the {v} targets; got shape "
-                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
-            )
-        grid, index = np.unique(np.broadcast_to(wanted, v), return_inverse=True)
-        found = self.held_out([HoldOut(held)], alphas=grid)
-        if found.rows.size < held.size:
-            raise HoldOutError(
-                f"row {np.setdiff1d(held, found.rows)[0]} is a basis row, which "
-                'held_out_basis="skip" never tests. Leave basis rows out of `rows`.'
-            )
-        result = found.values[index, :, np.arange(v)].T
-        return result[:, 0] if self._problem.flat else result
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from holdfast._typing import FloatArray
+from holdfast.data.dask import local
+from holdfast.estimators.answers import local_parts
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_targets
 
@@ -126,10 +129,25 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         Y, flat = check_targets(y, n_rows, weights)
         return Y, Y, flat
 
-    def predict(self, X: Any) -> FloatArray:
-        """Return predictions for new rows, shape (k,) or (k, v)."""
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return predictions for new rows, shape (k,) or (k, v).
+
+        Parameters
+        ----------
+        X : rows
+        return_std : bool
+            Also return the standard deviation of a new observation of weight one, under the
+            Gaussian view with ``noise_variance_``: σ²(1 + φᵀDφ) on basis rows, for a dense model
+            that of Gaussian-process regression.
+        """
         values = self._decision(X)
-        return values[:, 0] if self._problem.flat else values
+        values = values[:, 0] if self._problem.flat else values
+        if not return_std:
+            return values
+        std = np.concatenate([self._std(part) for part in local_parts(self._new_rows(X))])
+        return local(values), std[:, 0] if self._problem.flat else std
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -8,12 +8,47 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.gaussian import density_scores, log_densities, standard_deviations
 from holdfast.data.frames import make_frame
-from holdfast.exceptions import HoldOutError
+from holdfast.exceptions import HoldOutError, NotSupportedError
 from holdfast.experiments import Experiments
+from holdfast.holdout.models import HeldOutModels
+from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.scoring import resolve_scoring, score_experiments
+
+
+class Law:
+    """Second moments of held-out targets, computed when they are first asked for.
+
+    Parameters
+    ----------
+    models : HeldOutModels
+    alphas : ndarray of shape (a,)
+    errors : ndarray of shape (a, k, v)
+        Targets minus predictions.
+    """
+
+    def __init__(self, models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> None:
+        self._models: HeldOutModels | None = models
+        self._alphas, self.errors = alphas, errors
+        self._spread: Spread | None = None
+
+    @property
+    def spread(self) -> Spread:
+        """The moments; the model is let go once they are there."""
+        if self._spread is None:
+            assert self._models is not None
+            self._spread = spread(self._models, self._alphas, self.errors)
+            self._models = None
+        return self._spread
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the moments without the model."""
+        assert self.spread is not None
+        return vars(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +74,8 @@ class HeldOutPredictions:
         The library ("pandas", "polars") whose frame X was, and `to_frame` gives back.
     groups : ndarray of shape (m,) or None
         Group of each row, used by `score`.
+    law : Law or None
+        The normal law of held-out targets, made when it is first asked for; regression only.
     """
 
     experiments: Experiments
@@ -49,6 +86,7 @@ class HeldOutPredictions:
     classes: NDArray[Any] | None = None
     frames: str | None = None
     groups: NDArray[Any] | None = None
+    law: Law | None = None
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -104,16 +142,56 @@ class HeldOutPredictions:
             Score all held-out predictions together, or average the scores of the experiments.
         """
         scorer = resolve_scoring(scoring, classes=self.classes)
-        scores = score_experiments(
-            scorer,
-            self.values,
-            self.rows,
-            self.experiments.test.ptr,
-            self.y,
-            self.weights,
-            groups=self.groups,
-        )
+        if scorer.density:
+            owners, weights = self.experiments.test.owners, self.weights[self.rows]
+            law = self._known_law()
+            scores = density_scores(scorer.name, law.spread, law.errors, owners, weights)
+        else:
+            scores = score_experiments(
+                scorer,
+                self.values,
+                self.rows,
+                self.experiments.test.ptr,
+                self.y,
+                self.weights,
+                groups=self.groups,
+            )
         return scores.pooled if pooled else scores.mean
+
+    def _known_law(self) -> Law:
+        if self.law is None:
+            raise NotSupportedError(
+                "std and log_density are for regression: the decision values of a classifier are "
+                "no normal variables. Use .labels() or .score()."
+            )
+        return self.law
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviation of each tested row's target, shape (alphas, k, targets).
+
+        √(σ̂² [(I − S_HH)⁻¹]_ii / w_i), σ̂² being that of these experiments at each alpha.
+        """
+        return standard_deviations(self._known_law().spread)
+
+    @property
+    def noise_variance(self) -> FloatArray:
+        """σ̂² of these experiments, shape (alphas, targets)."""
+        return self._known_law().spread.noise
+
+    def log_density(self) -> FloatArray:
+        """Return the total log density of the tested targets at each alpha, shape (alphas,).
+
+        Joint densities of the rows of an experiment; experiments and targets add up.
+        """
+        return np.asarray(log_densities(self._known_law().spread).sum(axis=(1, 2)))
+
+    def pit(self) -> FloatArray:
+        """Return Φ((y − prediction)/std), shape (alphas, k, targets): uniform if the law is right.
+
+        The probability integral transform (Dawid 1984; Gneiting, Balabdaoui & Raftery 2007).
+        """
+        return np.asarray(ndtr(self._known_law().errors / self.std))
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a long table: experiment, row, target, alpha, y, prediction.

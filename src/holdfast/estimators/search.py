@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import IntArray
+from holdfast.answers.gaussian import density_scores
 from holdfast.basis import Selector
 from holdfast.data.dask import is_dask
 from holdfast.estimators.checkpoint import Checkpoint
@@ -31,6 +32,7 @@ from holdfast.estimators.problem import Problem
 from holdfast.exceptions import HoldfastWarning, SelectionBiasWarning, warn
 from holdfast.experiments import Tasks
 from holdfast.holdout.plan import Plan
+from holdfast.holdout.spread import spread
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, SharedDistances
@@ -183,18 +185,24 @@ def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bo
         if unit != 1.0 and scoring.fast is not None:  # squares would leave the range of numbers
             values, labels = values / unit, labels / unit
         rows, ptr = tasks.test.values, tasks.test.ptr
-        parts.append(
-            score_experiments(
-                scoring,
-                values,
-                rows,
-                ptr,
-                labels,
-                problem.weights,
-                groups=problem.groups,
-                each_target=per_target,
+        if scoring.density:
+            errors = problem.Y[rows][:, columns] - values
+            law = spread(model.held_models(tasks, problem.alphas[:1]), problem.alphas, errors)
+            owners, weights = tasks.test.owners, problem.weights[rows]
+            parts.append(density_scores(scoring.name, law, errors, owners, weights))
+        else:
+            parts.append(
+                score_experiments(
+                    scoring,
+                    values,
+                    rows,
+                    ptr,
+                    labels,
+                    problem.weights,
+                    groups=problem.groups,
+                    each_target=per_target,
+                )
             )
-        )
         sizes.append(columns.stop - columns.start)
         report(columns.stop, v, "targets")
     scores = parts[0] if len(parts) == 1 else combine(parts, sizes)

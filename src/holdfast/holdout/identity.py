@@ -97,10 +97,10 @@ def rows_without_themselves(errors: FloatArray, leverage: FloatArray) -> FloatAr
     return np.asarray(errors / (gap[:, None] if gap.ndim == 1 else gap))
 
 
-def residuals(held: Held) -> FloatArray:
+def residuals(held: Held, errors: FloatArray | None = None) -> FloatArray:
     """Return held-out residuals (a, b, h, v), by conjugate gradients where they pay."""
     a, _, h, _ = held.shape
-    errors = held.errors()
+    errors = held.errors() if errors is None else errors
     if h == 0:
         return errors
     if isinstance(held, HeldCoordinates) and held.kappa and h >= CG_ROWS and h * a >= CG_SYSTEMS:

@@ -18,7 +18,7 @@ rows in Python, and nothing is repaired silently: a matrix that is numerically s
 with a remedy, or is reported as such.
 """
 
-from holdfast.linalg.constraint import Complement, orthonormal_rows
+from holdfast.linalg.constraint import Complement, orthonormal_rows, orthonormal_stacks
 from holdfast.linalg.definite import Definite
 from holdfast.linalg.eigen import eigh
 from holdfast.linalg.graded import Graded, coordinates, scaled_cholesky, stacked_qr, triangle_of
@@ -65,6 +65,7 @@ __all__ = [
     "not_definite",
     "one_blas_thread",
     "orthonormal_rows",
+    "orthonormal_stacks",
     "reciprocal_shifts",
     "run_pieces",
     "scaled_cholesky",

@@ -27,6 +27,7 @@ from holdfast.scores.metrics import METRICS
 from holdfast.scores.ranking import RANKING, GroupScorer
 
 __all__ = [
+    "DENSITIES",
     "NO_WEIGHT",
     "Scoring",
     "decision_to_label_index",
@@ -39,6 +40,10 @@ NO_WEIGHT = (
     "sample_weight is zero for every test row: there is nothing to score; "
     "give at least one test row a positive weight"
 )
+
+
+#: Scores of the predictive law of held-out targets; greater is better.
+DENSITIES = ("log_density", "crps")
 
 
 # --- from decision values to labels and probabilities -------------------------------------------
@@ -156,6 +161,11 @@ class Scoring:
     fast: str | None
     takes_groups: bool = False
 
+    @property
+    def density(self) -> bool:
+        """Whether it scores a whole predictive law: predictions alone do not tell it."""
+        return self.scorer is _needs_law
+
     def score(
         self,
         y_true: AnyArray,
@@ -238,6 +248,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     ----------
     scoring : None, str or callable
         None means "neg_mean_squared_error" for regression and "accuracy" for classification.
+        "log_density" and "crps" score the normal law of held-out targets (regression).
         Otherwise the name of a scikit-learn scorer, "kendall_tau", "concordance" or "ndcg" (see
         `holdfast.scores.ranking`: within the groups of `fit`, averaged over them, all rows alike),
         a scorer made by ``sklearn.metrics.make_scorer``, or any ``scorer(estimator, X, y)`` (which
@@ -256,6 +267,13 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
         raise InvalidInputError(f"scoring a classifier needs at least two classes, got {classes}")
     if scoring is None:
         scoring = "neg_mean_squared_error" if classes is None else "accuracy"
+    if isinstance(scoring, str) and scoring in DENSITIES:
+        if classes is not None:
+            raise InvalidInputError(
+                f"scoring={scoring!r} is for regression: the decision values of a classifier are "
+                "no normal variables. Use 'accuracy', 'roc_auc' or 'neg_log_loss'."
+            )
+        return Scoring(scoring, _needs_law, None, False, None)
     if isinstance(scoring, str):
         name, scorer = scoring, _named_scorer(scoring)
     elif callable(scoring):
@@ -275,6 +293,13 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
         fast = None  # metrics of the other kind of task: left to scikit-learn to accept or refuse
     takes_groups = not hasattr(scorer, "_score_func") and _takes(scorer, "groups")
     return Scoring(name, scorer, classes, _takes(scorer, "sample_weight"), fast, takes_groups)
+
+
+def _needs_law(estimator: Any, X: Any, y: Any) -> float:
+    raise InvalidInputError(
+        "log_density and crps score the predictive law, which predictions alone do not tell. Use "
+        "them as scoring of fit, or of held_out(...).score."
+    )
 
 
 def _named_scorer(name: str) -> Callable[..., float]:

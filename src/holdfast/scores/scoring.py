@@ -32,6 +32,7 @@ __all__ = [
     "in_units",
     "resolve_scoring",
     "score_experiments",
+    "summarise",
 ]
 
 
@@ -343,6 +344,23 @@ def _summarise(
     else:
         se = _standard_error(splits, replicates)
     return Scores(pooled, splits, mean, std, se, replicates, **by_target)
+
+
+def summarise(by_target: FloatArray, splits: FloatArray) -> Scores:
+    """Return Scores from those of each target, pooled (a, v) and of each experiment (a, n, v)."""
+    means = [_mean_and_std(splits[:, :, t])[0] for t in range(splits.shape[2])]
+    used = ~np.isnan(splits).all(axis=(0, 2))
+    fields: dict[str, FloatArray] = {}
+    if by_target.shape[1] > 1:
+        errors = [_standard_error(splits[:, used, t], None) for t in range(splits.shape[2])]
+        fields = {
+            "per_target": by_target,
+            "per_target_mean": np.stack(means, axis=1),
+            "per_target_se": np.stack(errors, axis=1),
+        }
+    whole = splits.mean(axis=2)
+    found = _summarise(by_target.mean(axis=1), whole[:, used], None, fields)
+    return replace(found, splits=whole)
 
 
 def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:

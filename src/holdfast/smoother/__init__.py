@@ -14,17 +14,19 @@ matrix, a bias, weights, streamed rows, is decided here and nowhere else.
 | `feature_smoother`, `kernel_smoother` | the two forms |
 | `factor` | the smoother in coordinates where the penalty is diagonal |
 | `held` | I − S on held-out rows |
+| `outputs` | any model as one product, for rows that are not in the data |
 | `equations` | normal equations of the rows that are left |
 | `base` | the interface |
 """
 
-from holdfast.smoother.base import Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.equations import Equations
 from holdfast.smoother.factor import Alone, Factor
 from holdfast.smoother.feature_smoother import FeatureSmoother
 from holdfast.smoother.features import ColumnFeatures, Features, WhitenedFeatures, basis_epsilon
 from holdfast.smoother.held import Held, HeldCoordinates, same_rows
 from holdfast.smoother.kernel_smoother import KernelSmoother
+from holdfast.smoother.outputs import Outputs
 from holdfast.smoother.scale import Unpenalised
 
 __all__ = [
@@ -34,11 +36,13 @@ __all__ = [
     "Factor",
     "FeatureSmoother",
     "Features",
+    "Fit",
     "Form",
     "Held",
     "HeldCoordinates",
     "KernelSmoother",
     "OtherBasis",
+    "Outputs",
     "Sizes",
     "Smoother",
     "Unpenalised",

@@ -5,16 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from threading import RLock
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Tasks
+from holdfast.experiments import Shape, Tasks
 from holdfast.linalg import run_pieces
 from holdfast.smoother.equations import Equations
 from holdfast.smoother.factor import Factor
+from holdfast.smoother.held import Held
+from holdfast.smoother.outputs import Outputs
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 
 __all__ = ["Fit", "Form", "OtherBasis", "Sizes", "Smoother"]
@@ -157,8 +160,8 @@ class Smoother(ABC):
     # -- the model on all rows ---------------------------------------------------------------------
 
     @abstractmethod
-    def factor(self, alpha: float | None = None, least: float = 0.0) -> Factor:
-        """Return the smoother for one penalty, or for every penalty from `least` on (None)."""
+    def factor(self, alpha: float | None = None, least: float = inf) -> Factor:
+        """Return the smoother for one penalty, or for every penalty (None), at least `least`."""
 
     @abstractmethod
     def fit(self, alphas: FloatArray) -> Fit:
@@ -167,6 +170,76 @@ class Smoother(ABC):
     @abstractmethod
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row (m,); 0 for rows that are not trained on."""
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    @abstractmethod
+    def outputs(self) -> Outputs:
+        """Return the map from new rows to u(x): every model here is f(x) = u(x)·coefficients."""
+
+    @abstractmethod
+    def model(self, alphas: FloatArray) -> FloatArray:
+        """Return the coefficients (v, q) of the model on all rows, one penalty per target."""
+
+    @abstractmethod
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return the coefficients (b, v, q) of the models with held-out residuals r (1, b, h, v).
+
+        Like predictions they lack the targets' level, which `with_level` adds.
+
+        Parameters
+        ----------
+        factor : Factor
+        shape : Shape
+            Stacked tasks.
+        held : Held
+            The factor on them, at one penalty.
+        r : ndarray of shape (1, b, h, v)
+        """
+
+    def with_level(
+        self, coefficients: FloatArray, columns: slice | IntArray = slice(None)
+    ) -> FloatArray:
+        """Add the targets' part along the unpenalised columns to (…, v, q), in place."""
+        s = self.unpenalised.count
+        if s:
+            coefficients[..., -s:] += self.targets.level[:, columns].T
+        return coefficients
+
+    @abstractmethod
+    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients (v, q) of one model as those of rows, or columns, and unpenalised."""
+
+    @abstractmethod
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> Smoother:
+        """Return the smoother of the same rows that trains on fewer, from scratch.
+
+        Its targets lack the part along the unpenalised columns that `restore` puts back.
+        """
+
+    @abstractmethod
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return f (k, v) on rows of the data, for one model (v, q)."""
+
+    @abstractmethod
+    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_i w_i f(x_i)² over the trained rows, for models (…, q)."""
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    @abstractmethod
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return the covariance (a, t, t) of f on rows of the data, in units of the noise."""
+
+    @abstractmethod
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return the variance (k, a) of f on new rows, in units of the noise."""
+
+    @abstractmethod
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
 
     # -- models without some rows ------------------------------------------------------------------
 
@@ -255,7 +328,7 @@ class Smoother(ABC):
         """Return how many targets these columns are."""
         return int(self.targets.Ys[:1, columns].shape[1])
 
-    def without(self, held: IntArray, removed: IntArray, anew: bool) -> Smoother | None:
+    def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> Smoother | None:
         """Return the smoother of the rows that are left, as a smoother in its own right.
 
         Row numbers stay what they are: held-out rows have no weight there, so they are predicted

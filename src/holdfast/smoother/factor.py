@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import reciprocal_shifts
 from holdfast.smoother.blocks import row_blocks
@@ -74,7 +74,7 @@ class Factor(ABC):
         """The number v of targets."""
 
     @abstractmethod
-    def select(self, columns: slice) -> Self:
+    def select(self, columns: slice | IntArray) -> Self:
         """Return the same factor for some of the targets."""
 
     @abstractmethod
@@ -146,7 +146,7 @@ class Coordinates(Factor):
         """The number v of targets."""
         return int(self.z.shape[1])
 
-    def select(self, columns: slice) -> Self:
+    def select(self, columns: slice | IntArray) -> Self:
         """Return the same factor for some of the targets."""
         return replace(self, z=self.z[:, columns], Ys=self.Ys[:, columns])
 
@@ -248,6 +248,11 @@ class KernelFactor(Coordinates):
 
     kappa: ClassVar[float] = 0.0
 
+    def eigenvectors(self, rows: BoolArray) -> FloatArray:
+        """Return V of some rows without the unpenalised columns."""
+        V, p = np.asarray(self.V), int(self.penalised.sum())
+        return V[:, :p] if rows.all() else V[rows, :p]
+
     def R(self, D: FloatArray) -> FloatArray:
         """Return D without the unpenalised columns, whose part S takes whole."""
         return D * self.penalised
@@ -309,7 +314,7 @@ class InverseFactor(Factor):
         """The number v of targets."""
         return int(self.Ys.shape[1])
 
-    def select(self, columns: slice) -> InverseFactor:
+    def select(self, columns: slice | IntArray) -> InverseFactor:
         """Return the same factor for some of the targets."""
         return replace(self, Ys=self.Ys[:, columns], c=self.c[:, columns])
 

@@ -151,6 +151,8 @@ def promise(largest: float, smallest: float, alpha: float, m: float) -> float:
     Their condition times eps, divided by the number of rows: measured, for the part of the targets
     in a direction falls with the support that the direction has.
     """
+    if not np.isfinite(alpha):  # nothing was said about penalties
+        return 0.0
     return ROUNDING * (largest + alpha) / ((smallest + alpha) * m)
 
 

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from math import inf
 from threading import RLock
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
-from holdfast.experiments import Ragged, Tasks, atoms
+from holdfast.experiments import Ragged, Shape, Tasks, atoms
 from holdfast.linalg import (
     Accuracy,
     Complement,
@@ -30,7 +31,7 @@ from holdfast.linalg import (
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.blocks import even_blocks
 from holdfast.smoother.equations import FeatureEquations, eliminate
-from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.factor import Factor, FeatureFactor
 from holdfast.smoother.factorise import (
     FLOOR,
     diagonalise,
@@ -40,7 +41,9 @@ from holdfast.smoother.factorise import (
     single_factor,
 )
 from holdfast.smoother.features import Features, ReadyFeatures, SomeRows
+from holdfast.smoother.held import Held
 from holdfast.smoother.moments import SetSums, moments, sample_level
+from holdfast.smoother.outputs import FeatureOutputs
 from holdfast.smoother.rows import (
     FeatureRows,
     RowBlocks,
@@ -52,6 +55,7 @@ from holdfast.smoother.rows import (
 )
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 from holdfast.smoother.system import FeatureSystem, coefficients, solve, solve_each, transform
+from holdfast.smoother.system_models import feature_models, feature_outputs, half_residuals
 
 __all__ = ["FeatureSmoother"]
 
@@ -223,7 +227,7 @@ class FeatureSmoother(Smoother):
 
     # -- the model on all rows ---------------------------------------------------------------------
 
-    def factor(self, alpha: float | None = None, least: float = 0.0) -> FeatureFactor:
+    def factor(self, alpha: float | None = None, least: float = inf) -> FeatureFactor:
         """Return the factor for every penalty from `least` on, or a Cholesky factor at one."""
         if alpha is not None:
             return single_factor(self.system, self._trained, alpha, self.targets.Ys, self.scale)
@@ -237,7 +241,7 @@ class FeatureSmoother(Smoother):
                     self._system = None  # rows are overwritten: if interrupted, made again
                 rotated = transform(system, found.T, overwrite=True)
                 rotated = found.applied(rotated)
-                beta = solve(rotated, slice(None), least)
+                beta = solve(rotated, slice(None), min(least, 1.0))
                 known = rotated.gram[:, None] * beta
                 self._system = system = settled(rotated, beta, known, self.targets.Ys, self.scale)
         return feature_factor(system, self.targets.Ys, self.scale)
@@ -250,8 +254,10 @@ class FeatureSmoother(Smoother):
 
     def fit(self, alphas: FloatArray) -> Fit:
         """Return the model on all rows; that of a linear kernel also by its columns."""
+        return self._published(solve_each(self.system, alphas), alphas)
+
+    def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
         system = self.system
-        theta = solve_each(system, alphas)
         coef, unpenalised = coefficients(system, theta, self.targets.level, self.unpenalised)
         if self.n_basis is not None:
             return Fit(coef, None, unpenalised)
@@ -262,6 +268,62 @@ class FeatureSmoother(Smoother):
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row."""
         return self.factor().leverages(alpha)
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    def outputs(self) -> FeatureOutputs:
+        """Return u(x) in the coordinates that the system has now."""
+        return feature_outputs(self.system, self.features.portable(), self.unpenalised)
+
+    def model(self, alphas: FloatArray) -> FloatArray:
+        """Return θ (v, p + s) with the targets' level."""
+        return self.with_level(solve_each(self.system, alphas).T)
+
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return β (b, v, p + s)."""
+        return feature_models(held, r)
+
+    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
+        theta = coefficients.T.copy()
+        theta[self.features.size :] -= self.targets.level
+        return self._published(theta, alphas)
+
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> FeatureSmoother:
+        """Return the smoother without rows and basis rows, whitened by itself."""
+        features = self.features.without(removed) if basis is None else self.features.on(*basis)
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        unpenalised = self.unpenalised.retrained(weights)
+        return FeatureSmoother(features, weights, self.targets.Y, unpenalised, self.memory)
+
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return W θ without the weights."""
+        blocks = RowBlocks(self.system.W, rows, once=True)
+        return np.asarray(fitted(blocks, self.scale.root[rows], coefficients.T[None])[0])
+
+    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_j Λ_j β_j²: no row is looked at."""
+        return np.asarray(np.square(coefficients) @ self.factor().Lambda)
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return φ D φᵀ."""
+        factor = self.factor()
+        out = factor.outputs(rows, factor.V[rows])
+        return np.asarray((out * factor.D(alphas)[:, None]) @ out.T)
+
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return φ·Dφ."""
+        D = self.factor().D(alphas)
+        return np.asarray(np.square(self.outputs()(X)) @ D.T)
+
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
+        return half_residuals(self.factor(), alpha)
 
     # -- models without some rows ------------------------------------------------------------------
 
@@ -348,7 +410,7 @@ class FeatureSmoother(Smoother):
         values = fitted(RowBlocks(rows, once=True), plain.root, models)
         return (values + U.level(slice(None), targets.level)) * targets.unit
 
-    def without(self, held: IntArray, removed: IntArray, anew: bool) -> FeatureSmoother:
+    def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> FeatureSmoother:
         """Return the smoother of the rows that are left, on the feature rows that are there.
 
         m p² for the Gram matrix; no kernel is evaluated and nothing is whitened, unless `anew`.

@@ -52,6 +52,14 @@ class Features(ABC):
     def rows(self, index: Index) -> FloatArray:
         """Return φ of those rows, a fresh array (k, p)."""
 
+    def new_rows(self, X: Any) -> FloatArray:
+        """Return φ of rows that are not in the data, a fresh array (k, p)."""
+        raise AssertionError("these features know their own rows only")
+
+    def portable(self) -> Features:
+        """Return the same features for new rows, without the rows of the data."""
+        return self
+
     def without(self, removed: IntArray) -> Features:
         """Return the features of the model that lost these of its basis rows (positions)."""
         assert not removed.size, "only features of basis rows can lose some"
@@ -135,7 +143,17 @@ class WhitenedFeatures(Features):
 
     def rows(self, index: Index) -> FloatArray:
         """Return the whitened rows."""
-        block = self.data.block(index, self.basis)
+        return self._whitened(self.data.block(index, self.basis))
+
+    def new_rows(self, X: Any) -> FloatArray:
+        """Return the whitened kernel values of new rows."""
+        return self._whitened(self.data.predict_block(X, self.basis))
+
+    def portable(self) -> WhitenedFeatures:
+        """Return the same features, with the basis rows alone."""
+        return replace(self, data=self.data.take(self.basis), basis=np.arange(self.basis.size))
+
+    def _whitened(self, block: FloatArray) -> FloatArray:
         block = self.whitening.rows(block, out=block)
         return block if self.T is None else block @ self.T
 
@@ -232,10 +250,17 @@ class ColumnFeatures(Features):
 
     def rows(self, index: Index) -> FloatArray:
         """Return rows of X as float64."""
-        block = self.X[index]
-        dense = block.toarray() if sp.issparse(block) else block
+        return self.new_rows(self.X[index])
+
+    def new_rows(self, X: Any) -> FloatArray:
+        """Return the columns of new rows as float64."""
+        dense = X.toarray() if sp.issparse(X) else X
         dense = np.array(dense, dtype=np.float64, order="C")
         return dense if self.T is None else dense @ self.T
+
+    def portable(self) -> ColumnFeatures:
+        """Return the same features without rows."""
+        return replace(self, X=self.X[:0])
 
     def mapped(self, T: FloatArray) -> ColumnFeatures:
         """Return the features followed by a map."""

@@ -29,7 +29,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import (
     PIECE_DOUBLES,
-    orthonormal_rows,
+    orthonormal_stacks,
     run_pieces,
     solve_small,
     weighted_products,
@@ -190,6 +190,13 @@ class HeldCoordinates(Held):
             return self.V
         return np.asarray(self.V - (self.V @ self.O) @ self.O.swapaxes(1, 2))
 
+    def constrained(self, rows: FloatArray) -> FloatArray:
+        """Return rows·M (b, a, k, p) for rows (b, k, p)."""
+        moved = rows[:, None] * self.D[:, None]
+        if self.O is not None:
+            moved -= removed_part(self.O, self.D, moved)
+        return np.asarray(moved)
+
     def betas(self, r: FloatArray, piece: slice) -> FloatArray:
         """Return β = M (z − V_Hᵀ r), the held-out models themselves, shape (g, a, v, p)."""
         a, _, h, v = self.shape
@@ -229,17 +236,14 @@ def removed_part(O: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray: 
 
 def constraints(N: FloatArray | None, E: IntArray) -> FloatArray | None:
     """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed."""
-    b, e = E.shape
+    e = E.shape[1]
     if e == 0:
         return None
     assert N is not None, "only a model on basis rows can lose some"
     if e == 1:  # one row each: normalise all at once
         rows = N[E[:, 0]]
         return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
-    O = np.empty((b, N.shape[1], e))  # noqa: E741
-    for j, positions in enumerate(E):
-        O[j] = orthonormal_rows(N[positions])
-    return O
+    return orthonormal_stacks(N, E)
 
 
 def same_rows(shape: Shape) -> bool:
@@ -325,7 +329,12 @@ class HeldInverse(Held):
 
         Over the rows that are left Qᵀ(y − Kc' − Qγ) = 0, because Qᵀc' = 0.
         """
-        inside = fitted if same_rows(self.rows) else self.kernel(self.rows.H) @ weights
+        return self.levels(weights, fitted if same_rows(self.rows) else None)
+
+    def levels(self, weights: FloatArray, inside: FloatArray | None = None) -> FloatArray:
+        """Return the same from coefficients √w c' (b, m, v); `inside` is K c' on H, if known."""
+        if inside is None:
+            inside = self.kernel(self.rows.H) @ weights
         Q_H = self.Q[self.H].swapaxes(1, 2)  # (b, s, h)
         left = self.level - Q_H @ self.Ys[self.H]
         left = left - (self.centre @ weights - Q_H * self.root[self.H][:, None] @ inside)

@@ -9,19 +9,23 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from math import inf
 from threading import RLock
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.exceptions import KernelError
-from holdfast.experiments import Tasks
-from holdfast.kernels.matrix import KernelData
+from holdfast.exceptions import KernelError, NotSupportedError
+from holdfast.experiments import Shape, Tasks
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
 from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_shifted
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
+from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse
+from holdfast.smoother.outputs import KernelOutputs
 from holdfast.smoother.scale import Targets, Unpenalised
 
 __all__ = ["KernelSmoother"]
@@ -111,7 +115,7 @@ class KernelSmoother(Smoother):
 
     # -- the model on all rows ---------------------------------------------------------------------
 
-    def factor(self, alpha: float | None = None, least: float = 0.0) -> Factor:
+    def factor(self, alpha: float | None = None, least: float = inf) -> Factor:
         """Return the spectrum of K, or its inverse at one penalty.
 
         An indefinite kernel has no Cholesky factorisation; its spectrum serves any penalty.
@@ -229,6 +233,127 @@ class KernelSmoother(Smoother):
         along = self._along[1].T  # Qᵀ√wK
         return np.vstack([c, Q.T @ self.targets.Ys[live][:, columns] - along[:, live] @ c])
 
+    # -- models as coefficients --------------------------------------------------------------------
+
+    def outputs(self) -> KernelOutputs:
+        """Return kernel values with the trained rows, and the unpenalised columns."""
+        data = PrecomputedRows(self.data) if isinstance(self.data, np.ndarray) else self.data
+        live = np.flatnonzero(self.scale.trained)
+        return KernelOutputs(data, live, self.unpenalised.anywhere())
+
+    def model(self, alphas: FloatArray) -> FloatArray:
+        """Return coefficients (v, q) of the trained rows, then along the unpenalised columns."""
+        live, s = int(self.scale.trained.sum()), self.unpenalised.count
+        found = np.empty((live + s, alphas.size))
+        for alpha in np.unique(alphas):
+            columns = np.flatnonzero(alphas == alpha)
+            found[:, columns] = self._models(columns, np.array([float(alpha)]))
+        return self.with_level(found.T)
+
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return c' (b, v, q): zero on the held-out rows."""
+        if isinstance(held, HeldInverse):
+            weights = held.coefficients(r)
+            weights *= held.root[:, None]
+            parts = [weights, held.levels(weights)] if self.unpenalised.count else [weights]
+            return np.ascontiguousarray(np.concatenate(parts, axis=1).swapaxes(1, 2))
+        assert isinstance(held, HeldCoordinates)
+        assert isinstance(factor, KernelFactor)
+        live, p = self.scale.trained, factor.size - self.unpenalised.count
+        beta = held.betas(r, slice(None))[:, 0]
+        weights = beta[:, :, :p] @ factor.eigenvectors(live).T  # (b, v, n)
+        rows = np.broadcast_to(
+            (np.cumsum(live) - 1)[shape.H][:, None], (*beta.shape[:2], r.shape[2])
+        )
+        np.put_along_axis(weights, rows, 0.0, axis=2)
+        weights *= self.scale.root[live]
+        # Kc has a part along Q of its own, Qᵀ√wKc, which the unpenalised columns take back.
+        return np.concatenate([weights, beta[:, :, p:] - weights @ self._along[1][live]], axis=2)
+
+    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients of all rows, zero for those not trained on, and the unpenalised."""
+        live = self.scale.trained
+        n = int(live.sum())
+        dual = np.zeros(self.targets.Ys.shape)
+        dual[live] = coefficients.T[:n]
+        return Fit(dual, None, self.unpenalised.coefficients(coefficients.T[n:]))
+
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> KernelSmoother:
+        """Return the smoother without rows, on the same kernel matrix."""
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        unpenalised = self.unpenalised.retrained(weights)
+        part = KernelSmoother(
+            self.data, weights, self.targets.Y, unpenalised, self.memory, definite=self.definite
+        )
+        part._K = self.K
+        return part
+
+    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return K c + uγ."""
+        live = np.flatnonzero(self.scale.trained)
+        K, c, level = self.K[np.ix_(rows, live)], coefficients.T[: live.size], coefficients.T
+        return np.asarray(K @ c + self.unpenalised.U[rows] @ level[live.size :])
+
+    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
+        """Return ‖√w(Kc + uγ)‖² over the trained rows."""
+        live = np.flatnonzero(self.scale.trained)
+        n, flat = live.size, coefficients.reshape(-1, coefficients.shape[-1])
+        K = self.K if n == len(self.K) else self.K[np.ix_(live, live)]
+        found = np.empty(len(flat))
+        for part in row_blocks(len(flat), n):
+            values = flat[part, :n] @ K + flat[part, n:] @ self.unpenalised.U[live].T
+            found[part] = np.square(values) @ self.weights[live]
+        return found.reshape(coefficients.shape[:-1])
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    def _spectral(self) -> KernelFactor:
+        factor = self.factor()
+        assert isinstance(factor, KernelFactor)
+        return factor
+
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return (K − K√wG√wK)/α without the unpenalised columns, and what these add."""
+        factor, U = self._spectral(), self.unpenalised.U[rows]
+        p = factor.size - self.unpenalised.count
+        out, D = factor.outputs(rows, factor.V[rows])[:, :p], factor.D(alphas)[:, :p]
+        _, to_level, inner = self._along
+        cross = U @ to_level[rows].T
+        prior = self.K[np.ix_(rows, rows)] - cross - cross.T + U @ inner @ U.T
+        return np.asarray((prior - (out * D[:, None]) @ out.T) / alphas[:, None, None] + U @ U.T)
+
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return the same on the diagonal, for new rows."""
+        factor, u, live = self._spectral(), self.unpenalised.anywhere(), self.scale.trained
+        n, p = int(live.sum()), factor.size - u.size
+        weighted, to_level, inner = self._along
+        K_new = self.outputs()(X)[:, :n]
+        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors(live)
+        prior = self._diagonal(X) - 2.0 * K_new @ (weighted[live] @ u) + u @ inner @ u
+        left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, :p].T
+        return np.asarray(np.maximum(left, 0.0) / alphas + u @ u)
+
+    def _diagonal(self, X: Any) -> FloatArray:
+        kernel = getattr(self.data, "kernel", None)
+        if kernel is None:
+            raise NotSupportedError(
+                "the variance of a new row needs k(x, x), which a precomputed kernel matrix does "
+                "not hold. Pass the rows with a kernel, or basis=..."
+            )
+        return KernelRows(kernel, X).diag()
+
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return V √(α/(Λ + α)) Vᵀ√w y."""
+        factor, live = self._spectral(), self.scale.trained
+        V = factor.eigenvectors(live)
+        R = np.sqrt(alpha * factor.D(np.array([alpha]))[0, : V.shape[1]])
+        values = np.zeros(self.targets.Ys.shape)
+        values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])
+        return values
+
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii by the spectrum if it is there, else by one inverse."""
         return self.factor(None if self._spectrum is not None else alpha).leverages(alpha)
@@ -313,7 +438,7 @@ class KernelSmoother(Smoother):
             predictions[a] = K_test @ c[:n] + U[test] @ c[n:]
         return predictions
 
-    def without(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
+    def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
         """Return the smoother of the rows that are left, on the kernel matrix that is there."""
         weights = self.weights.copy()
         weights[held] = 0.0

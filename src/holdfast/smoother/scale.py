@@ -152,6 +152,11 @@ class Unpenalised:
             return np.asarray(self.U[0] @ B)
         return np.asarray(self.U[rows] @ B)
 
+    def anywhere(self) -> FloatArray:
+        """Return u (s,) of any row, also one that is not in the data."""
+        assert self.constant, "columns that vary over the rows are known for those of the data only"
+        return np.asarray(self.U[0])
+
     def project_out(self, values: FloatArray) -> FloatArray:
         """Return (I − QQᵀ) values for values (m, k) of all rows; the array is overwritten."""
         if self.count:

@@ -45,6 +45,8 @@ class FeatureSystem:
         ‖W_i‖² without the unpenalised columns, roughly: before the last correction of B.
     sets : SetSums or None
         Sums of held-out sets, if they were asked for and while W is as it was made.
+    T : ndarray of shape (p, p) or None
+        The map from features to these coordinates; None where they are the same.
     least : float
         The smallest penalty for which a diagonal Gram matrix has enough digits.
     promise : float
@@ -58,6 +60,7 @@ class FeatureSystem:
     B: FloatArray
     norms: FloatArray
     sets: SetSums | None = None
+    T: FloatArray | None = None
     least: float = 0.0
     promise: float = 0.0
 
@@ -113,7 +116,8 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
         if not overwrite:
             new[:, p:] = old[:, p:]
         W = new
-    return replace(system, W=W, N=N, z=z, B=B, sets=None)
+    whole = T if system.T is None else system.T @ T
+    return replace(system, W=W, N=N, z=z, B=B, sets=None, T=whole)
 
 
 def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> FloatArray:

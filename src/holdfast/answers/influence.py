@@ -1,0 +1,165 @@
+"""Which rows, or whole groups, move the model most.
+
+Cook's distance of a row or a group H compares the model with the one that never saw H (Cook 1977;
+for groups Banerjee & Frees 1997),
+
+    cook = Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²),      s² = Σ_j w_j e_j² / (m − tr S)
+
+and DFFITS is the signed root of its part on H itself. In coordinates where the Gram matrix is
+diagonal the sum over all rows is Σ_k Λ_k (β − β₋H)_k²: no row is looked at. `residual` is the
+held-out residual over its standard deviation s√(1 − S_HH)⁻¹; of a group, the root mean square of
+its decorrelated residuals with the sign of their sum. For an unpenalised linear model these are the
+textbook's internally studentised residuals and Cook's distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from holdfast._typing import AnyArray, FloatArray
+from holdfast.data.frames import make_frame
+from holdfast.holdout.models import HeldOutModels
+from holdfast.holdout.spread import spread
+
+__all__ = ["Influence", "influence"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Influence:
+    """How much each row, or group, moves the model.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        Row numbers, or groups in sorted order.
+    leverage : ndarray of shape (n,)
+        tr S_HH: how much of the model's freedom the rows take for themselves.
+    residual : ndarray of shape (n,) or (n, v)
+        Held-out residual over its standard deviation.
+    cook : ndarray of shape (n,) or (n, v)
+        Cook's distance.
+    dffits : ndarray of shape (n,) or (n, v)
+        Change of the fitted values on the rows themselves, signed.
+    grouped : bool
+        Whether these are groups.
+    frames : str or None
+        The library that `to_frame` gives back.
+    """
+
+    labels: AnyArray
+    leverage: FloatArray
+    residual: FloatArray
+    cook: FloatArray
+    dffits: FloatArray
+    grouped: bool
+    frames: str | None = None
+    _change: Callable[[int], Any] | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        what = "groups" if self.grouped else "rows"
+        size = self.cook if self.cook.ndim == 1 else self.cook.max(axis=1)
+        top = int(np.nanargmax(size))
+        return (
+            f"<influence of {len(self.labels)} {what}: {self.labels[top]!s} moves the model most, "
+            f"Cook's distance {size[top]:.3g}>"
+        )
+
+    def change(self, label: Any) -> Any:
+        """Return how every coefficient of the model moves when a row or group leaves.
+
+        The coefficients of the model on all rows minus those without, as in ``coef_without``.
+
+        Parameters
+        ----------
+        label : row number or group
+        """
+        assert self._change is not None, "an influence without its model has no coefficients"
+        where = np.flatnonzero(self.labels == label)
+        if not where.size:
+            raise KeyError(label)
+        return self._change(int(where[0]))
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a table with one line per row or group, and target where there are several."""
+        name = "group" if self.grouped else "row"
+        if self.cook.ndim == 1:
+            columns = {name: self.labels, "leverage": self.leverage}
+            columns |= {k: getattr(self, k) for k in ("residual", "cook", "dffits")}
+        else:
+            v = self.cook.shape[1]
+            columns = {
+                name: np.repeat(self.labels, v),
+                "target": np.tile(np.arange(v), len(self.labels)),
+                "leverage": np.repeat(self.leverage, v),
+            }
+            columns |= {k: getattr(self, k).ravel() for k in ("residual", "cook", "dffits")}
+        return make_frame(columns, library or self.frames)
+
+
+def influence(models: HeldOutModels) -> dict[str, FloatArray]:
+    """Return leverage, residual, cook and dffits of every task, whose test rows are those held.
+
+    One pass over the held-out models, which have one penalty for all targets.
+    """
+    smoother, tasks, alpha = models.smoother, models.tasks, float(models.alphas[0])
+    leverages = smoother.leverages(alpha)
+    freedom, m = float(leverages.sum()), int(smoother.scale.trained.sum())
+    Y = smoother.targets.Y + smoother.unpenalised.U @ smoother.targets.level
+    models.outputs  # noqa: B018  # settles the coordinates
+    fitted = Y - smoother.fitted_rows(smoother.model(models.alphas), np.arange(len(Y)))
+    s2 = smoother.weights @ np.square(fitted) / (m - freedom)  # (v,)
+    errors, squares, cook = _one_pass(models, Y)
+    rows = tasks.test.values
+
+    def sums(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values, tasks.test.ptr[:-1], axis=0))
+
+    moved = errors - fitted[rows]  # (f − f₋H) on the rows themselves
+    weights, root = smoother.weights[rows][:, None], smoother.scale.root[rows][:, None]
+    own = np.sqrt(sums(weights * np.square(moved)))
+    return {
+        "leverage": sums(leverages[rows]),
+        "residual": np.copysign(np.sqrt(squares), sums(root * errors)) / np.sqrt(s2),
+        "cook": cook / (freedom * s2),
+        "dffits": np.copysign(own, sums(weights * moved)) / np.sqrt(freedom * s2),
+    }
+
+
+def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return y − f₋H (k, v) on the test rows, and two numbers (n, v) of every task.
+
+    The mean square of the decorrelated residuals, and Σ_j w_j (f − f₋H)(x_j)².
+    """
+    smoother, tasks = models.smoother, models.tasks
+    errors = Y[tasks.test.values]
+    squares, cook = (np.empty((len(models), models.alphas.size)) for _ in range(2))
+    whole = smoother.model(models.alphas)
+    for stack in models.stacks(tested=True):
+        out = tasks.test.ptr[stack.index][:, None] + np.arange(stack.shape.T.shape[1])
+        errors[out] -= stack.predictions.swapaxes(1, 2)
+        squares[stack.index] = stack.squares[..., 0] / max(1, stack.shape.H.shape[1])
+        cook[stack.index] = smoother.fitted_squares(whole - stack.models)
+    every = np.arange(len(Y))
+    full = smoother.fitted_rows(whole, every) if models.anew.any() else None
+    for j, own, coefficients in models.retrained():
+        assert full is not None
+        f = own.fitted_rows(coefficients, every)
+        errors[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] -= f[tasks.test[j]]
+        cook[j] = smoother.weights @ np.square(full - f)
+    # Rows that are tested and not held out, and models trained anew: by their whole law.
+    other = np.flatnonzero(models.anew | (tasks.held.sizes < tasks.test.sizes))
+    if other.size:
+        part = replace(models, tasks=tasks.select(other))
+        mine = np.isin(tasks.test.owners, other)
+        law = spread(part, models.alphas[:1], errors[None, mine])
+        squares[other] = law.square[0] / np.maximum(1, law.count)[:, None]
+        alone = np.flatnonzero(law.count == 0)  # nothing there was trained on
+        z = np.square(errors[mine]) / law.variance[0][:, None]
+        for i in alone.tolist():
+            rows = slice(part.tasks.test.ptr[i], part.tasks.test.ptr[i + 1])
+            squares[other[i]] = z[rows].mean(axis=0)
+    return errors, squares, cook

@@ -1,0 +1,167 @@
+"""Prediction intervals from held-out models: jackknife+, CV+, minmax, jackknife.
+
+Barber, Candès, Ramdas & Tibshirani 2021, *Predictive inference with the jackknife+*, Annals of
+Statistics 49(1). With m held-out residuals r_i, the model f₋H(i) that did not see row i, and level
+1 − a, jackknife+ (CV+ for folds) takes
+
+    lower: the ⌊a(m+1)⌋-th smallest of f₋H(i)(x) − |r_i|
+    upper: the ⌈(1−a)(m+1)⌉-th smallest of f₋H(i)(x) + |r_i|
+
+and covers a new row with probability at least 1 − 2a whatever the distribution, about 1 − a in
+practice. Where whole groups are held out, a new row comes from a new group: each of the K groups
+then weighs 1/(K + 1), shared equally by its rows (Lee, Barber & Willett 2023).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any, Literal
+
+import numpy as np
+
+from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast.exceptions import HoldOutError
+from holdfast.experiments import Tasks
+from holdfast.holdout.models import HeldOutModels
+
+__all__ = ["Method", "Quantiles", "bounds", "group_shares", "tested_once"]
+
+Method = Literal["plus", "minmax", "jackknife"]
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Order statistics that leave a place for the new row.
+
+    Attributes
+    ----------
+    levels : tuple of float
+    count : int
+        The number m of values.
+    shares : ndarray of shape (m,) or None
+        What each value weighs, less than one together; None: 1/(m + 1).
+    """
+
+    levels: tuple[float, ...]
+    count: int
+    shares: FloatArray | None = None
+
+    def ranks(self) -> list[int]:
+        """Return ⌈level·(m + 1)⌉ of the levels as they were written: 0.55 is 55/100, not less."""
+        return [ceil(Fraction(repr(float(level))) * (self.count + 1)) for level in self.levels]
+
+    def upper(self, values: FloatArray) -> FloatArray:
+        """Return the quantiles (k, levels) of values (k, m), which are overwritten."""
+        if self.shares is not None:
+            return self._weighted(values)
+        ranks, m = self.ranks(), self.count
+        inside = sorted({rank - 1 for rank in ranks if rank <= m})
+        if inside:
+            values.partition(inside, axis=1)
+        columns = [values[:, r - 1] if r <= m else np.full(len(values), np.inf) for r in ranks]
+        return np.stack(columns, axis=1)
+
+    def lower(self, values: FloatArray) -> FloatArray:
+        """Return the same from the other end: ⌊a(m+1)⌋ = m + 1 − ⌈(1−a)(m+1)⌉; rank 0 is −∞."""
+        np.negative(values, out=values)
+        return -self.upper(values)
+
+    def _weighted(self, values: FloatArray) -> FloatArray:
+        assert self.shares is not None
+        order = np.argsort(values, axis=1, kind="stable")
+        reached = np.cumsum(self.shares[order], axis=1)
+        columns = []
+        for level in self.levels:
+            enough = reached >= level - 1e-12  # sums of shares are rounded, levels are not
+            first = np.take_along_axis(order, enough.argmax(axis=1)[:, None], axis=1)
+            found = np.take_along_axis(values, first, axis=1)[:, 0]
+            columns.append(np.where(enough[:, -1], found, np.inf))
+        return np.stack(columns, axis=1)
+
+
+def tested_once(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArray:
+    """Return which of the test rows, laid end to end, count: those of positive weight.
+
+    Raises
+    ------
+    HoldOutError
+        If a row of positive weight is tested more than once, or never (unless basis rows are
+        skipped).
+    """
+    rows = tasks.test.values
+    count = np.bincount(rows, minlength=weights.size)
+    wrong = (weights > 0) & ((count > 1) | ((count == 0) & (not skipped)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise HoldOutError(
+            f"predict_interval needs experiments that test every row once; row {row} is tested "
+            f"{count[row]} times. Fit with cv=None (leave-one-out), folds, or groups."
+        )
+    return np.flatnonzero(weights[rows] > 0)
+
+
+def group_shares(tasks: Tasks, groups: AnyArray | None, trained: BoolArray) -> FloatArray | None:
+    """Return what each row (m,) weighs if the experiments hold out whole groups; else None."""
+    if groups is None:
+        return None
+    _, code = np.unique(groups, return_inverse=True)
+    n = int(code.max()) + 1
+    size = np.bincount(code[trained], minlength=n)
+    # A group is held out whole where an experiment holds as many of its rows as are trained on.
+    held = tasks.held
+    pairs, inside = np.unique(held.owners * n + code[held.values], return_counts=True)
+    if n == code.size or not pairs.size or (inside != size[pairs % n]).any():
+        return None
+    return np.asarray(1.0 / ((np.count_nonzero(size) + 1) * np.maximum(1, size)[code]))
+
+
+def bounds(
+    models: HeldOutModels,
+    X: Any,
+    sizes: FloatArray,
+    owners: IntArray,
+    quantiles: Quantiles,
+    method: Method,
+    centre: FloatArray | None = None,
+) -> FloatArray:
+    """Return lower and upper bounds (k, 2, levels, v) for new rows.
+
+    Parameters
+    ----------
+    models : HeldOutModels
+    X : rows
+    sizes : ndarray of shape (m, v)
+        |r_i| of the rows that count.
+    owners : ndarray of int, shape (m,)
+        The experiment that tested each.
+    quantiles : Quantiles
+    method : {"plus", "minmax", "jackknife"}
+    centre : ndarray of shape (k, v)
+        Predictions of the model on all rows, for "jackknife".
+
+    Notes
+    -----
+    m × (a block of new rows) numbers pass through at a time; only order statistics stay.
+    """
+    k, v = X.shape[0], sizes.shape[1]
+    found = np.empty((k, 2, len(quantiles.levels), v))
+    if method != "plus":
+        width = np.stack([quantiles.upper(column[None].copy())[0] for column in sizes.T], axis=1)
+    if method == "jackknife":
+        assert centre is not None
+        found[:, 0], found[:, 1] = centre[:, None] - width, centre[:, None] + width
+        return found
+    plain = np.array_equal(owners, np.arange(len(models)))
+    for rows, values in models.predict(X):
+        for t, f in enumerate(values):  # (rows, experiments)
+            if method == "minmax":
+                own = f if plain else f[:, np.unique(owners)]
+                found[rows, 0, :, t] = own.min(axis=1)[:, None] - width[:, t]
+                found[rows, 1, :, t] = own.max(axis=1)[:, None] + width[:, t]
+                continue
+            own = f if plain else f[:, owners]
+            found[rows, 0, :, t] = quantiles.lower(own - sizes[:, t])
+            found[rows, 1, :, t] = quantiles.upper(own + sizes[:, t])
+    return found

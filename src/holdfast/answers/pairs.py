@@ -1,0 +1,348 @@
+"""All pairs held out: how often two rows that the model never saw are put in the right order.
+
+Leave-pair-out (Airola, Pahikkala, Waegeman, De Baets & Salakoski 2011; Pahikkala et al. 2008) needs
+three numbers of the smoother for each pair. With A = I − S on the two rows and e = y − ŷ,
+
+    r_i = (A_jj e_i − A_ij e_j)/(A_ii A_jj − A_ij²)
+
+so all pairs come from S in blocks, 2p operations each. A basis row b that leaves with its row
+changes S by a rank-one term, S − s_b s_bᵀ/P_bb with s_b = V D N_bᵀ and P = N D Nᵀ; two by two.
+Pairs with equal targets do not count, equal predictions count one half; a pair weighs w_i w_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.data.frames import make_frame
+from holdfast.exceptions import HoldOutError
+from holdfast.experiments import Policy
+from holdfast.smoother import Smoother
+from holdfast.smoother.factor import Coordinates
+
+__all__ = ["LeavePairOut", "leave_pair_out"]
+
+#: Rows and columns of a tile of S, which stays in cache, and when two predictions are equal.
+TILE, EQUAL = (256, 512), 1e-10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeavePairOut:
+    """Concordance over all pairs of rows held out together.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (a,)
+    concordance : ndarray of shape (a,) or (a, v)
+        Share of pairs in the right order, by weight; for two classes the area under the ROC curve.
+    n_pairs : int or ndarray of shape (v,)
+        Pairs that count.
+    frames : str or None
+        The library that `to_frame` gives back.
+    """
+
+    alphas: FloatArray
+    concordance: FloatArray
+    n_pairs: int | IntArray
+    frames: str | None = None
+
+    def __repr__(self) -> str:
+        best = np.unravel_index(np.argmax(self.concordance), self.concordance.shape)
+        return (
+            f"<leave-pair-out: {np.sum(self.n_pairs)} pairs, best concordance "
+            f"{self.concordance[best]:.4g} at alpha={self.alphas[best[0]]:.3g}>"
+        )
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a table: alpha, target where there are several, concordance."""
+        if self.concordance.ndim == 1:
+            columns = {"alpha": self.alphas, "concordance": self.concordance}
+        else:
+            a, v = self.concordance.shape
+            columns = {
+                "alpha": np.repeat(self.alphas, v),
+                "target": np.tile(np.arange(v), a),
+                "concordance": self.concordance.ravel(),
+            }
+        return make_frame(columns, library or self.frames)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows of the smoother at one penalty.
+
+    Attributes
+    ----------
+    V : ndarray of shape (k, p)
+    e, y : ndarray of shape (k, v)
+        √w(y − ŷ), and y itself: equal targets stay equal.
+    gap, root, weight : ndarray of shape (k,)
+        1 − S_ii, √w and w.
+    place : ndarray of int, shape (k,)
+        Position among the basis rows that matter, −1 for others.
+    s : ndarray of shape (k, n)
+        V D Nᵀ, if basis rows are removed.
+    """
+
+    V: FloatArray
+    e: FloatArray
+    y: FloatArray
+    gap: FloatArray
+    root: FloatArray
+    weight: FloatArray
+    place: IntArray
+    s: FloatArray
+
+    def take(self, index: IntArray | slice) -> _Rows:
+        return _Rows(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What the pairs of one penalty share.
+
+    Attributes
+    ----------
+    R : ndarray of shape (p,)
+        I − S = κI ∓ V R Vᵀ.
+    sign : float
+        −1 where S = V R Vᵀ is what is known.
+    trained : bool
+        Whether basis rows stay in the training set.
+    P, t : ndarray of shape (n, n) and (n, v)
+        N D Nᵀ and N D z, if basis rows are removed.
+    scale : ndarray of shape (v,)
+        Largest target.
+    """
+
+    R: FloatArray
+    sign: float
+    trained: bool
+    P: FloatArray
+    t: FloatArray
+    scale: FloatArray
+
+
+def leave_pair_out(
+    smoother: Smoother,
+    alphas: FloatArray,
+    policy: Policy,
+    basis: IntArray | None,
+    groups: AnyArray | None,
+) -> tuple[FloatArray, IntArray]:
+    """Return concordance (a, v) and the number of pairs (v,).
+
+    Parameters
+    ----------
+    smoother : Smoother
+    alphas : ndarray of shape (a,)
+    policy : {"remove", "keep", "train", "skip"}
+    basis : ndarray of int or None
+        Basis rows.
+    groups : ndarray of shape (m,) or None
+        Compare only rows of one group.
+    """
+    rows = np.flatnonzero(smoother.weights > 0)
+    place = np.full(smoother.weights.size, -1)
+    if basis is not None and policy != "keep":
+        place[basis] = np.arange(basis.size)
+    if policy == "skip":
+        rows = rows[place[rows] < 0]
+    rows = rows[np.argsort(place[rows] >= 0, kind="stable")]  # basis rows last
+    found = np.zeros((3, alphas.size, smoother.targets.count))  # in order, that count, pairs
+    sets = _sets(rows, groups)
+    for a, alpha in enumerate(alphas.tolist()):
+        everything, setting = _prepared(smoother, rows, place, alpha, policy)
+        for members in sets:
+            part = everything if members is None else everything.take(members)
+            for first, second in _tiles(part.place):
+                with np.errstate(divide="ignore", invalid="ignore"):  # a row with itself
+                    tile = _compare(part.take(first), part.take(second), setting, first == second)
+                found[:, a] += tile
+    right, total, pairs = found
+    if not (total > 0).all():
+        raise HoldOutError(
+            "leave_pair_out found no two rows with different targets to compare"
+            + (" within a group." if groups is not None else ".")
+        )
+    if np.isnan(right).any():
+        alpha = alphas[int(np.argmax(np.isnan(right).any(axis=1)))]
+        raise HoldOutError(
+            f"at alpha={alpha:.3g} the model interpolates two rows to the last digit, so what it "
+            "would predict without them cannot be told in double precision. Use larger alphas."
+        )
+    return right / total, pairs[0].astype(np.int64)
+
+
+def _sets(rows: IntArray, groups: AnyArray | None) -> list[IntArray | None]:
+    """Return positions in `rows` that are compared with each other; None: all of them."""
+    if groups is None:
+        return [None]
+    code = np.unique(groups[rows], return_inverse=True)[1]
+    order = np.argsort(code, kind="stable")
+    return [*np.split(order, np.flatnonzero(np.diff(code[order])) + 1)]
+
+
+def _tiles(place: IntArray) -> Iterator[tuple[slice, slice]]:
+    """Yield two slices of rows for each tile: every pair once, basis rows never beside others."""
+    plain = int((place < 0).sum())
+    for low, high in ((0, plain), (plain, place.size)):
+        for start in range(low, high, TILE[0]):
+            rows = slice(start, min(start + TILE[0], high))
+            yield rows, rows
+            for begin, end in ((rows.stop, high), (high, place.size)):
+                for other in range(begin, end, TILE[1]):
+                    yield rows, slice(other, min(other + TILE[1], end))
+
+
+def _prepared(
+    smoother: Smoother, rows: IntArray, place: IntArray, alpha: float, policy: Policy
+) -> tuple[_Rows, _Setting]:
+    """Return the rows at one penalty, and what they share."""
+    factor = smoother.factor()
+    assert isinstance(factor, Coordinates)
+    D = factor.D(np.array([alpha]))[0]
+    R = factor.R(D[None])[0]
+    V, y = factor.V[rows], smoother.targets.Y[rows]
+    fitted, gap = V @ (R[:, None] * factor.z), np.einsum("ij,ij,j->i", V, V, R)
+    if factor.kappa:
+        e, gap = factor.Ys[rows] - fitted, 1.0 - gap
+    else:  # I − S = αV R Vᵀ, without a subtraction
+        e, gap, R = alpha * fitted, alpha * gap, alpha * R
+    s, P, t = np.empty((rows.size, 0)), np.empty((0, 0)), np.empty((0, 0))
+    if policy == "remove" and factor.N is not None:
+        N = factor.N / np.linalg.norm(factor.N, axis=1, keepdims=True)
+        s, P, t = V @ (D * N).T, (D * N) @ N.T, N @ (D[:, None] * factor.z)
+    root, weight = smoother.scale.root[rows], smoother.weights[rows]
+    sign = -1.0 if factor.kappa else 1.0
+    setting = _Setting(R, sign, policy == "train", P, t, np.abs(y).max(axis=0))
+    return _Rows(V, e, y, gap, root, weight, place[rows], s), setting
+
+
+def _compare(I: _Rows, J: _Rows, setting: _Setting, same: bool) -> FloatArray:  # noqa: E741
+    """Return weight in the right order, weight that counts and pairs (3, v) of a tile."""
+    found = np.empty((3, I.y.shape[1]))
+    differences = _differences(I, J, setting)
+    for t in range(I.y.shape[1]):
+        y_i, y_j, near = I.y[:, t, None], J.y[:, t], EQUAL * setting.scale[t]
+        fallen = differences(t)  # r_i − r_j, so that f_i − f_j = y_i − y_j − (r_i − r_j)
+        if same:
+            np.fill_diagonal(fallen, 0.0)  # a row with itself
+        np.subtract(y_i - y_j, fallen, out=fallen)
+        # −1, 0 and 1 in a byte each
+        predicted = (fallen > near).view(np.int8) - (fallen < -near).view(np.int8)
+        order = (y_i > y_j).view(np.int8) - (y_i < y_j).view(np.int8)
+        predicted *= order
+        order *= order
+        if same:  # each pair once, no row with itself
+            order, predicted = np.triu(order, 1), np.triu(predicted, 1)
+        counted, agreed = _weighted(I, order, J), _weighted(I, predicted, J)
+        found[:, t] = 0.5 * (counted + agreed), counted, order.sum(dtype=np.int64)
+        if not np.isfinite(fallen.sum()):
+            found[0, t] = np.nan
+    return found
+
+
+def _weighted(I: _Rows, values: AnyArray, J: _Rows) -> float:  # noqa: E741
+    """Return Σ w_i values_ij w_j."""
+    if (I.weight == I.weight[0]).all() and (J.weight == J.weight[0]).all():
+        return float(values.sum(dtype=np.int64) * I.weight[0] * J.weight[0])
+    return float(I.weight @ values @ J.weight)
+
+
+def _differences(I: _Rows, J: _Rows, setting: _Setting) -> Any:  # noqa: E741
+    """Return the function from a target to r_i − r_j of each pair, in units of y."""
+    A = (I.V * (setting.sign * setting.R)) @ J.V.T  # (I − S)_ij
+    in_i, in_j = bool((I.place >= 0).any()), bool((J.place >= 0).any())
+    if not in_j or (not setting.P.size and not setting.trained):
+        return _held(I, J, A, I.gap[:, None], J.gap, lambda t: (I.e[:, t, None], J.e[:, t]))
+    if setting.trained:
+        return _trained(I, J, A, in_i)
+    return (_both_removed if in_i else _one_removed)(I, J, A, setting)
+
+
+def _held(
+    I: _Rows,  # noqa: E741
+    J: _Rows,
+    A: FloatArray,
+    gap_i: FloatArray,
+    gap_j: FloatArray,
+    errors: Any,
+) -> Any:
+    """Both rows are held out: r_i = (A_jj e_i − A_ij e_j)/(A_ii A_jj − A_ij²)/√w_i."""
+    det = A * A
+    np.subtract(gap_i * gap_j, det, out=det)
+    root_i, root_j = I.root[:, None], J.root
+    # (gap_j e_i − A e_j)/root_i − (gap_i e_j − A e_i)/root_j, sorted by e
+    if (I.root == 1.0).all() and (J.root == 1.0).all():
+        of_i, of_j = gap_j + A, gap_i + A
+    else:
+        of_i, of_j = gap_j / root_i + A / root_j, gap_i / root_j + A / root_i
+
+    def difference(t: int) -> FloatArray:
+        e_i, e_j = errors(t)
+        found = of_i * e_i
+        found -= of_j * e_j
+        found /= det
+        return np.asarray(found)
+
+    return difference
+
+
+def _trained(I: _Rows, J: _Rows, A: FloatArray, both: bool) -> Any:  # noqa: E741
+    """Rows J are in the basis and stay: rows I alone are held out, or none is.
+
+    Without row i, the error there is e_i/A_ii, and e_j − A_ij e_i/A_ii at row j.
+    """
+
+    def difference(t: int) -> FloatArray:
+        e_i, e_j = I.e[:, t, None], J.e[:, t]
+        if both:
+            return np.asarray(e_i / I.root[:, None] - e_j / J.root)
+        alone = e_i / I.gap[:, None]
+        return np.asarray(alone / I.root[:, None] - (e_j - A * alone) / J.root)
+
+    return difference
+
+
+def _one_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
+    """Rows J are in the basis, rows I are not: S − s_j s_jᵀ/P_jj for each column."""
+    q = J.place
+    P = setting.P[q, q]
+    s_i, s_j = I.s[:, q] / P, J.s[np.arange(q.size), q]
+    gap_i = I.gap[:, None] + s_i * s_i * P
+    A = A + s_i * s_j
+
+    def errors(t: int) -> tuple[FloatArray, FloatArray]:
+        level = setting.t[q, t]
+        return I.e[:, t, None] + s_i * level, J.e[:, t] + s_j * level / P
+
+    return _held(I, J, A, gap_i, J.gap + s_j * s_j / P, errors)
+
+
+def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
+    """Both rows are in the basis: S − s P⁻¹ sᵀ with two rows of s, by the inverse of P."""
+    q, p, P = I.place, J.place, setting.P
+    own_i, own_j = I.s[np.arange(q.size), q][:, None], J.s[np.arange(p.size), p]
+    cross_i, cross_j = I.s[:, p], J.s[:, q].T  # s of row i at basis row j, and of row j at i
+    P_qq, P_pp, P_qp = P[q, q][:, None], P[p, p], P[np.ix_(q, p)]
+    det = P_qq * P_pp - P_qp * P_qp
+    det[q[:, None] == p] = 1.0  # a row with itself is no pair
+    # s_i = (own_i, cross_i) and s_j = (cross_j, own_j) at the basis rows (i, j)
+    left_q, left_p = (P_pp * own_i - P_qp * cross_i) / det, (P_qq * cross_i - P_qp * own_i) / det
+    right_q, right_p = (P_pp * cross_j - P_qp * own_j) / det, (P_qq * own_j - P_qp * cross_j) / det
+    A = A + left_q * cross_j + left_p * own_j
+    gap_i = I.gap[:, None] + left_q * own_i + left_p * cross_i
+    gap_j = J.gap + right_q * cross_j + right_p * own_j
+
+    def errors(t: int) -> tuple[FloatArray, FloatArray]:
+        t_q, t_p = setting.t[q, t][:, None], setting.t[p, t]
+        e_i = I.e[:, t, None] + left_q * t_q + left_p * t_p
+        return e_i, J.e[:, t] + right_q * t_q + right_p * t_p
+
+    return _held(I, J, A, gap_i, gap_j, errors)

@@ -1,0 +1,521 @@
+"""What follows from held-out models: one method for each module of `holdfast.answers`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.influence import Influence, influence
+from holdfast.answers.intervals import Quantiles, bounds, group_shares, tested_once
+from holdfast.answers.learning import LearningCurve, check_sizes, draws
+from holdfast.answers.pairs import LeavePairOut, leave_pair_out
+from holdfast.basis.base import whole_number
+from holdfast.data.dask import is_dask, on_rows
+from holdfast.data.indices import row_numbers
+from holdfast.estimators.inputs import check_rows, takes_objects
+from holdfast.estimators.model import Model
+from holdfast.estimators.problem import Problem
+from holdfast.estimators.questions import HeldOutQuestions
+from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
+from holdfast.experiments import (
+    Experiments,
+    HoldOut,
+    Policy,
+    Tasks,
+    as_experiments,
+    leave_group_out,
+    leave_one_out,
+    resolve,
+)
+from holdfast.experiments.splits import check_groups
+from holdfast.holdout.models import HeldOutModels, predict_with
+from holdfast.holdout.spread import Spread, spread
+from holdfast.scores.choice import check_alphas
+from holdfast.scores.scoring import resolve_scoring, score_experiments
+from holdfast.smoother.blocks import row_blocks
+
+__all__ = ["Answers", "HeldOutCoefficients", "local_parts"]
+
+METHODS = ("plus", "minmax", "jackknife", "gaussian")
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutCoefficients:
+    """The coefficients of a model that never saw some rows, shaped like those of `fit`.
+
+    Attributes
+    ----------
+    dual_coef : ndarray of shape (n,) or (n, v)
+        Of the basis rows; of all rows for a dense or linear model, zero for rows held out.
+    intercept : float or ndarray of shape (v,)
+    coef : ndarray of shape (d,) or (d, v), or None
+        Of the columns of X, for a linear kernel with fewer columns than rows.
+    """
+
+    dual_coef: FloatArray
+    intercept: float | FloatArray
+    coef: FloatArray | None = None
+
+    def __sub__(self, other: HeldOutCoefficients) -> HeldOutCoefficients:
+        coef = None if self.coef is None or other.coef is None else self.coef - other.coef
+        return HeldOutCoefficients(
+            self.dual_coef - other.dual_coef, self.intercept - other.intercept, coef
+        )
+
+
+class Answers(HeldOutQuestions):
+    """Answers of a fitted model about models that never saw some of its rows."""
+
+    scoring: Any
+    _noise: tuple[Problem, FloatArray] | None = None
+    _dual_coef: FloatArray
+    _intercept: FloatArray
+    _linear_coef: FloatArray | None
+
+    @abstractmethod
+    def _decision(self, X: Any) -> FloatArray:
+        """Return model values for new rows, shape (k, v)."""
+
+    # -- models without some rows ------------------------------------------------------------------
+
+    def predict_without(
+        self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
+    ) -> FloatArray:
+        """Return predictions by the model that never saw `rows`.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            Training rows to hold out; what becomes of basis rows among them is the policy's.
+        X : rows, optional
+            Rows to predict, in any form that `predict` takes: rows that were held out, rows that
+            were trained on, new ones. None: the held-out rows themselves.
+        alpha : float or ndarray of shape (v,), optional
+            Penalty, or one per target; default: the chosen ``alpha_``.
+
+        Returns
+        -------
+        ndarray of shape (k,) or (k, v)
+            One row per predicted row; decision values for a classifier. Lazy for a Dask X.
+
+        Notes
+        -----
+        f₋H(x) = u(x)·β₋H with β₋H = M(z − V_Hᵀr_H): papers 002 (A.4), 004 (f_L).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holdfast import KernelRidgeCV
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> model = KernelRidgeCV(gamma=1.0, alphas=[1e-3, 1e-2]).fit(X, np.sin(X[:, 0]))
+        >>> model.predict_without([3, 4], X=[[0.5], [3.0]]).shape
+        (2,)
+        """
+        check_is_fitted(self)
+        held = row_numbers("rows", rows, self._problem.weights.size)
+        alphas = self._alpha_of_each(alpha)
+        if X is None:
+            return self._flat(self._held_out_rows(held, alphas))
+        new = self._new_rows(X)
+        outputs, coefficients = self._models_without(held, alphas).only()
+        values = on_rows(predict_with, new, (outputs, coefficients), columns=alphas.size)
+        return self._flat(values)
+
+    def coef_without(
+        self, rows: ArrayLike, alpha: float | ArrayLike | None = None
+    ) -> HeldOutCoefficients:
+        """Return the coefficients of the model that never saw `rows`.
+
+        Parameters
+        ----------
+        rows : array-like of int
+        alpha : float or ndarray of shape (v,), optional
+            Penalty, or one per target; default: the chosen ``alpha_``.
+
+        Returns
+        -------
+        HeldOutCoefficients
+            ``dual_coef``, ``intercept`` and, for a linear kernel, ``coef``. Coefficients of basis
+            rows that left the basis are zero, as are those of held-out rows of a dense model.
+        """
+        check_is_fitted(self)
+        held = row_numbers("rows", rows, self._problem.weights.size)
+        models = self._models_without(held, self._alpha_of_each(alpha))
+        if models.basis is not None:
+            raise NotSupportedError(
+                'held_out_basis="reselect" gives every held-out model basis rows of its own, which '
+                "have no place in dual_coef_. Use predict_without."
+            )
+        ((_, fit),) = models.published()
+        n, removed = self.basis_indices_.size, models.tasks.removed[0]
+        gone = models.tasks.held[0] if self._problem.basis is None else removed
+        if len(fit.dual) < n:  # trained anew, on the basis that is left
+            dual = np.zeros((n, fit.dual.shape[1]))
+            dual[np.delete(np.arange(n), removed)] = fit.dual
+        else:
+            dual = fit.dual
+            dual[gone] = 0.0
+        return self._coefficients(dual, fit.unpenalised.sum(axis=0), fit.linear)
+
+    def _coefficients(
+        self, dual: FloatArray, intercept: FloatArray, linear: FloatArray | None
+    ) -> HeldOutCoefficients:
+        if not self._problem.flat:
+            return HeldOutCoefficients(dual, intercept, linear)
+        coef = None if linear is None else linear[:, 0]
+        return HeldOutCoefficients(dual[:, 0], float(intercept[0]), coef)
+
+    def _held_out_rows(self, held: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return predictions (k, v) of the held-out rows themselves."""
+        grid, index = np.unique(alphas, return_inverse=True)
+        found = self.held_out([HoldOut(held)], alphas=grid)
+        if found.rows.size < held.size:
+            raise HoldOutError(
+                f"row {np.setdiff1d(held, found.rows)[0]} is a basis row, which "
+                'held_out_basis="skip" never tests. Leave basis rows out of `rows`.'
+            )
+        return found.values[index, :, np.arange(alphas.size)].T
+
+    def _models_without(self, held: IntArray, alphas: FloatArray) -> HeldOutModels:
+        experiments = as_experiments([HoldOut(held)], self._problem.weights.size)
+        model = self._fitted_model()
+        return model.held_models(_untested(model, experiments), alphas)
+
+    # -- what the answers share --------------------------------------------------------------------
+
+    def _alpha_of_each(self, alpha: float | ArrayLike | None) -> FloatArray:
+        """Return the penalty of each target."""
+        v = self._problem.Y.shape[1]
+        wanted = np.asarray(self.alpha_ if alpha is None else alpha)
+        if wanted.shape not in ((), (v,)):
+            raise InvalidInputError(
+                f"alpha must be one number, or one for each of the {v} targets; got shape "
+                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
+            )
+        check_alphas(np.unique(wanted))
+        return np.broadcast_to(wanted.astype(np.float64), v)
+
+    def _flat(self, values: FloatArray) -> FloatArray:
+        return values[:, 0] if self._problem.flat else values
+
+    def _new_rows(self, X: Any) -> Any:
+        return check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
+
+    def _refuse_classes(self, what: str) -> None:
+        if self._classes is not None:
+            raise NotSupportedError(
+                f"{what} is for regression: the targets of a classifier are classes. Use "
+                "decision_function, predict_proba or held_out(...).labels()."
+            )
+
+    def _errors(self, model: Model, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+        """Return y − f₋H (a, k, v) on the test rows of all tasks."""
+        values = model.held_out(tasks, alphas, model.plan(tasks, alphas.size).path)
+        return np.asarray(self._problem.Y[tasks.test.values] - values)
+
+    def _spread(self, model: Model, tasks: Tasks, alphas: FloatArray) -> Spread:
+        errors = self._errors(model, tasks, alphas)
+        return spread(model.held_models(tasks, alphas[:1]), alphas, errors)
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    @property
+    def noise_variance_(self) -> float | FloatArray:
+        """σ̂² at ``alpha_`` that makes the held-out targets of `fit` most likely, per target.
+
+        σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H| over the experiments of `fit`, in units of √w y.
+        """
+        check_is_fitted(self)
+        if self._noise is None or self._noise[0] is not self._problem:
+            model = self._fitted_model()
+            alphas = self._alpha_of_each(None)
+            grid, index = np.unique(alphas, return_inverse=True)
+            noise = self._spread(model, model.tasks(self._problem.experiments), grid).noise
+            self._noise = (self._problem, noise[index, np.arange(alphas.size)])
+        found = self._noise[1]
+        return float(found[0]) if self._problem.flat else found
+
+    def _std(self, rows: Any) -> FloatArray:
+        """Return the standard deviation (k, v) of new observations: σ²(1 + var f(x))."""
+        smoother, alphas = self._fitted_model().smoother, self._alpha_of_each(None)
+        grid, index = np.unique(alphas, return_inverse=True)
+        variance = np.empty((rows.shape[0], alphas.size))
+        for block in row_blocks(rows.shape[0], smoother.outputs().size):
+            variance[block] = smoother.variances(rows[block], grid)[:, index]
+        return np.sqrt(np.atleast_1d(self.noise_variance_) * (1.0 + variance))
+
+    def decorrelated_residuals(self, alpha: float | None = None) -> FloatArray:
+        """Return residuals that are uncorrelated and of variance one if the model is right.
+
+        Held-out residuals of different experiments are correlated, so that their histogram or Q–Q
+        plot misleads. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is
+        (I − S)^½ √w y, one number per row whatever was held out, divided by the σ that it implies.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Default: the chosen ``alpha_`` (of the first target, if each has one).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, v)
+            Zero for rows of weight zero.
+        """
+        self._refuse_classes("decorrelated_residuals")
+        check_is_fitted(self)
+        smoother = self._fitted_model().smoother
+        values = smoother.half_residuals(float(self._alpha_of_each(alpha)[0]))
+        free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
+        return self._flat(values / np.sqrt(np.square(values).sum(axis=0) / free))
+
+    # -- intervals ---------------------------------------------------------------------------------
+
+    def predict_interval(
+        self, X: Any, level: float | Sequence[float] = 0.9, method: str = "plus"
+    ) -> FloatArray:
+        """Return bounds that a new row's target lies between.
+
+        Parameters
+        ----------
+        X : rows
+            As in `predict`.
+        level : float or sequence of float
+            How often the bounds should hold.
+        method : {"plus", "minmax", "jackknife", "gaussian"}
+            "plus": jackknife+ or CV+ by the experiments of `fit`, which must test each row once;
+            it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "minmax":
+            wider, and holds at least level of the time. "jackknife": the prediction and quantiles
+            of held-out residuals; no guarantee. "gaussian": the normal law of `return_std`.
+
+        Returns
+        -------
+        ndarray of shape (k, 2), (k, 2, levels), (k, 2, v) or (k, 2, levels, v)
+            Lower and upper bounds; infinite where there are too few rows for the level.
+
+        Notes
+        -----
+        Barber, Candès, Ramdas & Tibshirani 2021. Where the experiments hold out whole groups (the
+        `groups` of `fit`), the bounds are for a row of a *new* group: Lee, Barber & Willett 2023.
+        The penalty was chosen on the same rows, which the theory does not cover; one number chosen
+        from a grid makes little difference (docs: answers).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holdfast import KernelRidgeCV
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-3, 3, size=(200, 1))
+        >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+        >>> model = KernelRidgeCV(gamma=0.5).fit(X, y)
+        >>> low, high = model.predict_interval([[1.0]], level=0.9)[0]
+        >>> bool(low < np.sin(1.0) < high)
+        True
+        """
+        self._refuse_classes("predict_interval")
+        check_is_fitted(self)
+        if method not in METHODS:
+            raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}.")
+        levels = tuple(np.atleast_1d(np.asarray(level, dtype=np.float64)).tolist())
+        if not levels or not all(0.0 < value < 1.0 for value in levels):
+            raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.")
+        bound = self._interval(method, levels)
+        found = np.concatenate([bound(part) for part in local_parts(self._new_rows(X))])
+        found = found[..., 0] if self._problem.flat else found
+        return found[:, :, 0] if np.ndim(level) == 0 else found
+
+    def _interval(self, method: str, levels: tuple[float, ...]) -> Any:
+        """Return the function from rows to bounds (k, 2, levels, v)."""
+        if method == "gaussian":
+
+            def normal(rows: Any) -> FloatArray:
+                reach = ndtri(0.5 + 0.5 * np.array(levels))[:, None]
+                f, width = self._decision(rows)[:, None], self._std(rows)[:, None] * reach
+                return np.stack([f - width, f + width], axis=1)
+
+            return normal
+        problem, model = self._problem, self._fitted_model()
+        alphas = self._alpha_of_each(None)
+        tasks = model.tasks(problem.experiments)
+        counted = tested_once(tasks, problem.weights, skipped=problem.policy == "skip")
+        grid, index = np.unique(alphas, return_inverse=True)
+        errors = np.abs(self._errors(model, tasks, grid))[index, :, np.arange(alphas.size)].T
+        rows = tasks.test.values[counted]
+        shares = group_shares(tasks, problem.groups, problem.weights > 0)
+        quantiles = Quantiles(levels, rows.size, None if shares is None else shares[rows])
+        models = model.held_models(tasks, alphas)
+        sizes, owners = errors[counted], tasks.test.owners[counted]
+
+        def jackknife(rows: Any) -> FloatArray:
+            centre = self._decision(rows) if method == "jackknife" else None
+            return bounds(models, rows, sizes, owners, quantiles, method, centre)  # type: ignore[arg-type]
+
+        return jackknife
+
+    # -- influence, pairs, learning curves ---------------------------------------------------------
+
+    def influence(self, groups: ArrayLike | None = None) -> Influence:
+        """Return how much each row, or each group, moves the model.
+
+        Parameters
+        ----------
+        groups : array-like of shape (m,), optional
+            "Which subject moves the model most?"; None: row by row.
+
+        Returns
+        -------
+        Influence
+            ``leverage``, ``residual``, ``cook``, ``dffits``, ``to_frame()``, and ``change(label)``
+            for the coefficients; groups in sorted order.
+
+        Notes
+        -----
+        At ``alpha_`` (of the first target, if each has one). Cook's distance of H is
+        Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
+        """
+        check_is_fitted(self)
+        model, problem = self._fitted_model(), self._problem
+        m = problem.weights.size
+        labels = np.arange(m) if groups is None else check_groups(groups, m)
+        experiments = leave_one_out(m) if groups is None else leave_group_out(labels)
+        tasks = _untested(model, experiments)
+        alphas = np.repeat(self._alpha_of_each(None)[:1], problem.Y.shape[1])
+        models = model.held_models(tasks, alphas)
+        found = influence(models)
+        shaped = {k: v if k == "leverage" else self._flat(v) for k, v in found.items()}
+
+        def change(j: int) -> HeldOutCoefficients:
+            full = self._coefficients(self._dual_coef, self._intercept, self._linear_coef)
+            return full - self.coef_without(experiments.held_out[j])
+
+        names = labels if groups is None else np.unique(labels)
+        return Influence(
+            names, **shaped, grouped=groups is not None, frames=self._frames, _change=change
+        )
+
+    def leave_pair_out(
+        self, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
+    ) -> LeavePairOut:
+        """Return how often two rows, both held out, are put in the right order.
+
+        Parameters
+        ----------
+        groups : array-like of shape (m,), optional
+            Compare only rows of one group.
+        alphas : array-like, optional
+            Penalties; None: the grid of `fit`.
+
+        Returns
+        -------
+        LeavePairOut
+            ``concordance`` per alpha: the area under the ROC curve for two classes. Pairs with
+            equal targets do not count, equal predictions count ½, a pair weighs w_i w_j.
+
+        Notes
+        -----
+        2p operations per pair and penalty, in blocks, no loop over pairs.
+        """
+        check_is_fitted(self)
+        model, problem = self._fitted_model(), self._problem
+        if model.reselects:
+            raise NotSupportedError(
+                'held_out_basis="reselect" would train a model for every pair. Use another policy.'
+            )
+        if is_dask(problem.X):
+            raise NotSupportedError("leave_pair_out needs rows in memory; got a Dask collection.")
+        labels = None if groups is None else check_groups(groups, problem.weights.size)
+        grid = problem.alphas if alphas is None else check_alphas(alphas)
+        policy: Policy = "keep" if model.basis is None else problem.policy
+        concordance, count = leave_pair_out(model.smoother, grid, policy, model.basis, labels)
+        if problem.flat:
+            return LeavePairOut(grid, concordance[:, 0], int(count[0]), self._frames)
+        return LeavePairOut(grid, concordance, count, self._frames)
+
+    def learning_curve(
+        self,
+        sizes: ArrayLike,
+        n_repeats: int = 10,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        scoring: Any = None,
+    ) -> LearningCurve:
+        """Return the held-out score against the number of training rows, or groups.
+
+        Parameters
+        ----------
+        sizes : array-like
+            Numbers of rows (groups) to train on, or shares of all.
+        n_repeats : int
+            Random draws for each size.
+        random_state : int or None
+            Seed of the draws.
+        groups : array-like of shape (m,), optional
+            Draw whole groups; sizes count groups then.
+        scoring : str or callable, optional
+            As in `fit`; None: that of `fit`.
+
+        Returns
+        -------
+        LearningCurve
+            ``sizes``, ``scores``, ``mean``, ``std``, ``extrapolate(sizes)``, ``to_frame()``.
+
+        Notes
+        -----
+        Kernel and penalty (``alpha_``) stay what they are; each draw is an experiment that holds
+        out all other rows, and is scored on them.
+        """
+        check_is_fitted(self)
+        model, problem = self._fitted_model(), self._problem
+        labels = None if groups is None else check_groups(groups, problem.weights.size)
+        trained = problem.weights > 0
+        most = int(trained.sum()) if labels is None else np.unique(labels[trained]).size
+        unit = "rows" if labels is None else "groups"
+        chosen = check_sizes(sizes, most, unit)
+        repeats = whole_number("n_repeats", n_repeats)
+        experiments = draws(chosen, repeats, problem.weights, labels, random_state)
+        scorer = resolve_scoring(
+            self.scoring if scoring is None else scoring, classes=self._classes
+        )
+        if scorer.density:
+            if scoring is not None:
+                raise NotSupportedError(
+                    f"learning_curve scores predictions; scoring={scoring!r} needs their law. Use "
+                    "a scikit-learn scorer."
+                )
+            scorer = resolve_scoring(None)
+        alphas = self._alpha_of_each(None)
+        grid, index = np.unique(alphas, return_inverse=True)
+        tasks = model.tasks(experiments)
+        values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
+        values = values[index, :, np.arange(alphas.size)].T[None]
+        scores = score_experiments(
+            scorer, values, tasks.test.values, tasks.test.ptr, problem.labels, problem.weights
+        ).splits[0]
+        return LearningCurve(
+            chosen, scores.reshape(chosen.size, repeats), unit, scorer.name, self._frames
+        )
+
+
+def _untested(model: Model, experiments: Experiments) -> Tasks:
+    """Return tasks of all experiments: basis rows that are never tested still tell of models."""
+    problem = model.problem
+    if problem.policy != "skip":
+        return model.tasks(experiments)
+    return resolve(experiments, weights=problem.weights, basis=model.basis, policy="train")
+
+
+def local_parts(rows: Any) -> Iterator[Any]:
+    """Yield rows that are here: chunks of a Dask array one after the other."""
+    if not is_dask(rows):
+        yield rows
+        return
+    for chunk in rows.to_delayed().ravel():
+        yield np.asarray(chunk.compute())

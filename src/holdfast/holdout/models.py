@@ -1,0 +1,256 @@
+"""All held-out models at one penalty, as coefficients: the primitive of everything in `answers`.
+
+The model that never saw H is β₋H = M(z − V_Hᵀ r_H), a vector (theory.md, "the model without H,
+anywhere"); a dense one is c₋H = c − G_{·H} r_H, zero on H. In the output coordinates of the
+smoother f₋H(x) = u(x)·β₋H for any row x, so that all models of all experiments predict any rows by
+one matrix product. Models are made a stack of experiments at a time.
+
+Experiments that a fast path would answer with too few digits (`holdfast.holdout.digits`) are
+trained anew, each with coordinates of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.experiments import Shape, Tasks
+from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.holdout.identity import STACK_DOUBLES, residuals
+from holdfast.smoother import Factor, Fit, HeldCoordinates, OtherBasis, Outputs, Smoother
+
+__all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
+
+#: From held-out rows to the basis rows of the model without them.
+ChosenBasis = Callable[[IntArray], OtherBasis]
+#: Doubles of coefficients, and of predictions, that are kept at once.
+KEEP_DOUBLES, BLOCK_DOUBLES = 2**27, 2**22
+
+
+class Stack(NamedTuple):
+    """Some tasks of one shape.
+
+    Attributes
+    ----------
+    index : ndarray of int, shape (b,)
+        Which tasks.
+    shape : Shape
+    models : ndarray of shape (b, v, q)
+        Coefficients.
+    squares : ndarray of shape (b, v, 1)
+        r_Hᵀ(I − S_HH)r_H.
+    predictions : ndarray of shape (b, v, t)
+        Of the test rows, if they were asked for.
+    """
+
+    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    shape: Shape
+    models: FloatArray
+    squares: FloatArray
+    predictions: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutModels:
+    """The models of some tasks, one penalty for each target.
+
+    Attributes
+    ----------
+    smoother : Smoother
+    tasks : Tasks
+    alphas : ndarray of shape (v,)
+    basis : callable or None
+        Chooses the basis rows of each model anew (``held_out_basis="reselect"``).
+    """
+
+    smoother: Smoother
+    tasks: Tasks
+    alphas: FloatArray
+    basis: ChosenBasis | None = None
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @cached_property
+    def anew(self) -> BoolArray:
+        """Which tasks are trained anew."""
+        if self.basis is not None:
+            return np.ones(len(self), dtype=bool)
+        again = basis_shrinks(self.tasks, self.smoother.n_basis)
+        return again | few_left(self.smoother, self.tasks)
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """From new rows to the coordinates of the models that are not trained anew."""
+        self._factors()  # which may change the coordinates
+        return self.smoother.outputs()
+
+    def _factors(self) -> list[tuple[float, IntArray, Factor]]:
+        """Return (penalty, its targets, the factor) for each penalty."""
+        smoother, found = self.smoother, []
+        every = smoother.form == "features" or smoother.sizes(self.tasks).factorised
+        for alpha in np.unique(self.alphas).tolist():
+            columns = np.flatnonzero(self.alphas == alpha)
+            factor = smoother.factor(None if every else alpha)
+            found.append((alpha, columns, factor.select(columns)))
+        return found
+
+    def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield (tasks, coefficients (b, v, q)) of the models that are not trained anew."""
+        for stack in self.stacks():
+            yield stack.index, stack.models
+
+    def stacks(self, *, tested: bool = False) -> Iterator[Stack]:
+        """Yield the same with what led there; `tested`: and predictions of the test rows."""
+        chosen = np.flatnonzero(~self.anew)
+        if not chosen.size:
+            return
+        with self.smoother.lock:
+            factors = self._factors()
+        part, v = self.tasks.select(chosen), self.alphas.size
+        for shape in part.stacks(factors[0][2].size, STACK_DOUBLES):
+            parts = [self._stack(shape, *factor, tested) for factor in factors]
+            index, (columns, *whole) = chosen[shape.index], parts[0]
+            if columns.size < v:
+                whole = [np.empty((*array.shape[:-2], v, array.shape[-1])) for array in whole]
+                for columns, *arrays in parts:
+                    for array, own in zip(whole, arrays, strict=True):
+                        array[..., columns, :] = own
+            yield Stack(index, shape, *whole)
+
+    def _stack(
+        self, shape: Shape, alpha: float, columns: IntArray, factor: Factor, tested: bool
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Return targets, then models, squares and predictions of stacked tasks at one penalty."""
+        held = factor.held(shape, np.array([alpha]))
+        errors = held.errors()
+        r = residuals(held, errors)
+        models = self.smoother.held_models(factor, shape, held, r)
+        scale = 1.0 if isinstance(held, HeldCoordinates) and held.kappa else alpha
+        squares = scale * (r[0] * errors[0]).sum(axis=1)[..., None]
+        values = np.empty((len(models), columns.size, 0))
+        if tested:
+            values = held.predict(r)[0].swapaxes(1, 2)
+            if self.smoother.unpenalised.count:
+                level = self.smoother.unpenalised.level(shape.T, self.smoother.targets.level)
+                values += (
+                    level[..., columns, None]
+                    if level.ndim == 1
+                    else level[..., columns].swapaxes(1, 2)
+                )
+        return columns, self.smoother.with_level(models, columns), squares, values
+
+    def smoothers(self) -> Iterator[tuple[int, Smoother]]:
+        """Yield (task, its own smoother) of those that are trained anew."""
+        for j in np.flatnonzero(self.anew).tolist():
+            held = self.tasks.held[j]
+            basis = None if self.basis is None else self.basis(held)
+            yield j, self.smoother.without(held, self.tasks.removed[j], basis)
+
+    def retrained(self) -> Iterator[tuple[int, Smoother, FloatArray]]:
+        """Yield (task, its own smoother, coefficients (v, q)) of those that are trained anew."""
+        for j, own in self.smoothers():
+            models = own.model(self.alphas)
+            # Its targets lacked the level of the whole model: the same column in other units.
+            s = own.unpenalised.count
+            if s:
+                units = self.smoother.unpenalised.anywhere() / own.unpenalised.anywhere()
+                models[:, -s:] += self.smoother.targets.level.T * units
+            yield j, own, models
+
+    def only(self) -> tuple[Outputs, FloatArray]:
+        """Return u and the coefficients (v, q) of the only model."""
+        assert len(self) == 1
+        if self.anew[0]:
+            ((_, own, model),) = self.retrained()
+            return own.outputs(), model
+        ((_, models),) = self.blocks()
+        return self.outputs, models[0]
+
+    def published(self) -> Iterator[tuple[int, Fit]]:
+        """Yield (task, its coefficients as a fit publishes them)."""
+        for index, models in self.blocks():
+            for j, model in zip(index.tolist(), models, strict=True):
+                yield j, self.smoother.published(model, self.alphas)
+        level = self.smoother.unpenalised.coefficients(self.smoother.targets.level)
+        for j, own in self.smoothers():
+            fit = own.fit(self.alphas)
+            yield j, fit._replace(unpenalised=fit.unpenalised + level)
+
+    # -- predictions -------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield (rows, predictions (v, rows, tasks)) for new rows X, block by block.
+
+        Notes
+        -----
+        One product 2 k J q per target for k rows and J models, beside the k rows' coordinates and
+        the models themselves. Models are kept while they take no more than KEEP_DOUBLES and made
+        again for every slab of rows otherwise; memory is O(J q + block · J), never k J.
+        """
+        v, J, kept = self.alphas.size, len(self), self._kept()
+        slab = KEEP_DOUBLES // (v * max(1, J if kept is None else int(self.anew.sum())))
+        block = slab if kept is None else BLOCK_DOUBLES // (v * max(J, kept.shape[2]))
+        for rows in _slices(0, X.shape[0], slab):
+            others = self._others(X, rows)
+            for part in _slices(rows.start, rows.stop, block):
+                inside = slice(part.start - rows.start, part.stop - rows.start)
+                yield part, self._block(X[part], kept, others[:, inside])
+
+    def _kept(self) -> FloatArray | None:
+        """Return the coefficients (v, tasks, q) of all models, unless they are too many."""
+        known = ~self.anew
+        if not known.any():
+            return np.empty((self.alphas.size, 0, 0))
+        shape = self.alphas.size, int(known.sum()), self.outputs.size
+        if np.prod(shape) > KEEP_DOUBLES:
+            return None
+        kept, place = np.empty(shape), np.cumsum(known) - 1
+        for index, models in self.blocks():
+            kept[:, place[index]] = models.swapaxes(0, 1)
+        return kept
+
+    def _others(self, X: Any, rows: slice) -> FloatArray:
+        """Return predictions (v, rows, tasks) of the models that are trained anew."""
+        values = np.empty((self.alphas.size, rows.stop - rows.start, int(self.anew.sum())))
+        for i, (_, own, models) in enumerate(self.retrained()):
+            outputs = own.outputs()
+            for part in _slices(rows.start, rows.stop, BLOCK_DOUBLES // max(1, outputs.size)):
+                inside = slice(part.start - rows.start, part.stop - rows.start)
+                values[:, inside, i] = models @ outputs(X[part]).T
+        return values
+
+    def _block(self, X: Any, kept: FloatArray | None, others: FloatArray) -> FloatArray:
+        """Return predictions (v, rows, tasks) of a block of rows, all models together."""
+        if self.anew.all():
+            return others
+        U = self.outputs(X)
+        if kept is not None and not others.shape[2]:
+            return np.asarray(U @ kept.swapaxes(1, 2))
+        values = np.empty((*others.shape[:2], len(self)))
+        values[:, :, self.anew] = others
+        if kept is not None:
+            values[:, :, ~self.anew] = U @ kept.swapaxes(1, 2)
+            return values
+        for index, models in self.blocks():
+            values[:, :, index] = U @ models.transpose(1, 2, 0)
+        return values
+
+
+def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:
+    """Return predictions (k, v) of rows by one model, a block at a time."""
+    outputs, coefficients = model
+    values = np.empty((X.shape[0], len(coefficients)))
+    for part in _slices(0, X.shape[0], BLOCK_DOUBLES // max(1, outputs.size)):
+        values[part] = outputs(X[part]) @ coefficients.T
+    return values
+
+
+def _slices(start: int, stop: int, step: int) -> Iterator[slice]:
+    step = max(1, step)
+    return (slice(i, min(i + step, stop)) for i in range(start, stop, step))

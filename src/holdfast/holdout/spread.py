@@ -1,0 +1,204 @@
+"""How widely held-out targets scatter about their predictions: the Gaussian view of the identity.
+
+With noise variance σ²/w and prior covariance (σ²/α)k, the law of the held-out targets given all
+others is normal with mean f₋H and covariance σ²(I − S_HH)⁻¹ in units of √w y (Rasmussen & Williams
+2006, §5.4.2, for one row and a dense model; Ginsbourger & Schärer 2024 for groups), removed basis
+rows included. Test rows that are a part of the held-out rows take their block of it.
+
+A test row that is not held out (its weight is zero, or the policy keeps basis rows) is a new
+observation to the model, with the noise of its own weight, one where that is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.experiments import Shape, Tasks
+from holdfast.holdout.identity import STACK_DOUBLES
+from holdfast.holdout.models import HeldOutModels
+from holdfast.smoother import HeldCoordinates, Smoother, same_rows
+
+__all__ = ["Spread", "spread"]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Second moments of held-out targets, for every penalty; the noise variance is one.
+
+    Attributes
+    ----------
+    variance : ndarray of shape (a, k)
+        Of each tested row, in units of y.
+    log_det : ndarray of shape (a, J)
+        log det of the covariance of the test rows of each experiment, in units of y.
+    square : ndarray of shape (a, J, v)
+        rᵀ C⁻¹ r of the test rows of each experiment.
+    count : ndarray of int, shape (J,)
+        Test rows of positive weight; the others count in neither.
+    """
+
+    variance: FloatArray
+    log_det: FloatArray
+    square: FloatArray
+    count: IntArray
+
+    @property
+    def noise(self) -> FloatArray:
+        """σ̂² (a, v) = Σ_H r_HᵀC⁻¹r_H / Σ|H|: what maximises the held-out density."""
+        return np.asarray(self.square.sum(axis=1) / max(1, int(self.count.sum())))
+
+
+def spread(models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> Spread:
+    """Return the second moments of the test rows of all tasks.
+
+    Parameters
+    ----------
+    models : HeldOutModels
+        The tasks; its own penalties do not matter.
+    alphas : ndarray of shape (a,)
+    errors : ndarray of shape (a, k, v)
+        y − f₋H on the test rows of all tasks laid end to end.
+
+    Notes
+    -----
+    Per penalty h²p + h³ for each experiment, 2p for leave-one-out.
+    """
+    tasks, a = models.tasks, alphas.size
+    found = Spread(
+        np.empty((a, tasks.test.values.size)),
+        np.empty((a, len(tasks))),
+        np.empty((a, len(tasks), errors.shape[2])),
+        np.bincount(
+            tasks.test.owners,
+            weights=models.smoother.scale.trained[tasks.test.values],
+            minlength=len(tasks),
+        ).astype(np.int64),
+    )
+    known = np.flatnonzero(~models.anew)
+    if known.size:
+        _fast(found, models.smoother, tasks, known, alphas, errors)
+    for j, own in models.smoothers():
+        rows, out = tasks.test[j], slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
+        root = models.smoother.scale.root[rows]
+        C = own.posterior(rows, alphas) * root[:, None] * root
+        alone = ~np.isin(rows, tasks.held[j])
+        C[:, alone[:, None] ^ alone | (alone[:, None] & alone & ~np.eye(rows.size, dtype=bool))] = (
+            0.0
+        )
+        C[:, np.arange(rows.size), np.arange(rows.size)] += 1.0
+        trained = models.smoother.scale.trained[rows]
+        _store(found, np.array([j]), out, C[None], errors[:, None, out], root[None], trained[None])
+    return found
+
+
+def _fast(
+    found: Spread,
+    smoother: Smoother,
+    tasks: Tasks,
+    known: IntArray,
+    alphas: FloatArray,
+    errors: FloatArray,
+) -> None:
+    factor, scale = smoother.factor(), smoother.scale
+    part = tasks.select(known)
+    most = int(max(part.held.sizes.max(), part.test.sizes.max(), 1))
+    for shape in part.stacks(factor.size + 3 * alphas.size * most, STACK_DOUBLES):
+        index = known[shape.index]
+        out = tasks.test.ptr[index][:, None] + np.arange(shape.T.shape[1])
+        held = factor.held(shape, alphas)
+        assert isinstance(held, HeldCoordinates)
+        C = _covariance(smoother, held, shape, alphas)
+        root, trained = scale.root[shape.T], scale.trained[shape.T]
+        _store(found, index, out, C, errors[:, out], root, trained)
+
+
+def _covariance(
+    smoother: Smoother, held: HeldCoordinates, shape: Shape, alphas: FloatArray
+) -> FloatArray:
+    """Return the covariance (b, a, t, t) of √w y on the test rows."""
+    b, h = shape.H.shape
+    A = held.gaps(slice(0, b))
+    if not held.kappa:
+        A = A * alphas[:, None, None]
+    C: FloatArray = np.asarray(1.0 / A if h == 1 else np.linalg.inv(A), dtype=np.float64)
+    if same_rows(shape):
+        return C
+    place, inside = _places(shape)
+    rows = np.arange(b)[:, None, None, None], np.arange(alphas.size)[None, :, None, None]
+    C_T: FloatArray
+    if not h:
+        C_T = np.zeros((b, alphas.size, shape.T.shape[1], shape.T.shape[1]))
+    else:
+        C_T = C[*rows, place[:, None, :, None], place[:, None, None, :]]
+    if not inside.all():
+        _as_new(C_T, C, smoother, held, shape, alphas, inside)
+    return np.asarray(C_T)
+
+
+def _places(shape: Shape) -> tuple[IntArray, BoolArray]:
+    """Return where each test row is among the held-out rows of its task, and whether it is."""
+    if not shape.H.shape[1]:
+        return np.zeros_like(shape.T), np.zeros(shape.T.shape, dtype=bool)
+    same = shape.T[:, :, None] == shape.H[:, None, :]
+    return same.argmax(axis=2), same.any(axis=2)
+
+
+def _as_new(
+    C_T: FloatArray,
+    C: FloatArray,
+    smoother: Smoother,
+    held: HeldCoordinates,
+    shape: Shape,
+    alphas: FloatArray,
+    inside: BoolArray,
+) -> None:
+    """Make the test rows that are not held out new observations, each by itself, in place.
+
+    var f₋H(x) = var f(x) + ℓ(I − S_HH)⁻¹ℓᵀ with ℓ = u(x) M V_Hᵀ.
+    """
+    M_out = held.constrained(held.out)  # (b, a, t, p)
+    if held.kappa:
+        base = np.einsum("btp,batp->bat", held.out, M_out)
+    else:
+        base = np.empty((len(shape.T), alphas.size, shape.T.shape[1]))
+        for j, rows in enumerate(shape.T):
+            base[j] = np.diagonal(smoother.posterior(rows, alphas), axis1=1, axis2=2)
+    if shape.H.shape[1]:
+        lift = M_out @ held.V[:, None].swapaxes(2, 3)  # (b, a, t, h)
+        base = base + np.einsum("bath,bahg,batg->bat", lift, C, lift)
+    weight = np.square(smoother.scale.root[shape.T])[:, None]
+    i, t = np.nonzero(~inside)
+    C_T[i, :, t, :] = 0.0
+    C_T[i, :, :, t] = 0.0
+    C_T[i, :, t, t] = (1.0 + base * weight)[i, :, t]
+
+
+def _store(
+    found: Spread,
+    index: IntArray,
+    out: IntArray | slice,
+    C: FloatArray,
+    errors: FloatArray,
+    root: FloatArray,
+    trained: BoolArray,
+) -> None:
+    """Put the moments of stacked tasks where they belong; C (b, a, t, t) of √w y."""
+    diagonal = np.diagonal(C, axis1=2, axis2=3) / np.square(root)[:, None]  # (b, a, t)
+    found.variance[:, out] = diagonal.swapaxes(0, 1) if not isinstance(out, slice) else diagonal[0]
+    if not trained.all():  # rows without weight: independent, and of no residual
+        C, (i, t) = C.copy(), np.nonzero(~trained)
+        C[i, :, t, :] = 0.0
+        C[i, :, :, t] = 0.0
+        C[i, :, t, t] = 1.0
+    r = (errors * (root * trained)[None, :, :, None]).swapaxes(0, 1)  # (b, a, t, v)
+    log_det: FloatArray
+    if C.shape[2] == 1:
+        log_det, half = np.log(C[..., 0, 0]), np.asarray(r / C)
+    else:
+        log_det, half = np.asarray(np.linalg.slogdet(C)[1]), np.asarray(np.linalg.solve(C, r))
+    log_weight = 2.0 * np.where(trained, np.log(root), 0.0).sum(axis=1)
+    found.log_det[:, index] = (log_det - log_weight[:, None]).T
+    found.square[:, index] = (r * half).sum(axis=2).swapaxes(0, 1)

@@ -1,0 +1,100 @@
+"""Any model as one product: f(x) = u(x) · coefficients, for rows that a model has never met.
+
+A smoother hands out its `Outputs`, the map from rows to u(x), and coefficients in the same
+coordinates (`Smoother.model`, `Smoother.held_models`). Whoever has many models, the held-out models
+of all experiments, say, predicts with all of them by one matrix product.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.kernels.matrix import KernelData
+from holdfast.smoother.features import Features
+
+__all__ = ["FeatureOutputs", "KernelOutputs", "Outputs"]
+
+
+class Outputs(ABC):
+    """From rows to u(x), shape (k, q). Small, without the training rows that it does not need."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number q of coordinates."""
+
+    @abstractmethod
+    def __call__(self, X: Any) -> FloatArray:
+        """Return u(x) of new rows, a fresh array (k, q)."""
+
+
+@dataclass(frozen=True)
+class FeatureOutputs(Outputs):
+    """Features without their part along the unpenalised columns, then those columns.
+
+    Attributes
+    ----------
+    features : Features
+    T : ndarray of shape (p, p) or None
+        The map that follows.
+    B : ndarray of shape (s, p)
+        The features' part along the unpenalised columns, after the map.
+    u : ndarray of shape (s,)
+        The unpenalised columns of any row: a bias is the same everywhere.
+    """
+
+    features: Features
+    T: FloatArray | None
+    B: FloatArray
+    u: FloatArray
+
+    @property
+    def size(self) -> int:
+        """P + s."""
+        return int(self.B.shape[1]) + self.u.size
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return [φ(x)T − uB, u]."""
+        block = self.features.new_rows(X)
+        if self.T is not None:
+            block = block @ self.T
+        if not self.u.size:
+            return block
+        out = np.empty((len(block), self.size))
+        np.subtract(block, self.u @ self.B, out=out[:, : block.shape[1]])
+        out[:, block.shape[1] :] = self.u
+        return out
+
+
+@dataclass(frozen=True)
+class KernelOutputs(Outputs):
+    """Kernel values with the trained rows, then the unpenalised columns.
+
+    Attributes
+    ----------
+    data : KernelData
+    rows : ndarray of int
+        The trained rows.
+    u : ndarray of shape (s,)
+    """
+
+    data: KernelData
+    rows: IntArray
+    u: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Trained rows and unpenalised columns."""
+        return self.rows.size + self.u.size
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return [k(x, ·), u]."""
+        block = self.data.predict_block(X, self.rows)
+        if not self.u.size:
+            return block
+        return np.hstack([block, np.broadcast_to(self.u, (len(block), self.u.size))])

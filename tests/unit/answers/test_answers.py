@@ -1,0 +1,293 @@
+"""Answers: ranks, blocks, refusals, frames, and what people look at."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
+
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.answers.intervals import Quantiles
+from holdfast.answers.learning import LearningCurve
+from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
+from holdfast.holdout import models as held_models
+from tolerances import relative_difference
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+
+ALPHAS = np.logspace(-4, 1, 6)
+
+
+def data(m=90, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(m, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=m), np.arange(m) // 9
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y, _ = data()
+    return KernelRidgeCV(gamma=0.5, alphas=ALPHAS, basis=25, random_state=0).fit(X, y)
+
+
+# -- ranks -----------------------------------------------------------------------------------------
+
+
+def test_ranks_have_no_rounding_errors():
+    for count in (9, 19, 99, 999):
+        for percent in range(1, 100):
+            level = percent / 100
+            (rank,) = Quantiles((level,), count).ranks()
+            exact = Fraction(percent, 100) * (count + 1)
+            assert rank == -(-exact.numerator // exact.denominator)
+
+
+def test_order_statistics():
+    values = np.random.default_rng(0).permutation(19).astype(float)[None]  # 0 … 18
+    quantiles = Quantiles((0.9, 0.55, 0.95, 0.96), 19)
+    assert quantiles.upper(values.copy())[0].tolist() == [17.0, 10.0, 18.0, np.inf]
+    assert quantiles.lower(values.copy())[0].tolist() == [1.0, 8.0, 0.0, -np.inf]
+    same = Quantiles((0.9, 0.55, 0.95, 0.96), 19, np.full(19, 1 / 20))
+    assert (same.upper(values.copy()) == quantiles.upper(values.copy())).all()
+    assert (same.lower(values.copy()) == quantiles.lower(values.copy())).all()
+
+
+# -- blocks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"basis": 25, "random_state": 0}, {"kernel": "linear"}, {"basis": 25, "cv": 3}],
+    ids=["dense", "loo", "linear", "anew"],
+)
+def test_blocks_change_nothing(monkeypatch, options):
+    X, y, _ = data()
+    estimator = KernelRidgeCV(**{"gamma": 0.5, "alphas": ALPHAS, **options}).fit(X, y)
+    new = data(40, 1)[0]
+    whole = estimator.predict_interval(new, [0.5, 0.9])
+    monkeypatch.setattr(held_models, "BLOCK_DOUBLES", 500)
+    close = relative_difference(estimator.predict_interval(new, [0.5, 0.9]), whole)
+    monkeypatch.setattr(held_models, "KEEP_DOUBLES", 700)  # nothing is kept
+    closer = relative_difference(estimator.predict_interval(new, [0.5, 0.9]), whole)
+    assert max(close, closer) < 1e-12
+
+
+def test_memory_does_not_grow_with_the_new_rows():
+    X, y, _ = data(1500)
+    estimator = KernelRidgeCV(gamma=0.5, alphas=[0.1], basis=30, random_state=0).fit(X, y)
+    peaks = []
+    for k in (3000, 12000):
+        new = data(k, 1)[0]
+        tracemalloc.start()
+        estimator.predict_interval(new)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]
+    assert peaks[1] < 12000 * 1500 * 8  # what all pairs of rows would take
+
+
+# -- coverage --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [False, True], ids=["rows", "groups"])
+def test_coverage(groups):
+    """Level 0.8, 100 data sets: jackknife+ holds at least 0.6 of the time, about 0.8 in fact."""
+    rng, hits = np.random.default_rng(5), {"plus": [], "minmax": []}
+    for _ in range(100):
+        m, k = 60, 40
+        label = np.arange(m + k) // 5 if groups else np.arange(m + k)
+        X = rng.uniform(-2, 2, size=(m + k, 1))
+        shift = 0.5 * rng.normal(size=label.max() + 1)[label] if groups else 0.0
+        y = np.sin(2 * X[:, 0]) + shift + 0.3 * rng.standard_t(3, size=m + k)
+        cv = LeaveOneGroupOut() if groups else None
+        estimator = KernelRidgeCV(gamma=1.0, alphas=ALPHAS, cv=cv)
+        estimator.fit(X[:m], y[:m], groups=label[:m] if groups else None)
+        for method, found in hits.items():
+            low, high = estimator.predict_interval(X[m:], 0.8, method).T
+            found.append(np.mean((low <= y[m:]) & (y[m:] <= high)))
+    covered = {method: np.mean(found) for method, found in hits.items()}
+    assert 0.76 <= covered["plus"] <= 0.9
+    assert covered["minmax"] >= 0.79
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def test_refusals(model):
+    X, y, groups = data()
+    for level in (0, 1, -0.5, [0.5, 1.5], []):
+        with pytest.raises(InvalidInputError, match="level"):
+            model.predict_interval(X, level)
+    with pytest.raises(InvalidInputError, match="method"):
+        model.predict_interval(X, method="bayes")
+    repeated = KernelRidgeCV(alphas=ALPHAS, cv=ShuffleSplit(3, random_state=0)).fit(X, y)
+    with pytest.raises(HoldOutError, match="test every row once"):
+        repeated.predict_interval(X)
+    for sizes in ([1], [90], [10, 10], [2.5], []):
+        with pytest.raises(InvalidInputError, match="sizes"):
+            model.learning_curve(sizes)
+    with pytest.raises(InvalidInputError, match="four sizes"):
+        model.learning_curve([20, 30], random_state=0).extrapolate([100])
+    with pytest.raises(InvalidInputError, match="groups"):
+        model.influence(groups[:-1])
+    with pytest.raises(HoldOutError, match="no two rows"):
+        model.leave_pair_out(np.arange(90))
+    known = KernelRidgeCV("precomputed", alphas=ALPHAS, cv=3).fit(X @ X.T, y)
+    with pytest.raises(NotSupportedError, match=r"k\(x, x\)"):
+        known.predict(X @ X.T, return_std=True)
+
+
+def test_classifiers_refuse_laws_of_numbers():
+    X, y, groups = data()
+    classifier = KernelRidgeClassifierCV(alphas=ALPHAS, cv=3).fit(X, y > 0)
+    with pytest.raises(NotSupportedError, match="regression"):
+        classifier.predict_interval(X)
+    with pytest.raises(NotSupportedError, match="regression"):
+        classifier.held_out().log_density()
+    with pytest.raises(InvalidInputError, match="log_density"):
+        KernelRidgeClassifierCV(scoring="log_density").fit(X, y > 0)
+    assert classifier.influence(groups).cook.shape == (10,)
+    assert 0.5 < classifier.leave_pair_out().concordance.max() <= 1
+    assert classifier.learning_curve([20, 40], 3, 0).scores.shape == (2, 3)
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def test_frames_and_words(model):
+    pytest.importorskip("pandas")
+    X, y, groups = data()
+    found = model.influence(groups)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["group", "leverage", "residual", "cook", "dffits"]
+    assert "10 groups" in repr(found)
+    assert "row" in model.influence().to_frame().columns
+    pairs = model.leave_pair_out()
+    assert list(pairs.to_frame().columns) == ["alpha", "concordance"]
+    assert "4005 pairs" in repr(pairs)
+    curve = model.learning_curve([20, 40], 3, 0)
+    assert len(curve.to_frame()) == 6
+    assert "learning curve" in repr(curve)
+    two = KernelRidgeCV(alphas=ALPHAS, cv=3).fit(X, np.column_stack([y, -y]))
+    assert "target" in two.influence().to_frame().columns
+    assert "target" in two.leave_pair_out().to_frame().columns
+
+
+def test_held_out_predictions_can_be_pickled(model):
+    found = model.held_out()
+    again = pickle.loads(pickle.dumps(found))
+    assert (again.std == found.std).all()
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.noise_variance_ == pytest.approx(model.noise_variance_, rel=1e-10)
+    new = data(5, 1)[0]
+    assert relative_difference(copy.predict_interval(new), model.predict_interval(new)) < 1e-10
+
+
+def test_calibration(model):
+    pit = model.held_out(alphas=[model.alpha_]).pit()
+    assert pit.shape == (1, 90, 1)
+    assert 0 < pit.min() < 0.2
+    assert 0.8 < pit.max() < 1
+    assert model.decorrelated_residuals().shape == (90,)
+
+
+def test_learning_curve_is_real_training():
+    X, y, groups = data()
+    estimator = KernelRidgeCV(gamma=0.5, alphas=ALPHAS, cv=5).fit(X, y)
+    curve = estimator.learning_curve([30, 60], 4, random_state=3)
+    rng = np.random.default_rng(3)
+    orders = [rng.permutation(90) for _ in range(4)]
+    for i, size in enumerate(curve.sizes):
+        for j, order in enumerate(orders):
+            train, test = order[:size], order[size:]
+            again = KernelRidgeCV(gamma=0.5, alphas=[estimator.alpha_], cv=5)
+            again.fit(X[train], y[train])
+            expected = -np.mean((again.predict(X[test]) - y[test]) ** 2)
+            assert curve.scores[i, j] == pytest.approx(expected, rel=1e-8)
+    assert curve.mean[1] > curve.mean[0]
+    by_group = estimator.learning_curve([3, 6], 4, random_state=3, groups=groups)
+    assert by_group.unit == "groups"
+    shares = estimator.learning_curve([0.25, 0.5], 4, random_state=3)
+    assert shares.sizes.tolist() == [22, 45]
+
+
+def test_extrapolation_finds_a_power_law():
+    sizes = np.array([20, 40, 80, 160, 320])
+    error = 0.2 + 3.0 * sizes**-0.75
+    noise = 1 + 0.01 * np.random.default_rng(0).normal(size=(5, 20))
+    curve = LearningCurve(sizes, -(error[:, None] * noise), "rows", "neg_mean_squared_error")
+    more = curve.extrapolate([1000])
+    truth = 0.2 + 3.0 * 1000**-0.75
+    assert more.low[0] <= truth <= more.high[0]
+    assert more.error[0] == pytest.approx(truth, rel=0.05)
+
+
+def test_dask_rows_predict_without_them():
+    da = pytest.importorskip("dask.array")
+    X, y, _ = data()
+    here = KernelRidgeCV(gamma=0.5, alphas=ALPHAS, basis=20, random_state=0).fit(X, y)
+    there = KernelRidgeCV(gamma=0.5, alphas=ALPHAS, basis=20, random_state=0)
+    there.fit(da.from_array(X, chunks=(40, 2)), y)
+    new = data(12, 1)[0]
+    lazy = da.from_array(new, chunks=(5, 2))
+    for rows in ([3], [1, 2, 50], np.arange(70)):
+        expected = here.predict_without(rows, new)
+        assert relative_difference(there.predict_without(rows, new), expected) < 1e-8
+        found = there.predict_without(rows, lazy)
+        assert hasattr(found, "compute")
+        assert relative_difference(found.compute(), expected) < 1e-8
+        assert relative_difference(here.predict_without(rows, lazy).compute(), expected) < 1e-8
+        dual = there.coef_without(rows).dual_coef
+        assert relative_difference(dual, here.coef_without(rows).dual_coef) < 1e-6
+    expected = here.predict_interval(new)
+    assert relative_difference(there.predict_interval(lazy), expected) < 1e-8
+    assert relative_difference(there.noise_variance_, here.noise_variance_) < 1e-8
+    std = there.predict(lazy, return_std=True)[1]
+    assert relative_difference(std, here.predict(new, return_std=True)[1]) < 1e-8
+    assert relative_difference(there.influence().cook, here.influence().cook) < 1e-7
+    half = there.decorrelated_residuals()
+    assert relative_difference(half, here.decorrelated_residuals()) < 1e-8
+
+
+# -- displays --------------------------------------------------------------------------------------
+
+
+def test_displays(model):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from holdfast.displays import InfluenceDisplay, LearningCurveDisplay, PITDisplay
+
+    groups = data()[2]
+    shown = InfluenceDisplay.from_estimator(model, groups=groups, n_labels=6)
+    shown.figure_.canvas.draw()
+    boxes = [label.get_window_extent() for label in shown.labels_]
+    assert len(boxes) == 6
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert PITDisplay.from_estimator(model).bars_ is not None
+    curve = LearningCurveDisplay.from_estimator(model, [20, 30, 40, 60], n_repeats=3)
+    assert curve.extended_ is not None
+    assert "rows" in curve.ax_.get_xlabel()
+    plt.close("all")
+
+
+def test_agreement_with_mapie():
+    mapie = pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
+    if not hasattr(mapie, "MapieRegressor"):
+        pytest.skip("another MAPIE than this test knows")
+    from sklearn.kernel_ridge import KernelRidge
+
+    X, y, _ = data()
+    ours = KernelRidgeCV(gamma=0.5, alphas=[0.1], fit_intercept=False, cv=KFold(5)).fit(X, y)
+    theirs = mapie.MapieRegressor(
+        KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1), method="plus", cv=KFold(5)
+    ).fit(X, y)
+    new = data(20, 1)[0]
+    expected = theirs.predict(new, alpha=0.1)[1][:, :, 0]
+    assert relative_difference(ours.predict_interval(new, 0.9), expected) < 1e-8
