@@ -199,7 +199,7 @@ class ClusterSmoother(Smoother):
 
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row."""
-        return self.factor().leverages(alpha)
+        return self.factor(least=alpha).leverages(alpha)
 
     # -- models as coefficients -------------------------------------------------------------------
 
@@ -258,12 +258,12 @@ class ClusterSmoother(Smoother):
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return φ·Dφ."""
-        D = self.factor().D(alphas)
+        D = self.factor(least=float(alphas.min())).D(alphas)
         return np.asarray(np.square(self.outputs()(X)) @ D.T)
 
     def half_residuals(self, alpha: float) -> FloatArray:
         """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
-        return half_residuals(self.factor(), alpha)
+        return half_residuals(self.factor(least=alpha), alpha)
 
     # -- models without some rows -----------------------------------------------------------------
 
