@@ -27,12 +27,12 @@ __all__ = [
     "rows_without_themselves",
 ]
 
-#: Doubles that one stack of experiments may hold in each of its temporaries.
+#: Doubles that each temporary of one stack of experiments may hold.
 STACK_DOUBLES = 2**20
 
-#: Conjugate gradients pay from this many held-out rows on, with this many systems of them …
+#: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on …
 CG_ROWS, CG_SYSTEMS = 24, 300
-#: … and if no held-out row has more leverage than this; beyond, too many steps are needed.
+#: … if no held-out row has more leverage than this: beyond it they need too many steps.
 CG_LEVERAGE = 0.95
 
 
@@ -82,7 +82,7 @@ def _alone(shape: Shape) -> bool:
 
 
 def _row_residuals(alone: Alone, alphas: FloatArray) -> FloatArray:
-    """Return r_i = e_i / (1 − S_ii), shape (a, b, v), after checking that a digit is left."""
+    """Return r_i = e_i / (1 − S_ii), shape (a, b, v), after checking that digits are left."""
     gap = alone.gap
     if gap.min() <= alone.rounding:
         alpha = alphas[np.unravel_index(np.argmin(gap), gap.shape)[1]]
@@ -111,7 +111,7 @@ def residuals(held: Held) -> FloatArray:
 
 
 def _iterated(held: HeldCoordinates, errors: FloatArray) -> FloatArray:
-    """Return the residuals by conjugate gradients, and directly where these do not get there."""
+    """Return the residuals by conjugate gradients, and directly where these do not converge."""
     a = held.shape[0]
     easy = np.arange(a)
     # The smallest α has the largest D everywhere: its leverages bound all others.
@@ -134,7 +134,7 @@ def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
     ------
     HoldOutError
         If a matrix is not positive definite to working precision: a leverage is 1 to the last
-        digit, and what the model would predict without these rows cannot be told.
+        digit, and predictions without these rows cannot be computed.
 
     Notes
     -----
@@ -161,8 +161,8 @@ def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
 class HeldSystem:
     """I − S_HH of stacked tasks at one penalty, factorised once for several right-hand sides.
 
-    Where more rows are held out than there are coordinates, the smaller of the two systems serves:
-    (I − V Vᵀ)⁻¹ = I + V (I − VᵀV)⁻¹ Vᵀ with V = V_H M.
+    Where more rows are held out than there are coordinates, the smaller system is solved instead:
+    (I − V Vᵀ)⁻¹ = I + V (I − VᵀV)⁻¹ Vᵀ with V = V_H M_E.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class HeldSystem:
             raise _no_digits(h, int(np.argmax(self._system.failed)))
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return (I − S_HH)⁻¹ right for (b, h, v): of errors, the held-out residuals."""
+        """Return (I − S_HH)⁻¹ right for (b, h, v): for errors, the held-out residuals."""
         if self._V is None:
             return self._system.solve(right)
         inner = self._system.solve(self._V.swapaxes(1, 2) @ right)

@@ -39,7 +39,8 @@ from holdfast.smoother.scale import RowScale, Unpenalised
 
 __all__ = ["FeatureSmoother", "FeatureSystem", "penalty_mask", "rotate", "solve", "transform"]
 
-#: Features from which folds gain by running side by side; smaller ones wait for the interpreter.
+#: Folds with at least this many features gain by running side by side; smaller ones spend their
+#: time waiting for the interpreter.
 SIDE_BY_SIDE_FROM = 128
 
 
@@ -50,7 +51,7 @@ class FeatureSystem:
     Attributes
     ----------
     W : ndarray or StreamedRows of shape (m, p + s)
-        Feature rows times √w (untouched scale where w = 0), the unpenalised columns last.
+        Feature rows times √w (unscaled where w = 0), the unpenalised columns last.
     gram : ndarray of shape (p + s, p + s), or (p + s,) when diagonal
         WᵀW over the trained rows. The unpenalised columns are orthonormal and orthogonal to the
         others.
@@ -62,9 +63,9 @@ class FeatureSystem:
     B : ndarray of shape (s, p)
         Qᵀ√wΦ: features on the unpenalised columns.
     norms : ndarray of shape (m,)
-        ‖W_i‖² without the unpenalised columns, roughly: before the last correction of B.
+        ‖W_i‖² without the unpenalised columns, approximate: before the last correction of B.
     sets : SetSums or None
-        Sums of held-out sets, if they were asked for and while W is as it was made.
+        Sums over held-out sets, if they were announced and W has not been rotated since.
     """
 
     W: FeatureRows
@@ -100,7 +101,7 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
     """Return the system in the features W T, with T (p, p) on the coordinates under the penalty.
 
     The Gram matrix is left for the caller to replace. With `overwrite` the new rows take the memory
-    of the old ones, and `system` is of no use any more; otherwise it stays as it is.
+    of the old ones, and `system` must not be used again; otherwise it is unchanged.
     """
     p = system.p
     N, z = np.zeros_like(system.N), system.z.copy()
@@ -135,7 +136,7 @@ def rotate(
     Lambda, V : ndarray of shape (p,) and (p, p)
         Eigenvalues and eigenvectors of the penalised part of the Gram matrix.
     overwrite : bool
-        Let the rows of `system` be destroyed: a fresh array of that size takes time to get.
+        Overwrite the rows of `system`: it takes time to allocate another array of that size.
 
     Notes
     -----
@@ -162,7 +163,7 @@ def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> Flo
 def coefficients(
     system: FeatureSystem, theta: FloatArray, level: FloatArray, unpenalised: Unpenalised
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a = N θ, and the coefficients of the unpenalised columns; `level` is the targets'."""
+    """Return a = N θ and the coefficients of the unpenalised columns; `level` is that of y."""
     p = system.p
     along_columns = theta[p:] - system.B @ theta[:p] + level
     return system.N @ theta, unpenalised.coefficients(along_columns)
@@ -208,14 +209,14 @@ class FeatureSmoother(Smoother):
     Y : ndarray of shape (m, v)
     unpenalised : Unpenalised
     memory : float
-        Bytes that feature rows may take; where they would take more they are made again whenever
-        they are needed.
+        Bytes that feature rows may take; if they need more, they are computed again whenever they
+        are used.
 
     Notes
     -----
-    The only state besides the arguments is the system, made when it is first needed, because the
-    first experiments decide what its pass over the rows sums up besides (`announce`). It turns into
-    its rotated form when the factor for every penalty is first asked for.
+    The only state besides the arguments is the system. It is made when it is first needed, because
+    the first experiments decide which further sums its pass over the rows collects (`announce`),
+    and is rotated when the factor for every penalty is first asked for.
     """
 
     form: ClassVar[Form] = "features"
@@ -238,9 +239,9 @@ class FeatureSmoother(Smoother):
 
     @property
     def system(self) -> FeatureSystem:
-        """The weighted system, in whatever coordinates it is now."""
+        """The weighted system, in its current coordinates."""
         system = self._system
-        if system is None:  # threads that find it made need no lock
+        if system is None:  # threads that find it ready need no lock
             with self.lock:
                 system = self._system = self._system or self._build(None)
         return system
@@ -248,8 +249,8 @@ class FeatureSmoother(Smoother):
     def _build(self, sets: Ragged | None) -> FeatureSystem:
         """Return the system in one pass over blocks of rows.
 
-        Cost m n d for the kernel, m p² for whitening and m p² for the Gram matrix. The sums of
-        disjoint sets of trained rows come with it, at p² numbers of memory each.
+        Cost: m n d for the kernel, m p² for whitening and m p² for the Gram matrix. The same pass
+        sums disjoint sets of trained rows, which takes p² numbers of memory for each set.
         """
         Ys, Q = self.targets.Ys, self.unpenalised.Q
         m, p, s = len(Ys), self.features.size, self.unpenalised.count
@@ -273,7 +274,7 @@ class FeatureSmoother(Smoother):
         return FeatureSystem(W, gram, z, N, B, norms, of_sets)
 
     def _settle_rows(self, W: FloatArray, missed: FloatArray) -> None:
-        """Take what the first estimate of B missed out of the rows, and append √w u."""
+        """Subtract what the first estimate of B missed from the rows, and append √w u."""
         scale, p = self.scale, missed.shape[1]
 
         def work(rows: slice) -> None:
@@ -310,7 +311,8 @@ class FeatureSmoother(Smoother):
     def _sums_to_come(self, tasks: Tasks) -> bool:
         """Whether the pass that makes the system will give the Gram matrices of these tasks.
 
-        That takes disjoint sets, and room: no more numbers than W has, and memory for both.
+        That takes disjoint sets and enough room: the matrices may hold no more numbers than W, and
+        both must fit into memory.
         """
         if self._system is not None:
             return False
@@ -320,7 +322,7 @@ class FeatureSmoother(Smoother):
         return roomy and int(np.bincount(held, minlength=1).max()) <= 1
 
     def announce(self, tasks: Tasks) -> None:
-        """Sum the held-out sets up in the first pass over the rows, if that is still to come."""
+        """Sum each held-out set in the first pass over the rows, if that is still to come."""
         if self._sums_to_come(tasks):
             self._system = self._build(tasks.held)
 
@@ -335,12 +337,12 @@ class FeatureSmoother(Smoother):
             if not system.diagonal:
                 Lambda, V = eigh(system.gram[: system.p, : system.p])
                 if isinstance(system.W, np.ndarray):
-                    self._system = None  # rows are overwritten: if interrupted, made again
+                    self._system = None  # its rows are overwritten now: made again if interrupted
                 self._system = system = rotate(system, Lambda, V, overwrite=True)
         return feature_factor(system, self.targets.Ys, self.scale)
 
     def fit(self, alphas: FloatArray) -> Fit:
-        """Return the model on all rows; that of a linear kernel also by its columns."""
+        """Return the model on all rows, for a linear kernel also by its columns."""
         system = self.system
         theta = solve_each(system, alphas)
         coef, unpenalised = coefficients(system, theta, self.targets.level, self.unpenalised)
@@ -357,8 +359,8 @@ class FeatureSmoother(Smoother):
     # -- models without some rows ------------------------------------------------------------------
 
     def _ready_for_folds(self) -> bool:
-        # Half of a tridiagonal reduction is matrix-vector work, which BLAS threads hardly speed up:
-        # experiments side by side do, unless each makes its rows by a function of the user's.
+        # Half of a tridiagonal reduction is matrix-vector products, which BLAS threads hardly speed
+        # up. Experiments side by side do, unless their rows come from a user's function.
         W = self.system.W
         together = isinstance(W, np.ndarray) or W.features.parallel
         return together and self._size >= SIDE_BY_SIDE_FROM
@@ -369,8 +371,8 @@ class FeatureSmoother(Smoother):
         """Return the equations of all rows less those held out.
 
         |H| p² for the Gram matrix of the held-out rows, unless the pass that made the system has
-        it. The subtraction loses nothing as long as the training rows carry their part of the
-        trace; where they do not (`afresh`) they are summed by themselves.
+        it. The subtraction loses nothing as long as the training rows carry enough of the trace;
+        where they do not (`afresh`), they are summed directly.
         """
         system, Ys = self.system, self.targets.Ys[:, columns]
         N_E = system.N[removed, : system.p]
@@ -404,7 +406,7 @@ class FeatureSmoother(Smoother):
         return FeatureEquations(A, b, N_E, False, True, mean, level)
 
     def fitted(self, equations: FeatureEquations, models: FloatArray, test: IntArray) -> FloatArray:
-        """Return W θ of the test rows, which are often those just looked at."""
+        """Return W θ of the test rows, which often are the held-out rows just read."""
         rows = equations.rows
         if rows is None or not _are(rows, test):
             rows = RowBlocks(self.system.W, test, once=True)
@@ -419,7 +421,7 @@ class FeatureSmoother(Smoother):
         columns: slice,
         basis: OtherBasis | None = None,
     ) -> FloatArray:
-        """Return predictions of a model on its own rows and basis rows, whitened by themselves."""
+        """Return predictions of a model made from its own training rows and basis rows alone."""
         features = self.features.without(removed) if basis is None else self.features.on(*basis)
         weights = self.weights.copy()
         weights[held] = 0.0
@@ -443,7 +445,7 @@ class FeatureSmoother(Smoother):
 
     @property
     def norms(self) -> FloatArray:
-        """‖W_i‖² of every row without the unpenalised columns."""
+        """Approximate ‖W_i‖² of every row, the unpenalised columns left out."""
         return self.system.norms
 
     def shift(self, held: IntArray) -> float:
