@@ -1,7 +1,8 @@
 """The two estimators, as scikit-learn expects them, and what stands behind a fit.
 
 `base` turns arguments into a `Problem`, which is data and nothing else; `model` turns a problem and
-a kernel into a smoother; `search` compares kernels over the whole grid of penalties, with
-`checkpoint` to go on where it stopped; `questions` holds what a fitted model can be asked about rows
-that it never saw, and `results` what comes back. `regression` and `classification` add the targets.
+a kernel into a smoother; `search` compares kernels over the whole grid of penalties, and
+`checkpoint` lets it resume where it stopped; `questions` holds what a fitted model can be asked
+about rows that it never saw, and `results` what it answers. `regression` and `classification` add
+the targets.
 """

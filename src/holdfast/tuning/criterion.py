@@ -43,12 +43,12 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """The exact held-out mean squared error of a model whose alpha and gamma are open.
+    """The exact held-out mean squared error of a model as a function of alpha and gamma.
 
     Attributes
     ----------
     problem : Problem
-        RowData, targets and experiments.
+        Rows, targets and experiments.
     ard : bool
         Whether every feature has its own gamma.
 

@@ -85,7 +85,7 @@ def evaluate_dense(
 
 
 class _Adjoint:
-    """Collects ∂L/∂K̃ task by task, in whichever of the two forms is cheaper."""
+    """Collects ∂L/∂K̃ task by task, in the cheaper of the two forms."""
 
     def __init__(self, G: FloatArray, c: FloatArray, problem: Problem) -> None:
         self.G, self.c = G, c
@@ -98,7 +98,7 @@ class _Adjoint:
         self.mu = np.zeros_like(c)
 
     def add(self, H: IntArray, r: FloatArray, mu: FloatArray, distinct: bool) -> None:
-        """Take up the tasks of one block."""
+        """Add the tasks of one block."""
         if self.low_rank:
             for rows, r_j, mu_j in zip(H, r, mu, strict=True):
                 columns = self.G[rows].T

@@ -118,7 +118,7 @@ class _Adjoint:
         r: FloatArray,
         mu: FloatArray,
     ) -> None:
-        """Take up the tasks of one block, with residuals r and their adjoints μ (b, h, v)."""
+        """Add the tasks of one block, with residuals r and their adjoints μ (b, h, v)."""
         V, p = held.constrained_rows(), held.row_size
         beta = held.betas(r[None], slice(0, len(V)))[:, 0]  # (b, v, p)
         d = _transposed(mu, V)
@@ -138,7 +138,7 @@ class _Adjoint:
             self.rows[rows] += part_j
 
     def finish(self, problem: Problem, alpha: float) -> SparseAdjoint:
-        """Return the derivatives; the sums are used up."""
+        """Return the derivatives; overwrites the sums."""
         n = len(self.N)
         Theta = self.Theta + self.Theta.T
         self.rows -= self.Ys @ self.d
