@@ -13,9 +13,9 @@ from holdfast.basis.base import SQRT_EPS, Pool, Selector, check_positive, how_ma
 from holdfast.basis.residual import Residual
 from holdfast.exceptions import KernelError
 
-# From which rows are usable to the row chosen and the gaps D_ii that it leaves.
+# Takes which rows are usable; returns the row chosen and the gaps D_ii that it leaves.
 _Step = Callable[[NDArray[np.bool_]], tuple[int, FloatArray]]
-_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once: they fit the cache
+_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once, so that they stay in cache
 
 
 class FeatureVectors(Selector):
@@ -31,8 +31,8 @@ class FeatureVectors(Selector):
         None: at every step every row competes (exact). An int: only that many random rows do;
         with 59 the winner is, with probability 0.95, among the best twentieth.
     evaluate : int, optional
-        With ``sample``: judge the candidates on that many random rows, drawn anew at each
-        step, instead of on all.
+        With ``sample``: judge the candidates on that many random rows, drawn anew at each step,
+        instead of all rows.
     rank_tol : float
         A row whose own relative error δ (paper 002, eq. 4) is at most this counts as dependent on
         the chosen rows. When all rows do, the numerical rank is reached and selection stops.
@@ -57,9 +57,9 @@ class FeatureVectors(Selector):
     With row weights the means are weighted, as if rows were repeated. A row with k_ii = 0 is
     reconstructed by anything: it counts as error 0 and is never chosen. y is not looked at.
 
-    The default ``rank_tol`` is the square root of the rounding unit. Near-dependent rows have
-    the highest J of all, because a difference of two close rows points where no row does; the
-    tolerance keeps such a choice from being made of rounding errors.
+    The default ``rank_tol`` is the square root of the rounding unit. Nearly dependent rows have the
+    highest J of all, because the difference of two close rows points where no row does; the
+    tolerance keeps rounding errors from deciding the choice.
     """
 
     data_dependent: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Basis rows by randomly pivoted Cholesky: chance, led by what is not yet explained."""
+"""Basis rows by randomly pivoted Cholesky, drawn where least is explained so far."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[IntArray, Resid
     ``block`` proposals are made at once; it changes speed, not chances.
     """
     if block is None:
-        # Small blocks are rarely rejected, large ones multiply faster: a tenth of n is neither.
+        # In small blocks few proposals are rejected, large ones multiply faster: a compromise.
         block = max(1, min(128, n // 10))
     residual = Residual(pool.data, capacity=n)
     chosen: list[IntArray] = []
@@ -68,7 +68,7 @@ def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[IntArray, Resid
             residual.add(accepted)
             chosen.append(accepted)
         elif block == 1:
-            # Only rounding can reject a single proposal: it was never unexplained.
+            # Only rounding can reject a single proposal: the row was explained already.
             residual.gap[proposals] = 0.0
     rows = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)
     return rows.astype(np.int64), residual
@@ -83,7 +83,7 @@ def _thin(D: FloatArray, proposed: FloatArray, rng: np.random.Generator) -> IntA
     """
     D = D.copy()
     accepted = []
-    floor = 64 * len(D) * np.finfo(np.float64).eps * proposed  # a repeated row is left with this
+    floor = 64 * len(D) * np.finfo(np.float64).eps * proposed  # rounding left of a repeated row
     for i, chance in enumerate(rng.random(len(D))):
         if D[i, i] > max(chance * proposed[i], floor[i]):
             accepted.append(i)

@@ -17,7 +17,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Residual:
-    """Partial Cholesky factorisation of a kernel matrix, grown by rows of one's choice.
+    """Partial Cholesky factorisation of a kernel matrix, to which chosen rows are added.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Residual:
     def __init__(self, data: KernelData, capacity: int = 32) -> None:
         self.data = data
         self.diagonal: FloatArray = data.diag()
-        self.gap: FloatArray = np.maximum(self.diagonal, 0.0)  # diagonal of D; negative is nothing
+        self.gap: FloatArray = np.maximum(self.diagonal, 0.0)  # diagonal of D, rounding cut off
         self.size = 0
         self._F: FloatArray = np.empty((len(data), max(1, capacity)), order="F")
 
@@ -40,7 +40,7 @@ class Residual:
         return self._F[:, : self.size]
 
     def floor(self) -> FloatArray:
-        """Return what is rounding error in ``gap``: it took ``size`` subtractions from k_ii."""
+        """Return the rounding error of ``gap`` after ``size`` subtractions from k_ii."""
         return 16 * (self.size + 1) * _EPS * np.abs(self.diagonal)
 
     def block(self, rows: IntArray | slice, columns: IntArray) -> FloatArray:
@@ -51,7 +51,7 @@ class Residual:
         return K
 
     def add(self, rows: IntArray) -> None:
-        """Take these rows into S, O(m size |rows|); they must be independent of S and each other.
+        """Add these rows to S, O(m size |rows|); they must be independent of S and each other.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Residual:
         self.extend(rows, self.block(slice(None), rows))
 
     def extend(self, rows: IntArray, columns: FloatArray) -> None:
-        """Take these rows into S when D[:, rows] (m, |rows|) is known already."""
+        """Add these rows to S when D[:, rows] (m, |rows|) is known already."""
         L = scipy.linalg.cholesky(columns[rows], lower=True, check_finite=False)
         new = scipy.linalg.solve_triangular(L, columns.T, lower=True, check_finite=False).T
         end = self.size + len(rows)
