@@ -30,7 +30,7 @@ class Evaluation:
     ----------
     value : float
         Weighted mean squared error of all held-out predictions, over test rows and targets.
-    losses : ndarray of shape (J,)
+    losses : ndarray of shape (experiments,)
         Contribution of each experiment; they add up to `value`.
     gradient : ndarray or None
         Derivatives by log alpha and by the logarithm of each gamma, in this order.

@@ -73,20 +73,20 @@ def standard_error(losses: FloatArray, share: FloatArray) -> float:
 
     Parameters
     ----------
-    losses : ndarray of shape (J,)
+    losses : ndarray of shape (experiments,)
         Contributions of the experiments to a weighted mean.
-    share : ndarray of shape (J,)
+    share : ndarray of shape (experiments,)
         Their parts in the total weight.
 
     Notes
     -----
     That of a ratio of sums, with the experiments as the independent units:
-    √(J/(J−1) Σ_j (ℓ_j − share_j Σℓ)²).
+    √(n/(n−1) Σ_j (ℓ_j − share_j Σℓ)²).
     """
-    J = losses.size
-    if J < 2:
+    n = losses.size
+    if n < 2:
         return float("nan")
-    return float(np.sqrt(J / (J - 1) * np.sum((losses - share * losses.sum()) ** 2)))
+    return float(np.sqrt(n / (n - 1) * np.sum((losses - share * losses.sum()) ** 2)))
 
 
 def flatness(

@@ -65,19 +65,19 @@ class Block:
         """The experiments (b,)."""
         return self.shape.index
 
-    def tested(self, R: FloatArray) -> FloatArray:
-        """Return the rows (b, t, v) of R (b, h, v) that are tested."""
+    def tested(self, values: FloatArray) -> FloatArray:
+        """Return the values (b, t, v) of the tested rows among those of H (b, h, v)."""
         if self.where is None:
-            return R
-        return np.asarray(np.take_along_axis(R, self.where[:, :, None], axis=1))
+            return values
+        return np.asarray(np.take_along_axis(values, self.where[:, :, None], axis=1))
 
-    def scattered(self, T: FloatArray) -> FloatArray:
-        """Return (b, h, v) with T (b, t, v) at the tested rows and zero elsewhere."""
+    def scattered(self, values: FloatArray) -> FloatArray:
+        """Return (b, h, v) with values (b, t, v) at the tested rows of H and zero elsewhere."""
         if self.where is None:
-            return T
-        R = np.zeros((*self.H.shape, T.shape[2]))
-        np.put_along_axis(R, self.where[:, :, None], T, axis=1)
-        return R
+            return values
+        spread = np.zeros((*self.H.shape, values.shape[2]))
+        np.put_along_axis(spread, self.where[:, :, None], values, axis=1)
+        return spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Problem:
     tasks : Tasks
         Experiments after the policy for basis rows, in the row numbers of X.
     blocks : tuple of Block
-    share : ndarray of shape (J,)
+    share : ndarray of shape (experiments,)
         Share of each experiment in the total weight of all test rows; the shares add up to one.
     basis : ndarray of int or None
         Basis rows, numbered as the user's rows.
