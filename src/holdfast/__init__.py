@@ -20,7 +20,7 @@ _WHERE = {
     "open_rows": "holdfast.tables.rows",
     "tune": "holdfast.tuning",
 }
-_MODULES = ("basis", "displays", "exceptions", "kernels", "report", "tuning")
+_MODULES = ("basis", "displays", "exceptions", "kernels", "report", "splitters", "tuning")
 
 __all__ = [  # resolved by __getattr__
     "Experiments",
@@ -35,12 +35,13 @@ __all__ = [  # resolved by __getattr__
     "load",
     "open_rows",
     "report",
+    "splitters",
     "tune",
     "tuning",
 ]
 
 if TYPE_CHECKING:
-    from holdfast import basis, displays, exceptions, kernels, report, tuning
+    from holdfast import basis, displays, exceptions, kernels, report, splitters, tuning
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.regression import KernelRidgeCV
     from holdfast.experiments import Experiments, HoldOut

@@ -10,6 +10,7 @@
 | `MissingDependencyError` | an optional package is needed and not installed |
 | `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
 | `GridEdgeWarning` | the best penalty sits at an end of the grid |
+| `DigitsWarning` | digits are lost, and at which penalties |
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
 
@@ -63,15 +64,32 @@ class GridEdgeWarning(HoldfastWarning):
     """The best penalty sits at an end of the grid: the optimum may lie beyond."""
 
 
+class DigitsWarning(HoldfastWarning):
+    """Digits of held-out predictions are lost, at the penalties that it names.
+
+    Attributes
+    ----------
+    alphas : tuple of float
+        The penalties.
+    """
+
+    def __init__(self, message: str, alphas: tuple[float, ...] = ()) -> None:
+        super().__init__(message)
+        self.alphas = alphas
+
+
 class SelectionBiasWarning(HoldfastWarning):
     """Basis rows were chosen by looking at rows that are later held out."""
 
 
-def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the innermost line of the call stack that lies outside this package."""
+def warn(message: str, category: type[Warning], **details: object) -> None:
+    """Warn at the innermost line of the call stack that lies outside this package.
+
+    `details` are handed to the warning, beside its message.
+    """
     frame = inspect.currentframe()
     level = 0
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, category, stacklevel=level + 1)
+    warnings.warn(category(message, **details), stacklevel=level + 1)

@@ -32,6 +32,7 @@ from holdfast.cli.demo_data import FEATURES, make_study
 from holdfast.cli.parser import EXIT_CODES, build_parser
 from holdfast.cli.specs import BASIS_NAMES, parse_basis, parse_cv, parse_gammas, parse_grid
 from holdfast.exceptions import InvalidInputError
+from holdfast.splitters import HBlock, PurgedKFold
 from holdfast.tables import open_source, read_columns
 
 FAST = ["--alphas", "1e-2:1e2:5", "--verify", "1"]
@@ -361,6 +362,8 @@ def test_grids():
         ("group", LeaveOneGroupOut, "leave-one-who-out"),
         ("group:4", GroupKFold, "4 folds of whole who values"),
         ("time:5", TimeSeriesSplit, "in the order of the rows"),
+        ("hblock:3", HBlock, "3 rows on each side"),
+        ("purged:5:2:1", PurgedKFold, "5 blocks of rows, 2 rows before and 1 after"),
         ("loo", type(None), "leave-one-out"),
     ],
 )
@@ -378,7 +381,7 @@ def test_default_way_of_holding_out():
     assert isinstance(repeated, RepeatedStratifiedKFold)
     with pytest.raises(InvalidInputError, match="needs --group"):
         parse_cv("group", group=None, classify=False, seed=0)
-    for bad in ("ten", "x5", "group:", "5x", "-3", "time"):
+    for bad in ("ten", "x5", "group:", "5x", "-3", "time", "hblock", "purged:5:2"):
         with pytest.raises(InvalidInputError, match="--cv must be"):
             parse_cv(bad, group="g", classify=False, seed=0)
 

@@ -21,12 +21,12 @@ from types import CodeType
 import numpy as np
 import pytest
 
-from interface.formulas import EXAMPLES, basis, held, model, scores, smoother, tuning
+from interface.formulas import EXAMPLES, basis, held, model, scores, smoother, splits, tuning
 from interface.formulas.problem import E, H, alpha, naive_S, naive_sparse, w
 
 PAGE = Path(__file__).parents[2] / "docs" / "formulas.md"
 #: Importing these registers their examples.
-MODULES = (model, smoother, held, basis, tuning, scores)
+MODULES = (model, smoother, splits, held, basis, tuning, scores)
 
 
 def names_on_the_page() -> list[str]:

@@ -27,6 +27,7 @@ ORDER = (
     "data",
     "linalg",
     "experiments",
+    "splitters",
     "scores",
     "kernels",
     "smoother",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +18,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.data.numbers import check_choice as check_choice
+from holdfast.data.numbers import check_positive as check_positive
+from holdfast.data.numbers import is_number as is_number
+from holdfast.data.numbers import whole_number as whole_number
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 
 if TYPE_CHECKING:
@@ -177,11 +180,6 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
                 )
 
 
-def is_number(value: object) -> bool:
-    """Return whether ``value`` is a real number; True and False are not."""
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-
-
 def how_many(n: int | float, m: int, name: str = "n") -> int:
     """Return how many rows ``n`` asks for out of m: a count, or a fraction (0, 1] of them.
 
@@ -209,30 +207,6 @@ def how_many(n: int | float, m: int, name: str = "n") -> int:
             "For a number of rows pass an int."
         )
     return max(1, round(float(n) * m))
-
-
-def whole_number(name: str, value: object, least: int = 1) -> int:
-    """Return ``value`` as an int, or raise unless it is a whole number of at least ``least``."""
-    if isinstance(value, int | np.integer) and is_number(value) and value >= least:
-        return int(value)
-    raise InvalidInputError(f"{name} must be a whole number, at least {least}; got {value!r}.")
-
-
-def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Raise unless ``value`` is one of the allowed words."""
-    if value not in allowed:
-        words = ", ".join(repr(word) for word in allowed)
-        raise InvalidInputError(f"{name} must be one of {words}; got {value!r}.")
-
-
-def check_positive(name: str, value: object, *, zero: bool = False) -> float:
-    """Return ``value`` as a float, or raise unless it is a finite number above zero (or zero)."""
-    if is_number(value):
-        number = float(value)  # type: ignore[arg-type]  # is_number says so
-        if np.isfinite(number) and (number > 0 or (zero and number == 0)):
-            return number
-    bound = "zero or positive" if zero else "positive"
-    raise InvalidInputError(f"{name} must be a finite {bound} number, got {value!r}.")
 
 
 def _per_row(values: NDArray[Any], m: int, name: str) -> NDArray[Any]:

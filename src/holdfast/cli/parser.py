@@ -142,7 +142,8 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "--cv",
         metavar="HOW",
         help="loo, 10 (folds), 5x10 (repeats of folds), group (one group at a time), group:5 "
-        "(folds of groups), time:5; default: group with --group, else loo",
+        "(folds of groups), time:5, hblock:3 (3 rows on each side), purged:5:2:1 (folds, rows held "
+        "out before, after); default: group with --group, else loo",
     )
     group.add_argument(
         "--held-out-basis",
@@ -151,7 +152,10 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="what becomes of basis rows that are held out; default: remove",
     )
     group.add_argument(
-        "--scoring", metavar="NAME", help="any scikit-learn score; default: squared error, accuracy"
+        "--scoring",
+        metavar="NAME",
+        help="any scikit-learn score, or kendall_tau, concordance, ndcg (within groups); default: "
+        "squared error, accuracy",
     )
     group.add_argument(
         "--rule",

@@ -123,8 +123,9 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
     ----------
     text : str or None
         ``loo``, ``10`` (folds), ``5x10`` (repeats of folds), ``group`` (one group at a time),
-        ``group:5`` (folds of whole groups), ``time:5`` (in the order of the rows). None: ``group``
-        with a group column, else ``loo``.
+        ``group:5`` (folds of whole groups); in the order of the rows ``time:5``, ``hblock:3`` (3
+        rows on each side) and ``purged:5:2:1`` (folds, rows purged before, embargoed after). None:
+        ``group`` with a group column, else ``loo``.
     group : str or None
         Name of the group column.
     classify : bool
@@ -133,6 +134,8 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
         Of the shuffling.
     """
     from sklearn import model_selection as ms
+
+    from holdfast.splitters import HBlock, PurgedKFold
 
     text = text or ("group" if group else "loo")
     made = None
@@ -146,6 +149,13 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
     elif found := re.fullmatch(r"time:([0-9]+)", text):
         splitter = ms.TimeSeriesSplit(int(found[1]))
         made = CvSpec(splitter, f"{found[1]} steps in time, in the order of the rows")
+    elif found := re.fullmatch(r"hblock:([0-9]+)", text):
+        words = f"leave-one-out with {found[1]} rows on each side, in the order of the rows"
+        made = CvSpec(HBlock(int(found[1])), words)
+    elif found := re.fullmatch(r"purged:([0-9]+):([0-9]+):([0-9]+)", text):
+        folds, purge, embargo = map(int, found.groups())
+        words = f"{folds} blocks of rows, {purge} rows before and {embargo} after held out as well"
+        made = CvSpec(PurgedKFold(folds, purge, embargo), words)
     elif found := re.fullmatch(r"([0-9]+)x([0-9]+)", text):
         kind = ms.RepeatedStratifiedKFold if classify else ms.RepeatedKFold
         repeats, folds = int(found[1]), int(found[2])
@@ -157,8 +167,8 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
         made = CvSpec(splitter, f"{text}-fold cross-validation, shuffled")
     if made is None:
         raise InvalidInputError(
-            "--cv must be loo, a number of folds (10), repeats x folds (5x10), group, group:5 or "
-            f"time:5; got {text!r}."
+            "--cv must be loo, a number of folds (10), repeats x folds (5x10), group, group:5, "
+            f"time:5, hblock:3 or purged:5:2:1; got {text!r}."
         )
     if made.needs_groups and group is None:
         raise InvalidInputError(f"--cv {text} needs --group, the column that names the groups.")

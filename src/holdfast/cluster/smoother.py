@@ -26,24 +26,16 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
-from holdfast.linalg import eigh
 from holdfast.progress import report
 from holdfast.smoother import Equations, Factor, Features, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.base import Fit
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.feature_smoother import (
-    FeatureSystem,
-    coefficients,
-    feature_factor,
-    rotate,
-    single_factor,
-    solve,
-    solve_each,
-)
+from holdfast.smoother.factorise import FLOOR, diagonalise, feature_factor, single_factor
 from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
 from holdfast.smoother.moments import sample_level
 from holdfast.smoother.rows import StreamedRows
 from holdfast.smoother.scale import Unpenalised
+from holdfast.smoother.system import FeatureSystem, coefficients, solve, solve_each, transform
 
 __all__ = ["ClusterSmoother"]
 
@@ -151,6 +143,11 @@ class ClusterSmoother(Smoother):
         """The number n of basis rows; None for a linear kernel."""
         return self.features.n_basis
 
+    @property
+    def additive(self) -> bool:
+        """Whether the coordinates are those of the features, or a rotation of them."""
+        return self._system.least == 0.0
+
     def sizes(self, tasks: Tasks) -> Sizes:
         """Return what a plan needs to know; feature rows are never kept, so their memory is 0."""
         m, p = self._streamed.shape
@@ -159,16 +156,24 @@ class ClusterSmoother(Smoother):
 
     # -- the model on all rows --------------------------------------------------------------------
 
-    def factor(self, alpha: float | None = None) -> FeatureFactor:
+    def factor(self, alpha: float | None = None, least: float = 0.0) -> FeatureFactor:
         """Return the factor, whose rows are computed on the workers."""
         if alpha is not None:
-            return single_factor(self._system, alpha, self.targets.Ys, self.scale)
+            return single_factor(self._system, self._triangles, alpha, self.targets.Ys, self.scale)
         with self.lock:
             system = self._system
-            if not system.diagonal:
-                Lambda, V = eigh(system.gram[: system.p, : system.p])
-                self._system = system = rotate(system, Lambda, V)
+            if not system.diagonal or least < system.least:
+                found = diagonalise(system, self._triangles, least)
+                self._system = system = found.applied(transform(system, found.T))
         return feature_factor(system, self.targets.Ys, self.scale)
+
+    def _triangles(self) -> list[FloatArray]:
+        """Return one triangle with the Gram matrix of all trained rows, from QR on the workers."""
+        shared = _share(work.bare_rows(self._streamed))
+        parts = self._parts(np.flatnonzero(self.scale.trained), slice(0, 0))
+        return [
+            _compute(_tree([_call(work.triangle, *p, shared) for p, _ in parts], work.stack))[0]
+        ]
 
     def fit(self, alphas: FloatArray) -> Fit:
         """Return the model on all rows."""
@@ -285,7 +290,9 @@ class ClusterSmoother(Smoother):
         Q = self.unpenalised.Q[held]
         corner = np.eye(self.unpenalised.count) - Q.T @ Q
         parts = [_call(work.fold_moments, *part, rows) for part, _ in self._parts(held, columns)]
-        return _call(work.subtract, everything, _tree(parts) if parts else None, corner, N_E)
+        floor = FLOOR / (self.weights.size - held.size)
+        held_sums = _tree(parts) if parts else None
+        return _call(work.subtract, everything, held_sums, corner, N_E, floor)
 
     def _left(self, held: IntArray, rows: Any, columns: slice, N_E: FloatArray) -> Any:
         """Return the equations of the few training rows, summed directly."""
@@ -294,7 +301,8 @@ class ClusterSmoother(Smoother):
         parts = [part for part, _ in self._parts(np.flatnonzero(keep), columns)]
         means = _call(work.means, _tree([_call(work.along, *part, rows) for part in parts]))
         sums = _tree([_call(work.fold_moments, *part, rows, means) for part in parts])
-        return _call(work.fresh, sums, means, N_E)
+        floor = FLOOR / int(keep.sum())
+        return _call(work.fresh, sums, means, N_E, floor)
 
     def _tested(
         self, test: IntArray, first: int
@@ -380,12 +388,12 @@ def _renumber(ragged: Ragged, rows: IntArray) -> Ragged:
     return Ragged(np.searchsorted(rows, ragged.values), ragged.ptr)
 
 
-def _tree(parts: Sequence[Any]) -> Any:
-    """Return the sum of delayed parts, FAN_IN at a time."""
+def _tree(parts: Sequence[Any], combine: Callable[[Sequence[Any]], Any] = work.add) -> Any:
+    """Return the sum (or another combination) of delayed parts, FAN_IN at a time."""
     level = list(parts)
     while len(level) > 1:
         lots = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
-        level = [_call(work.add, lot) if len(lot) > 1 else lot[0] for lot in lots]
+        level = [_call(combine, lot) if len(lot) > 1 else lot[0] for lot in lots]
     return level[0]
 
 

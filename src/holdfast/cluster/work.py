@@ -15,7 +15,7 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.cluster.rows import CrossRows
 from holdfast.experiments import Tasks
-from holdfast.linalg import solve_small
+from holdfast.linalg import Accuracy, solve_small, stacked_qr
 from holdfast.smoother import ColumnFeatures, Factor, Features, WhitenedFeatures
 from holdfast.smoother.equations import FeatureEquations, eliminate
 from holdfast.smoother.factor import FeatureFactor
@@ -157,6 +157,18 @@ def on_batch(
     return work(replace(factor, V=V, Ys=part.Ys, scale=V.scale, N=N), tasks, alphas)
 
 
+def triangle(X: Any, part: Part, rows: StreamedRows) -> FloatArray:
+    """Return the triangle R of a QR factorisation of some rows, without unpenalised columns."""
+    p = rows.B.shape[1]
+    blocks = RowBlocks(_streamed(X, part, rows), once=True)
+    return stacked_qr((W[:, :p] for _, W in blocks), p, 0.0).unordered()
+
+
+def stack(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return the triangle of stacked triangles."""
+    return stacked_qr(parts, parts[0].shape[1], 0.0).unordered()
+
+
 def along(X: Any, part: Part, rows: StreamedRows) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return QᵀW without the unpenalised columns, QᵀYs and QᵀQ of some rows of a chunk."""
     Q = part.unpenalised.Q
@@ -188,19 +200,24 @@ def subtract(
     held: tuple[FloatArray, FloatArray] | None,
     corner: FloatArray,
     N_E: FloatArray,
+    floor: float,
 ) -> FeatureEquations:
     """Return the equations of the rows that are not held out."""
     A, b = everything
+    size = np.diag(A)[: len(A) - len(corner)].copy()
     A, b = (A.copy(), b.copy()) if held is None else (A - held[0], b - held[1])
     A, b, mean, level = eliminate(A, b, corner)
-    return FeatureEquations(A, b, N_E, False, True, mean, level)
+    return FeatureEquations(A, b, N_E, Accuracy(size, floor), mean, level)
 
 
 def fresh(
-    sums: tuple[FloatArray, FloatArray], centre: tuple[FloatArray, FloatArray], N_E: FloatArray
+    sums: tuple[FloatArray, FloatArray],
+    centre: tuple[FloatArray, FloatArray],
+    N_E: FloatArray,
+    floor: float,
 ) -> FeatureEquations:
     """Return the equations of training rows that were summed directly."""
-    return FeatureEquations(*sums, N_E, False, True, *centre)
+    return FeatureEquations(*sums, N_E, Accuracy(np.diag(sums[0]), floor), *centre)
 
 
 def fold_predict(X: Any, part: Part, rows: StreamedRows, models: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@
 | `BasisSizeDisplay` | held-out error over the number of basis rows, by selector and policy |
 | `LeverageDisplay` | leverage against held-out error |
 | `ContourDisplay` | held-out error over penalty and kernel width |
+| `RadiusDisplay` | held-out error over the distance to the nearest data |
 
 matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plotted.
 """
@@ -20,6 +21,7 @@ from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
 from holdfast.displays.held_out import HeldOutDisplay
 from holdfast.displays.leverage import LeverageDisplay
+from holdfast.displays.radius import RadiusDisplay
 
 __all__ = [
     "BasisCurveDisplay",
@@ -29,4 +31,5 @@ __all__ = [
     "GroupScoresDisplay",
     "HeldOutDisplay",
     "LeverageDisplay",
+    "RadiusDisplay",
 ]

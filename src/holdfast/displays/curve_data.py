@@ -160,7 +160,13 @@ def curve_of_held_out(model: CrossValidatedKernelRidge, found: Any) -> CVCurve:
     """Return the curve of held-out predictions over a grid, scored as the model scores."""
     scorer = resolve_scoring(model.scoring, classes=found.classes)
     scores = score_experiments(
-        scorer, found.values, found.rows, found.experiments.test.ptr, found.y, found.weights
+        scorer,
+        found.values,
+        found.rows,
+        found.experiments.test.ptr,
+        found.y,
+        found.weights,
+        groups=found.groups,
     )
     score = scores.pooled if model.pooled else scores.mean
     return curve_of_scores(found.alphas, score, scores.se, _scale(model))

@@ -24,6 +24,8 @@ _NAMES = {
     "balanced_accuracy": "balanced accuracy",
     "roc_auc": "area under the ROC curve",
     "f1": "F1",
+    "kendall_tau": "Kendall's τ",
+    "ndcg": "NDCG",
 }
 
 

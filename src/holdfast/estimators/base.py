@@ -144,7 +144,7 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
             Weight of each row, in the fit and in the scores. A row of weight zero is predicted
             and never trained on.
         groups : array-like of shape (m,), optional
-            Group of each row, for splitters and basis selectors that use groups.
+            Group of each row, for splitters, basis selectors and scores that use groups.
 
         Returns
         -------
@@ -237,7 +237,7 @@ class CrossValidatedKernelRidge(HeldOutQuestions, BaseEstimator, ABC):  # type: 
         """Fit on all rows with the penalty found and set the fitted attributes."""
         model, choice = found.model, found.choice
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
-        fit = model.smoother.fit(chosen)
+        fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
         self._problem, self._model, self._plan = problem, model, found.plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score

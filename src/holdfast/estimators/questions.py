@@ -59,7 +59,7 @@ class HeldOutQuestions(ABC):
         cv : optional
             As in the constructor; None: the experiments of `fit`.
         groups : array-like of shape (m,), optional
-            For splitters that use groups; None: the groups of `fit`.
+            For splitters and scores that use groups; None: the groups of `fit`.
         alphas : array-like, optional
             Penalties; None: the grid of `fit`.
 
@@ -72,13 +72,14 @@ class HeldOutQuestions(ABC):
         """
         model, problem = self._fitted_model(), self._problem
         experiments = problem.experiments
+        labels = problem.groups if groups is None else np.asarray(groups)
         if cv is not None:
             experiments = as_experiments(
                 cv,
                 problem.weights.size,
                 X=problem.X,
                 y=problem.labels,
-                groups=problem.groups if groups is None else groups,
+                groups=labels,
                 classifier=self._classes is not None,
             )
         elif groups is not None:
@@ -92,7 +93,14 @@ class HeldOutQuestions(ABC):
         if len(tasks) < len(experiments) or tasks.test is not experiments.test:
             tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
         return HeldOutPredictions(
-            tested, grid, values, problem.labels, problem.weights, self._classes, self._frames
+            tested,
+            grid,
+            values,
+            problem.labels,
+            problem.weights,
+            self._classes,
+            self._frames,
+            labels,
         )
 
     def predict_without(
@@ -156,7 +164,8 @@ class HeldOutQuestions(ABC):
         count = whole_number("n_experiments", n_experiments)
         tasks = model.tasks(problem.experiments)
         path = model.plan(tasks, problem.alphas.size).path
-        return verify(model.smoother, tasks, problem.alphas, path, count, random_state)
+        chosen = np.flatnonzero(np.isin(problem.alphas, self.alpha_))
+        return verify(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
 
     def _leverages(self, alpha: float | None = None) -> FloatArray:
         """Return S_ii of every training row: the derivative of its fitted value by its own target.

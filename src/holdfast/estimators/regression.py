@@ -43,6 +43,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         Whether to fit a bias without penalty.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
+        "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of
+        `fit`, averaged over groups; for them all rows of positive weight count alike.
     pooled : bool, default=True
         Compare penalties by the score of all held-out predictions together, or by the average
         over experiments.

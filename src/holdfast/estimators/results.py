@@ -37,6 +37,8 @@ class HeldOutPredictions:
         Class labels of a classifier.
     frames : str or None
         The library ("pandas" or "polars") that X was a frame of, whose frames `to_frame` returns.
+    groups : ndarray of shape (m,) or None
+        Group of each row, used by `score`.
     """
 
     experiments: Experiments
@@ -46,6 +48,7 @@ class HeldOutPredictions:
     weights: FloatArray
     classes: NDArray[Any] | None = None
     frames: str | None = None
+    groups: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -95,14 +98,20 @@ class HeldOutPredictions:
         Parameters
         ----------
         scoring : str, callable or None
-            Any scikit-learn scorer; None: negative mean squared error, or accuracy for a
-            classifier.
+            Any scikit-learn scorer, or "kendall_tau", "concordance", "ndcg" (how rows are ordered
+            within groups); None: negative mean squared error, or accuracy for a classifier.
         pooled : bool
             Score all held-out predictions together, or average the scores of the experiments.
         """
         scorer = resolve_scoring(scoring, classes=self.classes)
         scores = score_experiments(
-            scorer, self.values, self.rows, self.experiments.test.ptr, self.y, self.weights
+            scorer,
+            self.values,
+            self.rows,
+            self.experiments.test.ptr,
+            self.y,
+            self.weights,
+            groups=self.groups,
         )
         return scores.pooled if pooled else scores.mean
 

@@ -35,7 +35,16 @@ from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, SharedDistances
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, choose, cv_results, rank
-from holdfast.scores.scoring import MAX_SPLITS, Scores, Scoring, combine, score_experiments
+from holdfast.scores.metrics import METRICS
+from holdfast.scores.scoring import (
+    MAX_SPLITS,
+    Scores,
+    Scoring,
+    combine,
+    in_units,
+    score_experiments,
+)
+from holdfast.smoother.scale import target_unit
 
 #: Doubles of held-out predictions that are kept at once; more targets than that come in chunks.
 CHUNK_DOUBLES = 2**27
@@ -122,7 +131,13 @@ def search(
     choice = choose(
         finished[winner], problem.alphas, pooled=pooled, rule=rule, per_target=per_target
     )
-    results = _merge(candidates[: len(finished)], finished, problem, pooled)
+    # Penalties are compared in a unit in which scores neither over- nor underflow.
+    unit = target_unit(problem.Y)
+    power = 0 if scoring.fast is None else METRICS[scoring.fast].power
+    with np.errstate(over="ignore", under="ignore"):
+        choice = replace(choice, score=choice.score * np.float64(unit) ** power)
+    shown = [in_units(scores, scoring, unit) for scores in finished]
+    results = _merge(candidates[: len(finished)], shown, problem, pooled)
     if kept is None:
         kept = _planned(provider, problem, candidates[winner])
     return Found(winner, kept.model, kept.plan, choice, results)
@@ -144,6 +159,7 @@ def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bo
     If there are very many targets, they are scored in chunks.
     """
     model, tasks, plan = planned
+    unit = target_unit(problem.Y)
     v, k, a = problem.Y.shape[1], tasks.test.values.size, problem.alphas.size
     step = v if problem.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (a * k))
     parts, sizes = [], []
@@ -151,10 +167,19 @@ def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bo
         columns = slice(start, min(start + step, v))
         values = model.held_out(tasks, problem.alphas, plan.path, columns)
         labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
+        if unit != 1.0 and scoring.fast is not None:  # squares would leave the range of numbers
+            values, labels = values / unit, labels / unit
         rows, ptr = tasks.test.values, tasks.test.ptr
         parts.append(
             score_experiments(
-                scoring, values, rows, ptr, labels, problem.weights, each_target=per_target
+                scoring,
+                values,
+                rows,
+                ptr,
+                labels,
+                problem.weights,
+                groups=problem.groups,
+                each_target=per_target,
             )
         )
         sizes.append(columns.stop - columns.start)

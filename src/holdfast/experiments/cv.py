@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 
 from holdfast._typing import AnyArray
-from holdfast.data.indices import row_numbers
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments.experiment import Experiments
 from holdfast.experiments.ragged import Ragged
 from holdfast.experiments.splits import check_groups, held_and_tested
+from holdfast.experiments.splitter import Splitter
 
 
 def leave_one_out(n_rows: int) -> Experiments:
@@ -49,8 +49,8 @@ def as_experiments(
     ----------
     cv : None, int, splitter, or iterable
         None: leave-one-out. int: that many folds (stratified for a classifier). Any scikit-learn
-        splitter. An iterable of (train, test) index pairs, where every row that is not in train is
-        held out, or of `HoldOut` objects; or `Experiments`.
+        splitter, or one of `holdfast.splitters`. An iterable of (train, test) index pairs, where
+        every row that is not in train is held out, or of `HoldOut` objects; or `Experiments`.
     n_rows : int
         Number of rows of the data.
     X, y : optional
@@ -62,12 +62,14 @@ def as_experiments(
 
     Notes
     -----
-    Leave-one-out and leave-one-group-out never go through scikit-learn's `split`, whose training
-    indices would cost O(n_rows²).
+    Leave-one-out, leave-one-group-out and the splitters of `holdfast.splitters` never go through
+    scikit-learn's `split`, whose training indices would cost O(n_rows²).
     """
     labels = None if groups is None else check_groups(groups, n_rows)
     if isinstance(cv, Experiments):
         experiments = cv
+    elif isinstance(cv, Splitter):
+        experiments = cv.experiments(n_rows)
     elif cv is None or isinstance(cv, LeaveOneOut):
         experiments = leave_one_out(n_rows)
     elif isinstance(cv, LeaveOneGroupOut) and labels is not None:
@@ -75,18 +77,5 @@ def as_experiments(
     else:
         held, tested = held_and_tested(cv, n_rows, X, y, labels, classifier)
         experiments = Experiments(Ragged.from_arrays(held), Ragged.from_arrays(tested))
-    _check_rows(experiments, n_rows)
+    experiments.check_rows(n_rows)
     return experiments
-
-
-def _check_rows(experiments: Experiments, n_rows: int) -> None:
-    values, sizes = experiments.held_out.values, experiments.held_out.sizes
-    if values.size and values.max() >= n_rows:
-        j = int(experiments.held_out.owners[np.argmax(values)])
-        row_numbers(f"held_out of experiment {j} of cv", experiments.held_out[j], n_rows)
-    if (sizes >= n_rows).any():
-        j = int(np.argmax(sizes >= n_rows))
-        raise HoldOutError(
-            f"experiment {j} of cv holds out every row (n_samples={n_rows}); leave at least one "
-            "row to train on."
-        )

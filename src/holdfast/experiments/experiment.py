@@ -92,3 +92,16 @@ class Experiments:
     def select(self, index: IntArray) -> Experiments:
         """Return the chosen experiments, in that order."""
         return Experiments(self.held_out.items(index), self.test.items(index))
+
+    def check_rows(self, n_rows: int) -> None:
+        """Raise unless all rows are among `n_rows` and every experiment leaves one to train on."""
+        values, sizes = self.held_out.values, self.held_out.sizes
+        if values.size and values.max() >= n_rows:
+            j = int(self.held_out.owners[np.argmax(values)])
+            row_numbers(f"held_out of experiment {j} of cv", self.held_out[j], n_rows)
+        if (sizes >= n_rows).any():
+            j = int(np.argmax(sizes >= n_rows))
+            raise HoldOutError(
+                f"experiment {j} of cv holds out every row (n_samples={n_rows}); leave at least "
+                "one row to train on."
+            )

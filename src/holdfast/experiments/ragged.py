@@ -27,6 +27,12 @@ class Ragged:
         return cls(values.astype(np.int64, copy=False), ptr)
 
     @classmethod
+    def ranges(cls, start: IntArray, stop: IntArray) -> Ragged:
+        """Return the consecutive numbers from start_j up to and without stop_j, for each j."""
+        ptr = np.concatenate([[0], np.cumsum(stop - start)]).astype(np.int64)
+        return cls(np.arange(ptr[-1]) + np.repeat(start - ptr[:-1], stop - start), ptr)
+
+    @classmethod
     def empty(cls, length: int) -> Ragged:
         """Return `length` empty items."""
         return cls(np.empty(0, dtype=np.int64), np.zeros(length + 1, dtype=np.int64))

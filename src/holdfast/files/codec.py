@@ -18,9 +18,9 @@ with ``$``:
 | ``{"$function": "module:name"}`` | a function or class, by its import name |
 
 The classes that may be built are holdfast's own dataclasses and parameter objects (kernels,
-selectors, experiments) and scikit-learn's splitters and Gaussian-process kernels. They are built
-through their constructors with checked parameters: no `__setstate__`, no `__reduce__`. Functions
-are imported only when the caller allows it, because importing a module runs it.
+selectors, splitters, experiments) and scikit-learn's splitters and Gaussian-process kernels. They
+are built through their constructors with checked parameters: no `__setstate__`, no `__reduce__`.
+Functions are imported only when the caller allows it, because importing a module runs it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _OWN_MODULES = (
     "holdfast.experiments",
     "holdfast.kernels",
     "holdfast.holdout.plan",
+    "holdfast.splitters",
     "holdfast.tables",
     "holdfast.estimators.problem",
 )

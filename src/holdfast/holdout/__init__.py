@@ -49,7 +49,8 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray
 from holdfast.experiments import Tasks
 from holdfast.holdout import fold_gram, retrain, single, spectral
-from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.holdout.digits import affordable, basis_shrinks, few_left, warn_of_digits
+from holdfast.holdout.identity import held_out_predictions
 from holdfast.smoother import Smoother
 
 __all__ = ["PATHS", "predict"]
@@ -106,21 +107,51 @@ def predict(
             for way, chosen in ways.items():
                 part, where = tasks.select(np.flatnonzero(chosen)), chosen[tasks.test.owners]
                 values[:, where] = PATHS[way](smoother, part, alphas, columns)
+        if np.isnan(values).any():
+            _fill_in(values, smoother, tasks, alphas, columns)
     return smoother.restore(values, tasks.test.values, columns)
+
+
+def _fill_in(
+    values: FloatArray, smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
+) -> None:
+    """Replace predictions that lost their digits (NaN) by those of a path that keeps them.
+
+    First the spectral path, whose factor is made for the smallest penalty; then training from
+    scratch, if that is affordable; otherwise the digits that are left, with a warning.
+    """
+    for path in ("spectral", "retrain"):
+        lost = np.asarray(np.isnan(values).any(axis=2))  # (alphas, test rows)
+        if not lost.any():
+            return
+        again = np.bincount(tasks.test.owners, weights=lost.any(axis=0), minlength=len(tasks)) > 0
+        which = np.flatnonzero(lost.any(axis=1))
+        part, where = tasks.select(np.flatnonzero(again)), np.flatnonzero(again[tasks.test.owners])
+        if path == "retrain" and not affordable(smoother, part, which.size):
+            factor = smoother.factor(least=float(alphas.min())).select(columns).relaxed()
+            better = smoother.run(held_out_predictions, factor, part, alphas[which])
+            warn_of_digits(alphas[which], len(part))
+        else:
+            better = PATHS[path](smoother, part, alphas[which], columns)
+        old = values[np.ix_(which, where)]
+        values[np.ix_(which, where)] = np.where(np.isnan(old), better, old)
 
 
 def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
     """Return which tasks take which path, as masks."""
+    everything = np.ones(len(tasks), dtype=bool)
     if path == "retrain":
-        return {path: np.ones(len(tasks), dtype=bool)}
+        return {path: everything}
     again = basis_shrinks(tasks, smoother.n_basis)
+    if path == "fold_gram" and not smoother.additive:
+        path = "spectral"
     if path == "fold_gram":
         if not again.all():
             smoother.announce(tasks.select(np.flatnonzero(~again)))
-        few = np.zeros_like(again)
+        masks = {"retrain": again, "fold_gram": ~again}
     else:
         few = few_left(smoother, tasks) & ~again
-    masks = {"retrain": again, "fold_gram": few, path: ~(again | few)}
-    if path == "fold_gram":
-        masks["fold_gram"] = ~again
+        masks = {"retrain": again, path: ~(again | few)}
+        directly = "fold_gram" if smoother.additive else "retrain"
+        masks[directly] = masks.get(directly, ~everything) | few
     return {way: mask for way, mask in masks.items() if mask.any()}

@@ -16,10 +16,16 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray
+from holdfast.exceptions import DigitsWarning, warn
 from holdfast.experiments import Tasks
 from holdfast.smoother import Smoother
 
-__all__ = ["basis_shrinks", "few_left"]
+__all__ = ["affordable", "basis_shrinks", "few_left", "warn_of_digits"]
+
+#: What retraining may cost where digits are lost: up to this many operations it is always done, …
+FREE_OPERATIONS = 2e10
+#: … and beyond that, if it takes no more than this many plain fits.
+WORTH_FITS = 20.0
 
 #: A model that loses at least this share of its basis rows is whitened anew.
 MOST_BASIS_REMOVED = 0.25
@@ -57,3 +63,28 @@ def basis_shrinks(tasks: Tasks, n_basis: int | None) -> BoolArray:
     if n_basis is None:
         return np.zeros(len(tasks), dtype=bool)
     return np.asarray(tasks.removed.sizes >= MOST_BASIS_REMOVED * n_basis)
+
+
+def affordable(smoother: Smoother, tasks: Tasks, n_alphas: int) -> bool:
+    """Whether tasks whose digits are lost may be trained from scratch, at the price of a few fits.
+
+    A QR factorisation counts as six times the products of a fit, and each penalty as one more of
+    the triangle; work of less than a second is always done.
+    """
+    sizes = smoother.sizes(tasks)
+    m, p = float(sizes.m), float(sizes.p)
+    each = 6.0 * m * p**2 + n_alphas * 4.0 * p**3
+    return len(tasks) * each <= max(FREE_OPERATIONS, WORTH_FITS * (m * p**2 + p**3))
+
+
+def warn_of_digits(alphas: FloatArray, n_tasks: int) -> None:
+    """Warn at which penalties held-out predictions lose digits, and why."""
+    named = ", ".join(f"{alpha:.3g}" for alpha in alphas[:5])
+    more = f" and {alphas.size - 5} more" if alphas.size > 5 else ""
+    warn(
+        f"at alpha = {named}{more} the model nearly interpolates the held-out rows of {n_tasks} "
+        "experiments (leverage close to 1), so digits of what it would predict without them are "
+        "lost. Use larger alphas, or path='retrain' for those experiments.",
+        DigitsWarning,
+        alphas=tuple(float(alpha) for alpha in alphas),
+    )

@@ -27,10 +27,14 @@ def predict(smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
 
 
 def solve(equations: Equations, alphas: FloatArray) -> FloatArray:
-    """Return the models (a, p, v) that solve the equations, with N_E x = 0 imposed."""
-    A, rhs, how = equations.A, equations.rhs, {"refine": equations.refine}
+    """Return the models (a, p, v) that solve the equations, with N_E x = 0 imposed.
+
+    NaN where so little of A is left that the solution would have lost its digits.
+    """
+    A, rhs, accuracy = equations.A, equations.rhs, equations.accuracy
     if equations.N_E.size:
         complement = Complement(equations.N_E)
-        inner = solve_shifted(complement.reduce(A), complement.project(rhs), alphas, **how)
+        accuracy = accuracy.mixed(len(A) - complement.n_removed)
+        inner = solve_shifted(complement.reduce(A), complement.project(rhs), alphas, accuracy)
         return equations.complete(complement.lift(inner))
-    return equations.complete(solve_shifted(A, rhs, alphas, definite=equations.definite, **how))
+    return equations.complete(solve_shifted(A, rhs, alphas, accuracy))

@@ -67,10 +67,8 @@ def _predictions(factor: Factor, part: Shape, alphas: FloatArray) -> FloatArray:
     if _alone(part):
         alone = factor.alone(part, alphas)
         if alone is not None:
-            if not part.H.shape[1]:
-                return alone.fitted[:, :, None]
-            r = _row_residuals(alone, alphas)
-            return np.asarray(alone.fitted - alone.lift.T[:, :, None] * r)[:, :, None]
+            values = _alone_predictions(alone) if part.H.size else alone.fitted
+            return values[:, :, None]
     held = factor.held(part, alphas)
     return held.predict(residuals(held))
 
@@ -81,16 +79,16 @@ def _alone(shape: Shape) -> bool:
     return (h <= 1 and t == 1 and e <= 1) and (h == 0 or same_rows(shape))
 
 
-def _row_residuals(alone: Alone, alphas: FloatArray) -> FloatArray:
-    """Return r_i = e_i / (1 − S_ii), shape (a, b, v), after checking that digits are left."""
-    gap = alone.gap
-    if gap.min() <= alone.rounding:
-        alpha = alphas[np.unravel_index(np.argmin(gap), gap.shape)[1]]
-        raise HoldOutError(
-            f"at alpha={alpha:.3g} the model interpolates a row to the last digit, so what it "
-            "would predict without it cannot be told in double precision. Use larger alphas."
-        )
-    return np.asarray(alone.errors / gap.T[:, :, None])
+def _alone_predictions(alone: Alone) -> FloatArray:
+    """Return predictions (a, b, v) of single rows without themselves: r_i = e_i / (1 − S_ii).
+
+    NaN for rows of leverage so close to 1 that their digits are lost.
+    """
+    gap = alone.gap.T[:, :, None]  # (a, b, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = alone.errors / gap
+    values = alone.fitted - alone.lift.T[:, :, None] * r
+    return np.asarray(np.where(gap > alone.weak, values, np.nan))
 
 
 def rows_without_themselves(errors: FloatArray, leverage: FloatArray) -> FloatArray:
@@ -130,11 +128,7 @@ def _iterated(held: HeldCoordinates, errors: FloatArray) -> FloatArray:
 def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
     """Return the residuals by forming and factorising each |H| × |H| matrix.
 
-    Raises
-    ------
-    HoldOutError
-        If a matrix is not positive definite to working precision: a leverage is 1 to the last
-        digit, and predictions without these rows cannot be computed.
+    NaN for a set and penalty whose matrix has lost its digits: leverages are too close to 1.
 
     Notes
     -----
@@ -148,10 +142,7 @@ def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
         if not held.definite:  # no Cholesky factorisation
             r[:, piece] = np.linalg.solve(M, e).swapaxes(0, 1)
             return
-        systems = Definite(M)
-        if systems.failed.any():
-            raise _no_digits(h, piece.start + int(np.argmax(systems.failed.any(axis=1))))
-        r[:, piece] = systems.solve(e).swapaxes(0, 1)
+        r[:, piece] = Definite(M, held.weak).solve(e).swapaxes(0, 1)
 
     if r.size:
         run_pieces(work, held.pieces(h * max(held.row_size, h * a)))

@@ -13,5 +13,5 @@ from holdfast.smoother import Smoother
 
 def predict(smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
     """Return held-out predictions of all tasks, shape (alphas, test rows, targets)."""
-    factor = smoother.factor().select(columns)
+    factor = smoother.factor(least=float(alphas.min())).select(columns)
     return smoother.run(held_out_predictions, factor, tasks, alphas)

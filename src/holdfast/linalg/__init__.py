@@ -6,6 +6,7 @@
 | `whitening` | Cholesky factor of the basis kernel, and rows of K in its coordinates |
 | `constraint` | a symmetric matrix on the orthogonal complement of a few rows |
 | `shifts` | many systems (A + alpha I) x = z from one reduction of A |
+| `graded` | triangular factors that do not square, and coordinates from them |
 | `definite` | stacks of small positive definite systems |
 | `products` | V D Vᵀ for many sets of rows and many D |
 | `symmetric` | sums of Gram matrices, rank-one changes and inverses, in place |
@@ -20,8 +21,15 @@ what to do, or is reported as singular.
 from holdfast.linalg.constraint import Complement, orthonormal_rows
 from holdfast.linalg.definite import Definite
 from holdfast.linalg.eigen import eigh
+from holdfast.linalg.graded import Graded, coordinates, scaled_cholesky, stacked_qr, triangle_of
 from holdfast.linalg.products import weighted_products
-from holdfast.linalg.shifts import CHOLESKY_UP_TO, Tridiagonal, reciprocal_shifts, solve_shifted
+from holdfast.linalg.shifts import (
+    CHOLESKY_UP_TO,
+    Accuracy,
+    Tridiagonal,
+    reciprocal_shifts,
+    solve_shifted,
+)
 from holdfast.linalg.symmetric import (
     add_gram,
     mirror,
@@ -42,13 +50,16 @@ from holdfast.linalg.whitening import Whitening, cholesky_basis
 __all__ = [
     "CHOLESKY_UP_TO",
     "PIECE_DOUBLES",
+    "Accuracy",
     "Complement",
     "Definite",
+    "Graded",
     "Tridiagonal",
     "Whitening",
     "add_gram",
     "blas_threads",
     "cholesky_basis",
+    "coordinates",
     "eigh",
     "mirror",
     "not_definite",
@@ -56,10 +67,13 @@ __all__ = [
     "orthonormal_rows",
     "reciprocal_shifts",
     "run_pieces",
+    "scaled_cholesky",
     "shifted_inverse",
     "solve_shifted",
     "solve_small",
+    "stacked_qr",
     "subtract_outer",
     "threads_for",
+    "triangle_of",
     "weighted_products",
 ]

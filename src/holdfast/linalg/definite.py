@@ -22,6 +22,8 @@ class Definite:
     ----------
     M : ndarray of shape (…, h, h)
         Overwritten.
+    floor : float
+        A pivot no larger than this counts as lost, too.
 
     Attributes
     ----------
@@ -35,15 +37,15 @@ class Definite:
     whichever is less: the entries of I − S were subtracted from 1.
     """
 
-    def __init__(self, M: FloatArray) -> None:
+    def __init__(self, M: FloatArray, floor: float = 0.0) -> None:
         *stack, h, _ = M.shape
         self._M = M.reshape(-1, h, h)
         self._stack, self._small = tuple(stack), h <= STACKED_UP_TO
         diagonal = np.arange(h)
         largest = self._M[:, diagonal, diagonal].max(axis=1, initial=0.0)
-        floor = h * np.finfo(np.float64).eps * np.minimum(largest, 1.0)
+        floors = np.maximum(h * np.finfo(np.float64).eps * np.minimum(largest, 1.0), floor)
         pivots = self._pivots(diagonal)
-        self.failed = ~(pivots.min(axis=1, initial=np.inf) > floor).reshape(self._stack)
+        self.failed = ~(pivots.min(axis=1, initial=np.inf) > floors).reshape(self._stack)
 
     def _pivots(self, diagonal: IntArray) -> FloatArray:
         """Return the squared diagonals of the Cholesky factors, 0 where there is none."""
@@ -62,7 +64,7 @@ class Definite:
         return np.square(M[:, diagonal, diagonal])
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the solutions (…, h, v), a fresh array."""
+        """Return the solutions (…, h, v), a fresh array; NaN where a system failed."""
         M, flat = self._M, right.reshape(-1, *right.shape[-2:])
         if M.shape[1] == 1:
             X = flat / M
@@ -74,6 +76,8 @@ class Definite:
                 one = np.array(flat[j], order="F")
                 dpotrs(matrix.T, one)
                 X[j] = one
+        if self.failed.any():
+            X[self.failed.ravel()] = np.nan
         return np.asarray(X).reshape(right.shape)
 
     def _each(self, right: FloatArray) -> FloatArray:

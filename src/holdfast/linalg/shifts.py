@@ -1,6 +1,8 @@
 """Many systems (A + alpha I) x = z with one symmetric A: reduce once, then O(p) per alpha."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack
@@ -60,7 +62,7 @@ class Tridiagonal:
     flipped: bool = False
 
     @classmethod
-    def reduce(cls, A: FloatArray, overwrite: bool = False) -> "Tridiagonal":
+    def reduce(cls, A: FloatArray, overwrite: bool = False) -> Tridiagonal:
         """Return the reduction of the symmetric `A` (p, p), in its own memory if `overwrite`.
 
         Notes
@@ -101,6 +103,28 @@ class Tridiagonal:
         self._solve_shifted(alphas, solutions)
         self._apply(solutions.reshape(v * len(alphas), p), transposed=False)
         return self._ordered(solutions.transpose(1, 2, 0))
+
+    def smallest(self, alphas: FloatArray) -> FloatArray:
+        """Return about the smallest eigenvalue of T + alpha I for each alpha, by two inverse steps.
+
+        −inf where it is not positive.
+        """
+        found = np.empty(len(alphas))
+        start = np.random.default_rng(0).standard_normal((len(self.diagonal), 1))
+        for a, alpha in enumerate(alphas):
+            d, e = self.diagonal + alpha, self.offdiagonal.copy()
+            if dpttrf(d, e) != 0 or not d.min() > 0.0:
+                found[a] = -np.inf
+                continue
+            x = np.asfortranarray(start / np.linalg.norm(start))
+            for _ in range(2):
+                dpttrs(d, e, x)
+                found[a] = 1.0 / float(np.linalg.norm(x))
+                x *= found[a]
+            if found[a] > 0.01 * (float(self.diagonal.max()) + alpha):
+                found[a:] = found[a]  # larger shifts only help
+                break
+        return found
 
     def refine(self, A: FloatArray, Z: FloatArray, alphas: FloatArray, x: FloatArray) -> FloatArray:
         """Return `x` (a, p, v) after one step of iterative refinement.
@@ -169,29 +193,55 @@ class Tridiagonal:
 
 #: For at most this many shifts, a Cholesky factorisation of each beats one tridiagonal reduction.
 CHOLESKY_UP_TO = 4
+#: How far apart diagonal entries may be if a reduction, which mixes them, is to keep their digits.
+ALIKE = 1e4
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How well a symmetric matrix A is known, and what a solution with it needs.
+
+    Attributes
+    ----------
+    size : (p,) float64
+        Size of the numbers that each diagonal entry of A was computed from.
+    floor : float
+        A pivot below this share of its size has lost too many digits.
+    refine : bool
+        Whether solutions by a reduction are refined once. For many right-hand sides, factorisations
+        are then cheaper.
+    definite : bool
+        If False, the eigendecomposition of A is used.
+    """
+
+    size: FloatArray
+    floor: float = 0.0
+    refine: bool = False
+    definite: bool = True
+
+    def mixed(self, p: int) -> Accuracy:
+        """Return the same for a matrix of order p whose coordinates were mixed."""
+        return replace(self, size=np.full(p, self.size.max(initial=0.0)))
 
 
 def solve_shifted(
-    A: FloatArray,
-    rhs: FloatArray,
-    alphas: FloatArray,
-    *,
-    refine: bool = False,
-    definite: bool = True,
+    A: FloatArray, rhs: FloatArray, alphas: FloatArray, accuracy: Accuracy | None = None
 ) -> FloatArray:
     """Return x (a, p, v) with (A + alpha I) x = rhs, the cheapest way for this many shifts.
 
     Parameters
     ----------
     A : (p, p) float64
-        Symmetric; positive semidefinite if `definite`. Unchanged.
+        Symmetric; positive semidefinite if `accuracy` says so. Unchanged.
     rhs : (p, v) float64
     alphas : (a,) float64
-    refine : bool
-        Whether solutions by a reduction are refined once. For many right-hand sides, factorisations
-        are then cheaper.
-    definite : bool
-        If False, the eigendecomposition of A is used.
+    accuracy : Accuracy or None
+        None: A is exact and positive semidefinite.
+
+    Returns
+    -------
+    x : (a, p, v)
+        NaN at a shift where a pivot is below its floor.
 
     Raises
     ------
@@ -201,23 +251,46 @@ def solve_shifted(
     p, v = rhs.shape
     if not p:  # one row, which the bias fits exactly
         return np.zeros((alphas.size, p, v))
-    if not definite:
+    how = Accuracy(np.zeros(p)) if accuracy is None else accuracy
+    if not how.definite:
         Lambda, V = eigh(A)
         D = reciprocal_shifts(Lambda, alphas, np.ones(p))
         return np.asarray(V @ (D[:, :, None] * (V.T @ rhs)))
-    many_sides = refine and v >= p / 12
-    if alphas.size > CHOLESKY_UP_TO and not many_sides:
-        reduced = Tridiagonal.reduce(A)
-        x = reduced.solve(rhs, alphas)
-        return reduced.refine(A, rhs, alphas, x) if refine else x
+    many_sides = how.refine and v >= p / 12
+    if alphas.size > CHOLESKY_UP_TO and not many_sides and _alike(A, how, alphas):
+        return _by_reduction(A, rhs, alphas, how)
     solutions = np.empty((alphas.size, p, v))
     for a, alpha in enumerate(alphas):
         shifted = A.copy()
         shifted[np.diag_indices(p)] += alpha
-        _, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
-        if info != 0:
+        factor, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
+        pivots = np.square(np.diag(factor))
+        if info != 0 and how.floor == 0.0:
             raise not_definite(float(alpha), info, p)
+        if info != 0 or (pivots < how.floor * (how.size + alpha)).any():
+            solutions[a] = np.nan
     return solutions
+
+
+def _alike(A: FloatArray, how: Accuracy, alphas: FloatArray) -> bool:
+    """Whether the coordinates may be mixed, or A is exact and will be refined."""
+    size = how.size + alphas.min()
+    return how.refine or float(size.max()) <= ALIKE * float(size.min())
+
+
+def _by_reduction(A: FloatArray, rhs: FloatArray, alphas: FloatArray, how: Accuracy) -> FloatArray:
+    """Return the solutions through one tridiagonal reduction."""
+    reduced = Tridiagonal.reduce(A)
+    if how.floor == 0.0:
+        x = reduced.solve(rhs, alphas)
+        for _ in range(2 if how.refine else 0):
+            x = reduced.refine(A, rhs, alphas, x)
+        return x
+    good = reduced.smallest(alphas) >= how.floor * (float(how.size.max()) + alphas)
+    x = np.full((alphas.size, *rhs.shape), np.nan)
+    if good.any():
+        x[good] = reduced.solve(rhs, alphas[good])
+    return x
 
 
 def reciprocal_shifts(Lambda: FloatArray, alphas: FloatArray, mask: FloatArray) -> FloatArray:

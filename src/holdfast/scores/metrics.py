@@ -35,11 +35,14 @@ class ScoredRows:
         Row weights, all positive.
     ptr : (n_used + 1,) ndarray
         Experiment j has the rows ``ptr[j]:ptr[j + 1]``, at least one.
+    groups : (k,) ndarray or None
+        Group of each row, for a scorer that takes groups.
     """
 
     y: npt.NDArray[np.generic]
     weights: FloatArray
     ptr: IntArray
+    groups: npt.NDArray[np.generic] | None = None
 
     @property
     def counts(self) -> IntArray:
@@ -78,11 +81,14 @@ class Metric:
         (mean value, spread of y) -> score; elementwise.
     uses_spread : bool
         Whether `finish` uses the weighted variance of y over the same rows.
+    power : int
+        The score of targets in another unit is this power of the unit times as large.
     """
 
     row_value: Callable[[FloatArray, FloatArray], FloatArray]
     finish: Callable[[FloatArray, FloatArray], FloatArray]
     uses_spread: bool = False
+    power: int = 0
 
 
 def _squared_error(predictions: FloatArray, y: FloatArray) -> FloatArray:
@@ -111,9 +117,9 @@ def _r2(mean_square: FloatArray, spread: FloatArray) -> FloatArray:
 
 
 METRICS: dict[str, Metric] = {
-    "neg_mean_squared_error": Metric(_squared_error, lambda mean, _: -mean),
-    "neg_root_mean_squared_error": Metric(_squared_error, lambda mean, _: -np.sqrt(mean)),
-    "neg_mean_absolute_error": Metric(_absolute_error, lambda mean, _: -mean),
+    "neg_mean_squared_error": Metric(_squared_error, lambda mean, _: -mean, power=2),
+    "neg_root_mean_squared_error": Metric(_squared_error, lambda mean, _: -np.sqrt(mean), power=1),
+    "neg_mean_absolute_error": Metric(_absolute_error, lambda mean, _: -mean, power=1),
     "r2": Metric(_squared_error, _r2, uses_spread=True),
     "accuracy": Metric(_hit, lambda mean, _: mean),
 }

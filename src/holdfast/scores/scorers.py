@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metrics import METRICS
+from holdfast.scores.ranking import RANKING, GroupScorer
 
 __all__ = [
     "NO_WEIGHT",
@@ -144,6 +145,8 @@ class Scoring:
         weight alike.
     fast : str or None
         The entry of `holdfast.scores.metrics.METRICS` that gives the same numbers, if there is one.
+    takes_groups : bool
+        Whether the scorer accepts ``groups``, the group of each row.
     """
 
     name: str
@@ -151,8 +154,15 @@ class Scoring:
     classes: AnyArray | None
     takes_weights: bool
     fast: str | None
+    takes_groups: bool = False
 
-    def score(self, y_true: AnyArray, predictions: FloatArray, weights: FloatArray) -> float:
+    def score(
+        self,
+        y_true: AnyArray,
+        predictions: FloatArray,
+        weights: FloatArray,
+        groups: AnyArray | None = None,
+    ) -> float:
         """Return the score of the predictions of k rows; nan where undefined or infinite.
 
         Parameters
@@ -164,6 +174,8 @@ class Scoring:
             means ``classes[1]``), else one column for each class.
         weights : (k,) ndarray
             Row weights, not negative. Rows of weight zero are left out.
+        groups : (k,) ndarray, optional
+            Group of each row, for a scorer that takes them.
 
         Raises
         ------
@@ -175,7 +187,8 @@ class Scoring:
             raise InvalidInputError(NO_WEIGHT)
         weights = weights[keep]
         passed = None if (weights == weights[0]).all() else weights
-        return self.call(y_true[keep], predictions[keep], passed, undefined_is_nan=False)
+        kept = None if groups is None else groups[keep]
+        return self.call(y_true[keep], predictions[keep], passed, False, kept)
 
     def call(
         self,
@@ -183,6 +196,7 @@ class Scoring:
         predictions: FloatArray,
         weights: FloatArray | None,
         undefined_is_nan: bool,
+        groups: AnyArray | None = None,
     ) -> float:
         """Return the scorer's value for rows of positive weight, None meaning all alike.
 
@@ -198,6 +212,8 @@ class Scoring:
         else:
             estimator = _IdentityClassifier(self.classes)
         extra = {} if weights is None or not self.takes_weights else {"sample_weight": weights}
+        if groups is not None and self.takes_groups:
+            extra["groups"] = groups
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # nan says that a score is undefined
@@ -222,10 +238,12 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     ----------
     scoring : None, str or callable
         None means "neg_mean_squared_error" for regression and "accuracy" for classification.
-        Otherwise the name of a scikit-learn scorer, a scorer made by
-        ``sklearn.metrics.make_scorer``, or any ``scorer(estimator, X, y)`` (which may also take
-        ``sample_weight``) with greater meaning better. It is called with X being the held-out
-        predictions, and should look at X only through the methods of `estimator`.
+        Otherwise the name of a scikit-learn scorer, "kendall_tau", "concordance" or "ndcg" (see
+        `holdfast.scores.ranking`: within the groups of `fit`, averaged over them, all rows alike),
+        a scorer made by ``sklearn.metrics.make_scorer``, or any ``scorer(estimator, X, y)`` (which
+        may also take ``sample_weight`` and ``groups``) with greater meaning better. It is called
+        with X being the held-out predictions, and should look at X only through the methods of
+        `estimator`.
     classes : ndarray or None
         Sorted class labels, at least two; None for regression.
 
@@ -255,11 +273,14 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     fast = _fast_name(scorer)
     if (fast == "accuracy") != (classes is not None):
         fast = None  # a metric for the other kind of task: scikit-learn accepts or refuses it
-    return Scoring(name, scorer, classes, _takes_weights(scorer), fast)
+    takes_groups = not hasattr(scorer, "_score_func") and _takes(scorer, "groups")
+    return Scoring(name, scorer, classes, _takes(scorer, "sample_weight"), fast, takes_groups)
 
 
 def _named_scorer(name: str) -> Callable[..., float]:
-    known = metrics.get_scorer_names()
+    if name in RANKING:
+        return GroupScorer(name)
+    known = [*metrics.get_scorer_names(), *RANKING]
     if name not in known:
         near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
         hint = f"did you mean {', '.join(repr(n) for n in near)}?" if near else ""
@@ -284,11 +305,11 @@ def _is_metric_function(scorer: Callable[..., float]) -> bool:
     return inspect.isfunction(scorer) and module.startswith("sklearn.metrics.")
 
 
-def _takes_weights(scorer: Callable[..., float]) -> bool:
+def _takes(scorer: Callable[..., float], argument: str) -> bool:
     # A scorer from make_scorer takes weights if its metric does, whatever its own signature says.
     function = getattr(scorer, "_score_func", scorer)
     try:
-        return "sample_weight" in inspect.signature(function).parameters
+        return argument in inspect.signature(function).parameters
     except (TypeError, ValueError):  # builtins without a signature
         return False
 

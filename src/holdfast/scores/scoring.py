@@ -6,7 +6,7 @@ scorer.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     "combine",
     "decision_to_label_index",
     "decision_to_proba",
+    "in_units",
     "resolve_scoring",
     "score_experiments",
 ]
@@ -72,6 +73,21 @@ class Scores:
     per_target_se: FloatArray | None = None
 
 
+def in_units(scores: Scores, scoring: Scoring, unit: float) -> Scores:
+    """Return scores of targets that were divided by `unit` as those of the targets themselves."""
+    power = METRICS[scoring.fast].power if scoring.fast is not None else 0
+    if unit == 1.0 or power == 0:
+        return scores
+    with np.errstate(over="ignore", under="ignore"):
+        factor = float(np.float64(unit) ** power)
+        changed = {
+            f.name: getattr(scores, f.name) * factor
+            for f in fields(scores)
+            if getattr(scores, f.name) is not None
+        }
+    return Scores(**changed)
+
+
 def score_experiments(
     scoring: Scoring,
     predictions: FloatArray,
@@ -80,6 +96,7 @@ def score_experiments(
     y: AnyArray,
     weights: FloatArray,
     *,
+    groups: AnyArray | None = None,
     each_target: bool = False,
 ) -> Scores:
     """Return the scores of held-out predictions: pooled, of each experiment, of each target.
@@ -99,6 +116,8 @@ def score_experiments(
     weights : (m,) ndarray
         Weights of all rows. Rows of weight zero are left out, and so is an experiment whose test
         rows all have weight zero: its split is nan and counts in no mean.
+    groups : (m,) ndarray, optional
+        Groups of all rows, for a scorer that takes them.
     each_target : bool
         Also give `per_target_mean` and `per_target_se` if that takes a scorer call for each
         target and experiment. The fast metrics give them anyway.
@@ -129,7 +148,12 @@ def score_experiments(
     ends = np.concatenate([[0], np.cumsum(keep)])[ptr]
     used = np.flatnonzero(np.diff(ends) > 0)  # experiments with a row of positive weight
     kept_rows = rows if all_kept else rows[keep]
-    scored = ScoredRows(y[kept_rows], weights[kept_rows], np.append(ends[used], ends[-1]))
+    scored = ScoredRows(
+        y[kept_rows],
+        weights[kept_rows],
+        np.append(ends[used], ends[-1]),
+        None if groups is None or not scoring.takes_groups else groups[kept_rows],
+    )
 
     def predictions_of(alpha_index: int) -> FloatArray:
         p: FloatArray = predictions[alpha_index]
@@ -227,7 +251,8 @@ def _called_scores(
 
     def call(p: FloatArray, part: Any, *, undefined_is_nan: bool = True) -> float:
         part_weights = None if passed is None else passed[part]
-        return scoring.call(scored.y[part], p[part], part_weights, undefined_is_nan)
+        part_groups = None if scored.groups is None else scored.groups[part]
+        return scoring.call(scored.y[part], p[part], part_weights, undefined_is_nan, part_groups)
 
     pooled = np.empty(n_alphas)
     splits = np.full((n_alphas, n_used), np.nan)
@@ -268,7 +293,7 @@ def _called_targets(
     ptr = scored.ptr if each_target else scored.ptr[[0, -1]]
 
     def one(t: int) -> Scores:
-        column = ScoredRows(scored.y[:, [t]], scored.weights, ptr)
+        column = ScoredRows(scored.y[:, [t]], scored.weights, ptr, scored.groups)
         return _called_scores(
             scoring, column, lambda i: predictions_of(i)[:, [t]], n_alphas, each_target=False
         )

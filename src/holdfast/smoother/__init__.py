@@ -13,6 +13,7 @@ rows are streamed, is decided here and nowhere else.
 | `rows`, `blocks` | rows of W, kept or computed again, and sums over some of them |
 | `moments` | the one pass over all rows |
 | `feature_smoother`, `kernel_smoother` | the two forms |
+| `system`, `factorise` | rows with their Gram matrix; from these to factors with enough digits |
 | `factor` | the smoother in coordinates where the penalty is diagonal |
 | `held` | I − S on held-out rows |
 | `equations` | normal equations of the rows that are left |

@@ -73,6 +73,13 @@ class Fit(NamedTuple):
     linear: FloatArray | None
     unpenalised: FloatArray
 
+    def times(self, unit: float) -> Fit:
+        """Return the model of targets in another unit."""
+        if unit == 1.0:
+            return self
+        linear = None if self.linear is None else self.linear * unit
+        return Fit(self.dual * unit, linear, self.unpenalised * unit)
+
 
 class OtherBasis(NamedTuple):
     """Basis rows, and the absolute shift ε that belongs to them."""
@@ -129,18 +136,26 @@ class Smoother(ABC):
     def sizes(self, tasks: Tasks) -> Sizes:
         """Return what a plan for these tasks needs to know."""
 
+    @property
+    def additive(self) -> bool:
+        """Whether sums over rows may be subtracted: the penalty is α times the identity exactly.
+
+        Not so in coordinates that were chosen for their digits.
+        """
+        return True
+
     def announce(self, tasks: Tasks) -> None:  # noqa: B027  # most have nothing to prepare
         """Announce tasks to be solved fold by fold, before the first pass over the rows."""
 
     # -- the model on all rows ---------------------------------------------------------------------
 
     @abstractmethod
-    def factor(self, alpha: float | None = None) -> Factor:
-        """Return the smoother for one penalty, or for every penalty (None)."""
+    def factor(self, alpha: float | None = None, least: float = 0.0) -> Factor:
+        """Return the smoother for one penalty, or for every penalty from `least` on (None)."""
 
     @abstractmethod
     def fit(self, alphas: FloatArray) -> Fit:
-        """Return the model on all rows, with one penalty per target."""
+        """Return the model on all rows, with one penalty per target, in units of the targets."""
 
     @abstractmethod
     def leverages(self, alpha: float) -> FloatArray:
@@ -234,6 +249,8 @@ class Smoother(ABC):
         """Add the targets' part along the unpenalised columns to values (a, k, v), in place."""
         if self.unpenalised.count:
             values += self.unpenalised.level(rows, self.targets.level[:, columns])
+        if self.targets.unit != 1.0:
+            values *= self.targets.unit
         return values
 
     # -- how much of the data some rows carry ------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.linalg import Complement, solve_small, subtract_outer
+from holdfast.linalg import Accuracy, Complement, solve_small, subtract_outer
 from holdfast.smoother.rows import RowBlocks
 from holdfast.smoother.scale import Unpenalised
 
@@ -27,17 +27,14 @@ class Equations:
     A, rhs : ndarray of shape (p, p) and (p, v)
     N_E : ndarray of shape (e, p)
         Constraints.
-    refine : bool
-        Whether solutions that come from a reduction of A need a step of refinement.
-    definite : bool
-        Whether A is positive semidefinite.
+    accuracy : Accuracy
+        How accurately A is known, and how it should be solved.
     """
 
     A: FloatArray
     rhs: FloatArray
     N_E: FloatArray
-    refine: bool
-    definite: bool
+    accuracy: Accuracy
 
     def complete(self, x: FloatArray) -> FloatArray:
         """Return the models (a, p', v) from solutions x (a, p, v)."""

@@ -44,15 +44,15 @@ class Alone(NamedTuple):
         1 − S_ii, up to a factor.
     errors : ndarray of shape (a, b, v)
         e_i, up to the same factor.
-    rounding : float
-        A gap no larger than this is rounding error.
+    weak : float
+        A gap no larger than this has lost too many digits.
     """
 
     fitted: FloatArray
     lift: FloatArray
     gap: FloatArray
     errors: FloatArray
-    rounding: float
+    weak: float
 
 
 class Factor(ABC):
@@ -88,6 +88,10 @@ class Factor(ABC):
         """
         return None
 
+    def relaxed(self) -> Self:
+        """Return the same factor without a limit on what leverages may cost."""
+        return self
+
     @abstractmethod
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row (m,); 0 for rows that are not trained on."""
@@ -114,6 +118,9 @@ class Coordinates(Factor):
         Coefficients of the basis rows from coordinates, for removal.
     T : ndarray of shape (p', p') or None
         θ = T β for the penalised coordinates β, where the penalty is α‖θ‖²; None if θ = β.
+    weak : float
+        1 − S_ii, or a pivot of I − S_HH, no larger than this has lost too many digits: a leverage h
+        loses eps/(1 − h), whatever the factor.
     """
 
     V: FeatureRows
@@ -124,6 +131,7 @@ class Coordinates(Factor):
     scale: RowScale
     N: FloatArray | None = None
     T: FloatArray | None = None
+    weak: float = 1e-3
 
     kappa: ClassVar[float]
 
@@ -140,6 +148,10 @@ class Coordinates(Factor):
     def select(self, columns: slice) -> Self:
         """Return the same factor for some of the targets."""
         return replace(self, z=self.z[:, columns], Ys=self.Ys[:, columns])
+
+    def relaxed(self) -> Self:
+        """Return the same factor without a limit on what leverages may cost."""
+        return replace(self, weak=0.0)
 
     @property
     def parallel(self) -> bool:
@@ -170,6 +182,7 @@ class Coordinates(Factor):
             z=self.z,
             Y=self.Ys[shape.H],
             kappa=self.kappa,
+            weak=self.weak * self.kappa,
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:
@@ -190,8 +203,7 @@ class Coordinates(Factor):
         gap, errors = self._gap(rows, V, D, fitted, lift)
         # With κ = 0 the gap comes without a subtraction: it may be tiny, and negative if the kernel
         # is indefinite.
-        rounding = np.finfo(float).eps if self.kappa else -np.inf
-        return Alone(fitted, lift, gap, errors, rounding)
+        return Alone(fitted, lift, gap, errors, self.weak if self.kappa else -np.inf)
 
     @abstractmethod
     def _gap(

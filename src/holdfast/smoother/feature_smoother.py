@@ -9,25 +9,34 @@ condition of K_BB, WᵀW does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.data.indices import as_slice
 from holdfast.experiments import Ragged, Tasks
-from holdfast.linalg import eigh, not_definite, run_pieces, solve_small
+from holdfast.linalg import (
+    Accuracy,
+    run_pieces,
+    solve_small,
+)
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.blocks import even_blocks
 from holdfast.smoother.equations import FeatureEquations, eliminate
 from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.factorise import (
+    FLOOR,
+    diagonalise,
+    feature_factor,
+    ridge_by_qr,
+    settled,
+    single_factor,
+)
 from holdfast.smoother.features import Features, SomeRows
 from holdfast.smoother.moments import SetSums, moments, sample_level
 from holdfast.smoother.rows import (
-    FeatureRows,
     RowBlocks,
     StreamedRows,
     along,
@@ -35,168 +44,14 @@ from holdfast.smoother.rows import (
     fitted,
     gram_and_rhs,
 )
-from holdfast.smoother.scale import RowScale, Unpenalised
+from holdfast.smoother.scale import RowScale, Targets, Unpenalised
+from holdfast.smoother.system import FeatureSystem, coefficients, solve, solve_each, transform
 
-__all__ = ["FeatureSmoother", "FeatureSystem", "penalty_mask", "rotate", "solve", "transform"]
+__all__ = ["FeatureSmoother"]
 
 #: Folds with at least this many features gain by running side by side; smaller ones spend their
 #: time waiting for the interpreter.
 SIDE_BY_SIDE_FROM = 128
-
-
-@dataclass(frozen=True)
-class FeatureSystem:
-    """Rows, their Gram matrix and their products with the targets, in some coordinates.
-
-    Attributes
-    ----------
-    W : ndarray or StreamedRows of shape (m, p + s)
-        Feature rows times √w (unscaled where w = 0), the unpenalised columns last.
-    gram : ndarray of shape (p + s, p + s), or (p + s,) when diagonal
-        WᵀW over the trained rows. The unpenalised columns are orthonormal and orthogonal to the
-        others.
-    z : ndarray of shape (p + s, v)
-        WᵀYs.
-    N : ndarray of shape (n, p + s)
-        Published coefficients from coordinates: a = N θ. Rows belong to basis rows (N = C⁻ᵀ) or
-        to input features (linear kernel). Zero in the unpenalised columns.
-    B : ndarray of shape (s, p)
-        Qᵀ√wΦ: features on the unpenalised columns.
-    norms : ndarray of shape (m,)
-        ‖W_i‖² without the unpenalised columns, approximate: before the last correction of B.
-    sets : SetSums or None
-        Sums over held-out sets, if they were announced and W has not been rotated since.
-    """
-
-    W: FeatureRows
-    gram: FloatArray
-    z: FloatArray
-    N: FloatArray
-    B: FloatArray
-    norms: FloatArray
-    sets: SetSums | None = None
-
-    @property
-    def p(self) -> int:
-        """The number of coordinates under the penalty."""
-        return int(self.B.shape[1])
-
-    @property
-    def diagonal(self) -> bool:
-        """Whether the Gram matrix is diagonal: the coordinates are its eigenvectors."""
-        return self.gram.ndim == 1
-
-    @property
-    def whole_gram(self) -> FloatArray:
-        """The Gram matrix as a matrix."""
-        return np.diag(self.gram) if self.diagonal else self.gram
-
-
-def penalty_mask(p: int, s: int) -> FloatArray:
-    """Return 1 for each of p coordinates under the penalty, 0 for each of s that are not."""
-    return np.repeat([1.0, 0.0], [p, s])
-
-
-def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) -> FeatureSystem:
-    """Return the system in the features W T, with T (p, p) on the coordinates under the penalty.
-
-    The Gram matrix is left for the caller to replace. With `overwrite` the new rows take the memory
-    of the old ones, and `system` must not be used again; otherwise it is unchanged.
-    """
-    p = system.p
-    N, z = np.zeros_like(system.N), system.z.copy()
-    np.matmul(system.N[:, :p], T, out=N[:, :p])
-    z[:p] = T.T @ system.z[:p]
-    B = system.B @ T
-    W: FeatureRows
-    if isinstance(system.W, StreamedRows):
-        W = replace(system.W, features=system.W.features.mapped(T), B=B)
-    else:
-        old = system.W
-        new = old if overwrite else np.empty_like(old)
-
-        def work(rows: slice) -> None:
-            new[rows, :p] = old[rows, :p] @ T
-
-        run_pieces(work, even_blocks(*old.shape))
-        if not overwrite:
-            new[:, p:] = old[:, p:]
-        W = new
-    return replace(system, W=W, N=N, z=z, B=B, sets=None)
-
-
-def rotate(
-    system: FeatureSystem, Lambda: FloatArray, V: FloatArray, *, overwrite: bool = False
-) -> FeatureSystem:
-    """Return the same system in the eigenvectors of its Gram matrix, WᵀW = V Λ Vᵀ and U = W V.
-
-    Parameters
-    ----------
-    system : FeatureSystem
-    Lambda, V : ndarray of shape (p,) and (p, p)
-        Eigenvalues and eigenvectors of the penalised part of the Gram matrix.
-    overwrite : bool
-        Overwrite the rows of `system`: it takes time to allocate another array of that size.
-
-    Notes
-    -----
-    Paper 000 (15), (23). A rotation changes no prediction and no norm, so the rotated system serves
-    every path. Cost: 2 m p² beside the eigendecomposition.
-    """
-    gram = np.ones(len(system.gram))
-    gram[: system.p] = np.maximum(Lambda, 0.0)
-    return replace(transform(system, V, overwrite=overwrite), gram=gram)
-
-
-def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> FloatArray:
-    """Return θ (p + s, v) of the model on all rows, for some of the targets."""
-    mask, z = penalty_mask(*system.B.shape[::-1]), system.z[:, columns]
-    if system.diagonal:
-        return np.asarray(z / (system.gram + alpha * mask)[:, None])
-    A = system.gram + np.diag(alpha * mask)
-    factor, info = dpotrf(A, lower=1, overwrite_a=1)
-    if info != 0:
-        raise not_definite(alpha, info, len(A))
-    return np.asarray(dpotrs(factor, z, lower=1)[0])
-
-
-def coefficients(
-    system: FeatureSystem, theta: FloatArray, level: FloatArray, unpenalised: Unpenalised
-) -> tuple[FloatArray, FloatArray]:
-    """Return a = N θ and the coefficients of the unpenalised columns; `level` is that of y."""
-    p = system.p
-    along_columns = theta[p:] - system.B @ theta[:p] + level
-    return system.N @ theta, unpenalised.coefficients(along_columns)
-
-
-def solve_each(system: FeatureSystem, alphas: FloatArray) -> FloatArray:
-    """Return θ (p + s, v) of the model on all rows, one penalty per target."""
-    theta = np.empty((len(system.z), alphas.size))
-    for alpha in np.unique(alphas):
-        columns = np.flatnonzero(alphas == alpha)
-        theta[:, columns] = solve(system, columns, float(alpha))
-    return theta
-
-
-def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> FeatureFactor:
-    """Return the factor of a rotated system, which holds for every penalty."""
-    mask = penalty_mask(*system.B.shape[::-1])
-    return FeatureFactor(system.W, system.gram, mask, system.z, Ys, scale, system.N)
-
-
-def single_factor(
-    system: FeatureSystem, alpha: float, Ys: FloatArray, scale: RowScale
-) -> FeatureFactor:
-    """Return the factor at one penalty: WᵀW + αI = L Lᵀ and V = W L⁻ᵀ, so that S = V Vᵀ."""
-    p, size = system.p, len(system.z)
-    A = system.whole_gram[:p, :p] + alpha * np.eye(p)
-    L, info = dpotrf(A, lower=1, clean=1)
-    if info != 0:
-        raise not_definite(alpha, info, p)
-    inverse = solve_triangular(L, np.eye(p), lower=True, check_finite=False)
-    scaled = transform(system, inverse.T)
-    one, none = np.ones(size), np.zeros(size)
-    return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, inverse.T)
 
 
 class FeatureSmoother(Smoother):
@@ -308,6 +163,11 @@ class FeatureSmoother(Smoother):
             summed=self._sums_to_come(tasks),
         )
 
+    @property
+    def additive(self) -> bool:
+        """Whether the coordinates are those of the features, or a rotation of them."""
+        return self._system is None or self._system.least == 0.0
+
     def _sums_to_come(self, tasks: Tasks) -> bool:
         """Whether the pass that makes the system will give the Gram matrices of these tasks.
 
@@ -328,18 +188,28 @@ class FeatureSmoother(Smoother):
 
     # -- the model on all rows ---------------------------------------------------------------------
 
-    def factor(self, alpha: float | None = None) -> FeatureFactor:
-        """Return the spectrum of the Gram matrix, or its Cholesky factor at one penalty."""
+    def factor(self, alpha: float | None = None, least: float = 0.0) -> FeatureFactor:
+        """Return the factor for every penalty from `least` on, or a Cholesky factor at one."""
         if alpha is not None:
-            return single_factor(self.system, alpha, self.targets.Ys, self.scale)
+            return single_factor(self.system, self._trained, alpha, self.targets.Ys, self.scale)
         with self.lock:  # one thread makes it, the others find it
             system = self.system
-            if not system.diagonal:
-                Lambda, V = eigh(system.gram[: system.p, : system.p])
+            if not system.diagonal or least < system.least:
+                found = diagonalise(system, self._trained, least)
                 if isinstance(system.W, np.ndarray):
                     self._system = None  # its rows are overwritten now: made again if interrupted
-                self._system = system = rotate(system, Lambda, V, overwrite=True)
+                rotated = transform(system, found.T, overwrite=True)
+                rotated = found.applied(rotated)
+                beta = solve(rotated, slice(None), least)
+                known = rotated.gram[:, None] * beta
+                self._system = system = settled(rotated, beta, known, self.targets.Ys, self.scale)
         return feature_factor(system, self.targets.Ys, self.scale)
+
+    def _trained(self) -> Iterator[FloatArray]:
+        """Yield the trained rows of W under the penalty, block by block."""
+        system, trained = self.system, self.scale.trained
+        for part, W in RowBlocks(system.W, once=True):
+            yield W[trained[part], : system.p]
 
     def fit(self, alphas: FloatArray) -> Fit:
         """Return the model on all rows, for a linear kernel also by its columns."""
@@ -390,7 +260,9 @@ class FeatureSmoother(Smoother):
             gram, z = known[0], known[1][:, columns]
         A, b = system.whole_gram - gram, system.z[:, columns] - z
         A, b, mean, level = eliminate(A, b, corner)
-        return FeatureEquations(A, b, N_E, False, True, mean, level, rows)
+        left = self.weights.size - held.size
+        known_to = Accuracy(np.diag(system.whole_gram)[: system.p], FLOOR / left)
+        return FeatureEquations(A, b, N_E, known_to, mean, level, rows)
 
     def _sum_afresh(self, train: IntArray, Ys: FloatArray, N_E: FloatArray) -> FeatureEquations:
         """Return the equations by summing over the training rows: nothing cancels."""
@@ -398,12 +270,14 @@ class FeatureSmoother(Smoother):
         rows, Y, Q = RowBlocks(system.W, train), Ys[train], self.unpenalised.Q[train]
         if not Q.shape[1]:
             A, b = gram_and_rhs(rows, Y)
-            return FeatureEquations(A, b, N_E, False, True, system.B, Q.T @ Y)
+            known_to = Accuracy(np.diag(A), FLOOR / train.size)
+            return FeatureEquations(A, b, N_E, known_to, system.B, Q.T @ Y)
         corner = Q.T @ Q
         mean = solve_small(corner, along(rows, Q)[:, : system.p])
         level = solve_small(corner, Q.T @ Y)
         A, b = centred_gram_and_rhs(rows, Y, Q, mean, level)
-        return FeatureEquations(A, b, N_E, False, True, mean, level)
+        known_to = Accuracy(np.diag(A), FLOOR / train.size)
+        return FeatureEquations(A, b, N_E, known_to, mean, level)
 
     def fitted(self, equations: FeatureEquations, models: FloatArray, test: IntArray) -> FloatArray:
         """Return W θ of the test rows, which often are the held-out rows just read."""
@@ -427,19 +301,15 @@ class FeatureSmoother(Smoother):
         weights[held] = 0.0
         train = np.flatnonzero(weights > 0)
         unpenalised = self.unpenalised.retrained(weights)
-        part = FeatureSmoother(
-            SomeRows(features, train),
-            weights[train],
-            self.targets.Y[train][:, columns],
-            unpenalised.take(train),
-            memory=0.0,
-        )
-        system = part.system
-        models = np.stack([solve(system, slice(None), float(alpha)) for alpha in alphas])
+        scale, U = RowScale.of(weights[train]), unpenalised.take(train)
+        targets = Targets.of(self.targets.Y[train][:, columns], scale, U)
+        B = sample_level(SomeRows(features, train), scale, U)
+        rows = StreamedRows(SomeRows(features, train), B, scale, U)
+        models = ridge_by_qr(RowBlocks(rows, once=True), targets.Ys, alphas, features.size)
         plain, U = RowScale.of(np.ones(test.size)), unpenalised.take(test)
-        rows = StreamedRows(SomeRows(features, test), system.B, plain, U)
+        rows = StreamedRows(SomeRows(features, test), B, plain, U)
         values = fitted(RowBlocks(rows, once=True), plain.root, models)
-        return values + U.level(slice(None), part.targets.level)
+        return (values + U.level(slice(None), targets.level)) * targets.unit
 
     # -- how much of the data some rows carry ------------------------------------------------------
 

@@ -63,6 +63,9 @@ class Held(ABC):
     def row_size(self) -> int:
         """Length of the products that form I − S_HH, which decides how many tasks make a piece."""
 
+    #: A pivot of I − S_HH no larger than this has lost too many digits.
+    weak: float = 0.0
+
     @property
     def definite(self) -> bool:
         """Whether I − S_HH is positive definite: always, unless the kernel is indefinite."""
@@ -96,6 +99,8 @@ class HeldCoordinates(Held):
     Y : ndarray of shape (b, h, v)
         √w y on the held-out rows.
     kappa : float
+    weak : float
+        A pivot of I − S_HH no larger than this has lost too many digits.
     """
 
     V: FloatArray
@@ -106,6 +111,7 @@ class HeldCoordinates(Held):
     z: FloatArray
     Y: FloatArray
     kappa: float
+    weak: float = 0.0
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

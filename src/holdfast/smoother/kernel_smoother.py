@@ -16,7 +16,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError
 from holdfast.experiments import Tasks
 from holdfast.kernels.matrix import KernelData
-from holdfast.linalg import Complement, eigh, shifted_inverse, solve_shifted
+from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_shifted
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
@@ -97,7 +97,7 @@ class KernelSmoother(Smoother):
 
     # -- the model on all rows ---------------------------------------------------------------------
 
-    def factor(self, alpha: float | None = None) -> Factor:
+    def factor(self, alpha: float | None = None, least: float = 0.0) -> Factor:
         """Return the spectrum of K, or its inverse at one penalty.
 
         An indefinite kernel has no Cholesky factorisation; its spectrum serves any penalty.
@@ -206,7 +206,7 @@ class KernelSmoother(Smoother):
         live = np.flatnonzero(self.scale.trained)
         if self._spectrum is None and self.definite:
             equations = self._equations_of(live, columns)
-            x = solve_shifted(equations.A, equations.rhs, alpha, refine=True)
+            x = solve_shifted(equations.A, equations.rhs, alpha, equations.accuracy)
             return np.asarray(equations.complete(x)[0])
         factor = self.factor()
         assert isinstance(factor, KernelFactor)
@@ -249,8 +249,8 @@ class KernelSmoother(Smoother):
             A=A,
             rhs=Ys if complement is None else complement.project(Ys),
             N_E=np.empty((0, len(A))),
-            refine=True,  # a smooth kernel's small eigenvalues need every digit
-            definite=self.definite,
+            # A smooth kernel's small eigenvalues need every digit.
+            accuracy=Accuracy(np.zeros(len(A)), refine=True, definite=self.definite),
             train=train,
             K=K,
             root=self.scale.root[train],

@@ -159,6 +159,14 @@ def _undetermined(R: FloatArray, n_rows: int) -> int | None:
     return int(lost[0]) if lost.size else None
 
 
+def target_unit(Y: FloatArray) -> float:
+    """Return 1, or a power of two near the largest target if squares would leave the range."""
+    largest = float(np.abs(Y).max(initial=0.0))
+    if largest == 0.0 or 1e-70 < largest < 1e70:
+        return 1.0
+    return float(2.0 ** np.clip(np.round(np.log2(largest)), -1000, 1000))
+
+
 @dataclass(frozen=True)
 class Targets:
     """Targets without their part along the unpenalised columns, which is put back at the end.
@@ -174,19 +182,26 @@ class Targets:
         √w times that, zero where a row is not trained on.
     level : ndarray of shape (s, v)
         Qᵀ√w y.
+    unit : float
+        What all of them are in units of: a power of two, 1 unless targets are so large or small
+        that their squares leave the range of numbers.
     """
 
     Y: FloatArray
     Ys: FloatArray
     level: FloatArray
+    unit: float = 1.0
 
     @classmethod
     def of(cls, Y: FloatArray, scale: RowScale, unpenalised: Unpenalised) -> Targets:
         """Return the targets Y (m, v)."""
+        unit = target_unit(Y)
+        if unit != 1.0:
+            Y = Y / unit
         level = unpenalised.Q.T @ scale.targets(Y)
         if unpenalised.count:
             Y = Y - unpenalised.level(slice(None), level)
-        return cls(Y, scale.targets(Y), level)
+        return cls(Y, scale.targets(Y), level, unit)
 
     @property
     def count(self) -> int:

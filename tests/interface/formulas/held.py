@@ -11,7 +11,7 @@ from holdfast.experiments import as_experiments, resolve
 from holdfast.holdout import fold_gram
 from holdfast.holdout.conjugate import solve_cg
 from holdfast.holdout.costs import RATES, KernelCosts
-from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.holdout.digits import affordable, basis_shrinks, few_left
 from holdfast.holdout.identity import (
     HeldSystem,
     held_out_predictions,
@@ -22,6 +22,7 @@ from holdfast.holdout.identity import (
 from holdfast.holdout.plan import make_plan
 from holdfast.holdout.verify import verify
 from holdfast.linalg import (
+    Accuracy,
     Definite,
     Tridiagonal,
     orthonormal_rows,
@@ -300,7 +301,7 @@ def _():
     same(solve_shifted(A, z, alphas), exact)
     lower = A - 0.2 * np.eye(n)  # indefinite
     exact = [solve(lower + a * np.eye(n), z) for a in alphas]
-    same(solve_shifted(lower, z, alphas, definite=False), exact)
+    same(solve_shifted(lower, z, alphas, Accuracy(np.diag(A), definite=False)), exact)
 
 
 @example(
@@ -328,7 +329,7 @@ def _():
 
 @example("holdout.verify.verify")
 def _():
-    found = verify(feature_smoother(), tasks(), alphas, "spectral", 1, 0)
+    found = verify(feature_smoother(), tasks(), alphas, "spectral", 1, 0, np.array([1]))
     fast = holdout.predict(feature_smoother(), tasks(), alphas, "spectral")
     slow = np.array([naive_sparse(H, E, a)[test_rows] for a in alphas])
     worst = (np.abs(fast - slow).max(axis=(1, 2)) / np.abs(slow).max(axis=(1, 2))).max()
@@ -347,6 +348,13 @@ def _():
     same(kernel_smoother().norms, np.diag(kernel))
     same(kernel_smoother().shift(H), np.trace(Q[H].T @ kernel[np.ix_(H, H)] @ Q[H]))
     same(feature_smoother().shift(H), norm(Q[H].T @ W[H]) ** 2)
+
+
+@example("holdout.digits.affordable")
+def _():
+    job, p = tasks(), n + 2
+    operations = 6 * m * p**2 + 3 * 4 * p**3
+    assert affordable(feature_smoother(), job, 3) is (operations <= 2e10)
 
 
 @example("holdout.digits.few_left", "holdout.digits.basis_shrinks")

@@ -22,7 +22,7 @@ from holdfast.smoother.rows import (
     fitted,
     gram_and_rhs,
 )
-from holdfast.smoother.scale import RowScale, Targets
+from holdfast.smoother.scale import RowScale, Targets, target_unit
 from interface.formulas import example, same
 from interface.formulas.problem import (
     B,
@@ -139,6 +139,12 @@ def _():
     )
     coordinates = rng.normal(size=(2, v))
     same(Z @ unpenalised.coefficients(coordinates), unpenalised.U @ coordinates)
+
+
+@example("smoother.scale.target_unit")
+def _():
+    assert target_unit(Y) == 1.0
+    assert target_unit(np.array([[3e80]])) == 2.0 ** round(np.log2(3e80))
 
 
 @example("smoother.scale.Targets.of")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from holdfast.scores.choice import choose
 from holdfast.scores.metrics import METRICS, ScoredRows, moment_scores
+from holdfast.scores.ranking import concordance, kendall_tau, ndcg
 from holdfast.scores.scorers import decision_to_proba
 from holdfast.scores.scoring import combine, resolve_scoring, score_experiments
 from interface.formulas import example, same
@@ -58,6 +60,25 @@ def _():
     found = combine(one, [1, 1])
     same(found.pooled, whole.pooled)
     same(found.se, whole.se)
+
+
+@example("scores.ranking.kendall_tau", "scores.ranking.concordance", "scores.ranking.ndcg")
+def _():
+    y, f = np.array([1.0, 3, 2, 2, 0, 1, 5]), np.array([0.5, 2, 2, 1, 1, 0, 3])
+    groups = np.array([0, 0, 0, 0, 1, 1, 1])
+    tau, share, gain = [], [], []
+    for group in (0, 1):
+        t, p = y[groups == group], f[groups == group]
+        i, j = np.triu_indices(t.size, 1)
+        sign, guess = np.sign(t[i] - t[j]), np.sign(p[i] - p[j])
+        tau.append((sign * guess).sum() / np.sqrt((sign**2).sum() * (guess**2).sum()))
+        share.append(np.where(guess == 0, 0.5, sign == guess)[sign != 0].mean())
+        discount, ideal = 1 / np.log2(np.arange(t.size) + 2), np.sort(t)[::-1]
+        shared = np.array([np.mean(discount[np.flatnonzero(np.sort(p)[::-1] == x)]) for x in p])
+        gain.append((t * shared).sum() / (ideal * discount).sum())
+    assert kendall_tau(y, f, groups) == pytest.approx(np.mean(tau))
+    assert concordance(y, f, groups) == pytest.approx(np.mean(share))
+    assert ndcg(y, f, groups) == pytest.approx(np.mean(gain))
 
 
 @example("scores.choice.choose")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-from numpy.linalg import cholesky, inv, solve
+import pytest
+from numpy.linalg import inv, solve
 
 from holdfast.linalg import add_gram, mirror, reciprocal_shifts, shifted_inverse, subtract_outer
 from holdfast.linalg.eigen import eigh as our_eigh
+from holdfast.linalg.graded import coordinates, scaled_cholesky, stacked_qr
 from holdfast.smoother import KernelSmoother, Unpenalised
-from holdfast.smoother.feature_smoother import coefficients, rotate, single_factor, transform
-from holdfast.smoother.feature_smoother import solve as solve_system
+from holdfast.smoother.factorise import diagonalise, promise, ridge_by_qr, settled, single_factor
+from holdfast.smoother.rows import RowBlocks
+from holdfast.smoother.system import coefficients, transform
+from holdfast.smoother.system import solve as solve_system
 from interface.formulas import example, same
 from interface.formulas.problem import (
     B,
@@ -17,6 +23,7 @@ from interface.formulas.problem import (
     H,
     K,
     Level,
+    Q,
     U,
     W,
     Y,
@@ -43,18 +50,62 @@ from interface.formulas.problem import (
 )
 
 
-@example("linalg.eigen.eigh", "smoother.feature_smoother.rotate")
+@example("linalg.eigen.eigh")
 def _():
     Lambda, T = our_eigh(W.T @ W)
     same(T @ np.diag(Lambda) @ T.T, W.T @ W)
     same(T.T @ T, np.eye(n))
-    system = rotate(feature_smoother().system, Lambda, T)
-    same(system.W[:, :n], W @ T)
-    same(system.W[:, :n].T @ system.W[:, :n], np.diag(Lambda))
-    same(system.gram, np.r_[Lambda, 1.0, 1.0])
 
 
-@example("smoother.feature_smoother.transform")
+@example("smoother.factorise.diagonalise", "smoother.factorise.promise")
+def _():
+    system = feature_smoother().system
+    Lambda = np.linalg.eigvalsh(W.T @ W)
+    condition = (Lambda[-1] + alpha) / (Lambda[0] + alpha)
+    found = promise(Lambda[-1], Lambda[0], alpha, m)
+    assert found == pytest.approx(4 * np.finfo(float).eps * condition / m)
+    found = diagonalise(system, lambda: iter([W]), 0.0)  # by the eigendecomposition
+    V = W @ found.T
+    same(V.T @ V, np.diag(Lambda))
+    same(found.gram, np.r_[Lambda, 1.0, 1.0])
+    units = 10.0 ** np.arange(n)  # columns in very different units
+    both = np.outer(np.r_[units, 1, 1], np.r_[units, 1, 1])
+    graded = replace(system, gram=system.gram * both)
+    found = diagonalise(graded, lambda: iter([W * units]), alpha)  # a factor that does not square
+    V, penalty = W * units @ found.T, alpha * found.T.T @ found.T
+    same(V.T @ V + penalty, np.diag(found.gram[:n] + alpha))
+
+
+@example("linalg.graded.scaled_cholesky", "linalg.graded.stacked_qr", "linalg.graded.coordinates")
+def _():
+    A = W.T @ W + alpha * np.eye(n)
+    for factor in (scaled_cholesky(W.T @ W, alpha), stacked_qr([W[:9], W[9:]], n, alpha)):
+        R = factor.unordered()
+        same(R.T @ R, A)
+        s, T = coordinates(factor)
+        same(s**2, np.linalg.eigvalsh(A))
+        same(T.T @ A @ T, np.diag(s**2))
+
+
+@example("smoother.factorise.settled")
+def _():
+    system = feature_smoother().system
+    full, beta = system.W, rng.normal(size=(n + 2, v))
+    known = full.T @ full @ beta
+    found = settled(system, beta, known, Ys, scale)
+    same(found.z, known + full.T @ (Ys - full @ beta))
+    same(found.z, full.T @ Ys)
+
+
+@example("smoother.factorise.ridge_by_qr")
+def _():
+    full = np.c_[W, Q]
+    found = ridge_by_qr(RowBlocks(full), Ys, alphas, n)
+    for a, theta in zip(alphas, found, strict=True):
+        same(theta, solve(full.T @ full + a * np.diag(mask), full.T @ Ys))
+
+
+@example("smoother.system.transform")
 def _():
     T = rng.normal(size=(n, n))
     system = transform(feature_smoother().system, T)
@@ -63,12 +114,11 @@ def _():
     same(system.N[:, :n], inv(C).T @ T)
 
 
-@example("smoother.feature_smoother.single_factor")
+@example("smoother.factorise.single_factor")
 def _():
-    factor = single_factor(feature_smoother().system, alpha, Ys, scale)
-    L = cholesky(W.T @ W + alpha * np.eye(n))
-    same(factor.V[:, :n], W @ inv(L).T)
-    same(factor.T, inv(L).T)
+    factor = single_factor(feature_smoother().system, lambda: iter([W]), alpha, Ys, scale)
+    same(factor.T @ factor.T.T, inv(W.T @ W + alpha * np.eye(n)))
+    same(factor.V[:, :n], W @ factor.T)
     same(factor.V @ factor.V.T, naive_S(alpha))
 
 
@@ -139,7 +189,7 @@ def _():
     same(values, naive_dense([], alpha, weights)[H])
 
 
-@example("smoother.feature_smoother.solve", "smoother.feature_smoother.coefficients")
+@example("smoother.system.solve", "smoother.system.coefficients")
 def _():
     system = feature_smoother().system
     theta = solve_system(system, slice(None), alpha)

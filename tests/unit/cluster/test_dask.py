@@ -26,7 +26,11 @@ from holdfast.exceptions import (
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.kernels import RBF
+from holdfast.experiments import Ragged, Tasks
+from holdfast.holdout import PATHS, predict
+from holdfast.kernels import RBF, Linear
+from holdfast.kernels.matrix import KernelRows
+from holdfast.smoother import ColumnFeatures, FeatureSmoother, Unpenalised, WhitenedFeatures
 from tolerances import assert_close, relative_difference
 
 dask = pytest.importorskip("dask", reason="dask is not installed (extra holdfast[dask])")
@@ -258,6 +262,56 @@ def test_pickle(data):
     with dask.config.set(scheduler=refuse):
         assert_close(again.predict(data.X), there.predict(data.X), "law")
     assert_close(again.held_out().values, there.held_out().values, "law")
+
+
+# -- columns without a penalty ---------------------------------------------------------------------
+
+
+def smoothers(data, columns, linear):
+    """Return the same smoother on rows in memory and on Dask rows."""
+    from holdfast.cluster import ClusterSmoother, DaskRows  # only where Dask is there
+
+    x, w = data.X[:, 0], data.weights
+    unpenalised = Unpenalised.of(np.vander(x, columns, increasing=True), w)
+    kernel, basis, epsilon = RBF(0.3), np.arange(3, M, 9), 1e-8
+    features = WhitenedFeatures.of(KernelRows(kernel, data.X), basis, epsilon)
+    if linear:
+        kernel, basis, epsilon = Linear(), None, 0.0
+        features = ColumnFeatures(data.X)
+    here = FeatureSmoother(features, w, data.Y, unpenalised)
+    rows = DaskRows(kernel, data.dX.rechunk({1: -1}))
+    there = ClusterSmoother(rows, w, data.Y, unpenalised, basis=basis, epsilon=epsilon)
+    return here, there
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("linear", [False, True], ids=["sparse", "linear"])
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_smoothers_with_any_number_of_unpenalised_columns(data, columns, linear, path):
+    """Folds, single rows, removed basis rows, other rows tested; rows of weight zero among them."""
+    here, there = smoothers(data, columns, linear)
+    sets = [np.array([4]), np.array([60]), np.arange(40, 70), np.arange(0, M, 11), np.arange(20, M)]
+    held = [rows[data.weights[rows] > 0] for rows in sets]
+    test = [rows if number % 2 else rows[:1] for number, rows in enumerate(sets)]
+    removed = [[], [], [4, 5, 6], [], []] if not linear else [[]] * 5
+    parts = (held, [np.array(gone, dtype=np.int64) for gone in removed], test)
+    tasks = Tasks(*map(Ragged.from_arrays, parts), np.arange(5))
+    alphas = np.array([1e-3, 0.1, 1.0, 10.0, 100.0])
+    expected = predict(here, tasks, alphas, path)
+    assert_close(predict(there, tasks, alphas, path), expected, "law")
+    chosen = predict(there, tasks, alphas[:1], path, slice(1, 2))
+    assert_close(chosen, expected[:1, :, 1:2], "law")
+    fit, other = here.fit(alphas[:3]), there.fit(alphas[:3])
+    assert_close(other.dual, fit.dual, "law")
+    if linear:
+        assert_close(other.linear, fit.linear, "law")
+    if columns:
+        assert_close(other.unpenalised, fit.unpenalised, "law")
+    trained = data.weights > 0
+    assert_close(there.leverages(0.1), here.leverages(0.1), "law")
+    assert_close(there.norms[trained], here.norms[trained], "law")
+    for rows in held:
+        assert there.shift(rows) == pytest.approx(here.shift(rows), rel=1e-8, abs=1e-12)
 
 
 # -- what is refused -------------------------------------------------------------------------------

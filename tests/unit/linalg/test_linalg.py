@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -19,6 +20,7 @@ from holdfast.exceptions import (
 from holdfast.kernels import RBF
 from holdfast.linalg import (
     CHOLESKY_UP_TO,
+    Accuracy,
     Complement,
     Definite,
     Tridiagonal,
@@ -315,11 +317,11 @@ def one_by_one(A, Z, alphas):
 
 
 def refined(A, Z, alphas):
-    return solve_shifted(A, Z, alphas, refine=True)
+    return solve_shifted(A, Z, alphas, Accuracy(np.zeros(len(A)), refine=True))
 
 
 def by_eigenvectors(A, Z, alphas):
-    return solve_shifted(A, Z, alphas, definite=False)
+    return solve_shifted(A, Z, alphas, Accuracy(np.zeros(len(A)), definite=False))
 
 
 WAYS = [
@@ -385,11 +387,12 @@ def test_an_indefinite_system_is_an_error_that_names_alpha(solve):
 def test_an_indefinite_matrix_is_solved_only_when_it_is_declared(refine, n_alphas):
     A = spd(12, 6) - 0.5 * np.eye(12)
     Z, alphas = np.ones((12, 1)), np.linspace(0.25, 0.2, n_alphas)
+    how = Accuracy(np.zeros(12), refine=refine)
     with pytest.raises(KernelError, match=r"not positive definite.*larger alpha"):
-        solve_shifted(A, Z, alphas, refine=refine)
+        solve_shifted(A, Z, alphas, how)
     with pytest.raises(KernelError, match=r"alpha ?= ?0\.25 "):
-        solve_shifted(A, Z, alphas, refine=refine)
-    x = solve_shifted(A, Z, alphas, refine=refine, definite=False)
+        solve_shifted(A, Z, alphas, how)
+    x = solve_shifted(A, Z, alphas, replace(how, definite=False))
     for alpha, solution in zip(alphas, x, strict=True):
         np.testing.assert_allclose((A + alpha * np.eye(12)) @ solution, 1.0, atol=1e-11)
 
@@ -398,8 +401,8 @@ def test_a_penalty_that_meets_a_negative_eigenvalue_is_an_error():
     A = np.diag([2.0, 1.0, -0.5, 0.0])
     Z, alphas = np.ones((4, 1)), np.array([3.0, 0.5, 0.25])
     with pytest.raises(KernelError, match=r"indefinite .*eigenvalue at −0\.5.* other alphas"):
-        solve_shifted(A, Z, alphas, definite=False)
-    x = solve_shifted(A, Z, alphas[::2], definite=False)
+        by_eigenvectors(A, Z, alphas)
+    x = by_eigenvectors(A, Z, alphas[::2])
     np.testing.assert_allclose(x[:, :, 0], 1.0 / (np.diag(A) + alphas[::2, None]), rtol=1e-14)
 
 
@@ -475,32 +478,32 @@ def test_tridiagonal_keeps_the_small_directions_of_a_graded_matrix(ascending):
 # Rows of very different weight, in no order: √wK√w is graded, and its small entries matter.
 
 
-def _weighted_rows(seed):
+def _weighted_rows():
     """Return X, y, weights from 1 down to 1e-8, and penalties that fit the smallest of them."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     weights = np.logspace(-8, 0, 40)[rng.permutation(40)]
     return X, np.sin(2 * X[:, 0]), weights, np.logspace(-12, -7, 6)
 
 
 def test_refinement_keeps_the_small_entries_of_a_graded_matrix():
-    X, y, weights, alphas = _weighted_rows(2)
+    X, y, weights, alphas = _weighted_rows()
     assert alphas.size > CHOLESKY_UP_TO
     root = np.sqrt(weights)
     A, Z = root[:, None] * RBF(1.0)(X) * root, (root * y)[:, None]
     errors = {}
     for refine in (False, True):
-        x = solve_shifted(A, Z, alphas, refine=refine)
-        errors[refine] = [relative_error(x[a], _exact_solution(A, Z, alphas[a])) for a in (0, 2, 4)]
-    assert max(errors[True]) < 1e-10
-    assert min(errors[False]) > 1e-9  # so the line above can fail
+        x = solve_shifted(A, Z, alphas, Accuracy(np.zeros(40), refine=refine))
+        errors[refine] = [relative_error(x[a], _exact_solution(A, Z, alphas[a])) for a in (0, 2)]
+    assert max(errors[True]) < 1e-9
+    assert min(errors[False]) > 1e-8  # so the line above can fail
     assert (np.array(errors[False]) > 300 * np.array(errors[True])).all()
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 @pytest.mark.parametrize("bias", [False, True])
 def test_folds_of_a_dense_model_are_refined(monkeypatch, bias):
-    X, y, weights, alphas = _weighted_rows(2)
+    X, y, weights, alphas = _weighted_rows()
     folds = np.array_split(np.random.default_rng(3).permutation(40), 8)
     model = KernelRidgeCV(
         RBF(1.0),
@@ -523,9 +526,9 @@ def test_folds_of_a_dense_model_are_refined(monkeypatch, bias):
     assert with_refinement.max() < 1e-10
     solve = holdfast.holdout.fold_gram.solve_shifted
 
-    def unrefined(A, rhs, alphas, *, refine, **how):
-        assert refine
-        return solve(A, rhs, alphas, **how)
+    def unrefined(A, rhs, alphas, how):
+        assert how.refine
+        return solve(A, rhs, alphas, replace(how, refine=False))
 
     monkeypatch.setattr(holdfast.holdout.fold_gram, "solve_shifted", unrefined)
     assert errors().max() > 300 * with_refinement.max()  # so the bound above can fail
@@ -588,6 +591,19 @@ def test_systems_without_a_digit_are_marked_and_the_others_solved(kind, h):
             X = systems.solve(right)
             expected = np.linalg.solve(kept[good], right[good])
             np.testing.assert_allclose(X[good], expected, rtol=1e-9, atol=1e-10)
+            assert np.isnan(X[~good]).all()  # nobody takes them for an answer
+
+
+@pytest.mark.parametrize("h", [1, 2, 20, 21, 50])
+def test_a_floor_for_pivots(h):
+    M = np.stack([np.diag(np.append(np.ones(h - 1), last)) for last in (1e-2, 1e-3, 1e-4)])
+    right = np.ones((3, h, 1))
+    assert not Definite(M.copy()).failed.any()
+    systems = Definite(M, 1e-3)
+    assert np.array_equal(systems.failed, [False, True, True])  # no larger than the floor
+    X = systems.solve(right)
+    np.testing.assert_allclose(X[0, -1], 100.0)
+    assert np.isnan(X[1:]).all()
 
 
 @pytest.mark.parametrize("h", [1, 5, 30])

@@ -1,0 +1,204 @@
+"""From a system of features to factors that have enough digits.
+
+Where its condition allows it, the eigendecomposition of the Gram matrix is used. Where columns have
+different units, rows very different weights, or directions very different support, a triangular
+factor that does not square takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from holdfast._typing import FloatArray
+from holdfast.linalg import (
+    Graded,
+    coordinates,
+    eigh,
+    scaled_cholesky,
+    stacked_qr,
+    triangle_of,
+)
+from holdfast.smoother.blocks import row_blocks
+from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.rows import (
+    RowBlocks,
+)
+from holdfast.smoother.scale import RowScale
+from holdfast.smoother.system import FeatureSystem, penalty_mask, transform
+
+__all__ = [
+    "FLOOR",
+    "Diagonal",
+    "diagonalise",
+    "feature_factor",
+    "ridge_by_qr",
+    "settled",
+    "single_factor",
+]
+
+#: Rounding errors of sums, and the largest relative error for which no better factor is made.
+ROUNDING, ENOUGH = 4 * float(np.finfo(np.float64).eps), 1e-12
+#: Equations are solved only if this share of each pivot, over the number of rows, is left.
+FLOOR = ROUNDING / ENOUGH
+#: Rows with a smaller 1 − leverage are predicted by training from scratch: eps over it is lost.
+WEAK = 1e-3
+
+
+def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> FeatureFactor:
+    """Return the factor of a rotated system, which holds for every penalty from `least` on."""
+    mask = penalty_mask(*system.B.shape[::-1])
+    # The digits that holding rows out costs come on top of those that the factor has lost.
+    weak = max(WEAK, system.promise / (10 * ENOUGH))
+    return FeatureFactor(system.W, system.gram, mask, system.z, Ys, scale, system.N, weak=weak)
+
+
+def settled(
+    system: FeatureSystem, beta: FloatArray, known: FloatArray, Ys: FloatArray, scale: RowScale
+) -> FeatureSystem:
+    """Return the system with z = VᵀYs free of the errors of rows much longer than others.
+
+    Such rows are fitted almost exactly. For any model β, z = VᵀVβ + Vᵀ(Ys − Vβ). The first part is
+    `known` without a sum over rows, and the products in the second are small. Where rows are not
+    kept the system is returned unchanged.
+    """
+    V = system.W
+    if not isinstance(V, np.ndarray):
+        return system
+    z = known.copy()
+    for rows in row_blocks(*V.shape):
+        left = (Ys[rows] - V[rows] @ beta) * scale.trained[rows, None]
+        z += V[rows].T @ left
+    return replace(system, z=z)
+
+
+class Diagonal(NamedTuple):
+    """Coordinates in which the Gram matrix is diagonal.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (p + s,)
+        The diagonal.
+    T : ndarray of shape (p, p)
+        From the features to the coordinates.
+    least, promise : float
+        The smallest penalty that they serve, and the relative error they promise there.
+    """
+
+    gram: FloatArray
+    T: FloatArray
+    least: float
+    promise: float
+
+    def applied(self, system: FeatureSystem) -> FeatureSystem:
+        """Return a system, whose rows were transformed already, with its diagonal Gram matrix."""
+        return replace(system, gram=self.gram, least=self.least, promise=self.promise)
+
+
+def diagonalise(
+    system: FeatureSystem, blocks: Callable[[], Iterable[FloatArray]], least: float
+) -> Diagonal:
+    """Return T such that W T has a diagonal Gram matrix.
+
+    Parameters
+    ----------
+    system : FeatureSystem
+    blocks : callable
+        Gives the trained rows of W under the penalty, block by block.
+    least : float
+        The smallest penalty that will be asked for.
+
+    Notes
+    -----
+    The eigendecomposition WᵀW = T Λ Tᵀ gives V = W T (paper 000 (15), (23)) where the eigenvalues
+    show that this has enough digits; a rotation changes no norm, so every path may use the rotated
+    rows. Otherwise a triangular factor that does not square (`holdfast.linalg.graded`) serves
+    penalties from `least` on.
+    """
+    p, m = system.p, system.support
+    gram = system.whole_gram[:p, :p]
+    if not system.diagonal:
+        Lambda, T = eigh(gram)
+        promised = promise(float(Lambda[-1]), max(float(Lambda[0]), 0.0), least, m)
+        if promised <= ENOUGH:
+            return Diagonal(_diagonal(system, Lambda), T, 0.0, promised)
+    R = triangular(gram, blocks, least, m)
+    s, T = coordinates(R)
+    return Diagonal(_diagonal(system, s**2 - least), T, least, R.promise(m))
+
+
+def triangular(
+    gram: FloatArray, blocks: Callable[[], Iterable[FloatArray]], ridge: float, m: float
+) -> Graded:
+    """Return R with RᵀR = WᵀW + ridge I: by Cholesky where its digits are enough, else by QR."""
+    found = scaled_cholesky(gram, ridge)
+    if found is not None and found.promise(m) <= ENOUGH:
+        return found
+    return stacked_qr(blocks(), len(gram), ridge)
+
+
+def promise(largest: float, smallest: float, alpha: float, m: float) -> float:
+    """Return the relative error that normal equations of m rows promise at a penalty.
+
+    Their condition times eps, divided by the number of rows. That was measured: the part of the
+    targets along a direction falls with the support of the direction.
+    """
+    return ROUNDING * (largest + alpha) / ((smallest + alpha) * m)
+
+
+def _diagonal(system: FeatureSystem, Lambda: FloatArray) -> FloatArray:
+    """Return the diagonal of the Gram matrix, with ones for the unpenalised columns."""
+    gram = np.ones(len(system.z))
+    gram[: system.p] = np.maximum(Lambda, 0.0)
+    return gram
+
+
+def single_factor(
+    system: FeatureSystem,
+    blocks: Callable[[], Iterable[FloatArray]],
+    alpha: float,
+    Ys: FloatArray,
+    scale: RowScale,
+) -> FeatureFactor:
+    """Return the factor at one penalty: WᵀW + αI = RᵀR and V = W R⁻¹, so that S = V Vᵀ."""
+    p, size = system.p, len(system.z)
+    R = triangular(system.whole_gram[:p, :p], blocks, alpha, system.support)
+    T = np.empty((p, p))
+    T[R.order] = solve_triangular(R.R, np.eye(p), check_finite=False)
+    scaled = transform(system, T)
+    known = scaled.z.copy()  # VᵀV = I − αTᵀT
+    known[:p] -= alpha * (T.T @ (T @ scaled.z[:p]))
+    scaled = settled(scaled, scaled.z, known, Ys, scale)
+    one, none = np.ones(size), np.zeros(size)
+    weak = max(WEAK, R.promise(system.support) / (10 * ENOUGH))
+    return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, T, weak)
+
+
+def ridge_by_qr(rows: RowBlocks, Ys: FloatArray, alphas: FloatArray, p: int) -> FloatArray:
+    """Return θ (a, p + s, v) by QR of the augmented system: nothing is squared.
+
+    The unpenalised columns, which come last in `rows`, are put first: they are then eliminated
+    before the others. W and y are reduced to a triangle once, block by block, longest rows first;
+    each penalty adds √α I below it.
+    """
+    size, v = rows.shape[1], Ys.shape[1]
+    order = np.roll(np.arange(size), size - p)
+    R: FloatArray = np.zeros((0, size + v))
+    for part, W in rows:
+        stacked = np.vstack([R, np.hstack([W[:, order], Ys[part]])])
+        longest = np.argsort(-np.abs(stacked[:, :size]).max(axis=1), kind="stable")
+        R = triangle_of(stacked[longest])[:size]
+    models = np.empty((alphas.size, size, v))
+    penalty = np.zeros((p, size + v))
+    for a, alpha in enumerate(alphas):
+        penalty[:, size - p : size] = np.sqrt(alpha) * np.eye(p)
+        stacked = np.vstack([R, penalty])
+        longest = np.argsort(-np.abs(stacked[:, :size]).max(axis=1), kind="stable")
+        full = triangle_of(stacked[longest])
+        theta = solve_triangular(full[:size, :size], full[:size, size:], check_finite=False)
+        models[a, order] = theta
+    return models

@@ -1,0 +1,146 @@
+"""Feature rows with their Gram matrix, in some coordinates, and the model on all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.linalg import (
+    not_definite,
+    run_pieces,
+)
+from holdfast.smoother.blocks import even_blocks
+from holdfast.smoother.moments import SetSums
+from holdfast.smoother.rows import (
+    FeatureRows,
+    StreamedRows,
+)
+from holdfast.smoother.scale import Unpenalised
+
+__all__ = ["FeatureSystem", "coefficients", "penalty_mask", "solve", "solve_each", "transform"]
+
+
+@dataclass(frozen=True)
+class FeatureSystem:
+    """Rows, their Gram matrix and their products with the targets, in some coordinates.
+
+    Attributes
+    ----------
+    W : ndarray or StreamedRows of shape (m, p + s)
+        Feature rows times √w (unscaled where w = 0), the unpenalised columns last.
+    gram : ndarray of shape (p + s, p + s), or (p + s,) when diagonal
+        WᵀW over the trained rows. The unpenalised columns are orthonormal and orthogonal to the
+        others.
+    z : ndarray of shape (p + s, v)
+        WᵀYs.
+    N : ndarray of shape (n, p + s)
+        Published coefficients from coordinates: a = N θ. Rows belong to basis rows (N = C⁻ᵀ) or
+        to input features (linear kernel). Zero in the unpenalised columns.
+    B : ndarray of shape (s, p)
+        Qᵀ√wΦ: features on the unpenalised columns.
+    norms : ndarray of shape (m,)
+        ‖W_i‖² without the unpenalised columns, approximate: before the last correction of B.
+    sets : SetSums or None
+        Sums over held-out sets, if they were announced and W has not been rotated since.
+    least : float
+        The smallest penalty for which a diagonal Gram matrix has enough digits.
+    promise : float
+        The relative error of predictions that the diagonal Gram matrix promises there.
+    """
+
+    W: FeatureRows
+    gram: FloatArray
+    z: FloatArray
+    N: FloatArray
+    B: FloatArray
+    norms: FloatArray
+    sets: SetSums | None = None
+    least: float = 0.0
+    promise: float = 0.0
+
+    @property
+    def p(self) -> int:
+        """The number of coordinates under the penalty."""
+        return int(self.B.shape[1])
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether the Gram matrix is diagonal: the coordinates are its eigenvectors."""
+        return self.gram.ndim == 1
+
+    @property
+    def support(self) -> float:
+        """How many rows carry the sums: all of them, or fewer where some are much longer."""
+        longest = float(self.norms.max(initial=0.0))
+        return max(1.0, float(self.norms.sum()) / longest) if longest > 0 else 1.0
+
+    @property
+    def whole_gram(self) -> FloatArray:
+        """The Gram matrix as a matrix."""
+        return np.diag(self.gram) if self.diagonal else self.gram
+
+
+def penalty_mask(p: int, s: int) -> FloatArray:
+    """Return 1 for each of p coordinates under the penalty, 0 for each of s that are not."""
+    return np.repeat([1.0, 0.0], [p, s])
+
+
+def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) -> FeatureSystem:
+    """Return the system in the features W T, with T (p, p) on the coordinates under the penalty.
+
+    The Gram matrix is left for the caller to replace. With `overwrite` the new rows take the memory
+    of the old ones, and `system` must not be used again; otherwise it is unchanged.
+    """
+    p = system.p
+    N, z = np.zeros_like(system.N), system.z.copy()
+    np.matmul(system.N[:, :p], T, out=N[:, :p])
+    z[:p] = T.T @ system.z[:p]
+    B = system.B @ T
+    W: FeatureRows
+    if isinstance(system.W, StreamedRows):
+        W = replace(system.W, features=system.W.features.mapped(T), B=B)
+    else:
+        old = system.W
+        new = old if overwrite else np.empty_like(old)
+
+        def work(rows: slice) -> None:
+            new[rows, :p] = old[rows, :p] @ T
+
+        run_pieces(work, even_blocks(*old.shape))
+        if not overwrite:
+            new[:, p:] = old[:, p:]
+        W = new
+    return replace(system, W=W, N=N, z=z, B=B, sets=None)
+
+
+def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> FloatArray:
+    """Return θ (p + s, v) of the model on all rows, for some of the targets."""
+    mask, z = penalty_mask(*system.B.shape[::-1]), system.z[:, columns]
+    if system.diagonal:
+        return np.asarray(z / (system.gram + alpha * mask)[:, None])
+    A = system.gram + np.diag(alpha * mask)
+    factor, info = dpotrf(A, lower=1, overwrite_a=1)
+    if info != 0:
+        raise not_definite(alpha, info, len(A))
+    return np.asarray(dpotrs(factor, z, lower=1)[0])
+
+
+def coefficients(
+    system: FeatureSystem, theta: FloatArray, level: FloatArray, unpenalised: Unpenalised
+) -> tuple[FloatArray, FloatArray]:
+    """Return a = N θ and the coefficients of the unpenalised columns; `level` is that of y."""
+    p = system.p
+    along_columns = theta[p:] - system.B @ theta[:p] + level
+    return system.N @ theta, unpenalised.coefficients(along_columns)
+
+
+def solve_each(system: FeatureSystem, alphas: FloatArray) -> FloatArray:
+    """Return θ (p + s, v) of the model on all rows, one penalty per target."""
+    theta = np.empty((len(system.z), alphas.size))
+    for alpha in np.unique(alphas):
+        columns = np.flatnonzero(alphas == alpha)
+        theta[:, columns] = solve(system, columns, float(alpha))
+    return theta

@@ -1,0 +1,438 @@
+"""Splitters for neighbourhoods, each against a loop over all pairs of rows."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+
+import holdfast
+from holdfast import KernelRidgeCV
+from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast.experiments import Experiments, as_experiments
+from holdfast.splitters import (
+    HBlock,
+    LeaveHopsOut,
+    LeaveNeighbourhoodOut,
+    PurgedKFold,
+    SpatialBlocks,
+)
+from reference.retrain import policy_experiment, retrain
+from tolerances import assert_close
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+
+M = 40
+RNG = np.random.default_rng(11)
+PLACES = RNG.uniform(0, 10, size=(M, 2))
+GLOBE = np.column_stack([RNG.uniform(-90, 90, M), RNG.uniform(-180, 180, M)])
+X = np.column_stack([PLACES / 3, RNG.normal(size=M)])
+Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=M)
+EDGES = RNG.integers(0, M, size=(45, 2))
+
+SPLITTERS = [
+    LeaveNeighbourhoodOut(PLACES, 2.0),
+    LeaveNeighbourhoodOut(PLACES, 2.5, "manhattan"),
+    LeaveNeighbourhoodOut(GLOBE, 4000.0, "haversine"),
+    HBlock(3),
+    LeaveHopsOut(EDGES, 2),
+    PurgedKFold(6, 2, 3),
+    SpatialBlocks(PLACES, 3.0),
+    SpatialBlocks(PLACES, [2.0, 5.0], n_splits=4, random_state=0),
+]
+NAMES = [f"{type(splitter).__name__}-{i}" for i, splitter in enumerate(SPLITTERS)]
+
+
+def pairs(experiments):
+    return [(e.held_out.tolist(), e.test.tolist()) for e in experiments]
+
+
+def around(near):
+    """The twin: row i is tested, all j with near(i, j) are held out."""
+    return [([j for j in range(M) if near(i, j)], [i]) for i in range(M)]
+
+
+def great_circle(a, b):
+    """The distance in km by the angle between two points of the sphere."""
+
+    def point(place):
+        latitude, longitude = np.radians(place)
+        return np.array(
+            [
+                np.cos(latitude) * np.cos(longitude),
+                np.cos(latitude) * np.sin(longitude),
+                np.sin(latitude),
+            ]
+        )
+
+    u, v = point(a), point(b)
+    return 6371.0088 * np.arctan2(np.linalg.norm(np.cross(u, v)), u @ v)
+
+
+# -- each against its twin -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "canberra", "cosine"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+def test_neighbourhood_is_all_rows_within_the_radius(metric, share):
+    distance = cdist(PLACES, PLACES, {"manhattan": "cityblock"}.get(metric, metric))
+    radius = float(np.quantile(distance[np.triu_indices(M, 1)], share)) * 1.0001 * (share > 0)
+    if (distance <= radius).all(axis=1).any():
+        pytest.skip("reaches everything")
+    found = LeaveNeighbourhoodOut(PLACES, radius, metric).experiments(M)
+    assert pairs(found) == around(lambda i, j: i == j or distance[i, j] <= radius)
+
+
+def test_neighbourhood_in_kilometres():
+    found = LeaveNeighbourhoodOut(GLOBE, 4000, "haversine").experiments(M)
+    assert pairs(found) == around(lambda i, j: great_circle(GLOBE[i], GLOBE[j]) <= 4000)
+    assert 1 < found.held_out.sizes.mean() < M / 2
+
+
+def test_neighbourhood_across_the_date_line_and_the_pole():
+    places = [[0, 179.9], [0, -179.9], [89.9, 0], [89.9, 180], [45, 0]]
+    found = LeaveNeighbourhoodOut(places, 30, "haversine").experiments(5)
+    assert [held for held, _ in pairs(found)] == [[0, 1], [0, 1], [2, 3], [2, 3], [4]]
+
+
+def test_neighbourhood_with_a_function_or_parameters_as_metric():
+    def city(a, b):
+        return float(np.abs(a - b).sum())
+
+    by_name = LeaveNeighbourhoodOut(PLACES, 2.5, "manhattan").experiments(M)
+    by_function = LeaveNeighbourhoodOut(PLACES, 2.5, city).experiments(M)
+    by_power = LeaveNeighbourhoodOut(PLACES, 2.5, "minkowski", metric_params={"p": 1})
+    assert pairs(by_function) == pairs(by_name) == pairs(by_power.experiments(M))
+
+
+def test_rounding_does_not_decide_on_a_grid():
+    line = np.arange(30) * 0.1  # 0.1 * 3 is 0.30000000000000004
+    found = LeaveNeighbourhoodOut(line, 0.3).experiments(30)
+    assert pairs(found) == pairs(HBlock(3).experiments(30))
+    cells = SpatialBlocks(line, 0.3).groups()
+    assert cells.tolist() == [i // 3 for i in range(30)]
+
+
+def test_rows_at_one_place_are_held_out_together():
+    found = LeaveNeighbourhoodOut([1.0, 2.0, 1.0, 3.0], 0).experiments(4)
+    assert pairs(found) == [([0, 2], [0]), ([1], [1]), ([0, 2], [2]), ([3], [3])]
+
+
+def test_neighbourhoods_do_not_depend_on_the_blocks(monkeypatch):
+    from holdfast.splitters import hops, neighbourhood
+
+    places, edges = RNG.uniform(size=(400, 2)), RNG.integers(0, 400, size=(500, 2))
+    splitters = LeaveNeighbourhoodOut(places, 0.1), LeaveHopsOut(edges, 2)
+    before = [pairs(splitter.experiments(400)) for splitter in splitters]
+    monkeypatch.setattr(neighbourhood, "BLOCK_VALUES", 1)
+    monkeypatch.setattr(hops, "BLOCK_ROWS", 7)
+    assert [pairs(splitter.experiments(400)) for splitter in splitters] == before
+
+
+@pytest.mark.parametrize("h", [0, 1, 5, 19])
+def test_h_block(h):
+    assert pairs(HBlock(h).experiments(M)) == around(lambda i, j: abs(i - j) <= h)
+
+
+def hop_distance():
+    """The number of edges between any two nodes, by Floyd and Warshall."""
+    steps = np.full((M, M), np.inf)
+    np.fill_diagonal(steps, 0)
+    for a, b in EDGES:
+        if a != b:
+            steps[a, b] = steps[b, a] = 1
+    for k in range(M):
+        for i in range(M):
+            for j in range(M):
+                steps[i, j] = min(steps[i, j], steps[i, k] + steps[k, j])
+    return steps
+
+
+def test_hops():
+    distance = hop_distance()
+    matrix = sp.coo_array((np.ones(len(EDGES)), (EDGES[:, 0], EDGES[:, 1])), shape=(M, M))
+    for hops in (0, 1, 2, 3, 100):
+        twin = around(lambda i, j, hops=hops: distance[i, j] <= hops)
+        assert pairs(LeaveHopsOut(EDGES, hops).experiments(M)) == twin
+        for form in (sp.csr_array, sp.csc_matrix, sp.lil_array):
+            assert pairs(LeaveHopsOut(form(matrix), hops).experiments(M)) == twin
+    assert pairs(LeaveHopsOut(EDGES.tolist(), 1).experiments(M)) == around(
+        lambda i, j: distance[i, j] <= 1
+    )
+
+
+def test_entries_that_are_zero_are_no_edges():
+    graph = sp.csr_array(([0.0, -2.0], ([0, 1], [1, 2])), shape=(4, 4))
+    found = pairs(LeaveHopsOut(graph, 1).experiments(4))
+    assert found == [([0], [0]), ([1, 2], [1]), ([1, 2], [2]), ([3], [3])]
+    nobody = LeaveHopsOut(np.empty((0, 2)), 3).experiments(4)
+    assert pairs(nobody) == pairs(HBlock(0).experiments(4))
+
+
+@pytest.mark.parametrize(("k", "purge", "embargo"), [(2, 0, 0), (7, 2, 0), (7, 0, 3), (40, 1, 5)])
+def test_purged_folds(k, purge, embargo):
+    found = pairs(PurgedKFold(k, purge, embargo).experiments(M))
+    folds = [test.tolist() for _, test in KFold(k).split(X)]
+    twin = [
+        ([i for i in range(M) if test[0] - purge <= i <= test[-1] + embargo], test)
+        for test in folds
+    ]
+    assert found == twin
+
+
+def test_cells_of_a_grid():
+    splitter = SpatialBlocks(PLACES - 5, [2.0, 3.0])
+    twin = {}
+    for i, (a, b) in enumerate(PLACES - 5):
+        twin.setdefault((np.floor(a / 2), np.floor(b / 3)), []).append(i)
+    assert pairs(splitter.experiments(M)) == [(twin[c], twin[c]) for c in sorted(twin)]
+    assert splitter.get_n_splits() == len(twin)
+    assert len(np.unique(splitter.groups())) == len(twin)
+
+
+def test_cells_are_dealt_evenly_and_by_the_seed():
+    cells = SpatialBlocks(PLACES, 2.0).groups()
+
+    def folds(seed):
+        return pairs(SpatialBlocks(PLACES, 2.0, n_splits=4, random_state=seed).experiments(M))
+
+    held = [rows for rows, _ in folds(0)]
+    assert sorted(row for rows in held for row in rows) == list(range(M))
+    for rows in held:  # whole cells
+        assert set(np.flatnonzero(np.isin(cells, cells[rows]))) == set(rows)
+    assert max(map(len, held)) - min(map(len, held)) <= np.bincount(cells).max()
+    assert folds(0) == folds(0) != folds(1)
+
+
+# -- one splitter, two interfaces ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
+def test_split_says_the_same_as_experiments(splitter):
+    fast = splitter.experiments(M)
+    by_pairs = as_experiments(list(splitter.split(X, Y)), M)
+    assert isinstance(fast, Experiments)
+    assert pairs(fast) == pairs(by_pairs) == pairs(as_experiments(splitter, M))
+    assert splitter.get_n_splits(X, Y) == len(fast)
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
+def test_estimators_never_ask_for_training_rows(splitter, monkeypatch):
+    monkeypatch.setattr(type(splitter), "split", None)
+    model = KernelRidgeCV(gamma=0.5, cv=splitter, alphas=[0.1, 1.0, 10.0]).fit(X, Y)
+    assert model.n_splits_ == len(splitter.experiments(M))
+    assert len(KernelRidgeCV(gamma=0.5).fit(X, Y).held_out(cv=splitter).predictions)
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
+def test_works_in_scikit_learn(splitter):
+    scores = cross_val_score(Ridge(), X, Y, cv=splitter, scoring="neg_mean_squared_error")
+    assert scores.shape == (splitter.get_n_splits(X),)
+    model = KernelRidge(kernel="rbf", gamma=0.5)
+    search = GridSearchCV(
+        model, {"alpha": [0.1, 1.0]}, cv=splitter, scoring="neg_mean_squared_error"
+    )
+    search.fit(X, Y)
+    ours = KernelRidgeCV(
+        gamma=0.5, alphas=[0.1, 1.0], cv=splitter, fit_intercept=False, pooled=False
+    ).fit(X, Y)
+    theirs = search.cv_results_["mean_test_score"]
+    assert np.allclose(ours.cv_results_["mean_test_score"], theirs, rtol=1e-8)
+    assert search.best_params_["alpha"] == ours.alpha_
+
+
+def test_works_with_metadata_routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        predicted = cross_val_predict(Ridge(), X, Y, cv=HBlock(2))
+        GridSearchCV(
+            Ridge(),
+            {"alpha": [0.1, 1.0]},
+            cv=LeaveNeighbourhoodOut(PLACES, 1),
+            scoring="neg_mean_squared_error",
+        ).fit(X, Y)
+    assert predicted.shape == (M,)
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
+def test_clones_pickles_and_names_itself(splitter):
+    for twin in (clone(splitter), pickle.loads(pickle.dumps(splitter))):
+        assert pairs(twin.experiments(M)) == pairs(splitter.experiments(M))
+        assert repr(twin) == repr(splitter)
+    assert clone(KernelRidgeCV(cv=splitter)).cv.get_params().keys() == splitter.get_params().keys()
+    assert len(repr(splitter)) < 120
+
+
+def test_names():
+    assert repr(HBlock(3)) == "HBlock(h=3)"
+    assert repr(PurgedKFold(5, embargo=2)) == "PurgedKFold(embargo=2)"
+    assert (
+        repr(LeaveNeighbourhoodOut(PLACES, 2.0, "l1"))
+        == "LeaveNeighbourhoodOut(coordinates=<40 × 2 ndarray>, radius=2.0, metric='l1')"
+    )
+    assert "LeaveNeighbourhoodOut" in repr(KernelRidgeCV(cv=SPLITTERS[0]))
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
+def test_goes_through_a_model_file(splitter, tmp_path):
+    model = KernelRidgeCV(gamma=0.5, cv=splitter, alphas=[0.1, 1.0, 10.0]).fit(X, Y)
+    model.save(tmp_path / "model.holdfast")
+    loaded = holdfast.load(tmp_path / "model.holdfast")
+    assert type(loaded.cv) is type(splitter)
+    assert pairs(loaded.cv.experiments(M)) == pairs(splitter.experiments(M))
+    assert np.array_equal(loaded.held_out().values, model.held_out().values)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_coordinates_from_a_frame(library, tmp_path):
+    frames = pytest.importorskip(library)
+    places = frames.DataFrame({"north": PLACES[:, 0], "east": PLACES[:, 1]})
+    splitter = LeaveNeighbourhoodOut(places, 2.0)
+    assert pairs(clone(splitter).experiments(M)) == pairs(SPLITTERS[0].experiments(M))
+    KernelRidgeCV(gamma=0.5, cv=splitter).fit(X, Y).save(tmp_path / "model.holdfast")
+    assert SpatialBlocks(places, 3.0).get_n_splits() == SPLITTERS[6].get_n_splits()
+
+
+# -- held-out predictions are those of models that are really trained ------------------------------
+
+
+@pytest.mark.parametrize("policy", ["remove", "keep", "train", "skip"])
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
+def test_exact_against_retraining(splitter, policy):
+    basis = np.array([1, 4, 8, 11, 15, 19, 22, 25, 31, 37])
+    weights = np.random.default_rng(3).integers(1, 4, size=M).astype(float)
+    alphas = [0.05, 2.0]
+    model = KernelRidgeCV(
+        gamma=0.4, basis=basis, cv=splitter, held_out_basis=policy, alphas=alphas, jitter=1e-8
+    ).fit(X, Y, sample_weight=weights)
+    K, held_out = rbf_kernel(X, gamma=0.4), model.held_out()
+    expected = []
+    for e in splitter.experiments(M):
+        held, test, removed = policy_experiment(e.held_out, e.test, basis, policy)
+        if len(test):
+            expected.append(
+                [
+                    retrain(K, Y, held, test, alpha, basis, removed, weights, jitter=model.jitter_)
+                    for alpha in alphas
+                ]
+            )
+    assert_close(held_out.values, np.concatenate(expected, axis=1), "retraining", repr(splitter))
+
+
+@pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
+def test_exact_against_retraining_dense(splitter):
+    model = KernelRidgeCV(gamma=0.4, cv=splitter, alphas=[0.05, 2.0]).fit(X, Y)
+    K = rbf_kernel(X, gamma=0.4)
+    expected = [
+        [retrain(K, Y, e.held_out, e.test, alpha) for alpha in (0.05, 2.0)]
+        for e in splitter.experiments(M)
+    ]
+    assert_close(model.held_out().values, np.concatenate(expected, axis=1), "retraining")
+
+
+# -- bad input: what, allowed, arrived, what to do -------------------------------------------------
+
+BAD = [
+    (LeaveNeighbourhoodOut(PLACES, -1), "radius must be a finite zero or positive number.*-1"),
+    (LeaveNeighbourhoodOut(PLACES, "far"), "radius must be.*'far'"),
+    (LeaveNeighbourhoodOut(PLACES, np.nan), "radius must be"),
+    (LeaveNeighbourhoodOut(PLACES, True), "radius must be"),
+    (LeaveNeighbourhoodOut(PLACES, 100), "radius=100 reaches every.*row 0.*smaller radius"),
+    (LeaveNeighbourhoodOut(PLACES[:9], 1), "each of the 40 rows; got 9 points. Make the splitter"),
+    (LeaveNeighbourhoodOut(PLACES[None], 1), r"coordinates must be.*shape \(1, 40, 2\)"),
+    (LeaveNeighbourhoodOut([["a", "b"]] * M, 1), "coordinates must be numbers.*Pass an array"),
+    (LeaveNeighbourhoodOut([[1, 2], [3]], 1), "coordinates must be numbers"),
+    (LeaveNeighbourhoodOut(np.full((M, 2), np.nan), 1), "coordinates must be finite.*row 0"),
+    (LeaveNeighbourhoodOut(np.arange(M).astype("M8[D]"), 1), "Convert times to numbers"),
+    (LeaveNeighbourhoodOut(PLACES, 1, "euclid"), "metric must be.*Did you mean.*'euclidean'"),
+    (LeaveNeighbourhoodOut(PLACES, 1, "precomputed"), "metric must be.*VALID_METRICS"),
+    (LeaveNeighbourhoodOut(PLACES, 1, 7), "metric must be.*7"),
+    (LeaveNeighbourhoodOut(PLACES, 1, "seuclidean"), "metric='seuclidean' cannot measure"),
+    (LeaveNeighbourhoodOut(PLACES[:, :1], 1, "haversine"), "two columns.*got 1"),
+    (LeaveNeighbourhoodOut(GLOBE[:, ::-1], 1, "haversine"), "latitudes.*order of the columns"),
+    (HBlock(-1), "h must be a whole number, at least 0; got -1"),
+    (HBlock(1.5), "h must be a whole number"),
+    (HBlock(20), "h=20 holds out all 40 rows around row 19; h must be at most 19"),
+    (LeaveHopsOut(EDGES, -1), "hops must be a whole number"),
+    (LeaveHopsOut(EDGES + 5, 1), r"rows from 0 to 39; got the edge .*Count rows from 0"),
+    (LeaveHopsOut(EDGES.astype(float), 1), "graph must be a scipy.sparse.*dtype float64"),
+    (LeaveHopsOut(np.eye(M), 1), r"graph must be.*shape \(40, 40\).*csr_array"),
+    (LeaveHopsOut([[0, 1], [2]], 1), "graph must be"),
+    (LeaveHopsOut("graph", 1), "graph must be"),
+    (LeaveHopsOut(sp.eye_array(9), 1), r"each of the 40 rows; got shape \(9, 9\)"),
+    (LeaveHopsOut([(i, i + 1) for i in range(M - 1)], 30), "hops=30 reaches every.*fewer hops"),
+    (PurgedKFold(1), "n_splits must be a whole number, at least 2; got 1"),
+    (PurgedKFold(41), "n_splits must be at most the number of rows, 40; got 41"),
+    (PurgedKFold(4, -1), "purge must be"),
+    (PurgedKFold(4, 0, 0.5), "embargo must be"),
+    (PurgedKFold(2, 20, 20), "purge=20 and embargo=20 leave no row.*fold 0 of 2"),
+    (SpatialBlocks(PLACES, 0), "size must be a finite positive number.*got 0"),
+    (SpatialBlocks(PLACES, [1, 2, 3]), "each of the 2 dimensions"),
+    (SpatialBlocks(PLACES, "big"), "size must be"),
+    (SpatialBlocks(PLACES, 1000), "size=1000 puts all 40 rows into one cell"),
+    (SpatialBlocks(PLACES, 5, n_splits=50), "number of cells that hold rows, 4; got 50"),
+    (SpatialBlocks(PLACES, 5, n_splits=1), "n_splits must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("splitter", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_bad_parameters(splitter, message):
+    with pytest.raises(InvalidInputError, match=message):
+        splitter.experiments(M)
+    with pytest.raises(InvalidInputError, match=message):
+        KernelRidgeCV(cv=splitter).fit(X, Y)
+
+
+def test_bad_number_of_rows():
+    with pytest.raises(InvalidInputError, match="n_rows must be a whole number"):
+        HBlock(1).experiments(1.5)
+    with pytest.raises(InvalidInputError, match="X must be given"):
+        HBlock(1).get_n_splits()
+    with pytest.raises(InvalidInputError, match="X must be given"):
+        LeaveHopsOut(EDGES, 1).get_n_splits()
+    assert HBlock(1).get_n_splits(None, Y) == M
+    assert LeaveHopsOut(sp.eye_array(9), 1).get_n_splits() == 9
+    with pytest.raises(HoldOutError):
+        list(HBlock(20).split(X))
+
+
+def test_public_name_is_there_on_demand():
+    assert holdfast.splitters.HBlock is HBlock
+    assert "splitters" in dir(holdfast)
+
+
+# -- size ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_points_take_the_memory_of_their_neighbourhoods():
+    m = 100_000
+    rng = np.random.default_rng(0)
+    places, chain = rng.uniform(size=(m, 2)), np.arange(m)
+    edges = np.column_stack([chain[:-1], chain[1:]])
+    radius = float(np.sqrt(50 / (np.pi * m)))  # about 50 neighbours
+    globe = np.column_stack([60 + places[:, 0], 20 + places[:, 1]])
+    for splitter in (
+        LeaveNeighbourhoodOut(places, radius),
+        LeaveNeighbourhoodOut(globe, 1.0, "haversine"),
+        HBlock(25),
+        LeaveHopsOut(edges, 25),
+        PurgedKFold(10, 100, 100),
+        SpatialBlocks(places, 0.02),
+    ):
+        tracemalloc.start()
+        experiments = as_experiments(splitter, m)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        values = experiments.held_out.values.size
+        assert experiments.held_out.sizes.mean() > 20
+        assert np.bincount(experiments.test.values, minlength=m).min() == 1
+        # All pairs would be 80 GB; this is some copies of what is kept.
+        assert peak < 8 * (8 * values + 40 * m) + 2**28, splitter
