@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import io
 import re
 from dataclasses import dataclass
@@ -110,26 +109,3 @@ def test_troubleshooting_quotes_messages_that_exist() -> None:
     known = messages() + "\n".join(dir(holdfast.exceptions))
     assert len(quoted) > 10
     assert [text for text in quoted if text not in known] == []
-
-
-def test_formula_map_names_what_exists() -> None:
-    page = (ROOT / "docs" / "formulas.md").read_text("utf-8")
-    names = re.findall(r"`(holdfast(?:\.\w+)+)`", page)
-    assert len(names) > 20
-    assert [name for name in names if not resolves(name)] == []
-
-
-def resolves(name: str) -> bool:
-    """Whether a dotted name is a module of the package or something in one."""
-    module, rest = name, []
-    while module:
-        try:
-            found: object = importlib.import_module(module)
-        except ModuleNotFoundError:
-            module, _, last = module.rpartition(".")
-            rest.insert(0, last)
-            continue
-        for part in rest:
-            found = getattr(found, part, None)
-        return found is not None
-    return False

@@ -6,12 +6,12 @@
 | `Fixed` | nothing | the user's own rows |
 | `PerGroup` | groups | the same number from every group |
 | `BalancedOverFolds` | folds | the same number from every fold |
-| `Greedy` | kernel, y | the best of a few candidates for the model's error, one at a time |
+| `Greedy` | kernel, y | one at a time, of a few candidates the best for the model's error |
 | `FeatureVectors` | kernel | the span that reconstructs all rows best (exact, or sampled) |
-| `RandomlyPivotedCholesky` | kernel | chance in proportion to what is not yet explained |
+| `RandomlyPivotedCholesky` | kernel | at random, in proportion to what is not yet explained |
 | `KMeans` | rows or kernel | the row nearest to the centre of each cluster |
 | `FarthestPoint` | kernel | the row farthest from those chosen, one at a time |
-| `Prune` | kernel, y | start large, drop what exact leave-one-out misses least |
+| `Prune` | kernel, y | start large, drop what matters least to exact leave-one-out |
 
 `basis_curve` shows how the held-out error falls with the number of rows, for any of them.
 Only the exact `FeatureVectors` ever holds an m × m matrix.

@@ -1,4 +1,4 @@
-"""What every selector of basis rows shares: the pool it is given, the checks, the answer.
+"""What all selectors of basis rows share: the pool they are given, the checks, the answer.
 
 A selector answers ``select(data, y, weights, groups, experiments, rng)`` with the positions of
 the basis rows, in the order they were chosen. `Selector.select` checks what arrives, leaves out
@@ -48,7 +48,7 @@ class Pool:
     folds : (m,) int array or None
         The one experiment that holds each row out.
     rng : numpy.random.Generator
-        The only source of chance.
+        The only source of randomness.
     rows : (m,) int array
         Where these rows stand among all rows of the data.
     total : int
@@ -81,18 +81,18 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
     ----------
     data_dependent : bool
         Whether the choice looks at the rows themselves. If it does, and is made once outside the
-        cross-validation loop, the held-out rows have had a say in the model that predicts them
-        and the estimate may be optimistic (paper 000, §6.3.2). Only ``held_out_basis="reselect"``
-        is free of that. Selectors that look at the kernel but not at y count as data-dependent
-        too: what they leak is the position of the held-out rows, not their targets, which is
-        usually the smaller bias, but it is not none, and no one can tell its size beforehand.
+        cross-validation loop, the held-out rows have influenced the model that predicts them, and
+        the estimate may be optimistic (paper 000, §6.3.2). Only ``held_out_basis="reselect"`` is
+        free of that. Selectors that look at the kernel but not at y count as data-dependent too:
+        they leak the positions of the held-out rows but not their targets, which is usually the
+        smaller bias, though its size cannot be known beforehand.
     nested : bool
         Whether rows are added one by one, so that the first k of n rows are a choice of k rows.
 
     Notes
     -----
-    IntArray of weight zero are not trained on, so a selector never chooses them: the answer is the
-    same as if those rows were absent. Only the user's own indices (`Fixed`) may name them.
+    Rows of weight zero are not trained on, so a selector never chooses them: the answer is the same
+    as if those rows were absent. Only the user's own row numbers (`Fixed`) may name them.
     """
 
     data_dependent: ClassVar[bool]
@@ -100,11 +100,11 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
 
     @property
     def needs(self) -> frozenset[str]:
-        """What `select` cannot do without, among ``"y"``, ``"groups"`` and ``"experiments"``."""
+        """Which of ``"y"``, ``"groups"`` and ``"experiments"`` `select` needs."""
         return frozenset()
 
     def explain(self, m: int) -> str:
-        """Return one line for a plan: what choosing from m rows takes beyond O(mn) memory."""
+        """Return one line for a plan: the memory that choosing from m rows takes beyond O(mn)."""
         return f"{self!r}: no more memory than the m x n kernel block of the model itself"
 
     def select(
@@ -131,7 +131,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         experiments : Experiments, optional
             The held-out experiments that the model will be judged by.
         rng : numpy.random.Generator or int, optional
-            Source of chance.
+            Source of randomness.
 
         Returns
         -------

@@ -1,9 +1,9 @@
 """Exact errors of the models that candidate rows would give: training, leave-one-out, by group.
 
 Each criterion is a sum of squares over rows and outputs in weighted coordinates, so a row of
-weight w counts w times. Residuals after adding a candidate are R - t · gain, and the smoother
+weight w counts w times. Residuals after adding a candidate are e - t · gain, and the smoother
 gains t tᵀ / σ (`holdfast.basis.growing`); held-out residuals follow from
-``r_H = (I - S_HH)⁻¹ R_H`` (DESIGN §1).
+``r_H = (I - S_HH)⁻¹ e_H`` (`holdfast.holdout`).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Criterion(ABC):
         """Return the error (c,) of the model with each candidate added."""
 
     def added(self, model: GrowingModel) -> None:  # noqa: B027  # most have nothing to keep
-        """Take note that the model has grown by one row."""
+        """Update what is kept, after the model has grown by one row."""
 
 
 class TrainingError(Criterion):
     """Squared error on the rows the model was trained on (paper 000, Algorithm 1)."""
 
     def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
-        """Return |R - t · gain|² per candidate, expanded: O(m c v) in two products."""
-        T, gain = additions.T, additions.gain
+        """Return |e - t · gain|² per candidate, expanded: O(m c v) in two products."""
+        moves, gain = additions.moves, additions.gain
         now = np.square(model.residuals).sum() + model.outside
-        along = T.T @ model.residuals  # tᵀR (c, v)
-        lengths = np.square(T).sum(axis=0)[:, None]  # tᵀt
+        along = moves.T @ model.residuals  # tᵀe (c, v)
+        lengths = np.square(moves).sum(axis=0)[:, None]  # tᵀt
         return np.asarray(now - (gain * (2.0 * along - gain * lengths)).sum(axis=1))
 
 
@@ -56,16 +56,16 @@ class LeaveOneOutError(Criterion):
 
     def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return Σ_i (r_i / (1 - S_ii))² per candidate, in O(m c v)."""
-        leverage = self._leverage[:, None] + additions.T**2 / additions.sigma  # (m, c)
+        leverage = self._leverage[:, None] + additions.moves**2 / additions.sigma  # (m, c)
         total = np.zeros(len(additions.sigma))
         for target in range(model.Y.shape[1]):
-            residuals = model.residuals[:, [target]] - additions.T * additions.gain[:, target]
+            residuals = model.residuals[:, [target]] - additions.moves * additions.gain[:, target]
             total += np.square(rows_without_themselves(residuals, leverage)).sum(axis=0)
         return total
 
     def added(self, model: GrowingModel) -> None:
-        """Bring the leverages up to date."""
-        self._leverage = self._leverage + model.Q[:, -1] ** 2
+        """Update the leverages."""
+        self._leverage = self._leverage + model.V[:, -1] ** 2
 
 
 class GroupError(Criterion):
@@ -78,16 +78,16 @@ class GroupError(Criterion):
     groups : (m,)
         Group of each row, 0 … n_groups-1.
     n : int
-        How many basis rows there will be at most.
+        The largest number of basis rows.
 
     Notes
     -----
-    With G = I - S_HH - Q_H Q_Hᵀ for a group H (Q the unpenalised columns), the candidate has
-    G - t tᵀ/σ, and by Sherman-Morrison ``r_H = G⁻¹R' + G⁻¹t (tᵀG⁻¹R') / (σ - tᵀG⁻¹t)`` with
-    R' = R_H - t · gain. Groups of at most n rows keep G itself, |H|², all groups of one size
-    together; a larger one keeps I - FᵀF, F those columns and the factor of S on H, (n + s)², and
-    G⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is O(mn) either way. Cost per step: O(c m min(|H|, n))
-    beyond what training error costs.
+    Let Γ = I - S_HH - Q_H Q_Hᵀ for a group H. With a candidate it becomes Γ - t tᵀ/σ, and by
+    Sherman-Morrison ``r_H = Γ⁻¹e' + Γ⁻¹t (tᵀΓ⁻¹e') / (σ - tᵀΓ⁻¹t)`` with e' = e_H - t · gain. For
+    groups of at most n rows Γ itself is kept, |H|² numbers, all groups of one size together. For a
+    larger group I - FᵀF is kept, (n + s)² numbers, where F = [Q_H, V_H], and
+    Γ⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is O(mn) either way. Cost per step: O(c m min(|H|, n))
+    more than that of the training error.
     """
 
     def __init__(self, model: GrowingModel, groups: IntArray, n: int) -> None:
@@ -113,42 +113,42 @@ class GroupError(Criterion):
         c = len(additions.sigma)
         total = np.zeros(c)
         for part in self.parts:
-            T, R = additions.T[part.rows], model.residuals[part.rows]  # (groups, |H|, c or v)
-            solved = part.solve(model, np.concatenate([T, R], axis=2))
-            GT, GR = solved[:, :, :c], solved[:, :, c:]
-            tGt = np.einsum("ghc,ghc->gc", T, GT)[:, :, None]
-            # tᵀG⁻¹R' for R' = R - t · gain, divided by σ - tᵀG⁻¹t (groups, c, v)
-            pull = T.transpose(0, 2, 1) @ GR - tGt * additions.gain
-            pull /= additions.sigma[:, None] - tGt
-            # r_H = G⁻¹R + G⁻¹t (pull - gain): its square, expanded per candidate and output
+            t, e = additions.moves[part.rows], model.residuals[part.rows]  # (groups, |H|, c or v)
+            solved = part.solve(model, np.concatenate([t, e], axis=2))
+            t_solved, e_solved = solved[:, :, :c], solved[:, :, c:]
+            form = np.einsum("ghc,ghc->gc", t, t_solved)[:, :, None]  # tᵀΓ⁻¹t
+            # tᵀΓ⁻¹e' for e' = e - t · gain, divided by σ - tᵀΓ⁻¹t (groups, c, v)
+            pull = t.transpose(0, 2, 1) @ e_solved - form * additions.gain
+            pull /= additions.sigma[:, None] - form
+            # r_H = Γ⁻¹e + Γ⁻¹t (pull - gain): its square, expanded per candidate and output
             step = pull - additions.gain
-            total += np.square(GR).sum()
-            total += (2.0 * step * (GT.transpose(0, 2, 1) @ GR)).sum(axis=(0, 2))
-            lengths = np.einsum("ghc,ghc->gc", GT, GT)
+            total += np.square(e_solved).sum()
+            total += (2.0 * step * (t_solved.transpose(0, 2, 1) @ e_solved)).sum(axis=(0, 2))
+            lengths = np.einsum("ghc,ghc->gc", t_solved, t_solved)
             total += (np.square(step).sum(axis=2) * lengths).sum(axis=0)
         return total
 
     def added(self, model: GrowingModel) -> None:
-        """Bring the matrices of all groups up to date: rank one, O(m min(|H|, n))."""
+        """Update the matrices of all groups: rank one, O(m min(|H|, n))."""
         for part in self.parts:
             part.added(model)
 
 
 class _SmallGroups:
-    """Groups of one size, each with its G = I - S_HH - Q_H Q_Hᵀ."""
+    """Groups of one size, each with its Γ = I - S_HH - Q_H Q_Hᵀ."""
 
     def __init__(self, model: GrowingModel, rows: IntArray) -> None:
         self.rows = rows  # (groups, |H|)
         Q = model.unpenalised.Q[rows]
-        self._G: FloatArray = np.eye(rows.shape[1]) - Q @ Q.swapaxes(1, 2)
+        self._gap: FloatArray = np.eye(rows.shape[1]) - Q @ Q.swapaxes(1, 2)
 
-    def solve(self, model: GrowingModel, B: FloatArray) -> FloatArray:
-        """Return G⁻¹ B, (groups, |H|, k)."""
-        return np.asarray(np.linalg.solve(self._G, B), dtype=np.float64)
+    def solve(self, model: GrowingModel, right: FloatArray) -> FloatArray:
+        """Return Γ⁻¹ right, (groups, |H|, k)."""
+        return np.asarray(np.linalg.solve(self._gap, right), dtype=np.float64)
 
     def added(self, model: GrowingModel) -> None:
-        u = model.Q[:, -1][self.rows]
-        self._G -= u[:, :, None] * u[:, None, :]
+        new = model.V[:, -1][self.rows]
+        self._gap -= new[:, :, None] * new[:, None, :]
 
 
 class _LargeGroup:
@@ -159,14 +159,14 @@ class _LargeGroup:
         Q = model.unpenalised.Q[rows]
         self._gram: FloatArray = np.eye(Q.shape[1]) - Q.T @ Q
 
-    def solve(self, model: GrowingModel, B: FloatArray) -> FloatArray:
-        """Return G⁻¹ B, (1, |H|, k)."""
+    def solve(self, model: GrowingModel, right: FloatArray) -> FloatArray:
+        """Return Γ⁻¹ right, (1, |H|, k)."""
         F = self._features(model)
         if not F.shape[1]:
-            return B
+            return right
         factor = scipy.linalg.cho_factor(self._gram, lower=True, check_finite=False)
-        inner = scipy.linalg.cho_solve(factor, F.T @ B[0], check_finite=False)
-        return np.asarray(B + F @ inner)
+        inner = scipy.linalg.cho_solve(factor, F.T @ right[0], check_finite=False)
+        return np.asarray(right + F @ inner)
 
     def added(self, model: GrowingModel) -> None:
         F = self._features(model)
@@ -176,4 +176,4 @@ class _LargeGroup:
 
     def _features(self, model: GrowingModel) -> FloatArray:
         rows = self.rows[0]
-        return np.hstack([model.unpenalised.Q[rows], model.Q[rows]])  # (|H|, s + size)
+        return np.hstack([model.unpenalised.Q[rows], model.V[rows]])  # (|H|, s + size)

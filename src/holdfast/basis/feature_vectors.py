@@ -13,9 +13,9 @@ from holdfast.basis.base import SQRT_EPS, Pool, Selector, check_positive, how_ma
 from holdfast.basis.residual import Residual
 from holdfast.exceptions import KernelError
 
-# From which rows are usable to the row chosen and the gaps D_ii that it leaves.
+# Takes which rows are usable; returns the row chosen and the gaps Δ_ii that it leaves.
 _Step = Callable[[NDArray[np.bool_]], tuple[int, FloatArray]]
-_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once: they fit the cache
+_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once, so that they stay in cache
 
 
 class FeatureVectors(Selector):
@@ -31,8 +31,8 @@ class FeatureVectors(Selector):
         None: at every step every row competes (exact). An int: only that many random rows do;
         with 59 the winner is, with probability 0.95, among the best twentieth.
     evaluate : int, optional
-        With ``sample``: judge the candidates on that many random rows, drawn anew at each
-        step, instead of on all.
+        With ``sample``: judge the candidates on that many random rows, drawn anew at each step,
+        instead of all rows.
     rank_tol : float
         A row whose own relative error δ (paper 002, eq. 4) is at most this counts as dependent on
         the chosen rows. When all rows do, the numerical rank is reached and selection stops.
@@ -46,9 +46,9 @@ class FeatureVectors(Selector):
 
     Notes
     -----
-    Paper 002, §2.4.1 (Baudat and Anouar 2001): maximise J(S) = mean_i K_Siᵀ K_SS⁻¹ K_Si / k_ii,
-    one row at a time. With D = K - K_{:S} K_SS⁻¹ K_{S:} a candidate h raises it by
-    mean_i D_ih² / (D_hh k_ii), so nothing is solved and D is updated by rank one.
+    Paper 002, §2.4.1 (Baudat and Anouar 2001): one row at a time, maximise the mean over i of
+    K_Biᵀ K_BB⁻¹ K_Bi / k_ii. With Δ = K - K_{:B} K_BB⁻¹ K_{B:} a candidate h raises it by
+    mean_i Δ_ih² / (Δ_hh k_ii), so nothing is solved, and Δ is updated by rank one.
 
     The exact variant **holds the whole m × m kernel matrix in memory**, 8 m² bytes, and
     takes O(m²) time per row chosen. The sampled variant (Cawley and Talbot 2002) needs O(mn)
@@ -57,9 +57,9 @@ class FeatureVectors(Selector):
     With row weights the means are weighted, as if rows were repeated. A row with k_ii = 0 is
     reconstructed by anything: it counts as error 0 and is never chosen. y is not looked at.
 
-    The default ``rank_tol`` is the square root of the rounding unit. Near-dependent rows have
-    the highest J of all, because a difference of two close rows points where no row does; the
-    tolerance keeps such a choice from being made of rounding errors.
+    The default ``rank_tol`` is the square root of the rounding unit. Nearly dependent rows have the
+    highest gain of all, because the difference of two close rows points where no row does; the
+    tolerance keeps rounding errors from deciding the choice.
     """
 
     data_dependent: ClassVar[bool] = True
@@ -96,7 +96,7 @@ class FeatureVectors(Selector):
                 "FeatureVectors needs a positive semi-definite kernel, and this one has negative "
                 "values on its diagonal. Use another kernel, or another selector such as Random."
             )
-        # Weight of row i in J(S): w_i / (k_ii Σw), and nothing for rows that are zero.
+        # Weight of row i in the mean: w_i / (k_ii Σw), and 0 for rows with k_ii = 0.
         live = diagonal > 0
         share = np.where(live, pool.weights, 0.0) / pool.weights.sum()
         share[live] /= diagonal[live]
@@ -139,10 +139,10 @@ class FeatureVectors(Selector):
                 best = int(rows[np.argmax(gains / residual.gap[rows])])
                 residual.add(np.array([best]))
             else:
-                D = residual.block(slice(None), rows)  # (m, c)
-                c = int(np.argmax(share @ np.square(D) / residual.gap[rows]))
+                columns = residual.block(slice(None), rows)  # (m, c)
+                c = int(np.argmax(share @ np.square(columns) / residual.gap[rows]))
                 best = int(rows[c])
-                residual.extend(rows[[c]], D[:, [c]])
+                residual.extend(rows[[c]], columns[:, [c]])
             remaining = remaining[remaining != best]
             return best, residual.gap
 
@@ -152,26 +152,26 @@ class FeatureVectors(Selector):
 def _exact(pool: Pool, share: FloatArray) -> _Step:
     """Return a function that chooses the best of all rows and gives the new gaps.
 
-    D is updated and its gains are summed in one pass over blocks of rows, since both are
-    bound by memory traffic.
+    Δ is updated and its gains are summed in one pass over blocks of rows, since both are limited by
+    memory traffic.
     """
     m = len(pool)
-    D = pool.data.block(slice(None), slice(None))  # the one place where m × m is built
+    left = pool.data.block(slice(None), slice(None))  # Δ, the only m × m matrix of all selectors
     height = max(1, _BLOCK_ENTRIES // m)
     blocks = [slice(start, start + height) for start in range(0, m, height)]
     gains = np.zeros(m)
     for block in blocks:
-        gains += share[block] @ np.square(D[block])
+        gains += share[block] @ np.square(left[block])
 
     def step(usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
         nonlocal gains
-        gap = D.diagonal()
+        gap = left.diagonal()
         best = int(np.argmax(np.where(usable, gains / np.where(usable, gap, 1.0), -1.0)))
-        u = D[best] / np.sqrt(gap[best])
+        column = left[best] / np.sqrt(gap[best])
         gains = np.zeros(m)
         for block in blocks:
-            D[block] -= np.outer(u[block], u)
-            gains += share[block] @ np.square(D[block])
-        return best, D.diagonal().copy()
+            left[block] -= np.outer(column[block], column)
+            gains += share[block] @ np.square(left[block])
+        return best, left.diagonal().copy()
 
     return step

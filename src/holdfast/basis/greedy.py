@@ -119,7 +119,7 @@ class Greedy(Selector):
         rows = model.independent(rng.choice(remaining, size=size, replace=False))
         if len(rows):
             return rows
-        # None of the draw will do: look at all the rows, which costs no more than one candidate.
+        # No candidate is independent: look at all rows, which costs no more than one candidate.
         usable = model.independent(remaining)
         return rng.choice(usable, size=min(size, len(usable)), replace=False)
 

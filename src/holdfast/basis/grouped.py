@@ -1,4 +1,4 @@
-"""Basis rows spread evenly over the groups or the folds: chance, with a structure."""
+"""Random basis rows, spread evenly over the groups or the folds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PerGroup(Selector):
     Parameters
     ----------
     k : int
-        IntArray per group. A group with fewer rows gives all it has.
+        Rows per group. A group with fewer rows gives all it has.
 
     Notes
     -----

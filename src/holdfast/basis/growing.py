@@ -1,26 +1,26 @@
 """A sparse ridge model that grows by one basis row at a time, and what each row would add.
 
-With basis rows B, K_BB + εI = C Cᵀ, features W = K_{:B} C⁻ᵀ, and Z = W after the rows are
-multiplied by √w and the bias is projected out, the smoother of the model is
+With basis rows B, K_BB + εI = C Cᵀ, features Φ = K_{:B} C⁻ᵀ, and W = (I - QQᵀ)√wΦ (weighted, and
+free of the unpenalised columns Q), the smoother of the model is S + QQᵀ with
 
-    S = Z (ZᵀZ + αI)⁻¹ Zᵀ = Q Qᵀ,        [Z; √α I] = [Q; ·] R   (a thin QR)
+    S = W (WᵀW + αI)⁻¹ Wᵀ = V Vᵀ,        [W; √α I] = [V; F] X   (a thin QR, X triangular)
 
-A further row h appends to W the column (K_{:h} - W W_hᵀ) / √g, g = k_hh + ε - |W_h|², hence z to
-Z, and to the stacked matrix the column [z; 0; √α]. What of it is not in the span of [Q; L] = [Q; ·]
-is, because L R = √α I,
+A further basis row h appends to Φ the column (K_{:h} - Φ Φ_hᵀ) / √g, g = k_hh + ε - |Φ_h|², hence
+a column ζ to W, and to the stacked matrix the column [ζ; 0; √α]. The part of that column outside
+the span of [V; F] is, because F X = √α I,
 
-    [t; l; √α] = ([k; √α W_hᵀ; √(αg)] - [Q; L; 0] (Qᵀk + √α LᵀW_hᵀ)) / √g
+    [t; f; √α] = ([k; √α Φ_hᵀ; √(αg)] - [V; F; 0] (Vᵀk + √α FᵀΦ_hᵀ)) / √g
 
-with k the kernel's column in the coordinates of Z. So W is not needed for more than the row h, and
+with k = (I - QQᵀ)√wK_{:h}. So only the row h of Φ is needed, and
 
-    S' = S + t tᵀ / σ,        t = (I - S) z,        σ = α + |t|² + |l|² = α + zᵀt
+    S' = S + t tᵀ / σ,        t = (I - S) ζ,        σ = α + |t|² + |f|² = α + ζᵀt
 
-The residuals become R - t (zᵀR) / σ, and t / √σ is the next column of Q. Nothing is refitted:
-c candidates cost two products of m × j with j × c, after j rows.
+The residuals become e - t (ζᵀe) / σ, and t / √σ is the next column of V. Nothing is refitted:
+after j rows, c candidates cost two products of m × j with j × c.
 
-Where all columns of the kernel lie in r directions, P √w K = E Gᵀ with orthonormal E (m × r), the
-same is true with r coordinates in place of m rows: k is a row of G, and Y is EᵀY. What of Y is
-outside the span of E stays in the residuals whatever is chosen.
+Where all columns of the kernel lie in r directions, the columns of an orthonormal m × r matrix, the
+same holds with r coordinates in place of m rows, for kernel columns and targets alike. The part of
+the targets outside these directions stays in the residuals, whatever is chosen.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Additions:
     rows : (c,)
         The candidates.
     stacked : (m + n, c)
-        [t; l] for each candidate: its new column of the stacked factor, but for the √α.
+        [t; f] for each candidate: its new column of the stacked factor, except for the √α.
     sigma : (c,)
-        σ = α + zᵀt.
+        σ = α + ζᵀt.
     gain : (c, v)
-        zᵀR / σ: the new residuals are R - t · gain.
-    T : (m, c)
-        t = (I - S) z for each candidate.
+        ζᵀe / σ: the new residuals are e - t · gain.
+    moves : (m, c)
+        t = (I - S) ζ for each candidate: the direction in which its residuals move.
     kernel : (m, c) or None
         The kernel's columns, if they had to be computed.
     """
@@ -66,7 +66,7 @@ class Additions:
     stacked: FloatArray
     sigma: FloatArray
     gain: FloatArray
-    T: FloatArray
+    moves: FloatArray
     kernel: FloatArray | None
 
 
@@ -76,9 +76,9 @@ class GrowingModel:
     Parameters
     ----------
     pool : Pool
-        IntArray, targets and weights.
+        Rows, targets and weights.
     n : int
-        How many basis rows there will be at most: memory is two arrays of m × n.
+        The largest number of basis rows: memory is two arrays of m × n.
     alpha : float
         The penalty.
     fit_intercept : bool
@@ -86,14 +86,14 @@ class GrowingModel:
     jitter : float
         The shift ε is ``jitter`` times the mean of the kernel's diagonal over all rows.
     by_row : bool
-        Whether residuals and smoother are needed for each row. If only their lengths are, fewer
+        Whether residuals and smoother are needed for each row. If only lengths are needed, fewer
         coordinates than rows are used where the kernel's columns lie in few directions.
 
     Notes
     -----
-    Residuals and smoother live in weighted coordinates (√w times the row), with the bias
-    projected out of both. Below, "m" of residuals,
-    T and Q is the number of these coordinates.
+    Residuals and smoother are those of weighted rows (√w times the row), with the unpenalised
+    columns projected out of both. Below, the "m" of residuals, moves and V is the number of
+    coordinates, which may be less than the number of rows.
     """
 
     def __init__(
@@ -107,13 +107,13 @@ class GrowingModel:
         self.epsilon = jitter * float(np.mean(self.diagonal))
         self.size = 0
         self.Y = self._weighted(pool.targets())
-        self.outside = 0.0  # squared length of what of Y no kernel column reaches
-        self._G = None if by_row else self._rotate(n // 2)
+        self.outside = 0.0  # squared length of the part of Y that no kernel column can fit
+        self._columns = None if by_row else self._rotate(n // 2)
         m = len(self.Y)
-        self._W: FloatArray = np.empty((len(pool), n))
+        self._Phi: FloatArray = np.empty((len(pool), n))
         self._gaps: FloatArray = self.diagonal + self.epsilon
-        # The stacked factor [Q; L] (m + n, n), and [Y; 0] after projection by it (m + n, v).
-        self._Q: FloatArray = np.zeros((m + n, n), order="F")
+        # The stacked factor [V; F] (m + n, n), and [Y; 0] after projection by it (m + n, v).
+        self._VF: FloatArray = np.zeros((m + n, n), order="F")
         self._left: FloatArray = np.zeros((m + n, self.Y.shape[1]))
         self._left[:m] = self.Y
 
@@ -122,40 +122,43 @@ class GrowingModel:
         return self.unpenalised.project_out(self.scale.root[:, None] * values)
 
     def _rotate(self, most: int) -> FloatArray | None:
-        """Turn Y into coordinates in which kernel columns are rows of G, and return G, or None."""
-        F = low_rank_factor(self.data, most)
-        if F is None:
+        """Put Y into coordinates along few directions; return kernel columns there, in rows.
+
+        None, and Y unchanged, if the kernel has more directions than `most`.
+        """
+        factor = low_rank_factor(self.data, most)
+        if factor is None:
             return None
-        E, R = scipy.linalg.qr(self._weighted(F), mode="economic")
-        inside = E.T @ self.Y
-        self.outside = float(np.square(self.Y - E @ inside).sum())
+        directions, triangle = scipy.linalg.qr(self._weighted(factor), mode="economic")
+        inside = directions.T @ self.Y
+        self.outside = float(np.square(self.Y - directions @ inside).sum())
         self.Y = inside
-        return np.asarray(F @ R.T)
+        return np.asarray(factor @ triangle.T)
 
     @property
-    def W(self) -> FloatArray:
-        """Whitened features of all rows by the rows chosen so far (rows, size)."""
-        return self._W[:, : self.size]
+    def Phi(self) -> FloatArray:
+        """Whitened features of all rows by the basis rows chosen so far (rows, size)."""
+        return self._Phi[:, : self.size]
 
     @property
-    def Q(self) -> FloatArray:
-        """Factor of the smoother, S = Q Qᵀ (m, size)."""
-        return self._Q[: len(self.Y), : self.size]
+    def V(self) -> FloatArray:
+        """Factor of the smoother, S = V Vᵀ (m, size)."""
+        return self._VF[: len(self.Y), : self.size]
 
     @property
     def residuals(self) -> FloatArray:
-        """What the model leaves of Y (m, v)."""
+        """What the model does not fit of Y, e (m, v)."""
         return self._left[: len(self.Y)]
 
     def gaps(self, rows: IntArray) -> FloatArray:
-        """Return k_hh + ε - |W_h|² of these rows: squared distance from the span of the basis."""
+        """Return k_hh + ε - |Φ_h|² of these rows: squared distance from the span of the basis."""
         return self._gaps[rows]
 
     def independent(self, rows: IntArray) -> IntArray:
         """Return those of these rows that are not numerically dependent on the basis.
 
-        The gap is a difference of numbers of size k_hh that carry ``size`` rounding errors;
-        below that it is noise and the whitened column would be noise too.
+        The gap is a difference of numbers of size k_hh that carry ``size`` rounding errors. Below
+        that it is noise, and the whitened column would be noise too.
         """
         floor = 16 * (self.size + 1) * _EPS * (np.abs(self.diagonal[rows]) + self.epsilon)
         kept: IntArray = rows[self.gaps(rows) > floor]
@@ -164,15 +167,15 @@ class GrowingModel:
     def try_rows(self, rows: IntArray) -> Additions:
         """Return what each of these independent rows would add, in O(c m size)."""
         m, j = len(self.Y), self.size
-        stacked: FloatArray = np.zeros((len(self._Q), len(rows)), order="F")
+        stacked: FloatArray = np.zeros((len(self._VF), len(rows)), order="F")
         kernel = None
-        if self._G is None:
+        if self._columns is None:
             kernel = self.data.block(slice(None), rows)
             stacked[:m] = self._weighted(kernel)
         else:
-            stacked[:m] = self._G[rows].T
+            stacked[:m] = self._columns[rows].T
         if j:
-            stacked[m : m + j] = np.sqrt(self.alpha) * self.W[rows].T
+            stacked[m : m + j] = np.sqrt(self.alpha) * self.Phi[rows].T
             self._project(stacked)
         stacked /= np.sqrt(self.gaps(rows))
         # Both are inner products of vectors after projection: no difference of large numbers.
@@ -188,20 +191,20 @@ class GrowingModel:
             column = self.data.block(slice(None), row)[:, 0]
         else:
             column = additions.kernel[:, c]
-        column = column - self.W @ self.W[row[0]]
+        column = column - self.Phi @ self.Phi[row[0]]
         column /= np.sqrt(self.gaps(row))
-        self._W[:, j] = column
+        self._Phi[:, j] = column
         self._gaps -= column**2
         new = additions.stacked[:, [c]]
         new[m + j] = np.sqrt(self.alpha)
-        # Once more: without that a small α would slowly spoil Q; twice is enough (Kahan).
+        # A second projection: without it a small α would slowly spoil V; twice is enough (Kahan).
         self._project(new)
         new /= np.linalg.norm(new)
-        self._Q[:, [j]] = new
+        self._VF[:, [j]] = new
         self._left -= new @ (new.T @ self._left)
         self.size += 1
 
     def _project(self, stacked: FloatArray) -> None:
-        """Take out of these columns (m + n, c) what lies in the span of [Q; L], in place."""
-        Q = self._Q[:, : self.size]
-        stacked -= (stacked.T @ Q @ Q.T).T
+        """Subtract from these columns (m + n, c) their part in the span of [V; F], in place."""
+        VF = self._VF[:, : self.size]
+        stacked -= (stacked.T @ VF @ VF.T).T

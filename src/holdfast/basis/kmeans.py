@@ -61,7 +61,7 @@ class KMeans(Selector):
         seed = int(pool.rng.integers(2**31 - 1))
         model = cluster.KMeans(n_clusters=n, n_init=1, random_state=seed)
         with warnings.catch_warnings():
-            # Fewer distinct rows than clusters: said below, in our words.
+            # Fewer distinct rows than clusters: the warning below says so.
             warnings.simplefilter("ignore", ConvergenceWarning)
             labels = model.fit(vectors, sample_weight=pool.weights).labels_
         rows = _snap(vectors, labels, model.cluster_centers_)
@@ -71,7 +71,7 @@ class KMeans(Selector):
 
 
 def _vectors(pool: Pool) -> Any:
-    """Return the rows as a numeric matrix (dense or CSR), or None if they are no vectors."""
+    """Return the rows as a numeric matrix (dense or CSR), or None if they are not vectors."""
     X = pool.data.X if isinstance(pool.data, KernelRows) else None
     if X is None or X.ndim != 2 or X.dtype.kind not in "biuf":
         return None

@@ -1,4 +1,4 @@
-"""Basis rows by randomly pivoted Cholesky: chance, led by what is not yet explained."""
+"""Basis rows by randomly pivoted Cholesky, drawn where least is explained so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RandomlyPivotedCholesky(Selector):
     Notes
     -----
     Chen, Epperly, Tropp and Webber (2022), *Randomly pivoted Cholesky*: the chance of row i is its
-    residual D_ii, D = K - K_{:S} K_SS⁻¹ K_{S:}; near-optimal low-rank approximation in
+    residual Δ_ii, Δ = K - K_{:B} K_BB⁻¹ K_{B:}; near-optimal low-rank approximation in
     expectation. The rows come in blocks of proposals thinned by rejection (Epperly, Tropp and
     Webber 2024), which gives exactly the same distribution in fast matrix products. Row weights
     multiply the chances, as if rows were repeated. Cost: O(mn²) time, O(mn) memory and
@@ -52,7 +52,7 @@ def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[IntArray, Resid
     ``block`` proposals are made at once; it changes speed, not chances.
     """
     if block is None:
-        # Small blocks are rarely rejected, large ones multiply faster: a tenth of n is neither.
+        # In small blocks few proposals are rejected, large ones multiply faster: a compromise.
         block = max(1, min(128, n // 10))
     residual = Residual(pool.data, capacity=n)
     chosen: list[IntArray] = []
@@ -62,30 +62,30 @@ def pivot(pool: Pool, n: int, block: int | None = None) -> tuple[IntArray, Resid
         if total <= 0:
             break
         proposals = pool.rng.choice(len(pool), size=block, p=chances / total)
-        D = residual.block(proposals, proposals)
-        accepted = proposals[_thin(D, residual.gap[proposals], pool.rng)][: n - residual.size]
+        left = residual.block(proposals, proposals)
+        accepted = proposals[_thin(left, residual.gap[proposals], pool.rng)][: n - residual.size]
         if len(accepted):
             residual.add(accepted)
             chosen.append(accepted)
         elif block == 1:
-            # Only rounding can reject a single proposal: it was never unexplained.
+            # Only rounding can reject a single proposal: the row was explained already.
             residual.gap[proposals] = 0.0
     rows = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)
     return rows.astype(np.int64), residual
 
 
-def _thin(D: FloatArray, proposed: FloatArray, rng: np.random.Generator) -> IntArray:
+def _thin(left: FloatArray, proposed: FloatArray, rng: np.random.Generator) -> IntArray:
     """Return which proposals to accept, in order.
 
     Proposals were drawn with chances ∝ ``proposed``, the gaps before the block. Accepting one with
     probability (its gap now) / (its gap then) makes each accepted row a draw from the gaps as they
     stand after the rows accepted before it: one-at-a-time sampling, exactly.
     """
-    D = D.copy()
+    left = left.copy()
     accepted = []
-    floor = 64 * len(D) * np.finfo(np.float64).eps * proposed  # a repeated row is left with this
-    for i, chance in enumerate(rng.random(len(D))):
-        if D[i, i] > max(chance * proposed[i], floor[i]):
+    floor = 64 * len(left) * np.finfo(np.float64).eps * proposed  # rounding left of a repeated row
+    for i, chance in enumerate(rng.random(len(left))):
+        if left[i, i] > max(chance * proposed[i], floor[i]):
             accepted.append(i)
-            D -= np.outer(D[:, i], D[i] / D[i, i])
+            left -= np.outer(left[:, i], left[i] / left[i, i])
     return np.array(accepted, dtype=np.int64)

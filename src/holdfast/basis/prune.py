@@ -1,4 +1,4 @@
-"""Basis rows that remain when the least useful ones are dropped one after another."""
+"""Basis rows that remain after the least useful ones have been dropped one by one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from holdfast.exceptions import InvalidInputError, SingularBasisError
 from holdfast.holdout.identity import rows_without_themselves
 from holdfast.smoother import FeatureSmoother, Unpenalised, WhitenedFeatures
 
-# Growth of rounding errors by updates after which everything is computed afresh: half the digits.
+# Everything is computed afresh once updates may have magnified rounding errors by this much, half
+# of all digits.
 _MAX_GROWTH = 1e8
-_BLOCK_COLUMNS = 16  # basis rows judged at once: what they need stays in the cache
+_BLOCK_COLUMNS = 16  # basis rows judged at once, so that the work stays in cache
 
 
 class Prune(Selector):
-    """A larger basis from which the rows that exact leave-one-out misses least are dropped.
+    """A larger basis, from which the rows that matter least to exact leave-one-out are dropped.
 
     Parameters
     ----------
@@ -51,18 +52,18 @@ class Prune(Selector):
     Notes
     -----
     Suykens et al. (2002) prune by small coefficients and retrain; paper 002, §2.4. Here a
-    row e is judged by the exact leave-one-out error of the model without it (rows leave the
-    training set, the other basis rows stay). Removing e is the constraint a_e = 0, which changes
-    the smoother by rank one (DESIGN §1, M_E with O a unit vector): with S = T Tᵀ and v_e the
-    unit vector along L⁻¹C⁻¹e_e (C Cᵀ = K_BB + εI, L Lᵀ = WᵀW + αI, T = W L⁻ᵀ),
+    basis row j is judged by the exact leave-one-out error of the model without it (rows leave the
+    training set, the other basis rows stay). Removing j is the constraint a_j = 0, which changes
+    the smoother by rank one. With S = V Vᵀ, V = W L⁻ᵀ, L Lᵀ = WᵀW + αI, and o_j the unit vector
+    along row j of N = C⁻ᵀL⁻ᵀ,
 
-        S^e = S - t_e t_eᵀ,   t_e = T v_e,   ŷ^e = ŷ - t_e (v_eᵀTᵀy)
+        S^j = S - t_j t_jᵀ,   t_j = V o_j,   ŷ^j = ŷ - t_j (o_jᵀz),   z = Vᵀy
 
-    so all rows are judged at once in O(mn), and dropping one projects v_e out of the others, O(mn)
-    again. From N to n rows: O(mN² + (N - n) m N) time and O(mN) memory; no model is refitted.
-    Updates magnify rounding errors when rows are nearly dependent; a bound is kept, and
-    when half the digits may be gone all is computed afresh, at the price of one fit. The rows
-    that remain keep the order of the start.
+    so all rows are judged at once in O(mn), and dropping one projects o_j out of the others, O(mn)
+    again. From n₀ to n rows: O(m n₀² + (n₀ - n) m n₀) time and O(m n₀) memory; no model is
+    refitted. Updates magnify rounding errors when rows are nearly dependent. A bound on that is
+    kept, and when half the digits may be lost everything is computed afresh, at the price of one
+    fit. The rows that remain keep the order of the start.
     """
 
     data_dependent: ClassVar[bool] = True
@@ -138,8 +139,8 @@ class _PrunedModel:
         self.basis = basis.copy()
         self.leverage: FloatArray
         self.residuals: FloatArray
-        self.V: FloatArray
-        self.T: FloatArray
+        self.O: FloatArray
+        self.moves: FloatArray
         self.pull: FloatArray
         self.growth: FloatArray
         self._factorise()
@@ -153,10 +154,10 @@ class _PrunedModel:
         total = np.zeros(len(self.basis))
         for start in range(0, len(total), _BLOCK_COLUMNS):
             block = slice(start, start + _BLOCK_COLUMNS)
-            T = self.T[:, block]
-            leverage = self.leverage[:, None] - np.square(T)
+            moves = self.moves[:, block]
+            leverage = self.leverage[:, None] - np.square(moves)
             for target in range(self.residuals.shape[1]):
-                residuals = T * self.pull[block, target]
+                residuals = moves * self.pull[block, target]
                 residuals += self.residuals[:, [target]]
                 held_out = rows_without_themselves(residuals, leverage)
                 total[block] += np.einsum("ij,ij->j", held_out, held_out)
@@ -169,34 +170,35 @@ class _PrunedModel:
             if self.growth.max(initial=1.0) > _MAX_GROWTH:
                 self._factorise()
 
-    def _drop_one(self, e: int) -> None:
-        t, v = self.T[:, e].copy(), self.V[:, e].copy()
-        pull, growth = self.pull[e].copy(), self.growth[e]
+    def _drop_one(self, j: int) -> None:
+        t, o = self.moves[:, j].copy(), self.O[:, j].copy()
+        pull, growth = self.pull[j].copy(), self.growth[j]
         self.leverage -= t**2
         self.residuals += np.outer(t, pull)
         # The last row takes the place of the dropped one: arrays shrink without being copied.
         last = len(self.basis) - 1
-        for columns in (self.basis, self.growth, self.pull, self.T.T, self.V.T):
-            columns[e] = columns[last]
+        for columns in (self.basis, self.growth, self.pull, self.moves.T, self.O.T):
+            columns[j] = columns[last]
         self.basis, self.growth, self.pull = self.basis[:last], self.growth[:last], self.pull[:last]
-        self.T, self.V = self.T[:, :last], self.V[:, :last]
-        # Every other v_f loses its part along v_e and is made a unit vector again; its length is
-        # measured, not taken from 1 - cos², which would lose twice the digits.
-        cosines = v @ self.V
-        _subtract_outer(self.V, v, cosines)
-        lengths = np.sqrt(np.einsum("ij,ij->j", self.V, self.V))
+        self.moves, self.O = self.moves[:, :last], self.O[:, :last]
+        # Every other unit vector loses its part along o_j and is scaled to unit length again. The
+        # length is measured: 1 - cos² would lose twice the digits.
+        cosines = o @ self.O
+        _subtract_outer(self.O, o, cosines)
+        lengths = np.sqrt(np.einsum("ij,ij->j", self.O, self.O))
         lengths = np.maximum(lengths, np.finfo(np.float64).eps)
-        _subtract_outer(self.T, t, cosines)
-        self.V /= lengths
-        self.T /= lengths
+        _subtract_outer(self.moves, t, cosines)
+        self.O /= lengths
+        self.moves /= lengths
         self.pull = (self.pull - np.outer(cosines, pull)) / lengths[:, None]
         self.growth = (self.growth + np.abs(cosines) * growth) / lengths
 
     def _factorise(self) -> None:
-        """Compute all there is from scratch, O(mn²).
+        """Compute everything from scratch, O(mn²).
 
-        leverage (m,): diagonal of S + qqᵀ. residuals (m, v). V (n, n): column e is v_e. T (m, n):
-        column e is t_e. pull (n, v): row e is v_eᵀTᵀy. growth (n,): of errors since, here 1.
+        leverage (m,): diagonal of S + QQᵀ. residuals (m, v). O (n, n): column j is o_j. moves
+        (m, n): column j is t_j. pull (n, v): row j is o_jᵀz. growth (n,): by how much rounding
+        errors may have grown since, here 1.
         """
         pool = self.pool
         try:
@@ -208,23 +210,20 @@ class _PrunedModel:
                 "from independent rows, such as start=RandomlyPivotedCholesky(n)."
             ) from error
         smoother = FeatureSmoother(features, pool.weights, pool.targets(), self.unpenalised)
-        factor, p = (
-            smoother.factor(self.alpha),
-            features.size,
-        )  # S = T Tᵀ + QQᵀ, T the penalised part
+        factor, p = smoother.factor(self.alpha), features.size
         assert isinstance(factor.V, np.ndarray)
         assert factor.N is not None
-        T, N, along = factor.V[:, :p], factor.N[:, :p], factor.z[:p]
+        V, N, z = factor.V[:, :p], factor.N[:, :p], factor.z[:p]  # without the unpenalised columns
         self.leverage = factor.leverages(self.alpha)
         self.residuals = factor.Ys - factor.V @ factor.z
-        self.V = np.asfortranarray((N / np.linalg.norm(N, axis=1, keepdims=True)).T)
-        self.T = np.asfortranarray(T @ self.V)
-        self.pull = self.V.T @ along
+        self.O = np.asfortranarray((N / np.linalg.norm(N, axis=1, keepdims=True)).T)
+        self.moves = np.asfortranarray(V @ self.O)
+        self.pull = self.O.T @ z
         self.growth = np.ones(p)
 
 
 def _subtract_outer(A: FloatArray, x: FloatArray, y: FloatArray) -> None:
-    """Subtract x yᵀ from A, in Fortran order, where it stands."""
+    """Subtract x yᵀ from A (Fortran order) in place."""
     if A.size:
-        assert A.flags.f_contiguous, "else BLAS would work on a copy"
+        assert A.flags.f_contiguous, "BLAS would work on a copy"
         scipy.linalg.blas.dger(-1.0, x, y, a=A, overwrite_a=True)

@@ -1,4 +1,4 @@
-"""Basis rows by chance alone, or by the user's own hand."""
+"""Basis rows chosen at random, or by the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Random(Selector):
 
     Notes
     -----
-    The choice knows nothing of the data, so holding rows out afterwards (``"remove"``) leaves a
+    The choice does not depend on the data, so holding rows out afterwards (``"remove"``) leaves a
     random choice from the training rows: the estimate is unbiased (paper 000, §6.2).
     """
 
@@ -54,7 +54,7 @@ class Fixed(Selector):
     Notes
     -----
     holdfast cannot know how the rows were chosen: if it was by looking at the data, the remark on
-    ``data_dependent`` selectors applies (paper 000, §6.3.2). IntArray of weight zero are allowed.
+    ``data_dependent`` selectors applies (paper 000, §6.3.2). Rows of weight zero are allowed.
     """
 
     data_dependent: ClassVar[bool] = False

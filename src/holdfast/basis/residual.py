@@ -1,8 +1,8 @@
 """The part of a kernel matrix that the chosen rows do not explain, column by column.
 
-After rows S are chosen, D = K - K_{:S} K_SS⁻¹ K_{S:} = K - F Fᵀ is what is left: a partial
+After rows B are chosen, Δ = K - K_{:B} K_BB⁻¹ K_{B:} = K - F Fᵀ is what is left: a partial
 Cholesky factorisation. Its diagonal holds the squared distances of all rows, in the feature space
-of the kernel, from the span of S. Only F (m × |S|) and the diagonal are stored.
+of the kernel, from the span of B. Only F (m × |B|) and the diagonal are stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Residual:
-    """Partial Cholesky factorisation of a kernel matrix, grown by rows of one's choice.
+    """Partial Cholesky factorisation of a kernel matrix, to which chosen rows are added.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Residual:
     def __init__(self, data: KernelData, capacity: int = 32) -> None:
         self.data = data
         self.diagonal: FloatArray = data.diag()
-        self.gap: FloatArray = np.maximum(self.diagonal, 0.0)  # diagonal of D; negative is nothing
+        self.gap: FloatArray = np.maximum(self.diagonal, 0.0)  # diagonal of Δ, rounding cut off
         self.size = 0
         self._F: FloatArray = np.empty((len(data), max(1, capacity)), order="F")
 
@@ -40,18 +40,18 @@ class Residual:
         return self._F[:, : self.size]
 
     def floor(self) -> FloatArray:
-        """Return what is rounding error in ``gap``: it took ``size`` subtractions from k_ii."""
+        """Return the rounding error of ``gap`` after ``size`` subtractions from k_ii."""
         return 16 * (self.size + 1) * _EPS * np.abs(self.diagonal)
 
     def block(self, rows: IntArray | slice, columns: IntArray) -> FloatArray:
-        """Return D[rows][:, columns]."""
+        """Return Δ[rows][:, columns]."""
         K: FloatArray = self.data.block(rows, columns)
         if self.size:
             K -= self.F[rows] @ self.F[columns].T
         return K
 
     def add(self, rows: IntArray) -> None:
-        """Take these rows into S, O(m size |rows|); they must be independent of S and each other.
+        """Add these rows to B, O(m size |rows|); they must be independent of B and each other.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Residual:
         self.extend(rows, self.block(slice(None), rows))
 
     def extend(self, rows: IntArray, columns: FloatArray) -> None:
-        """Take these rows into S when D[:, rows] (m, |rows|) is known already."""
+        """Add these rows to B when Δ[:, rows] (m, |rows|) is known already."""
         L = scipy.linalg.cholesky(columns[rows], lower=True, check_finite=False)
         new = scipy.linalg.solve_triangular(L, columns.T, lower=True, check_finite=False).T
         end = self.size + len(rows)

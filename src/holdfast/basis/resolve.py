@@ -1,4 +1,4 @@
-"""From whatever a user may pass as ``basis=`` to basis rows."""
+"""From what a user passes as ``basis=`` to basis rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Basis = Selector | ArrayLike | None
 
 
 def as_selector(basis: Basis, m: int | None = None) -> Selector | None:
-    """Return the selector that ``basis`` stands for, or None for the dense model.
+    """Return the selector that ``basis`` describes, or None for the dense model.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The few directions that all columns of a kernel matrix lie in, where they are few.
+"""The directions that all columns of a kernel matrix lie in, where these are few.
 
 A smooth kernel on rows of few features has eigenvalues that fall so fast that K = F Fᵀ to rounding
-with far fewer columns in F than rows: 3,000 rows of one feature may need 50. What depends on the
-columns of K through their inner products alone can then be computed in that many coordinates.
+with far fewer columns in F than rows: 3,000 rows of one feature may need 50. Whatever depends on
+the columns of K only through their inner products can then be computed in that many coordinates.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def low_rank_factor(data: KernelData, most: int) -> FloatArray | None:
 
     Notes
     -----
-    Cholesky with the diagonal entry as pivot of which most is left, in O(m r²), until what is left
-    of each is its rounding error; by Cauchy-Schwarz the other entries are no larger. That holds
-    for kernels; a matrix that only resembles one shows in some columns, which are compared.
-    Where half of the columns leave too much, the other half is not tried: a rank between
-    ``most`` / 2 and ``most`` is found only if the eigenvalues fall.
+    Cholesky in O(m r²), whose pivot is the row with the largest share of its diagonal entry left,
+    until only rounding errors are left; by Cauchy-Schwarz the other entries are no larger. That
+    holds for kernels; a matrix that is not quite one shows in a few columns, which are compared.
+    If ``most`` / 2 columns leave too much the rest is not tried, so a rank between ``most`` / 2 and
+    ``most`` is found only if the eigenvalues fall fast.
     """
     left = Residual(data, capacity=most)
     scale = np.maximum(np.abs(left.diagonal), np.finfo(np.float64).tiny)

@@ -19,8 +19,8 @@ from holdfast.smoother.blocks import row_blocks
 class DaskRows(KernelData):
     """Rows of a Dask array with a kernel.
 
-    Blocks of consecutive rows are computed where the rows are, and only kernel values come to
-    the client; of rows taken one by one, the rows come.
+    Blocks of consecutive rows are computed where the rows are, and only kernel values come to the
+    client. Rows that are not consecutive are brought to the client themselves.
     """
 
     kernel: Kernel

@@ -1,13 +1,12 @@
 """The smoother on a cluster: the same block functions, run as Dask tasks.
 
-One pass over the chunks gives the moments of all rows, added up as a tree; what concerns the model
-on all rows (p × p) happens on the client. Held-out predictions take another pass: small held-out
-sets as rows of X that travel to one worker (leave-one-out: one task per chunk, nothing travels),
-large folds as Gram matrices that are added up as a tree and solved on the workers, all folds side
-by side.
+One pass over the chunks gives the moments of all rows, added up as a tree; the algebra of the model
+on all rows (p × p) runs on the client. Held-out predictions take another pass. For small held-out
+sets, rows of X travel to one worker (leave-one-out: one task per chunk, and nothing travels). For
+large folds, Gram matrices are added up as a tree and solved on the workers, all folds side by side.
 
-Every task is a pure function of its inputs and everything it needs is in the graph, so a worker
-that dies costs time and nothing else. What all tasks share is in the graph once.
+Every task is a pure function of its inputs, and the graph holds everything it needs, so a worker
+that dies costs time and nothing else. What all tasks share is in the graph only once.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class ClusterSmoother(Smoother):
         rough = sample_level(features, self.scale, self.unpenalised)
         shared = _share(work.Whole(work.bare(features), rough))
         pairs, places = [], []
-        # Chunks without a trained row add nothing, and nothing else asks for their norms.
+        # Chunks without a trained row add nothing, and their norms are not needed elsewhere.
         for part, at in self._parts(np.flatnonzero(self.scale.trained), slice(None)):
             pairs.append(_call(work.chunk_moments, *part, shared))
             places.append(at)
@@ -155,7 +154,7 @@ class ClusterSmoother(Smoother):
         return self._system.least == 0.0
 
     def sizes(self, tasks: Tasks) -> Sizes:
-        """Return what a plan needs to know: feature rows are never kept, so no memory is there."""
+        """Return what a plan needs to know; feature rows are never kept, so their memory is 0."""
         m, p = self._streamed.shape
         known = self._system.diagonal
         return Sizes(self.form, m, p, self.targets.count, self.n_basis, 0.0, known)
@@ -278,7 +277,7 @@ class ClusterSmoother(Smoother):
         assert isinstance(factor, FeatureFactor)
         assert isinstance(factor.V, StreamedRows)
         v = factor.n_targets
-        # Rows, targets, weights and constraints come with the tasks that use them.
+        # Rows, targets, weights and constraints travel with the tasks that use them.
         shared = _share(work.bare_factor(factor))
         calls, places = [], []
         for index in self._batches(tasks):
@@ -308,7 +307,7 @@ class ClusterSmoother(Smoother):
         return predictions
 
     def _batches(self, tasks: Tasks) -> Iterator[IntArray]:
-        """Yield tasks that one worker does together: those inside one chunk, others by size."""
+        """Yield batches of tasks for one worker: those inside one chunk, the others by size."""
         first = np.full(len(tasks), np.iinfo(np.int64).max)
         last = np.full(len(tasks), -1)
         for ragged in (tasks.held, tasks.test):
@@ -369,7 +368,7 @@ class ClusterSmoother(Smoother):
         return _call(work.subtract, everything, held_sums, corner, N_E, floor)
 
     def _left(self, held: IntArray, rows: Any, columns: slice, N_E: FloatArray) -> Any:
-        """Return the equations of the few training rows, summed by themselves."""
+        """Return the equations of the few training rows, summed directly."""
         keep = self.scale.trained.copy()
         keep[held] = False
         parts = [part for part, _ in self._parts(np.flatnonzero(keep), columns)]
@@ -475,7 +474,7 @@ def _tree(parts: Sequence[Any], combine: Callable[[Sequence[Any]], Any] = work.a
 
 
 def _share(value: Any) -> Any:
-    """Return a value that many tasks use, in the graph once."""
+    """Return a value that many tasks use, put into the graph once."""
     from dask.delayed import delayed
 
     return delayed(value, pure=False, traverse=False)
@@ -491,8 +490,8 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 def _compute(*values: Any) -> Any:
     """Return delayed values, computed by whatever scheduler Dask is set to.
 
-    Tasks run side by side, so those in this process keep to one BLAS thread each. The graph holds
-    p × p matrices on purpose (once), so Dask's warning about large graphs would mislead.
+    Tasks run side by side, so those in this process use one BLAS thread each. The graph holds p × p
+    matrices on purpose, and only once, so Dask's warning about large graphs would mislead.
     """
     from dask import config
     from dask.base import compute

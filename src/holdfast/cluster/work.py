@@ -31,14 +31,14 @@ from holdfast.smoother.rows import along as along_rows
 from holdfast.smoother.scale import RowScale, Unpenalised
 
 _NOTHING = np.empty((0, 0))
-#: The scaling and unpenalised columns of no rows: places for those of a task's own rows.
+#: The scaling and unpenalised columns of no rows, replaced by those of a task's own rows.
 NO_SCALE = RowScale(np.empty(0), np.empty(0, dtype=bool), True)
 NO_COLUMNS = Unpenalised(_NOTHING, _NOTHING, _NOTHING, True, ())
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of a chunk with what belongs to them, in the form that travels.
+    """Some rows of a chunk, with their weights and targets, as they are sent to a worker.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Whole:
-    """What the first pass shares: the features, and what they lose along unpenalised columns."""
+    """What all tasks of the first pass share: the features, and what centring subtracts."""
 
     features: Features
     B: FloatArray
@@ -80,19 +80,19 @@ class Whole:
 
 
 def bare(features: Features) -> Features:
-    """Return features without rows, and without C⁻ᵀ, which rows do not need."""
+    """Return features without their rows, and without C⁻ᵀ, which rows do not need."""
     if isinstance(features, WhitenedFeatures):
         features = replace(features, inverse=_NOTHING)
     return with_rows(features, None)
 
 
 def bare_rows(rows: StreamedRows) -> StreamedRows:
-    """Return streamed rows without rows."""
+    """Return streamed rows without the data behind them."""
     return replace(rows, features=bare(rows.features), scale=NO_SCALE, unpenalised=NO_COLUMNS)
 
 
 def bare_factor(factor: FeatureFactor) -> FeatureFactor:
-    """Return a factor without rows, their targets and constraints."""
+    """Return a factor without its rows, their targets and constraints."""
     assert isinstance(factor.V, StreamedRows)
     return replace(factor, V=bare_rows(factor.V), Ys=_NOTHING, scale=NO_SCALE, N=None)
 
@@ -151,7 +151,7 @@ def on_batch(
     tasks: Tasks,
     alphas: FloatArray,
 ) -> FloatArray:
-    """Return ``work`` on tasks that concern these rows, and the basis rows `N`, only."""
+    """Return ``work`` on tasks that use only these rows, and only the basis rows of `N`."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
     return work(replace(factor, V=V, Ys=part.Ys, scale=V.scale, N=N), tasks, alphas)
@@ -188,7 +188,7 @@ def fold_moments(
     rows: StreamedRows,
     centre: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (WᵀW, WᵀYs) of some rows of a chunk; with a centre, about it and without Q."""
+    """Return (WᵀW, WᵀYs) of some rows of a chunk; with a centre, centred there and without Q."""
     blocks = RowBlocks(_streamed(X, part, rows))
     if centre is None:
         return gram_and_rhs(blocks, part.Ys)
@@ -216,7 +216,7 @@ def fresh(
     N_E: FloatArray,
     floor: float,
 ) -> FeatureEquations:
-    """Return the equations of rows that were summed by themselves."""
+    """Return the equations of training rows that were summed directly."""
     return FeatureEquations(*sums, N_E, Accuracy(np.diag(sums[0]), floor), *centre)
 
 

@@ -1,4 +1,4 @@
-"""What arrives from users and what leaves for disks, before any algebra: the ground floor.
+"""What comes from users and what goes to disk, before any algebra.
 
 Rows in their three forms (`rows`), row numbers (`indices`, the one check), numbers from users
 (`numbers`), frames in and out (`frames`), Dask collections (`dask`), how much memory may be taken

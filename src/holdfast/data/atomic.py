@@ -15,7 +15,7 @@ __all__ = ["atomic_write", "write_text"]
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a binary file that replaces `path` in one step when the block ends well.
+    """Open a binary file that replaces `path` in one step if the block ends without an error.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     The bytes are flushed to the disk before the rename, and the folder after it, so that a
     crash leaves either the old file or the new one. Any exception, Ctrl-C included, removes
     the temporary file and leaves the old one as it was. An existing file keeps its access
-    rights; a new one gets those the process would give any new file.
+    rights; a new one gets the usual rights of a new file.
     """
     # Through a link, so that the link stays and what it points to is replaced.
     target = Path(os.path.realpath(path))
@@ -68,8 +68,8 @@ def _mode_of(target: Path) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    # Not every file system can sync a folder (and Windows cannot open one): the rename has
-    # happened already, only its survival of a power cut is less certain.
+    # Not every file system can sync a folder (and Windows cannot open one). The rename has
+    # happened already; only its surviving a power cut is less certain.
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

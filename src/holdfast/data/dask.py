@@ -21,7 +21,7 @@ def is_dask(X: Any) -> bool:
 
 
 def local(values: Any) -> Any:
-    """Return a small Dask collection as what it holds; anything else as it is."""
+    """Return the values of a small Dask collection; anything else unchanged."""
     return values.compute() if is_dask(values) else values
 
 
@@ -30,7 +30,7 @@ def gather(X: Any, rows: slice | ArrayLike) -> AnyArray:
     index = row_index(rows, X.shape[0])
     if isinstance(index, slice):
         return np.asarray(X[index].compute())
-    wanted, back = np.unique(index, return_inverse=True)  # Dask takes rows best in their order
+    wanted, back = np.unique(index, return_inverse=True)  # Dask is fastest with sorted rows
     return np.asarray(X[wanted].compute())[back]
 
 

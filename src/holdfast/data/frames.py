@@ -1,4 +1,4 @@
-"""Frames out where frames came in: the one door to pandas and polars for results."""
+"""Results as data frames of the library that the input came from, pandas or polars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row numbers from users: one check for all of them.
+"""The one check of row numbers that users pass.
 
 Rows are counted from 0. A negative number never means "from the end": in a list of row numbers it
 is almost always a mistake, such as the −1 of an index that was not found.
@@ -33,7 +33,7 @@ def row_numbers(
     n_rows : int or None
         How many rows there are.
     mask : bool
-        Whether a boolean mask with one value for each of `n_rows` rows will do as well.
+        Whether a boolean mask, with one value for each of `n_rows` rows, is accepted as well.
     error : class of InvalidInputError
         What is raised.
     """
@@ -54,7 +54,7 @@ def row_numbers(
             f"{name} must hold row numbers from 0 to {last}{known}; got {_some(indices[outside])}. "
             "Count rows from 0; negative numbers do not count from the end."
         )
-    ascending = bool((indices[1:] > indices[:-1]).all())  # as a rule; the test is cheap
+    ascending = bool((indices[1:] > indices[:-1]).all())  # usually so, and cheap to test
     if not ascending and np.unique(indices).size != indices.size:
         values, count = np.unique(indices, return_counts=True)
         raise error(
@@ -110,7 +110,7 @@ def row_index(index: slice | ArrayLike, n_rows: int) -> Index:
 
 
 def as_slice(rows: IntArray) -> Index:
-    """Return consecutive rows as a slice, which makes a view where an array makes a copy."""
+    """Return consecutive rows as a slice, which gives a view where an array gives a copy."""
     if rows.size and rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all():
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows

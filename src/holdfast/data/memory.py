@@ -13,7 +13,7 @@ _UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 
 
 def available_bytes() -> float:
-    """Return the memory that this process may still take, as far as the system tells."""
+    """Return how much memory this process may still take, according to the system."""
     found = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():

@@ -41,7 +41,7 @@ from holdfast.smoother.blocks import row_blocks
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if the block raises: bad input changes nothing."""
+    """Leave an estimator as it was if the block raises, so that bad input changes nothing."""
     before = estimator.__dict__.copy()
     try:
         yield
@@ -54,7 +54,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
-    # "no_validation": checked where it is used, with a better sentence.
+    # "no_validation": checked where it is used, with a clearer message.
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "kernel": "no_validation",
         "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
@@ -276,7 +276,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         return np.asarray(values + self._intercept)
 
     def _basis_data(self) -> tuple[KernelData, IntArray]:
-        """Return rows with the kernel, and which of them the model expands in."""
+        """Return rows with the kernel, and which of them are basis rows."""
         if self._basis_rows is not None:
             return self._basis_rows, np.arange(len(self._basis_rows))
         problem = self._problem
@@ -322,7 +322,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         return html + curve_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the factors, which are built again when they are needed."""
+        """Return the state without the factors, which are computed again when they are needed."""
         state: dict[str, Any] = super().__getstate__().copy()
         if "_model" in state:
             state["_model"] = None

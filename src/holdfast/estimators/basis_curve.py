@@ -46,8 +46,8 @@ class BasisCurve:
     sizes : (k,) int array
         Numbers of basis rows.
     scores : (selectors, policies, repeats, k) array
-        Held-out score at the best penalty of the grid, greater is better; NaN where a
-        selector could not find so many rows.
+        Held-out score at the best penalty of the grid, greater is better; NaN where a selector
+        could not find that many rows.
     alphas : array of the same shape
         That penalty.
     seconds : (selectors, repeats) array
@@ -110,7 +110,7 @@ def basis_curve(
         Ways to choose; their own sizes are ignored. Default: `Random`,
         `RandomlyPivotedCholesky` and `Greedy`.
     policies : sequence of str
-        What becomes of held-out basis rows: with removal (``"remove"``), without (``"keep"``), or
+        What happens to held-out basis rows: they are removed (``"remove"``), stay (``"keep"``), or
         any other ``held_out_basis``. ``"reselect"`` retrains for every experiment.
     repeats : int
         How often to choose and score, each time with another seed.
@@ -124,8 +124,8 @@ def basis_curve(
 
     Notes
     -----
-    Selectors that add row by row (``nested``) choose once, for the largest size; smaller
-    bases are the beginnings of that one. Each size is one fit; all policies but
+    Selectors that add row by row (``nested``) choose once, for the largest size, and its first rows
+    make the smaller bases. Each size is one fit; all policies but
     ``"reselect"`` share its factors. The score shown is that of the best penalty of the grid.
     """
     named = _named(selectors)
@@ -142,7 +142,7 @@ def basis_curve(
         for r in range(repeats):
             seed = np.random.SeedSequence([random_state, r]).generate_state(1)[0]
             chosen: IntArray | None = None
-            for k in range(len(counts) - 1, -1, -1):  # the largest first: others begin it
+            for k in range(len(counts) - 1, -1, -1):  # the largest first: it holds the others
                 if chosen is None or not selector.nested:
                     sized = resized(selector, int(counts[k]))
                     start = time.perf_counter()
@@ -251,7 +251,7 @@ def _choose(selector: Selector, data: Any, training: Any, seed: int) -> IntArray
 def _fit(estimator: Any, X: Any, y: Any, weight: Any, groups: Any, **parameters: Any) -> Any:
     model = clone(estimator).set_params(**parameters)
     with warnings.catch_warnings():
-        # Said once for the curve, or of no interest at every size (ends of the grid).
+        # Said once for the whole curve, or of no interest at every size (ends of the grid).
         warnings.simplefilter("ignore", HoldfastWarning)
         return model.fit(X, y, sample_weight=weight, groups=groups)
 

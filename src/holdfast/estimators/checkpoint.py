@@ -1,8 +1,9 @@
-"""Scores of finished kernels in a folder, so that a search goes on where it stopped.
+"""Scores of finished kernels in a folder, so that a search can resume where it stopped.
 
-One file for each kernel, named by a hash of all that its scores depend on: the rows, targets,
-weights, experiments, penalties, the model's options, the scorer and the kernel. Whatever differs
-has another name, so nothing is ever taken from another search, and one folder may serve many.
+One file for each kernel, named by a hash of everything that its scores depend on: the rows,
+targets, weights, experiments, penalties, the model's options, the scorer and the kernel. If any of
+these differs the file has another name, so nothing is ever taken from another search, and many
+searches may share one folder.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class Checkpoint:
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Created if it does not exist.
     problem : Problem
     scoring : Scoring
     per_target : bool
         Whether targets are also scored one by one.
     seeded : bool
-        Whether the user gave the seed. If not, and the basis rows depend on chance, the seed of
-        the first run is kept in the folder and used again, so that the search can go on.
+        Whether the user gave the seed. If not, and the basis rows are chosen at random, the seed of
+        the first run is kept in the folder and used again, so that the search can resume.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ def _of_problem(problem: Problem) -> list[Any]:
 
 
 def _of_scoring(scoring: Scoring) -> list[Any]:
-    """Return what tells one scorer from another, also functions that share a name."""
+    """Return what distinguishes scorers from each other, even functions of the same name."""
     function = getattr(scoring.scorer, "_score_func", scoring.scorer)
     code = getattr(function, "__code__", None)
     if code is None:
@@ -161,9 +162,9 @@ def _of_scoring(scoring: Scoring) -> list[Any]:
 
 
 def _feed(digest: Any, value: Any) -> None:
-    """Add a value to a hash, with what keeps it apart from its neighbours."""
+    """Add a value to a hash, with its length or shape to separate it from the next value."""
     if is_dask(value):
-        value = str(value.name)  # Dask names an array by all that it is made of
+        value = str(value.name)  # Dask names an array by everything it is computed from
     if sp.issparse(value):
         for part in (value.data, value.indices, value.indptr, np.array(value.shape)):
             _feed(digest, part)

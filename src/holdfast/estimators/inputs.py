@@ -1,4 +1,4 @@
-"""From what a user passes to what the algebra takes: checked arrays, or a clear sentence."""
+"""From what a user passes to checked arrays, or to an error in a clear sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.kernels import Kernel, Precomputed
 def refusals(name: str | None = None) -> Iterator[None]:
     """Raise scikit-learn's refusals as `InvalidInputError`, with the name of the argument.
 
-    A TypeError stays what it is: scikit-learn's checks ask for it.
+    A TypeError stays a TypeError: scikit-learn's checks of estimators expect it.
     """
     try:
         yield
@@ -93,7 +93,7 @@ def _check_dask(estimator: Any, X: Any, *, reset: bool) -> Any:
         rows = as_dask_rows(X, check=reset)
     sample: Any = np.zeros((1, rows.shape[1]))
     if names.size:
-        import pandas as pd  # whoever has a Dask frame has pandas
+        import pandas as pd  # a Dask frame cannot exist without pandas
 
         sample = pd.DataFrame(sample, columns=names)
     with refusals("X"):
@@ -111,7 +111,7 @@ def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
 
 
 def _refuse_times(name: str, values: Any) -> None:
-    """Refuse dates, which would turn into numbers in whatever unit they are stored."""
+    """Refuse dates, which would become numbers in whatever unit they are stored."""
     kind = getattr(getattr(values, "dtype", None), "kind", None)
     if kind in ("m", "M"):
         raise InvalidInputError(
@@ -124,7 +124,7 @@ def require_finite(name: str, X: Any) -> None:
     """Refuse NaN and infinite values, and say where the first is."""
     values: NDArray[Any] = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):  # needs no boolean array of X's size
+        if np.isfinite(values.sum(dtype=np.float64)):  # without a boolean array of X's size
             return
     bad = ~np.isfinite(values)
     count = int(bad.sum())

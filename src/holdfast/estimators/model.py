@@ -51,7 +51,7 @@ class Model:
         The absolute shift ε of K_BB; 0 for a dense model.
     smoother : Smoother
     selector : Selector or None
-        What chose the basis rows, with what it learned.
+        What chose the basis rows, with its fitted attributes.
     """
 
     problem: Problem
@@ -67,7 +67,7 @@ class Model:
         return self.problem.policy == "reselect" and self.basis is not None
 
     def tasks(self, experiments: Experiments) -> Tasks:
-        """Return what experiments become under the policy."""
+        """Return the tasks that experiments become under the policy."""
         policy: Policy = self.problem.policy
         if policy == "reselect" and not self.reselects:
             policy = "remove"  # a dense model has no basis to choose
@@ -87,8 +87,8 @@ class Model:
     ) -> FloatArray:
         """Return predictions of models whose basis rows come from their own training rows.
 
-        All targets have their say in the choice, whichever columns are predicted. There is one
-        path only: training anew.
+        All targets take part in the choice, whichever columns are predicted. There is only one
+        path: training anew.
         """
         smoother, parts = self.smoother, []
         for j in range(len(tasks)):
@@ -138,7 +138,7 @@ def make_model(
     basis: IntArray | None,
     selector: Selector | None = None,
 ) -> Model:
-    """Return a kernel on all rows of a problem."""
+    """Return the model of a kernel on all rows of a problem."""
     require_symmetric(kernel, data)
     epsilon = 0.0 if basis is None else basis_epsilon(data, basis, problem.jitter)
     unpenalised = Unpenalised.bias(problem.weights, problem.bias)
@@ -189,7 +189,7 @@ def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> Kernel
 
 
 def selector_of(problem: Problem) -> Selector | None:
-    """Return the selector of basis rows, after a word about its bias if it needs one."""
+    """Return the selector of basis rows; warn if its choice biases the held-out scores."""
     selector = as_selector(problem.basis, problem.X.shape[0])
     if selector is None:
         return None

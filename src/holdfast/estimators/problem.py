@@ -1,4 +1,4 @@
-"""What a fit saw, after all checks: data, nothing else."""
+"""What a fit has to work with, after all checks: data and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Problem"]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Enough to answer any later held-out question.
+    """Everything that later held-out questions need.
 
     Attributes
     ----------

@@ -64,9 +64,10 @@ class HeldOutQuestions(ABC):
 
         Notes
         -----
-        The factors of `fit` answer, nothing is retrained, with two exceptions:
-        ``held_out_basis="reselect"``, by its meaning, and experiments that leave little of the
-        data or of the basis, which are more accurate that way (`explain` counts the latter).
+        The factors of `fit` give the answer and nothing is retrained, with two exceptions:
+        ``held_out_basis="reselect"``, which means retraining, and experiments that leave little of
+        the data or of the basis, for which retraining is more accurate (`explain` counts those
+        that lose much of the basis).
         """
         model, problem = self._fitted_model(), self._problem
         experiments = problem.experiments

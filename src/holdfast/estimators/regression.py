@@ -32,11 +32,11 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     alphas : array-like, default=np.logspace(-6, 3, 30)
         Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ).
     basis : None, int, float, array-like of int or selector, default=None
-        None: a dense model. Otherwise the rows that the model expands in: how many random rows
-        (or which fraction), row numbers, or a selector from `holdfast.basis`.
+        None: a dense model. Otherwise the basis rows, whose kernel functions the model is made of:
+        how many random rows (or which fraction), row numbers, or a selector from `holdfast.basis`.
     cv : None, int, splitter or iterable, default=None
         None: leave-one-out. A number of folds, any scikit-learn splitter, an iterable of (train,
-        test) pairs (held out is all that is not in train) or of `HoldOut` experiments.
+        test) pairs (every row that is not in train is held out) or of `HoldOut` experiments.
     held_out_basis : {"remove", "keep", "train", "skip", "reselect"}, default="remove"
         What happens to basis rows that are held out: they leave the training set and the basis
         ("remove"), or only the training set ("keep"); they stay in both ("train"); they stay in
@@ -58,15 +58,16 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     jitter : float, default=1e-10
         ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is
         λ aᵀ(K_BB + εI)a. Part of the model's definition, never raised silently.
-    path : {"auto", "spectral", "fold_gram", "single"}, default="auto"
-        How held-out predictions are computed; all give the same numbers.
+    path : {"auto", "spectral", "fold_gram", "single", "retrain"}, default="auto"
+        How held-out predictions are computed; all give the same numbers. "retrain" really trains
+        every experiment from scratch, which is slow and meant for checks.
     memory_limit : float, str or None, default=None
         Bytes (or text such as "4GB") that the m × n feature rows may take; None: half of the
         available memory. Beyond it they are computed again whenever they are needed.
     checkpoint : path or None, default=None
         Folder where the scores of finished kernels are kept, so that an interrupted search over
-        kernels goes on where it stopped. A file that cannot be read is computed again, with a
-        warning; without a `random_state` the seed of the first run is kept there too.
+        kernels resumes where it stopped. If a file cannot be read, its scores are computed again,
+        with a warning; without a `random_state` the seed of the first run is kept there too.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
 
@@ -79,7 +80,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     best_index_ : int or ndarray of shape (v,)
         Its place in `cv_results_`.
     kernel_ : kernel object
-        The kernel, the best one of a grid.
+        The kernel; the best one, if there was a grid.
     best_params_ : dict
         The arguments that it came from.
     basis_selector_ : selector or None
@@ -101,9 +102,10 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
 
     Notes
     -----
-    With basis rows B, held-out rows H, policy "remove", weights w and L = B∖H, the held-out model
-    minimises ``Σ_{i∉H} w_i (y_i − b − Σ_{j∈L} a_j k(x_i,x_j))² + λ aᵀ(K_LL + εI)a``, and the
-    predictions of all these models come from one factorisation of the whole data.
+    With basis rows B, held-out rows H, policy "remove" and weights w, the held-out model minimises
+    ``Σ_{i∉H} w_i (y_i − b − Σ_j a_j k(x_i,x_j))² + λ aᵀ(K + εI)a``, where j and K run over the
+    basis rows B∖H that are not held out. The predictions of all these models come from one
+    factorisation of the whole data.
 
     Examples
     --------

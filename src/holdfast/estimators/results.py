@@ -1,4 +1,4 @@
-"""What comes back from held-out questions: predictions, certificates."""
+"""What comes back from held-out questions: predictions, which can be scored and tabulated."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class HeldOutPredictions:
     classes : ndarray or None
         Class labels of a classifier.
     frames : str or None
-        The library ("pandas", "polars") whose frame X was, and `to_frame` gives back.
+        The library ("pandas" or "polars") that X was a frame of, whose frames `to_frame` returns.
     groups : ndarray of shape (m,) or None
         Group of each row, used by `score`.
     law : Law or None
@@ -199,7 +199,7 @@ class HeldOutPredictions:
         Parameters
         ----------
         library : {"pandas", "polars"} or None
-            Whose frame; None: the library that X came in, else scikit-learn's
+            Which library's frame; None: the one that X came in, else scikit-learn's
             ``set_config(transform_output=...)``, else pandas.
         """
         a, k, v = self.values.shape

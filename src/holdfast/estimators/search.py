@@ -1,8 +1,8 @@
 """A search over kernels: evaluate each on the whole grid of penalties, keep the best.
 
 All candidates share the experiments, the basis rows (unless their choice depends on the kernel)
-and, for kernels of the Euclidean distance, the distances. Each finished candidate can be kept in a
-checkpoint folder; Ctrl-C ends the search with what is finished.
+and, for kernels of the Euclidean distance, the distances. The scores of finished candidates can be
+kept in a checkpoint folder. Ctrl-C ends the search with the best candidate finished by then.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from holdfast.scores.scoring import (
 )
 from holdfast.smoother.scale import target_unit
 
-#: Doubles of held-out predictions that are kept at once; wider targets are taken in chunks.
+#: Doubles of held-out predictions that are kept at once; more targets than that come in chunks.
 CHUNK_DOUBLES = 2**27
 
 
@@ -70,7 +70,7 @@ class Found:
     index : int
         The best candidate.
     model : Model
-        It, on all rows.
+        The best candidate, on all rows.
     plan : Plan
         How its held-out predictions were computed.
     choice : Choice
@@ -169,9 +169,9 @@ def _planned(provider: _DataProvider, problem: Problem, candidate: Candidate) ->
 
 
 def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bool) -> Scores:
-    """Return the scores of one candidate, without splits that are too many to be reported.
+    """Return the scores of one candidate, leaving out splits that are too many to be reported.
 
-    Very many targets are taken in chunks.
+    If there are very many targets, they are scored in chunks.
     """
     model, tasks, plan = planned
     unit = target_unit(problem.Y)

@@ -1,4 +1,4 @@
-"""Everything that people call cross-validation, as a sequence of experiments."""
+"""Everything that is called cross-validation, as a sequence of experiments."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def as_experiments(
     cv : None, int, splitter, or iterable
         None: leave-one-out. int: that many folds (stratified for a classifier). Any scikit-learn
         splitter, or one of `holdfast.splitters`. An iterable of (train, test) index pairs, where
-        all that is not in train is held out, or of `HoldOut` objects; or `Experiments`.
+        every row that is not in train is held out, or of `HoldOut` objects; or `Experiments`.
     n_rows : int
         Number of rows of the data.
     X, y : optional
-        Handed to the splitter.
+        Passed to the splitter.
     groups : array-like of shape (n_rows,), optional
-        Handed to the splitter.
+        Passed to the splitter.
     classifier : bool
         Whether an integer `cv` means stratified folds.
 

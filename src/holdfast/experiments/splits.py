@@ -66,11 +66,11 @@ def held_and_tested(
     Parameters
     ----------
     cv : int, splitter or iterable
-        An iterable yields (train, test) pairs, where all that is not in train is held out, or
-        objects with `held_out` and `test`.
+        An iterable yields (train, test) pairs, where every row that is not in train is held out,
+        or objects with `held_out` and `test`.
     n_rows : int
     X, y, groups
-        Handed to a splitter.
+        Passed to a splitter.
     classifier : bool
         Whether an integer means stratified folds.
     """
@@ -103,7 +103,7 @@ def held_and_tested(
 def _splits(
     cv: Any, n_rows: int, X: Any, y: Any, groups: NDArray[Any] | None, classifier: bool
 ) -> Iterator[Any]:
-    """Yield the (train, test) pairs of a splitter, one at a time: together they may be O(m²)."""
+    """Yield the (train, test) pairs of a splitter one at a time: all of them may take O(m²)."""
     if isinstance(cv, int | np.integer) and not 2 <= cv <= n_rows:
         raise HoldOutError(
             f"cv as a number of folds must lie between 2 and the number of rows ({n_rows}, "
@@ -113,7 +113,7 @@ def _splits(
     rows = np.zeros((n_rows, 1)) if X is None else X
     try:
         with warnings.catch_warnings():
-            # Groups may be there for the basis or for a later question; not every split uses them.
+            # Groups may be meant for the basis or for a later question; not every split uses them.
             warnings.filterwarnings("ignore", message="The groups parameter is ignored")
             yield from splitter.split(rows, y, groups)
     except (ValueError, TypeError) as error:

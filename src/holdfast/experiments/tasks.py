@@ -20,7 +20,7 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 class Shape(NamedTuple):
     """Tasks of one shape, stacked: row numbers H (b, h), T (b, t), basis positions E (b, e)."""
 
-    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which is not needed here
     H: IntArray
     E: IntArray
     T: IntArray
@@ -34,13 +34,13 @@ class Tasks:
     Attributes
     ----------
     held : Ragged
-        Rows that leave the training set; only rows that have weight.
+        Rows that leave the training set, all of positive weight.
     removed : Ragged
         Positions in the basis that leave the basis.
     test : Ragged
         Rows to predict.
     source : ndarray of int
-        For each task, the experiment it came from (experiments without test rows have no task).
+        The experiment that each task came from; experiments without test rows have no task.
     """
 
     held: Ragged

@@ -1,12 +1,12 @@
 r"""The model that never saw some rows, from the model that saw all of them: the theory in a page.
 
-**One smoother.** A penalised least-squares model is ŷ = S(α) y. With the features W of all rows
-(weighted, free of the unpenalised columns, in coordinates where the penalty is α times the
-identity) and WᵀW = V Λ Vᵀ, U = W V,
+**One smoother.** A penalised least-squares model is ŷ = S(α) y. Take the features W of all rows,
+weighted, centred, and in coordinates where the penalty is α times the identity. With the
+eigenvectors T of WᵀW = T Λ Tᵀ and V = W T,
 
-    S(α) = U D Uᵀ,   D = 1/(Λ + α)        and the unpenalised columns Q add QQᵀ
+    S(α) = V D Vᵀ,   D = 1/(Λ + α)        and the unpenalised columns Q add QQᵀ
 
-**One identity.** Leave the rows H out and train again: what the new model f₋H misses on them is
+**One identity.** Leave the rows H out and train again. The errors of the new model f₋H on them are
 
     r_H = y_H − f₋H(X_H) = (I − S_HH)⁻¹ (y_H − ŷ_H)
 
@@ -16,10 +16,10 @@ error and is optimal on the others, so it is also the model of all rows with the
 
 It follows that f₋H is the model of all rows with the targets y − r on H, so that for *any* row
 
-    f₋H(x) = u(x)ᵀ β₋H,        β₋H = D (z − U_Hᵀ r_H),   z = Uᵀy
+    f₋H(x) = v(x)ᵀ β₋H,        β₋H = D (z − V_Hᵀ r_H),   z = Vᵀy
 
 **Removed basis rows.** A sparse model on B∖E is the same problem under the constraint N_E β = 0.
-With O an orthonormal basis of the rows N_E, M = D − D O (OᵀDO)⁻¹ OᵀD takes the place of D.
+With O an orthonormal basis of the rows N_E, M_E = D − D O (OᵀDO)⁻¹ OᵀD takes the place of D.
 
 **A worked example.** One feature, no bias, α = 1, x = (1, 2), y = (1, 1): S = xxᵀ/6, ŷ = (½, 1).
 Hold the second row out: r = (1 − 4/6)⁻¹ (1 − 1) = 0, so f₋₂(2) = 1; and indeed the model of the
@@ -32,11 +32,11 @@ first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 | `spectral` | all rows, once for every α | held-out sets are small, penalties many |
 | `single` | all rows, once for each α | one or two penalties |
 | `fold_gram` | the training rows of each experiment, once for every α | held-out sets are large |
-| `retrain` | the same from scratch: the naive twin | little is left, or a proof is wanted |
+| `retrain` | the same from scratch: the naive twin | little is left, or a check is wanted |
 
 `identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly or by conjugate gradients
-(`conjugate`). `digits` says where a path would lose digits, `plan` and `costs` which path is
-cheapest, `verify` retrains a few experiments and compares.
+(`conjugate`). `digits` says where a path would lose digits, `plan` and `costs` say which path is
+cheapest, and `verify` retrains a few experiments and compares.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def predict(
 
     Notes
     -----
-    The only place that weighs digits: tasks that take much of the basis away are trained from
-    scratch, and tasks that leave little of the data are trained on what they leave, whatever the
-    path.
+    This is the only place that weighs digits: tasks that remove much of the basis are trained from
+    scratch, and tasks that leave little of the data are trained on the rows they leave, whatever
+    the path.
     """
     for j in range(0 if smoother.unpenalised.constant else len(tasks)):
         smoother.unpenalised.require_determined(tasks.held[j], smoother.weights)
@@ -146,7 +146,7 @@ def _fill_in(
     """Replace predictions that lost their digits (NaN) by those of a path that keeps them.
 
     First the spectral path, whose factor is made for the smallest penalty; then training from
-    scratch, if that is affordable; else what is there, with a warning.
+    scratch, if that is affordable; otherwise the digits that are left, with a warning.
     """
     for path in ("spectral", "retrain"):
         lost = np.asarray(np.isnan(values).any(axis=2))  # (alphas, test rows)

@@ -12,9 +12,9 @@ from holdfast.smoother import HeldCoordinates
 
 __all__ = ["solve_cg"]
 
-# The iteration is compacted to the alphas still at work when so few of them are left.
+# The iteration is compacted to the unfinished alphas when they are at most this share of all.
 _COMPACT_BELOW = 0.85
-# Measured: as many steps per held-out row as cost the same as the direct solution.
+# Measured: this many steps per held-out row cost as much as the direct solution.
 _BREAK_EVEN = 0.4
 _LEAST_STEPS = 20
 
@@ -27,21 +27,21 @@ def solve_cg(
     max_steps: int | None = None,
     tolerance: float = 1e-14,
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the held-out residuals r (a, b, h, v) and which (a, b) of them are good.
+    """Return the held-out residuals r (a, b, h, v) and which of them (a, b) have converged.
 
     Parameters
     ----------
     held : HeldCoordinates
-        b held-out sets of h rows, with κ = 1.
+        b sets of h held-out rows, with κ = 1.
     alphas : ndarray of int, shape (a,)
-        Which of its penalties.
+        Which of the penalties.
     errors : (a, b, h, v) float64
         Residuals of the full model at those; unchanged.
     max_steps : int or None
-        Steps after which a system is given up. None: when the direct solution would have been
-        faster, so that a fallback costs at most the direct solution once more.
+        Steps after which a system is given up. None: as many as the direct solution costs, so that
+        a system that falls back to it costs at most twice as much.
     tolerance : float
-        Of the residual: ‖e − M r‖ ≤ tolerance (‖e‖ + ‖r‖), verified with the true residual.
+        ‖e − (I − S_HH) r‖ ≤ tolerance (‖e‖ + ‖r‖) counts as converged; the true residual is used.
 
     Returns
     -------
@@ -54,9 +54,9 @@ def solve_cg(
     Conjugate gradients on (Λ + α) − V_Hᵀ V_H preconditioned by its full-data part 1/(Λ + α) are the
     same iteration as plain conjugate gradients on I − V_H D V_Hᵀ, with vectors of length h instead
     of p. The eigenvalues lie between 1 − (largest leverage of a direction in H) and 1: 7 to 13
-    steps for ordinary folds, growing like the square root of 1/(1 − leverage). 4 h p flops per
-    step, right-hand side and alpha, all in two products per step and set; one step more for the
-    check, whose residual is added as a last correction.
+    steps for ordinary folds, growing like the square root of 1/(1 − leverage). Each step costs
+    4 h p flops per right-hand side and alpha, in two products per set. One more step checks the
+    result, and its residual is added as a last correction.
     """
     _, b, h, v = held.shape
     a, p = len(alphas), held.row_size
@@ -114,8 +114,8 @@ def _iterate(
     for _ in range(max_steps):
         MP = operator(P)
         curvature = np.einsum("gavh,gavh->gav", P, MP)
-        # A curvature that is not positive (a leverage of 1, or a right-hand side of zero) stops
-        # that system where it is; the check decides.
+        # A system whose curvature is not positive (a leverage of 1, or a right-hand side of zero)
+        # stops where it is; the check decides.
         step = np.divide(square, curvature, out=np.zeros_like(square), where=curvature > 0.0)
         X += step[..., None] * P
         left -= step[..., None] * MP
@@ -136,10 +136,10 @@ def _iterate(
 
 
 def _verify(operator: _Operator, right: FloatArray, X: FloatArray, tolerance: float) -> BoolArray:
-    """Return which (g, a) have a small true residual; adds that residual to X.
+    """Return which (g, a) have a small true residual, and add that residual to X.
 
-    Adding it is one step of the fixed-point iteration X ← X + (e − M X), a contraction because
-    the eigenvalues of M lie in (0, 1].
+    Adding it is one step of the fixed-point iteration X ← X + (e − (I − S_HH) X), a contraction
+    because the eigenvalues of I − S_HH lie in (0, 1].
     """
     residual = right - operator(X)
     size = np.sqrt(np.einsum("gavh,gavh->gav", residual, residual))

@@ -23,12 +23,12 @@ from holdfast.smoother.rows import KEEP_BYTES
 
 #: Operations, in units of n³, that the inverse takes after a Cholesky factorisation.
 INVERSE = 1.2
-#: Steps of conjugate gradients for ordinary held-out rows, and how often they touch a vector.
+#: Steps of conjugate gradients for ordinary held-out rows, and how often these touch a vector.
 CG_STEPS, CG_TOUCHED = 12.0, 70.0
-#: Fixed work of a stack of experiments of one size, and of an experiment with its own system, in
-#: units of that of one experiment in a stack.
+#: Fixed cost of a stack of experiments of one size, and of an experiment with its own system, in
+#: units of the fixed cost of one experiment in a stack.
 PER_STACK, PER_FOLD = 15.0, 7.0
-#: A dense model's matrices leave the cache, and their factorisations take so much longer.
+#: The matrices of a dense model do not fit the cache: their factorisations take longer by this.
 LARGE_REDUCTION = 1.25
 
 
@@ -43,12 +43,12 @@ class Rates:
     eigh, reduction, cholesky : float
         Cost of these factorisations of an n × n matrix, in units of n³ operations at that speed.
     stacked : float
-        How much slower than a large product the many small products of held-out sets are; half
-        as much where their rows are many.
+        How much slower the many small products of held-out sets are than one large product; half
+        as much where the sets have many rows.
     touch : float
         Seconds to read or write one number of a large matrix.
     call : float
-        Seconds for the fixed work of one experiment among many of its kind.
+        Seconds of fixed cost for one experiment among many of the same size.
     """
 
     gemm: float = 9e10
@@ -91,7 +91,7 @@ class Costs(ABC):
 
     @abstractmethod
     def bytes(self, path: str) -> float:
-        """Return the memory that a path holds at once."""
+        """Return the bytes of memory that a path needs at once."""
 
     @abstractmethod
     def _factor(self) -> float:
@@ -103,13 +103,13 @@ class Costs(ABC):
 
     @abstractmethod
     def _fold_gram(self) -> float:
-        """Return seconds of equations for each experiment."""
+        """Return seconds of solving equations for each experiment."""
 
     @abstractmethod
     def cg(self, a: int) -> BoolArray:
         """Return which experiments take conjugate gradients for `a` penalties at once."""
 
-    #: How much slower than a large product the direct systems of held-out sets are.
+    #: How much slower the direct systems of held-out sets are than one large product.
     direct_slowdown: ClassVar[float] = RATES.stacked
 
     def _spectral(self) -> float:
@@ -154,8 +154,8 @@ class FeatureCosts(Costs):
         return RATES.eigh * p**3 + (3.0 if self.sizes.streamed else 2.0) * self.sizes.m * p**2
 
     def _single(self) -> float:
-        # A Cholesky factor, its inverse, and the rows in its coordinates, for every penalty: 5 and
-        # 3 instead of the 1 and 2 that they count: triangular matrices and fresh arrays are slow.
+        # A Cholesky factor for every penalty, its inverse, and the rows in its coordinates. The
+        # last two count 5 and 3 instead of 1 and 2: triangular matrices and fresh arrays are slow.
         p = float(self.sizes.p)
         factor = (RATES.cholesky + 5.0) * p**3 + 3.0 * self.sizes.m * p**2
         return self.a * (factor / RATES.gemm + self._sets(1))
@@ -166,8 +166,8 @@ class FeatureCosts(Costs):
 
     def _fold_gram(self) -> float:
         h, e, t, p, v = self.h, self.e, self.t, float(self.sizes.p), float(self.sizes.v)
-        # making streamed rows again takes about as long as their Gram matrix; rows that are not
-        # kept are made for the sums and for the predictions
+        # Computing streamed rows again takes about as long as their Gram matrix; rows that are not
+        # kept are computed once for the sums and once for the predictions.
         made = np.where(self.sizes.summed | (8.0 * h * p <= KEEP_BYTES), 1.0, 2.0)
         passes = (0.0 if self.sizes.summed else 1.0) + (made if self.sizes.streamed else 0.0)
         gram = passes * 1.3 * h * p**2
@@ -207,7 +207,7 @@ class KernelCosts(Costs):
         return self.a * (work / RATES.gemm + touched * RATES.touch + RATES.call * stacks)
 
     def cg(self, a: int) -> BoolArray:
-        """Return False: I − S is known itself, and its systems are solved directly."""
+        """Return False for all: I − S itself is known, and its systems are solved directly."""
         return np.zeros(self.h.size, dtype=bool)
 
     def _fold_gram(self) -> float:

@@ -1,14 +1,14 @@
 """Where a fast path would lose digits: how much of the data, and of the basis, is left.
 
 Hold-out identities take the held-out rows away from sums over all rows. Their rounding errors are
-eps times the size of *all* rows, while the answer depends on the training rows alone: where the
+eps times the size of *all* rows, while the answer depends on the training rows alone. Where the
 held-out rows carry most of the data (the first folds of a time series, one far-away group, an
-outlier), the difference has lost digits that training on the few rows that are left keeps. That
-is also the cheaper way then, so such experiments are trained directly on every path.
+outlier), the difference loses digits that training on the few remaining rows keeps. Training is
+then also the cheaper way, so every path trains such experiments directly.
 
 Likewise, coordinates that whiten all basis rows carry rounding errors in proportion to the
-condition of K_BB. A model that loses many basis rows is often far better conditioned; it is
-whitened by itself and fitted from scratch, at the price of one fit of the smaller model.
+condition of K_BB. A model that loses many basis rows is often far better conditioned; it gets a
+whitening of its own and is fitted from scratch, at the price of one fit of the smaller model.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ TOO_LITTLE = 1e-11
 TOLD = 1e-8
 #: What retraining may cost where digits are lost: this many operations are always free, …
 FREE_OPERATIONS = 2e10
-#: … and beyond, as many as this many plain fits take.
+#: … and beyond that, if it takes no more than this many plain fits.
 WORTH_FITS = 20.0
 
-#: Models that lose at least this share of their basis rows are whitened by themselves.
+#: A model that loses at least this share of its basis rows is whitened anew.
 MOST_BASIS_REMOVED = 0.25
 
 
 def few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:
-    """Return for each task whether so little is left that it should be trained directly.
+    """Return for each task whether it leaves so little that it should be trained directly.
 
     Notes
     -----
-    The share is that of the trace of the Gram matrix of weighted features without the unpenalised
-    columns. Without the held-out rows it has lost their part T_H and, because those columns give
-    way, up to ‖Q_HᵀW_H‖²/(1 − ω), where ω is the largest eigenvalue of Q_HᵀQ_H, at most Σ‖Q_i‖².
-    ‖Q_HᵀW_H‖² ≤ ω T_H bounds that without a look at the rows, so that ordinary folds cost one sum.
+    What counts is the share of the trace of the Gram matrix of W, the unpenalised columns left out.
+    Without the held-out rows the trace is smaller by their part τ_H and, because the unpenalised
+    part is fitted anew, by up to ‖Q_HᵀW_H‖²/(1 − ω), where ω is the largest eigenvalue of Q_HᵀQ_H,
+    at most Σ‖Q_i‖². The bound ‖Q_HᵀW_H‖² ≤ ω τ_H needs no look at the rows, so that ordinary folds
+    cost one sum.
     """
     held, norms = tasks.held, smoother.norms
     spare = (1.0 - smoother.least_share) * float(norms[smoother.scale.trained].sum())
@@ -69,10 +70,10 @@ def basis_shrinks(tasks: Tasks, n_basis: int | None) -> BoolArray:
 
 
 def affordable(smoother: Smoother, tasks: Tasks, n_alphas: int) -> bool:
-    """Whether tasks whose digits are lost may be trained from scratch: at most a few fits' worth.
+    """Whether tasks whose digits are lost may be trained from scratch, at the price of a few fits.
 
-    A QR factorisation counts six times the products of a fit, and each penalty one of the
-    triangle; what takes less than a second is always worth it.
+    A QR factorisation counts as six times the products of a fit, and each penalty as one more of
+    the triangle; work of less than a second is always done.
     """
     sizes = smoother.sizes(tasks)
     m, p = float(sizes.m), float(sizes.p)
@@ -81,7 +82,7 @@ def affordable(smoother: Smoother, tasks: Tasks, n_alphas: int) -> bool:
 
 
 def warn_of_digits(alphas: FloatArray, n_tasks: int) -> None:
-    """Say at which penalties digits of held-out predictions are lost, and why."""
+    """Warn at which penalties held-out predictions lose digits, and why."""
     named = ", ".join(f"{alpha:.3g}" for alpha in alphas[:5])
     more = f" and {alphas.size - 5} more" if alphas.size > 5 else ""
     warn(

@@ -1,9 +1,9 @@
 """The normal equations of each experiment's own training rows, solved for every penalty.
 
-The choice when |H| is not small against p. Equations in features are those of all rows less those
-of the held-out rows; a dense model has the kernel of its training rows. Either way one tridiagonal
-reduction serves every penalty. Removal of basis rows restricts the equations to the orthogonal
-complement of the constraint rows N_E.
+The choice when |H| is not small compared with p. Equations in features are those of all rows less
+those of the held-out rows; a dense model takes the kernel matrix of its training rows. Either way
+one tridiagonal reduction serves every penalty. Removing basis rows restricts the equations to the
+orthogonal complement of the constraint rows N_E.
 """
 
 from __future__ import annotations

@@ -27,12 +27,12 @@ __all__ = [
     "rows_without_themselves",
 ]
 
-#: Doubles that one stack of experiments may hold in each of its temporaries.
+#: Doubles that each temporary of one stack of experiments may hold.
 STACK_DOUBLES = 2**20
 
-#: Conjugate gradients pay from this many held-out rows on, with this many systems of them …
+#: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on …
 CG_ROWS, CG_SYSTEMS = 24, 300
-#: … and if no held-out row has more leverage than this; beyond, too many steps are needed.
+#: … if no held-out row has more leverage than this: beyond it they need too many steps.
 CG_LEVERAGE = 0.95
 
 
@@ -109,7 +109,7 @@ def residuals(held: Held, errors: FloatArray | None = None) -> FloatArray:
 
 
 def _iterated(held: HeldCoordinates, errors: FloatArray) -> FloatArray:
-    """Return the residuals by conjugate gradients, and directly where these do not get there."""
+    """Return the residuals by conjugate gradients, and directly where these do not converge."""
     a = held.shape[0]
     easy = np.arange(a)
     # The smallest α has the largest D everywhere: its leverages bound all others.
@@ -152,8 +152,8 @@ def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
 class HeldSystem:
     """I − S_HH of stacked tasks at one penalty, factorised once for several right-hand sides.
 
-    Where more rows are held out than there are coordinates, the smaller of the two systems serves:
-    (I − V Vᵀ)⁻¹ = I + V (I − VᵀV)⁻¹ Vᵀ with V = V_H M.
+    Where more rows are held out than there are coordinates, the smaller system is solved instead:
+    (I − V Vᵀ)⁻¹ = I + V (I − VᵀV)⁻¹ Vᵀ with V = V_H M_E.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class HeldSystem:
             raise _no_digits(h, int(np.argmax(self._system.failed)))
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return (I − S_HH)⁻¹ right for (b, h, v): of errors, the held-out residuals."""
+        """Return (I − S_HH)⁻¹ right for (b, h, v): for errors, the held-out residuals."""
         if self._V is None:
             return self._system.solve(right)
         inner = self._system.solve(self._V.swapaxes(1, 2) @ right)

@@ -2,8 +2,9 @@
 
 The three paths give the same numbers (`holdfast.holdout`). Their costs differ by orders of
 magnitude with the sizes of the held-out sets and the number of penalties, so the planner estimates
-time and memory of each (`holdfast.holdout.costs`) and takes the cheapest that fits; if none does,
-the cheapest of those that take little more than the least. A wrong guess costs time, never a digit.
+time and memory of each (`holdfast.holdout.costs`) and takes the cheapest that fits in memory; if
+none fits, the cheapest of those that need at most twice the least. A wrong guess costs time, never
+a digit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holdfast.holdout.digits import basis_shrinks
 from holdfast.smoother.base import Sizes
 
 Path = Literal["spectral", "fold_gram", "single"]
-#: The paths that are weighed; the naive twin is never the cheapest.
+#: The paths that are compared; the naive twin is never the cheapest.
 PLANNED: tuple[Path, ...] = get_args(Path)
 
 #: No path is refused for taking this much, however low the limit.
@@ -34,7 +35,7 @@ class Cost:
     seconds : float
         Estimated time beyond what all paths share.
     bytes : float
-        Memory held at once.
+        Memory needed at once.
     """
 
     path: Path

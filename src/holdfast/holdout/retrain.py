@@ -1,7 +1,7 @@
 """Training from scratch on what each experiment leaves: no identity, no shared factor.
 
-The naive twin of all other paths. It serves `verify`, and experiments whose digits the others would
-lose (`holdfast.holdout.digits`).
+The naive twin of all other paths, for `verify`, and for experiments where the others would lose
+digits (`holdfast.holdout.digits`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One factor for each penalty, then |H| × |H| systems (paper 002; An et al. 2007 for dense models).
 
 The choice for one or two penalties: a Cholesky factorisation costs a fraction of an
-eigendecomposition, and serves one penalty.
+eigendecomposition, but serves one penalty only.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def verify(
 ) -> Verification:
     """Return how far the predictions of some tasks, drawn at random, lie from retraining by QR.
 
-    Tasks that are trained anew anyway prove nothing, and are drawn last.
+    Tasks that are trained anew anyway prove nothing; they are drawn last.
     """
     drawn = np.random.default_rng(seed).permutation(len(tasks))  # type: ignore[arg-type]
     again = basis_shrinks(tasks, smoother.n_basis)

@@ -1,4 +1,4 @@
-"""Kernels that come from elsewhere: functions of two sets of rows, scikit-learn's GP kernels."""
+"""Kernels from elsewhere: functions of two sets of rows, scikit-learn's GP kernels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ from holdfast.kernels.checks import kernel_matrix
 
 __all__ = ["FunctionKernel", "SklearnKernel"]
 
-# Rows per call when only the diagonal is wanted: few calls for a vectorised function,
-# and still a small share of the evaluations that a fit needs anyway.
+# Rows per call when only the diagonal is wanted: few calls of a vectorised function, and still
+# a small share of the evaluations that a fit needs anyway.
 _DIAGONAL_BLOCK = 8
 
 
@@ -35,7 +35,7 @@ class FunctionKernel(Kernel):
     params : mapping, optional
         Keyword arguments passed on at every call.
     positive_semidefinite : bool, default True
-        What the caller promises about the function.
+        Whether the caller promises that the function is positive semidefinite.
     """
 
     func: Callable[..., Any]
@@ -69,7 +69,7 @@ class FunctionKernel(Kernel):
         if 0 in shape:  # functions seldom foresee an empty set of rows
             return np.empty(shape)
         values = self.func(X, Z, **self.params)
-        # A copy: the function may hand out an array of its own that must not be overwritten.
+        # A copy: the function may return an array of its own, which must not be overwritten.
         return kernel_matrix(values, shape, self.name, copy=True)
 
     def diag(self, X: Any) -> FloatArray:
@@ -89,8 +89,8 @@ class SklearnKernel(Kernel):
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        Copied. `WhiteKernel` is refused: its value is no function of two rows, and the penalty
-        `alpha` plays its part.
+        Copied. `WhiteKernel` is refused: its value is not a function of two rows, and the penalty
+        `alpha` takes its place.
     """
 
     kernel: gp.Kernel
@@ -111,7 +111,7 @@ class SklearnKernel(Kernel):
 
     @property
     def accepts_objects(self) -> bool:
-        """Whether scikit-learn's kernel says so."""
+        """Whether scikit-learn's kernel accepts them."""
         return not self.kernel.requires_vector_input
 
     def __hash__(self) -> int:

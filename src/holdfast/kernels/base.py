@@ -32,7 +32,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def diag(self, X: Any) -> FloatArray:
-        """Return kernel values k(x, x) of every row, shape (len(X),), at the cost of a row each."""
+        """Return kernel values k(x, x) of every row, shape (len(X),), without the whole matrix."""
 
     @property
     def positive_semidefinite(self) -> bool:
@@ -66,7 +66,7 @@ class Kernel(ABC):
         return Scaled(self, float(other)) if isinstance(other, Real) else NotImplemented
 
     def __sklearn_clone__(self) -> Self:
-        """Return the kernel itself: it cannot change, so a copy would serve nothing."""
+        """Return the kernel itself: it cannot change, so a copy is not needed."""
         return self
 
 

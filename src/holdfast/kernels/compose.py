@@ -41,7 +41,7 @@ class _Combination(Kernel):
 
     @property
     def positive_semidefinite(self) -> bool:
-        """Whether every part is (sums and, by Schur, products of such kernels are)."""
+        """Whether every part is: sums and, by Schur's theorem, products of such kernels are."""
         return all(kernel.positive_semidefinite for kernel in self.kernels)
 
     @property
@@ -120,8 +120,8 @@ class Normalised(Kernel):
 
     Notes
     -----
-    Makes rows of different size comparable, as the parse graphs of paper 000 §6.4. Costs one
-    diagonal beyond the kernel itself.
+    Makes rows of different size comparable, such as the parse graphs of paper 000 §6.4. It costs
+    one diagonal beyond the kernel itself.
     """
 
     kernel: Kernel

@@ -69,7 +69,7 @@ class Polynomial(VectorKernel):
     def _finish(self, values: FloatArray) -> None:
         values *= self.gamma
         values += self.coef0
-        # Left-to-right binary powering: products only, many times faster than a real power.
+        # Repeated squaring: only products, many times faster than a real power.
         bits = f"{self.degree:b}"[1:]
         base = values.copy() if "1" in bits else values
         for bit in bits:
@@ -129,7 +129,7 @@ class Cosine(VectorKernel):
 
 def _unit_rows(X: RowData) -> RowData:
     """Return the rows divided by their lengths; rows of zeros stay as they are."""
-    # By the largest entry first: the squares of tiny or huge entries would under- or overflow.
+    # Divided by the largest entry first: squares of tiny or huge entries would under- or overflow.
     largest = _largest_entries(X)
     largest[largest == 0.0] = 1.0
     scaled = _divided_rows(float64_rows(X), largest)
@@ -144,7 +144,7 @@ def _largest_entries(X: RowData) -> FloatArray:
         return np.zeros(X.shape[0])
     if sp.issparse(X):
         return np.asarray(abs(float64_rows(X)).max(axis=1).toarray().ravel(), dtype=np.float64)
-    # Converted after the search: no copy of X, and integers have a negative of every value.
+    # Converted after the search: X is not copied, and −low cannot overflow an integer type.
     high: FloatArray = X.max(axis=1).astype(np.float64)
     low: FloatArray = X.min(axis=1).astype(np.float64)
     return np.maximum(high, -low)

@@ -28,7 +28,7 @@ __all__ = [
 
 # Rows compared at once when symmetry is checked, in entries of the matrix (8 MB).
 _BLOCK_ENTRIES = 2**20
-# What a precomputed matrix may lack in symmetry, relative to its largest entry.
+# How asymmetric a precomputed matrix may be, relative to its largest entry.
 _ASYMMETRY = 1e-8
 
 
@@ -51,11 +51,11 @@ class KernelData(ABC):
 
     @abstractmethod
     def diag(self, rows: Index | None = None) -> FloatArray:
-        """Return values k(x, x) of those rows (default: all), at the cost of a row each."""
+        """Return values k(x, x) of those rows (default: all), without the whole matrix."""
 
     @abstractmethod
     def take(self, rows: Index) -> "KernelData":
-        """Return the data restricted to those rows, in that order, numbered from zero."""
+        """Return the data restricted to those rows, in that order, and numbered from zero."""
 
     @abstractmethod
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
@@ -228,12 +228,12 @@ class PrecomputedRows(KernelData):
 
 
 class SharedDistances(KernelData):
-    """Rows whose squared distances to some columns are kept, for kernels that differ in width.
+    """Rows with their squared distances to some columns, for kernels that differ only in width.
 
     Parameters
     ----------
     kernel : RBF or Matern, or None
-        The kernel that `block` evaluates; see `with_kernel`.
+        What `block` evaluates; see `with_kernel`.
     X : 2-D array or scipy.sparse matrix
     columns : array of row numbers
         Columns whose distances are kept; others are computed when asked for.
@@ -259,7 +259,7 @@ class SharedDistances(KernelData):
         return cls(None, rows, columns, squared_distances(rows, take_rows(rows, columns)))
 
     def with_kernel(self, kernel: Kernel | Precomputed) -> "SharedDistances":
-        """Return the same distances seen through a kernel."""
+        """Return the same distances with a kernel."""
         assert isinstance(kernel, RBF | Matern)
         return SharedDistances(kernel, self.X, self._columns, self._D2)
 
@@ -327,7 +327,7 @@ def _require_symmetric(K: npt.NDArray[Any], names: IntArray) -> None:
     largest, worst, where = 0.0, 0.0, (0, 0)
     for start in range(0, m, step):
         rows = slice(start, start + step)
-        # Columns from the block on: those before it were compared as rows of earlier blocks.
+        # Only columns from this block on: those before it were compared with earlier blocks.
         below = K[start:, rows].T.astype(np.float64, order="C")
         right = kernel_matrix(K[rows, start:], below.shape, "precomputed", copy=True)
         require_finite(below, "precomputed")
@@ -338,7 +338,7 @@ def _require_symmetric(K: npt.NDArray[Any], names: IntArray) -> None:
         if right.flat[position] > worst:
             worst = float(right.flat[position])
             where = (start + position // (m - start), start + position % (m - start))
-    # A matrix computed in float32 cannot be more symmetric than its digits.
+    # A matrix computed in float32 can only be symmetric to its own precision.
     digits = 16 * np.finfo(K.dtype).eps if K.dtype.kind == "f" else 0.0
     if worst > max(_ASYMMETRY, digits) * largest:
         i, j = names[where[0]], names[where[1]]

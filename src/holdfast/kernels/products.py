@@ -33,10 +33,10 @@ Finish: TypeAlias = Callable[[FloatArray], None]
 # row numbers and column numbers of some entries of a block
 Pairs: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
-# Entries of the result per block (2 MB), but never so few rows that a matrix product starves.
+# Entries of the result per block (2 MB), but at least so many rows that matrix products are fast.
 _BLOCK_ENTRIES = 2**18
 _BLOCK_ROWS = 128
-# With so few features, direct differences cost no more than the product and its three passes.
+# With at most this many features, direct differences cost no more than a product and three passes.
 _FEW_FEATURES = 4
 # Below this share of |x|² + |z|² the sum |x|² + |z|² − 2 x·z has lost four digits of sixteen, and
 # the distance is computed again from the differences.
@@ -88,7 +88,7 @@ def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray
     Parameters
     ----------
     X, Z : rows
-        Only their numbers count here. With Z=None, only the blocks on and above the
+        Only the numbers of rows matter here. With Z=None, only the blocks on and above the
         diagonal are evaluated and then mirrored: half the work, and symmetric to the last bit.
     evaluate : callable(block, rows, columns)
         Fills a C-contiguous block for those slices of rows and columns.
@@ -195,7 +195,7 @@ def distance_matrix(
             X_ready = Z_ready[rows] if symmetric else float64_rows(X[rows], roots, centre)
             _multiply(-2.0 * X_ready, Z_ready[columns], block)
             if symmetric:
-                np.fill_diagonal(block, np.inf)  # known to be zero: not to be computed again
+                np.fill_diagonal(block, np.inf)  # known to be zero: no need to compute it again
             norms_X = row_norms_squared(X_ready)
             block += norms_X[:, np.newaxis]
             block += norms[columns]
@@ -216,7 +216,7 @@ def _centre(Z: RowData) -> FloatArray | None:
 
 def _cancelled(block: FloatArray, norms_X: FloatArray, norms_Z: FloatArray) -> Pairs:
     """Return rows and columns of the entries of |x|² + |z|² − 2 x·z that have lost digits."""
-    # One cheap pass finds the rows where anything can have cancelled; the exact test is theirs.
+    # A cheap pass finds the rows where something may have cancelled; only these are tested exactly.
     bound = _CANCELLED * (norms_X + norms_Z.max(initial=0.0))
     suspects = np.flatnonzero(block.min(axis=1, initial=np.inf) <= bound)
     close = block[suspects] <= _CANCELLED * np.add.outer(norms_X[suspects], norms_Z)
@@ -231,7 +231,7 @@ def _from_differences(
     i, j = pairs
     dense = not sp.issparse(X) and not sp.issparse(Z)
     if dense and 8 * i.size > block.size:
-        # Tight clusters far from the centre: so many pairs that all of them are cheaper.
+        # Tight clusters far from the centre: with so many pairs it is cheaper to compute all.
         weights = None if roots is None else roots * roots
         block[i, j] = cdist(X, Z, "sqeuclidean", w=weights)[i, j]
         return
@@ -246,7 +246,7 @@ def _from_differences(
 def _multiply(X: RowData, Z: RowData, out: FloatArray) -> None:
     """Write X Zᵀ into `out`; whichever of the two is sparse stays sparse."""
     if sp.issparse(X) and sp.issparse(Z):
-        # X is one block of rows: it is the cheaper of the two to transpose.
+        # X is one block of rows, so it is cheaper to transpose than Z.
         (Z @ X.T.tocsr()).T.toarray(out=out)
     elif sp.issparse(X):
         out[...] = X @ Z.T

@@ -49,7 +49,7 @@ def resolve_kernel(
     kernel_params: Mapping[str, Any] | None = None,
     n_features: int | None = None,
 ) -> Kernel | Precomputed:
-    """Return the kernel object that an estimator's arguments stand for.
+    """Return the kernel object that an estimator's arguments describe.
 
     Parameters
     ----------

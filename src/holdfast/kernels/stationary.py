@@ -50,7 +50,7 @@ class _Euclidean(_Stationary):
     """A stationary kernel of the squared distance, `q = gamma |x − z|²`."""
 
     def from_squared_distances(self, D2: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Return kernel values from a matrix of squared distances, so that widths can share one.
+        """Return kernel values from squared distances, which several widths can share.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Matern(_Euclidean):
     nu : {0.5, 1.5, 2.5}, default 1.5
         Sample paths are differentiable nu − 1/2 times.
     gamma : float or one float per feature, default 1.0
-        Plays the part it has in `RBF`, which is the limit of large nu.
+        As in `RBF`, which is the limit of large nu.
 
     Notes
     -----

@@ -9,13 +9,13 @@
 | `graded` | triangular factors that do not square, and coordinates from them |
 | `definite` | stacks of small positive definite systems |
 | `products` | V D Vᵀ for many sets of rows and many D |
-| `symmetric` | sums of Gram matrices, rank-one changes, inverses, in place |
+| `symmetric` | sums of Gram matrices, rank-one changes and inverses, in place |
 | `threads` | independent pieces of work side by side |
 
 Nothing here knows what a hold-out is. Everything is a pure function or a small object made once.
-Arguments stay unchanged unless an `overwrite=True` or `out=` says otherwise. Nothing loops over
-rows in Python, and nothing is repaired silently: a matrix that is numerically singular is an error
-with a remedy, or is reported as such.
+Arguments stay unchanged unless `overwrite=True` or `out=` says otherwise. Nothing loops over rows
+in Python, and nothing is repaired silently: a numerically singular matrix is an error that says
+what to do, or is reported as singular.
 """
 
 from holdfast.linalg.constraint import Complement, orthonormal_rows, orthonormal_stacks

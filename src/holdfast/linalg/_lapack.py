@@ -1,8 +1,8 @@
-"""The LAPACK and BLAS routines in use that are not worth a thread, behind one typed door.
+"""LAPACK and BLAS routines whose speed does not depend on the interpreter lock, with types.
 
 SciPy's wrappers carry no type information and hold the interpreter lock (see `_nogil`). All
-routines work on Fortran-ordered arrays: a C-ordered array is passed as its transpose (a view)
-wherever that is possible, because f2py silently copies anything else and `overwrite` is lost.
+routines work on Fortran-ordered arrays. A C-ordered array is passed as its transpose (a view)
+wherever possible: f2py silently copies anything else, and `overwrite` then has no effect.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,8 @@ dtrcon: _Routine = _lapack.dtrcon
 def symmetric_workspace(A: FloatArray, overwrite: bool) -> FloatArray:
     """Return a Fortran-ordered array holding the symmetric `A`, `A` itself if `overwrite`.
 
-    A C-ordered symmetric matrix is its own transpose, so the transposed view will do and no
-    reordering copy is made.
+    The transposed view of a C-ordered symmetric matrix is the same matrix in Fortran order, so no
+    reordering copy is needed.
     """
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise InvalidInputError(f"A must be a square matrix, got an array of shape {A.shape}")

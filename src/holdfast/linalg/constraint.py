@@ -1,9 +1,9 @@
 """A symmetric matrix on the orthogonal complement of a few rows N.
 
 Two uses. Removing basis rows E from a sparse model is the constraint a_E = 0 (Pahikkala, Suominen &
-Boberg 2012, Proposition 1), N_E θ = 0 in coordinates. A dense model with unpenalised columns lives
-on what is orthogonal to them. Either way orthonormal coordinates make it a smaller problem of the
-same kind.
+Boberg 2012, Proposition 1), N_E θ = 0 in coordinates. A dense model with unpenalised columns is
+solved on their orthogonal complement. Either way orthonormal coordinates turn the problem into a
+smaller one of the same kind.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ def _householder(N: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return Y (p, e) and T (e, e) with Nᵀ = (I − Y T Yᵀ) R, N of full row rank.
 
     Y is unit lower trapezoidal and T upper triangular: the compact WY form (Schreiber & Van Loan
-    1989). Rows of N are scaled to unit length first: the span does not change, and the rank
-    check then does not depend on the scale of a row.
+    1989). The rows of N are first scaled to unit length: their span stays the same, and the rank
+    check does not depend on the scale of a row.
     """
     if N.ndim != 2 or N.shape[0] > N.shape[1]:
         raise InvalidInputError(
@@ -66,7 +66,7 @@ def orthonormal_rows(N: FloatArray) -> FloatArray:
     Y, T = _householder(N)
     e = Y.shape[1]
     # The first e columns of I − Y T Yᵀ.
-    O = -(Y @ (T @ Y[:e].T))  # noqa: E741  # the design's name for it
+    O = -(Y @ (T @ Y[:e].T))  # noqa: E741  # as on the notation page
     O[np.arange(e), np.arange(e)] += 1.0
     return O
 
@@ -92,17 +92,17 @@ def orthonormal_stacks(N: FloatArray, E: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, init=False)
 class Complement:
-    """An orthonormal basis Z (p, p − e) of the null space of `N` (e, p), never formed.
+    """An orthonormal basis O⊥ (p, p − e) of the null space of `N` (e, p), never formed.
 
     Attributes
     ----------
     Y, T : (p, e) and (e, e) float64
-        Q = I − Y T Yᵀ is orthogonal, its first e columns span the rows of N, and Z = Q[:, e:].
+        I − Y T Yᵀ = [O, O⊥] is orthogonal, and its first e columns O span the rows of N.
 
     Notes
     -----
     Householder QR of Nᵀ in compact WY form, O(p e²); each application is two thin products.
-    Orthogonal to rounding, whatever N holds (zeros included).
+    Orthogonal to rounding, whatever N holds, also if it has zeros.
     """
 
     Y: FloatArray
@@ -119,12 +119,12 @@ class Complement:
         return int(self.Y.shape[1])
 
     def reduce(self, A: FloatArray) -> FloatArray:
-        """Return ``Zᵀ A Z`` (p − e, p − e) for symmetric `A` in O(p² e), a fresh array.
+        """Return ``O⊥ᵀ A O⊥`` (p − e, p − e) for symmetric `A` in O(p² e), a fresh array.
 
         Notes
         -----
-        QᵀAQ = A − Y Xᵀ − X Yᵀ with P = A Y T and X = P − ½ Y (Tᵀ Yᵀ P): half the flops of two
-        one-sided applications of the reflectors. Symmetric to rounding.
+        [O, O⊥]ᵀ A [O, O⊥] = A − Y Xᵀ − X Yᵀ with P = A Y T and X = P − ½ Y (Tᵀ Yᵀ P): half the
+        flops of applying the reflectors from both sides. Symmetric to rounding.
         """
         e = self.n_removed
         reduced = np.array(A[e:, e:], dtype=np.float64, order="C")
@@ -133,7 +133,7 @@ class Complement:
         return reduced
 
     def lift_symmetric(self, A: FloatArray) -> FloatArray:
-        """Return ``Z A Zᵀ`` (p, p) for symmetric `A` (p − e, p − e), in O(p² e)."""
+        """Return ``O⊥ A O⊥ᵀ`` (p, p) for symmetric `A` (p − e, p − e), in O(p² e)."""
         p, e = self.Y.shape
         lifted = np.zeros((p, p))
         lifted[e:, e:] = A
@@ -145,7 +145,7 @@ class Complement:
     def _subtract(
         self, P: FloatArray, first: int, A: FloatArray, T: FloatArray | None = None
     ) -> None:
-        """Subtract Y Xᵀ + X Yᵀ, from entry `first` on, from `A` in place, with X from P = A Y T."""
+        """Subtract Y Xᵀ + X Yᵀ, without the first rows and columns, from `A`; X follows from P."""
         T = self.T.T if T is None else T
         X = P - 0.5 * (self.Y @ (T @ (self.Y.T @ P)))
         left, right = np.hstack([self.Y, X])[first:], np.hstack([X, self.Y])[first:]
@@ -154,12 +154,12 @@ class Complement:
             A[rows] -= left[rows] @ right.T
 
     def project(self, z: FloatArray) -> FloatArray:
-        """Return ``Zᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""
+        """Return ``O⊥ᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""
         e = self.n_removed
         return np.asarray(z[..., e:, :] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z)))
 
     def lift(self, x: FloatArray) -> FloatArray:
-        """Return ``Z x`` (…, p, v) for `x` (…, p − e, v), any stack of matrices."""
+        """Return ``O⊥ x`` (…, p, v) for `x` (…, p − e, v), any stack of matrices."""
         e = self.n_removed
         lifted = -(self.Y @ (self.T @ (self.Y[e:].T @ x)))
         lifted[..., e:, :] += x

@@ -10,12 +10,13 @@ from holdfast.linalg.symmetric import solve_small
 
 __all__ = ["Definite"]
 
-#: Up to this size NumPy's stacked routines; beyond, its LU costs more than a LAPACK call each.
+#: Matrices up to this size go to NumPy's stacked routines, whose overhead is smaller. For larger
+#: ones its LU factorisation costs more than a LAPACK call for each matrix.
 STACKED_UP_TO = 20
 
 
 class Definite:
-    """A stack of positive definite matrices (…, h, h), ready for right-hand sides.
+    """A stack of positive definite matrices (…, h, h), factorised and ready to solve.
 
     Parameters
     ----------
@@ -27,13 +28,13 @@ class Definite:
     Attributes
     ----------
     failed : ndarray of bool, shape (…)
-        Where a pivot has no digit left: the matrix is singular to working precision, and solutions
-        are meaningless.
+        Where a pivot has no digit left: the matrix is singular to working precision, and its
+        solutions mean nothing.
 
     Notes
     -----
-    A pivot has no digit left when it is below h · eps times the largest diagonal entry, or times 1
-    where that is less: in I − S the entries were subtracted from 1.
+    A pivot has no digit left when it is below h · eps times the largest diagonal entry or 1,
+    whichever is less: the entries of I − S were subtracted from 1.
     """
 
     def __init__(self, M: FloatArray, floor: float = 0.0) -> None:
@@ -47,7 +48,7 @@ class Definite:
         self.failed = ~(pivots.min(axis=1, initial=np.inf) > floors).reshape(self._stack)
 
     def _pivots(self, diagonal: IntArray) -> FloatArray:
-        """Return the squared diagonals of the Cholesky factors, 0 from where one does not exist."""
+        """Return the squared diagonals of the Cholesky factors, 0 where there is none."""
         M = self._M
         if M.shape[1] == 1:
             return np.asarray(M[:, :, 0])
@@ -80,7 +81,7 @@ class Definite:
         return np.asarray(X).reshape(right.shape)
 
     def _each(self, right: FloatArray) -> FloatArray:
-        """Return the solutions of small systems some of which have none: NaN for those."""
+        """Return the solutions of small systems, NaN for those that are singular."""
         X, good = np.full(right.shape, np.nan), ~self.failed.ravel()
         X[good] = solve_small(self._M[good], right[good])
         return X

@@ -17,7 +17,7 @@ def eigh(A: FloatArray, *, overwrite: bool = False) -> tuple[FloatArray, FloatAr
         Symmetric; only one triangle is read (the lower one of a Fortran-ordered matrix, the upper
         one of a C-ordered matrix).
     overwrite : bool
-        Let `A` be destroyed (its memory then holds the eigenvectors when `A` is contiguous).
+        Allow `A` to be overwritten; if it is contiguous, the eigenvectors take its memory.
 
     Returns
     -------

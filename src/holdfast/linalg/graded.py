@@ -2,10 +2,10 @@
 
 An eigendecomposition of WᵀW knows its small eigenvalues only to eps times the largest. Where
 columns have different units, or directions very different support, that is not enough. A triangular
-factor keeps every column's own digits: a Cholesky factorisation of the Gram matrix with columns
-scaled to unit length as long as that matrix is well conditioned, else a QR factorisation of W
-itself, block by block. Its singular values are the square roots of the eigenvalues, and are never
-squared.
+factor keeps the digits of every column. It comes from a Cholesky factorisation of the Gram matrix
+with columns scaled to unit length, as long as that matrix is well conditioned, and otherwise from a
+QR factorisation of W itself, block by block. Its singular values are the square roots of the
+eigenvalues, and are never squared.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Graded(NamedTuple):
         Upper triangular, RᵀR = (WᵀW + ridge I) with rows and columns in `order`.
     order : ndarray of int, shape (p,)
     rcond : float
-        Reciprocal condition of the matrix whose columns are scaled to unit length (of its square
-        root for a QR factor, which loses that much less).
+        Reciprocal condition of the matrix after its columns are scaled to unit length: of the Gram
+        matrix for a Cholesky factor, of W itself for a QR factor, which loses fewer digits.
     """
 
     R: FloatArray
@@ -39,7 +39,7 @@ class Graded(NamedTuple):
     rcond: float
 
     def promise(self, m: float) -> float:
-        """Return the relative error that a solution promises, m rows carrying the sums."""
+        """Return the relative error that a solution promises, where m rows carry the sums."""
         return 4 * float(np.finfo(np.float64).eps) / max(self.rcond * m, 1e-300)
 
     def unordered(self) -> FloatArray:

@@ -5,8 +5,8 @@ import numpy as np
 from holdfast._typing import FloatArray
 from holdfast.linalg.threads import PIECE_DOUBLES
 
-# All pairs of rows are multiplied out, and one gemm serves every D, for sets of at most this
-# many rows, and at most this many per D: beyond, a symmetric product per D is faster.
+# For sets of at most this many rows, and at most this many rows per D, all pairs of rows are
+# multiplied and one gemm serves every D. Beyond that, a symmetric product for each D is faster.
 _PAIRS_UP_TO = 64
 _PAIR_ROWS_PER_ALPHA = 1.5
 
@@ -21,8 +21,8 @@ def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
 def _pair_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """Return V D Vᵀ (g, a, h, h): products of pairs of rows, times all D at once.
 
-    h(h+1)/2 rows per set in a plain gemm, instead of a small product per alpha; in tiles that
-    stay in cache between the elementwise product and the gemm.
+    A plain gemm with h(h+1)/2 rows per set takes the place of a small product per alpha. It goes in
+    tiles that stay in cache between the elementwise product and the gemm.
     """
     g, h, p = V.shape
     n_pairs = h * (h + 1) // 2

@@ -15,7 +15,7 @@ from holdfast.linalg.eigen import eigh
 from holdfast.linalg.symmetric import not_definite
 
 _DORMQR_BLOCK = 64  # columns of LAPACK's block reflectors: sizes the workspace
-_GRADED = 10.0  # growth along the diagonal from which on the order of the coordinates matters
+_GRADED = 10.0  # the order of the coordinates matters if the diagonal grows by more than this
 
 
 def _not_positive(alpha: float, pivot: float, p: int) -> KernelError:
@@ -49,9 +49,9 @@ class Tridiagonal:
 
     Notes
     -----
-    On a graded matrix (the Gram matrix in the coordinates of its own eigenvectors) the reduction
-    keeps small entries to full relative accuracy if the large ones come first, and loses them if
-    they come last: errors of 1e-14 against 1e-8 at a condition of 1e12. So a matrix whose
+    In a graded matrix (such as the Gram matrix in the coordinates of its own eigenvectors) the
+    reduction keeps small entries to full relative accuracy if the large ones come first, and loses
+    them if they come last: errors of 1e-14 against 1e-8 at a condition of 1e12. So a matrix whose
     diagonal grows is reduced in reverse order.
     """
 
@@ -63,7 +63,7 @@ class Tridiagonal:
 
     @classmethod
     def reduce(cls, A: FloatArray, overwrite: bool = False) -> Tridiagonal:
-        """Return the reduction of the symmetric `A` (p, p), destroying `A` if `overwrite`.
+        """Return the reduction of the symmetric `A` (p, p), in its own memory if `overwrite`.
 
         Notes
         -----
@@ -140,9 +140,9 @@ class Tridiagonal:
 
         Notes
         -----
-        The reduction mixes large and small entries of A, a residual with A itself does not: after
-        one step the solution is as good as that of a Cholesky factorisation (Skeel 1980), which
-        keeps the digits of small entries. 6 p² v a flops.
+        The reduction mixes large and small entries of A; a residual computed with A itself does
+        not. After one step the solution is as good as that of a Cholesky factorisation, which keeps
+        the digits of small entries (Skeel 1980). 6 p² v a flops.
         """
         a, p, v = x.shape
         residual = Z - A @ x - alphas[:, None, None] * x
@@ -207,9 +207,9 @@ class Tridiagonal:
         return rows
 
 
-#: Shifts up to which a Cholesky factorisation for each beats one tridiagonal reduction.
+#: For at most this many shifts, a Cholesky factorisation of each beats one tridiagonal reduction.
 CHOLESKY_UP_TO = 4
-#: How different diagonal entries may be for a reduction, which mixes them, to keep their digits.
+#: How far apart diagonal entries may be if a reduction, which mixes them, is to keep their digits.
 ALIKE = 1e4
 
 
@@ -224,10 +224,10 @@ class Accuracy:
     floor : float
         A pivot below this share of its size has lost too many digits.
     refine : bool
-        Whether solutions by a reduction are refined once. Factorisations are the cheaper way then
-        for many right-hand sides.
+        Whether solutions by a reduction are refined once. For many right-hand sides, factorisations
+        are then cheaper.
     definite : bool
-        If not, the eigendecomposition of A serves.
+        If False, the eigendecomposition of A is used.
     """
 
     size: FloatArray
@@ -243,7 +243,7 @@ class Accuracy:
 def solve_shifted(
     A: FloatArray, rhs: FloatArray, alphas: FloatArray, accuracy: Accuracy | None = None
 ) -> FloatArray:
-    """Return x (a, p, v) with (A + alpha I) x = rhs, by what is cheapest for so many shifts.
+    """Return x (a, p, v) with (A + alpha I) x = rhs, the cheapest way for this many shifts.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def solve_shifted(
         If A + alpha I is singular, or not positive definite where it should be.
     """
     p, v = rhs.shape
-    if not p:  # one row, and a bias that fits it
+    if not p:  # one row, which the bias fits exactly
         return np.zeros((alphas.size, p, v))
     how = Accuracy(np.zeros(p)) if accuracy is None else accuracy
     if not how.definite:

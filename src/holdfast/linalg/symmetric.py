@@ -1,4 +1,4 @@
-"""Symmetric matrices, updated in place: fresh arrays of this size take longer than the sums."""
+"""Symmetric matrices, updated in place: allocating new ones would take longer than the sums."""
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
@@ -27,7 +27,7 @@ def shifted_inverse(A: FloatArray, alpha: float) -> FloatArray:
     Raises
     ------
     KernelError
-        If A + alpha I is not positive definite; `A` is destroyed then.
+        If A + alpha I is not positive definite; the contents of `A` are lost then.
     """
     size = len(A)
     if not size:
@@ -45,7 +45,7 @@ def shifted_inverse(A: FloatArray, alpha: float) -> FloatArray:
 
 
 def not_definite(alpha: float, pivot: int, size: int) -> KernelError:
-    """Return the error that a Cholesky factorisation which stopped at a pivot deserves."""
+    """Return the error to raise when a Cholesky factorisation stops at a pivot."""
     return KernelError(
         f"the system at alpha={alpha:.3g} is not positive definite (pivot {pivot} of {size}); "
         "use larger alphas, a larger jitter, or a positive semidefinite kernel."
@@ -53,7 +53,7 @@ def not_definite(alpha: float, pivot: int, size: int) -> KernelError:
 
 
 def solve_small(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return A⁻¹B for small matrices A, any stack of them."""
+    """Return A⁻¹B for a stack of small matrices A."""
     return np.asarray(np.linalg.solve(A, B), dtype=np.float64)
 
 

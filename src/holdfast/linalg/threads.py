@@ -1,10 +1,10 @@
 """Independent pieces of work on a few Python threads, each with one BLAS thread.
 
 `numpy.matmul` on a stack of small matrices runs on one thread, and threads inside small BLAS calls
-cost more than they bring. Pieces of work side by side use all cores instead, as far as they leave
-the interpreter lock alone: NumPy's products, ufuncs and `numpy.linalg` release it, SciPy's wrappers
-of BLAS and LAPACK hold it (`dormqr` excepted), and `holdfast.linalg._nogil` calls the same
-routines without it.
+cost more than they gain. Pieces of work side by side use all cores instead, as long as they do not
+hold the interpreter lock: NumPy's products, ufuncs and `numpy.linalg` release it, SciPy's wrappers
+of BLAS and LAPACK hold it (except `dormqr`), and `holdfast.linalg._nogil` calls the same routines
+without it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,11 +18,11 @@ from threadpoolctl import ThreadpoolController
 
 _Item = TypeVar("_Item")
 
-#: Doubles in the largest temporary of one piece of work: half a megabyte, which stays in a core's
-#: own cache (two to four times as much made no difference).
+#: Doubles in the largest temporary of one piece of work. Half a megabyte stays in a core's own
+#: cache; two to four times as much made no difference.
 PIECE_DOUBLES = 2**16
 
-#: Size of a matrix from which its factorisation gains by more than one thread.
+#: Factorising a matrix smaller than this gains nothing from a second thread.
 SMALL = 768
 
 
@@ -33,7 +33,7 @@ def _controller() -> ThreadpoolController:
 
 
 def blas_threads() -> int:
-    """Return how many threads BLAS is allowed to use now: what `n_threads=None` means."""
+    """Return how many threads BLAS may use at present, which is what `n_threads=None` means."""
     counts = [
         int(library.num_threads)
         for library in _controller().lib_controllers
@@ -43,7 +43,7 @@ def blas_threads() -> int:
 
 
 class _OneBlasThread:
-    """The limit of one BLAS thread, shared by all who want it: the last one out lifts it."""
+    """A limit of one BLAS thread, shared by all users: the last to leave lifts it."""
 
     def __init__(self) -> None:
         self._lock, self._users = Lock(), 0
@@ -65,16 +65,16 @@ class _OneBlasThread:
 
 @cache
 def one_blas_thread() -> _OneBlasThread:
-    """Return the limit of one BLAS thread, for a `with` statement; it is one for the process."""
+    """Return the limit of one BLAS thread, for a `with` statement; a process has only one."""
     return _OneBlasThread()
 
 
 @contextmanager
 def threads_for(size: int) -> Iterator[None]:
-    """Allow BLAS one thread where matrices are smaller than `SMALL`, and all it has otherwise.
+    """Allow BLAS one thread if matrices are smaller than `SMALL`, and all its threads otherwise.
 
-    BLAS threads wait for more work by spinning, tens of milliseconds long: after a small
-    factorisation they take more from what follows than they brought.
+    BLAS threads wait for more work by spinning for tens of milliseconds: after a small
+    factorisation they take more time from what follows than they saved.
     """
     with one_blas_thread() if size < SMALL else nullcontext():
         yield
@@ -95,8 +95,8 @@ def run_pieces(
 
     Notes
     -----
-    The first exception of a piece is raised, after the pieces under way have ended. The number
-    of BLAS threads is a setting of the process and is restored on the way out.
+    The first exception is raised once the pieces under way have ended. The number of BLAS threads
+    is a setting of the process, and is restored at the end.
     """
     items = list(pieces)
     n_threads = min(blas_threads() if n_threads is None else n_threads, len(items))

@@ -29,8 +29,8 @@ def cholesky_basis(K_BB: FloatArray, jitter: float) -> FloatArray:
     KernelError
         If `K_BB` holds values that are not finite.
     SingularBasisError
-        If a pivot is not positive, or the smallest is below n · eps · max diagonal: the factor
-        would then be made of rounding errors. Nothing is repaired.
+        If a pivot is not positive, or the smallest is at most n · eps · max diagonal: the factor
+        would consist of rounding errors. Nothing is repaired.
 
     Notes
     -----
@@ -48,7 +48,7 @@ def cholesky_basis(K_BB: FloatArray, jitter: float) -> FloatArray:
     floor = n * np.finfo(np.float64).eps * float(np.max(np.diag(shifted), initial=0.0))
     C, info = dpotrf(shifted, lower=1, clean=1)
     if info > 0:
-        # The leading minor of order `info` is not positive: the pivot that made it so.
+        # The leading minor of order `info` is not positive; this is its last pivot.
         index = int(info) - 1
         raise _singular(n, index, _pivot(shifted, index), floor, jitter)
     pivots = np.square(np.diag(C))
@@ -59,12 +59,12 @@ def cholesky_basis(K_BB: FloatArray, jitter: float) -> FloatArray:
 
 
 def _pivot(shifted: FloatArray, index: int) -> float:
-    """Return pivot `index` of the Cholesky factorisation, all earlier ones being positive."""
+    """Return pivot `index` of the Cholesky factorisation, whose earlier pivots are positive."""
     diagonal = float(shifted[index, index])
     if index == 0:
         return diagonal
     leading, info = dpotrf(np.asfortranarray(shifted[:index, :index]), lower=1)
-    if info > 0:  # another blocking may fail one pivot earlier by a rounding error
+    if info > 0:  # with blocks of another size, rounding may make an earlier pivot fail
         return 0.0
     row = dtrsv(leading, shifted[index, :index], lower=1)
     return diagonal - float(row @ row)
@@ -92,7 +92,7 @@ class Whitening:
     Notes
     -----
     n² flops per row, by substitution: W Cᵀ = K_{:B} then holds to eps. A product with C⁻¹ would be
-    1.2 to 1.9 times as fast and holds only to cond(C) eps (record 0008).
+    1.2 to 1.9 times as fast, but holds only to cond(C) eps (record 0008).
     """
 
     factor: FloatArray

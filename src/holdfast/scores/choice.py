@@ -16,7 +16,7 @@ __all__ = ["Choice", "check_alphas", "choose", "cv_results", "rank"]
 #: Scores that differ by less than this, relatively, differ by rounding and count as equal.
 TIE = 1e-12
 
-#: By how much a warning about the end of a grid advises to extend it.
+#: The factor by which a warning about the end of a grid advises to extend it.
 EXTEND = 100.0
 
 
@@ -27,7 +27,7 @@ class Choice:
     Attributes
     ----------
     indices : int or (v,) ndarray
-        Where in the grid.
+        Its place in the grid.
     alpha : float or (v,) ndarray
         The penalty itself.
     score : float or (v,) ndarray
@@ -121,12 +121,12 @@ def choose(
     Warns
     -----
     GridEdgeWarning
-        If the best alpha (whatever `rule` then makes of it) is the first or last of two or more.
+        If the best alpha, before `rule` is applied, is the first or last of two or more.
 
     Notes
     -----
-    Equal scores (to twelve digits) mean the larger alpha, the more regularised model; an alpha
-    with an undefined (nan) score is never chosen. "1se" takes the standard error at the best
+    Among equal scores (to twelve digits) the largest alpha wins, the most regularised model; an
+    alpha with an undefined (nan) score is never chosen. "1se" takes the standard error at the best
     alpha; with `per_target` each target has its own standard error.
     """
     if rule not in ("best", "1se"):

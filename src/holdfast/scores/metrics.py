@@ -20,7 +20,7 @@ __all__ = ["METRICS", "Metric", "MomentScores", "ScoredRows", "experiment_blocks
 
 MAX_BLOCKS = 20
 
-_UNUSED = np.zeros(1)  # spread for a metric that does not look at it
+_UNUSED = np.zeros(1)  # the spread for a metric that does not use it
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Metric:
     finish : callable
         (mean value, spread of y) -> score; elementwise.
     uses_spread : bool
-        Whether `finish` looks at the weighted variance of y over the same rows.
+        Whether `finish` uses the weighted variance of y over the same rows.
     power : int
         The score of targets in another unit is this power of the unit times as large.
     """
@@ -105,7 +105,7 @@ def _absolute_error(predictions: FloatArray, y: FloatArray) -> FloatArray:
 def _hit(decision: FloatArray, index: FloatArray) -> FloatArray:
     """Return 1.0 where the decision names class `index`, else 0.0; nan without a decision."""
     named = decision > 0 if decision.shape[1] == 1 else decision.argmax(axis=1)[:, None]
-    # A sum is finite only where every term is, and costs no (k, v) mask.
+    # A sum is finite only where every term is, and needs no (k, v) mask.
     return np.where(np.isfinite(decision.sum(axis=1, keepdims=True)), named == index, np.nan)
 
 
@@ -126,10 +126,10 @@ METRICS: dict[str, Metric] = {
 
 
 def experiment_blocks(n_experiments: int) -> IntArray:
-    """Return the block (0 ... at most 19) of each experiment, blocks of nearly equal number.
+    """Return the block of each experiment, 0 to at most 19, blocks of nearly equal size.
 
-    Experiments are dealt out in one fixed shuffled order: experiments are the exchangeable
-    units, so neighbours in the list (often sorted by time or by y) must not share a block.
+    Experiments are dealt out in one fixed shuffled order. They are the exchangeable units, and
+    neighbours in the list (often sorted by time or by y) must not share a block.
     """
     n_blocks = min(MAX_BLOCKS, n_experiments)
     block = np.empty(n_experiments, dtype=np.int64)
@@ -146,13 +146,13 @@ def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def _spread(y: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted variance of each target: exactly 0 if constant, nan for one row."""
+    """Return the weighted variance of each target: exactly 0 if it is constant, nan for one row."""
     if len(y) < 2:
         return np.full(y.shape[1], np.nan)
     total = weights.sum()
     centred = y - weights @ y / total
     variance = weights @ (centred * centred) / total
-    # Rounding of the mean would make a constant target look as if it varied.
+    # Rounding of the mean would make a constant target seem to vary.
     return np.where(y.max(axis=0) == y.min(axis=0), 0.0, variance)
 
 
@@ -191,7 +191,7 @@ class _OtherBlocks:
 
     def mean(self, sums: FloatArray) -> FloatArray:
         """Return the weighted means (n_blocks, v) outside each block; sums are (n_used, v)."""
-        others = 1.0 - np.eye(len(self.starts))  # adds the other blocks up: nothing cancels
+        others = 1.0 - np.eye(len(self.starts))  # adds up the other blocks: nothing cancels
         return others @ _segment_sums(sums[self.order], self.starts) / self.total
 
 
@@ -220,8 +220,8 @@ def moment_scores(
     rows : ScoredRows
         y of shape (k, v); for accuracy the class index, of shape (k, 1).
     predictions : callable
-        alpha index -> (k, v) predictions of the rows; asked once for each alpha, so that no
-        copy of all alphas is made.
+        alpha index -> (k, v) predictions of the rows; called once for each alpha, so that all
+        alphas are never copied at once.
     n_alphas : int
         How many alphas.
 

@@ -5,7 +5,7 @@ called on an identity estimator, whose "data" are the predictions themselves. Th
 take a faster way to the same numbers (`holdfast.scores.metrics`).
 
 Rows of weight zero are left out before anything is scored, so that a weight of zero is the same
-as an absent row even for a scorer that takes no weights.
+as an absent row, even for a scorer that takes no weights.
 """
 
 import difflib
@@ -63,14 +63,14 @@ def decision_to_label_index(decision: FloatArray) -> IntArray:
 
 
 def decision_to_proba(decision: FloatArray, n_classes: int) -> FloatArray:
-    """Return class probabilities (k, n_classes) that least-squares decision values stand for.
+    """Return the class probabilities (k, n_classes) that least-squares decision values imply.
 
     Parameters
     ----------
     decision : (k, v) ndarray
         One column for two classes (positive means class 1), else one column for each class.
     n_classes : int
-        How many classes.
+        The number of classes.
 
     Notes
     -----
@@ -122,11 +122,11 @@ class _IdentityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return X[:, 0] if len(self.classes_) == 2 else X
 
     def predict(self, X: FloatArray) -> AnyArray:
-        """Return the labels that X stands for."""
+        """Return the labels that X implies."""
         return np.asarray(self.classes_[decision_to_label_index(X)])
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the probabilities that X stands for."""
+        """Return the probabilities that X implies."""
         return decision_to_proba(X, len(self.classes_))
 
 
@@ -146,8 +146,8 @@ class Scoring:
     classes : ndarray or None
         Sorted class labels; None for regression.
     takes_weights : bool
-        Whether the scorer accepts ``sample_weight``. One that does not scores the rows of
-        positive weight, all alike.
+        Whether the scorer accepts ``sample_weight``. One that does not treats all rows of positive
+        weight alike.
     fast : str or None
         The entry of `holdfast.scores.metrics.METRICS` that gives the same numbers, if there is one.
     takes_groups : bool
@@ -226,7 +226,7 @@ class Scoring:
             extra["groups"] = groups
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")  # an undefined score is told by its nan
+                warnings.simplefilter("ignore")  # nan says that a score is undefined
                 value: Any = self.scorer(estimator, predictions, y, **extra)
         except (ValueError, AttributeError) as error:  # the latter: no predict_proba here
             if undefined_is_nan and isinstance(error, ValueError):
@@ -290,7 +290,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
         )
     fast = _fast_name(scorer)
     if (fast == "accuracy") != (classes is not None):
-        fast = None  # metrics of the other kind of task: left to scikit-learn to accept or refuse
+        fast = None  # a metric for the other kind of task: scikit-learn accepts or refuses it
     takes_groups = not hasattr(scorer, "_score_func") and _takes(scorer, "groups")
     return Scoring(name, scorer, classes, _takes(scorer, "sample_weight"), fast, takes_groups)
 
@@ -331,7 +331,7 @@ def _is_metric_function(scorer: Callable[..., float]) -> bool:
 
 
 def _takes(scorer: Callable[..., float], argument: str) -> bool:
-    # A scorer of make_scorer takes weights if its metric does, whatever its own signature says.
+    # A scorer from make_scorer takes weights if its metric does, whatever its own signature says.
     function = getattr(scorer, "_score_func", scorer)
     try:
         return argument in inspect.signature(function).parameters

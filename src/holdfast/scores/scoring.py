@@ -1,7 +1,7 @@
 """Scores of many held-out experiments for every alpha: pooled, of each experiment and target.
 
-What to score with is the business of `holdfast.scores.scorers`, whose names are offered here too;
-the common metrics are computed from sums (`holdfast.scores.metrics`), all others by calling the
+`holdfast.scores.scorers` decides what to score with, and its names can be imported from here too.
+The common metrics are computed from sums (`holdfast.scores.metrics`), all others by calling the
 scorer.
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-#: Scorers that must be called once per experiment are not called for more experiments than this.
+#: A scorer that has to be called once per experiment is not called for more experiments than this.
 MAX_SPLITS = 1000
 
 
@@ -56,7 +56,7 @@ class Scores:
     se : (a,) ndarray
         Standard error of the score; nan with fewer than two experiments.
     replicates : (a, n_blocks) ndarray or None
-        Pooled scores without one block of experiments, if `se` had to be made of them.
+        Pooled scores without one block of experiments, if `se` had to be computed from them.
     per_target : (a, v) ndarray or None
         Pooled score of each target by itself; only for regression with v > 1.
     per_target_mean, per_target_se : (a, v) ndarray or None
@@ -266,7 +266,7 @@ def _called_scores(
             splits[i] = [call(p, slice(ptr[j], ptr[j + 1])) for j in range(n_used)]
 
     replicates = None
-    # What a scorer makes of a single row (F1, explained variance) says nothing about its error.
+    # A score of a single row (F1, explained variance) says nothing about the error of the score.
     telling = np.isfinite(splits[np.isfinite(pooled)]).all() and scored.counts.min() > 1
     if n_used > 1 and not telling:
         row_block = np.repeat(experiment_blocks(n_used), scored.counts)
@@ -290,7 +290,7 @@ def _called_targets(
     each_target: bool,
 ) -> dict[str, FloatArray]:
     """Return the per-target fields of Scores, scored one target at a time."""
-    # Without the splits of each target one experiment that holds all rows is enough.
+    # If the splits of each target are not needed, one experiment with all rows is enough.
     ptr = scored.ptr if each_target else scored.ptr[[0, -1]]
 
     def one(t: int) -> Scores:
@@ -319,7 +319,7 @@ def _mean_and_std(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _standard_error(splits: FloatArray, replicates: FloatArray | None) -> FloatArray:
-    """Return the standard error of each row's score, of its splits or else of its replicates."""
+    """Return the standard error of each row's score, from its splits or else its replicates."""
     n = splits.shape[1]
     if replicates is None:
         if n < 2:
@@ -376,10 +376,10 @@ def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
     Notes
     -----
     The score of all targets is the uniform average over targets. That is what the scikit-learn
-    regression metrics do, so the result is that of scoring all targets at once; a scorer of the
-    user's that mixes targets in another way gets the average of its values on the chunks.
-    The standard error is that of the average. Where some chunks have replicates and others have
-    not, it is the average of the chunks' standard errors, which is never less than that.
+    regression metrics do, so the result is that of scoring all targets at once. A scorer written by
+    a user that mixes targets in another way gets the average of its values on the chunks.
+    The standard error is that of the average. Where some chunks have replicates and others do not,
+    it is the average of the chunks' standard errors, which is never smaller.
     """
     if len(scores_list) != len(sizes) or not sizes:
         raise InvalidInputError(
@@ -397,7 +397,7 @@ def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
         return total
 
     splits = average([s.splits for s in scores_list])
-    # An experiment without weight is nan throughout, and no part of any mean.
+    # An experiment without weight is nan throughout and counts in no mean.
     used = np.zeros(splits.shape[1], dtype=bool)
     for s in scores_list:
         used |= ~np.isnan(s.splits).all(axis=0)

@@ -1,22 +1,25 @@
 """The smoother: the noun that carries the library.
 
 Every model here is a penalised least-squares smoother ŷ = S(α) y. This folder builds the weighted,
-centred, whitened problem once and answers for it: factors, equations without some rows, the model
-itself, and the naive twin that is trained from scratch. Whether a model has features or a kernel
-matrix, a bias, weights, streamed rows, is decided here and nowhere else.
+centred and whitened problem once, and everyone else asks it: for factors, for the equations without
+some rows, for the model itself, and for the naive twin that is trained from scratch. Whether a
+model is made of features or of a kernel matrix, whether it has a bias or weights, and whether its
+rows are streamed, is decided here and nowhere else.
 
 | module | what it holds |
 |---|---|
 | `scale` | weights, unpenalised columns (the bias is one), targets |
 | `features` | φ(x) by blocks: whitened kernel values, or the columns of X |
-| `rows`, `blocks` | rows of W, kept or made again, and sums over some of them |
+| `rows`, `blocks` | rows of W, kept or computed again, and sums over some of them |
 | `moments` | the one pass over all rows |
 | `feature_smoother`, `kernel_smoother` | the two forms |
+| `system`, `factorise` | rows with their Gram matrix; from these to factors with enough digits |
 | `factor` | the smoother in coordinates where the penalty is diagonal |
 | `held` | I − S on held-out rows |
 | `outputs` | any model as one product, for rows that are not in the data |
 | `equations` | normal equations of the rows that are left |
 | `base` | the interface |
+| `make` | from rows, a kernel and basis rows to the smoother |
 """
 
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother

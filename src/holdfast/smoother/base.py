@@ -1,4 +1,4 @@
-"""What every smoother can be asked: the interface that the whole library stands on."""
+"""The interface of a smoother, on which the whole library stands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Form = Literal["features", "kernel"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a plan needs to know of a smoother.
+    """What a plan needs to know about a smoother.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Sizes:
     basis : int or None
         Number of basis rows.
     memory : float
-        Bytes that may be taken.
+        Bytes that the smoother may use.
     factorised : bool
-        Whether the factor for every penalty is there.
+        Whether the factor for every penalty has been computed.
     summed : bool
         Whether the Gram matrix of each held-out set comes for little: from a pass over the rows
         that is still to come, or as a sum of those of a few atoms.
@@ -56,7 +56,7 @@ class Sizes:
 
     @property
     def streamed(self) -> bool:
-        """Whether feature rows are made again whenever they are needed, instead of kept."""
+        """Whether feature rows are computed again whenever they are needed, instead of kept."""
         return self.form == "features" and 8.0 * self.m * self.p > self.memory
 
 
@@ -68,7 +68,7 @@ class Fit(NamedTuple):
     dual : ndarray of shape (n, v)
         Coefficients of the basis rows; of all rows for a dense or linear model.
     linear : ndarray of shape (d, v) or None
-        Coefficients of the columns of X, where that is what was fitted.
+        Coefficients of the columns of X, where a linear kernel was fitted in these.
     unpenalised : ndarray of shape (s, v)
         Coefficients of the unpenalised columns.
     """
@@ -93,7 +93,7 @@ class OtherBasis(NamedTuple):
 
 
 class Smoother(ABC):
-    """A penalised least-squares model ŷ = S(α) y on all rows: prepared once, asked many times.
+    """A penalised least-squares model ŷ = S(α) y on all rows, prepared once and asked many times.
 
     The problem is weighted, its unpenalised columns are made orthonormal and taken out of features
     and targets, and the penalty is made α times the identity. What is left has two forms, features
@@ -119,7 +119,8 @@ class Smoother(ABC):
     """
 
     form: ClassVar[Form]
-    #: An experiment that leaves less than this share of the trace is trained on what it leaves.
+    #: An experiment whose training rows carry less than this share of the trace is trained on them
+    #: alone, instead of taking the held-out rows away from sums over all rows.
     least_share: ClassVar[float]
 
     def __init__(self, weights: FloatArray, Y: FloatArray, unpenalised: Unpenalised) -> None:
@@ -133,7 +134,7 @@ class Smoother(ABC):
     @property
     @abstractmethod
     def n_basis(self) -> int | None:
-        """How many basis rows there are; None where every row, or no row, is one."""
+        """The number of basis rows; None where every row is one, or none is."""
 
     @abstractmethod
     def sizes(self, tasks: Tasks) -> Sizes:
@@ -155,7 +156,7 @@ class Smoother(ABC):
         return np.zeros(alphas.size)
 
     def announce(self, tasks: Tasks) -> None:  # noqa: B027  # most have nothing to prepare
-        """Say which tasks will be asked for by their folds, before the first pass over the rows."""
+        """Announce tasks to be solved fold by fold, before the first pass over the rows."""
 
     # -- the model on all rows ---------------------------------------------------------------------
 
@@ -250,7 +251,7 @@ class Smoother(ABC):
         tasks: Tasks,
         alphas: FloatArray,
     ) -> FloatArray:
-        """Return ``work(factor, tasks, alphas)``, done where the rows are."""
+        """Return ``work(factor, tasks, alphas)``, computed where the rows are."""
         return work(factor, tasks, alphas)
 
     def by_fold(
@@ -272,7 +273,8 @@ class Smoother(ABC):
         columns : slice
             Which targets.
         afresh : ndarray of bool, shape (len(tasks),)
-            Whose training rows are summed by themselves, instead of all less those held out.
+            Which tasks sum their training rows directly, instead of subtracting the held-out rows
+            from the sum of all rows.
         """
         v = self.targets.Ys[:1, columns].shape[1]
         predictions = np.empty((alphas.size, tasks.test.values.size, v))
@@ -289,7 +291,7 @@ class Smoother(ABC):
 
     @abstractmethod
     def _ready_for_folds(self) -> bool:
-        """Make what all folds share, and return whether they gain by running side by side."""
+        """Prepare what all folds share; return whether running them side by side is faster."""
 
     @abstractmethod
     def equations(self, held: IntArray, removed: IntArray, columns: slice, afresh: bool) -> Any:
@@ -374,8 +376,8 @@ class Smoother(ABC):
     @property
     @abstractmethod
     def norms(self) -> FloatArray:
-        """‖W_i‖² of every row (m,), without the unpenalised columns, roughly."""
+        """Approximate ‖W_i‖² of every row (m,), the unpenalised columns left out."""
 
     @abstractmethod
     def shift(self, held: IntArray) -> float:
-        """Return ‖Q_HᵀW_H‖²: how far the unpenalised columns give way when these rows leave."""
+        """Return ‖Q_HᵀW_H‖²: how much the unpenalised part changes when these rows leave."""

@@ -1,4 +1,4 @@
-"""Rows in blocks: large enough for BLAS-3, small enough to stay near the cache."""
+"""Blocks of rows: large enough for BLAS-3, small enough to stay near the cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.linalg import blas_threads
 
 __all__ = ["BLOCK_BYTES", "cut", "even_blocks", "index_blocks", "row_blocks"]
 
-#: Bytes of one block of rows. Long rows come in blocks of at least LEAST_ROWS all the same.
+#: Bytes of one block of rows. A block has at least LEAST_ROWS rows, however long they are.
 BLOCK_BYTES, LEAST_ROWS = 8 * 2**20, 256
 
 
@@ -22,7 +22,7 @@ def row_blocks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
 
 
 def even_blocks(n_rows: int, n_columns: int) -> list[slice]:
-    """Return blocks of equal size, at most BLOCK_BYTES, the same number for each thread."""
+    """Return nearly equal blocks of at most BLOCK_BYTES, the same number for each thread."""
     threads, count = blas_threads(), len(row_blocks(n_rows, n_columns))
     return _ranges(0, n_rows, threads * -(-count // threads))
 

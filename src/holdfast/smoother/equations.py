@@ -1,7 +1,7 @@
 """Normal equations of some of the rows, the unpenalised columns eliminated.
 
-(A + αI) x = rhs, under the constraint N_E x = 0 where basis rows were removed. `complete` adds what
-was eliminated. Whoever solves them needs to know no more than this.
+(A + αI) x = rhs, under the constraint N_E x = 0 where basis rows were removed. `complete` adds back
+what was eliminated. Code that solves them needs to know nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Equations", "FeatureEquations", "KernelEquations", "eliminate"]
 
 @dataclass(frozen=True)
 class Equations:
-    """What all kinds share.
+    """Normal equations as a solver sees them.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Equations:
     N_E : ndarray of shape (e, p)
         Constraints.
     accuracy : Accuracy
-        How well A is known, and how it wants to be solved.
+        How accurately A is known, and how it should be solved.
     """
 
     A: FloatArray
@@ -43,14 +43,14 @@ class Equations:
 
 @dataclass(frozen=True)
 class FeatureEquations(Equations):
-    """In the space of features.
+    """Normal equations in the space of features.
 
     Attributes
     ----------
     mean, level : ndarray of shape (s, p) and (s, v)
         Features and targets of the training rows on the unpenalised columns.
     rows : RowBlocks or None
-        The held-out rows, if they were looked at.
+        The held-out rows, if they had to be read.
     """
 
     mean: FloatArray
@@ -66,18 +66,18 @@ class FeatureEquations(Equations):
 
 @dataclass(frozen=True)
 class KernelEquations(Equations):
-    """In the space of training rows, orthogonal to the unpenalised columns.
+    """Normal equations in the space of training rows, orthogonal to the unpenalised columns.
 
     Attributes
     ----------
     train : ndarray of int
         The training rows.
     K : ndarray of shape (k, k)
-        Their kernel.
+        Their kernel matrix.
     root, Ys : ndarray of shape (k,) and (k, v)
-        √w and √w y of theirs.
+        Their √w and √w y.
     unpenalised : Unpenalised
-        Orthonormal on these rows, known for all rows.
+        Orthonormal on the training rows, with values for all rows.
     complement : Complement or None
         Takes coordinates back to training rows.
     """
@@ -110,7 +110,7 @@ def eliminate(
     A, b : ndarray of shape (p + s, p + s) and (p + s, v)
         WᵀW and WᵀYs of the training rows; overwritten.
     corner : ndarray of shape (s, s)
-        The last block of A, computed apart: QᵀQ of the training rows.
+        The last block of A, computed separately: QᵀQ of the training rows.
     """
     s = len(corner)
     if not s:

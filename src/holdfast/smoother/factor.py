@@ -1,8 +1,8 @@
 """A smoother in coordinates where the penalty is diagonal: factorise once, ask many questions.
 
 With D = 1/(Λ + α·penalised), coordinates V_i of each row and z = Vᵀ√w y, the model on all rows has
-fitted values ŷ_i = out_i · D z, and the model that lost the rows H is β = M(z − V_Hᵀr_H)
-(`holdfast.smoother.held`). Three kinds:
+fitted values ŷ_i = out_i · D z, and the model without the rows H is β = M(z − V_Hᵀr_H)
+(`holdfast.smoother.held`). There are three kinds:
 
 - `FeatureFactor`: S = V D Vᵀ and out = V. From the spectrum of the Gram matrix it holds for every
   α; from a Cholesky factorisation for one (paper 002): Λ = 1, D = 1.
@@ -32,14 +32,14 @@ __all__ = ["Alone", "Factor", "FeatureFactor", "InverseFactor", "KernelFactor"]
 
 
 class Alone(NamedTuple):
-    """Single rows, each with what it would predict of itself.
+    """What predictions of single rows by the models without them are made of.
 
     Attributes
     ----------
     fitted : ndarray of shape (a, b, v)
         Predictions by the model on all rows (but without removed basis rows).
     lift : ndarray of shape (b, a)
-        How far they fall per unit of held-out residual.
+        How much they fall per unit of held-out residual.
     gap : ndarray of shape (b, a)
         1 − S_ii, up to a factor.
     errors : ndarray of shape (a, b, v)
@@ -56,12 +56,12 @@ class Alone(NamedTuple):
 
 
 class Factor(ABC):
-    """A smoother, ready to say what it is on any rows."""
+    """A factorised smoother, from which its values on any rows follow."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Numbers that a row takes."""
+        """How many numbers a row takes."""
 
     @property
     def parallel(self) -> bool:
@@ -82,9 +82,9 @@ class Factor(ABC):
         """Return the smoother on the rows of stacked tasks."""
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone | None:
-        """Return the same for tasks that test one row and hold out that one or none, all α at once.
+        """Return what tasks need that test one row and hold out that row or none, all α at once.
 
-        None where the general way is as fast.
+        None where the general way is just as fast.
         """
         return None
 
@@ -99,7 +99,7 @@ class Factor(ABC):
 
 @dataclass(frozen=True)
 class Coordinates(Factor):
-    """What the factors by coordinates share.
+    """What factors in coordinates have in common.
 
     Attributes
     ----------
@@ -117,8 +117,7 @@ class Coordinates(Factor):
     N : ndarray of shape (n, p) or None
         Coefficients of the basis rows from coordinates, for removal.
     T : ndarray of shape (p', p') or None
-        From the penalised coordinates to those where the penalty is α times the identity; None
-        where it is so already.
+        θ = T β for the penalised coordinates β, where the penalty is α‖θ‖²; None if θ = β.
     weak : float
         1 − S_ii, or a pivot of I − S_HH, no larger than this has lost too many digits: a leverage h
         loses eps/(1 − h), whatever the factor.
@@ -187,7 +186,7 @@ class Coordinates(Factor):
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:
-        """Return it from one product of squared coordinates with D (paper 004 (10))."""
+        """Return this from products of squared coordinates with D (paper 004 (10))."""
         rows = shape.T[:, 0]
         D, V = self.D(alphas), self.V[rows]
         out = self.outputs(rows, V)
@@ -198,11 +197,12 @@ class Coordinates(Factor):
         if O is not None:
             o = O[:, :, 0]
             oDo, VDo = (o * o) @ D.T, (V * o) @ D.T
-            outDo = VDo / root  # basis rows leave models of features alone, where out = V / root
+            outDo = VDo / root  # only models of features lose basis rows, and there out = V / root
             fitted -= (outDo / oDo).T[:, :, None] * times(o, D, self.z)
             lift -= outDo * VDo / oDo
         gap, errors = self._gap(rows, V, D, fitted, lift)
-        # With κ = 0 the gap is a sum of its own: it may be tiny, negative if the kernel is.
+        # With κ = 0 the gap comes without a subtraction: it may be tiny, and negative if the kernel
+        # is indefinite.
         return Alone(fitted, lift, gap, errors, self.weak if self.kappa else -np.inf)
 
     @abstractmethod
@@ -212,11 +212,11 @@ class Coordinates(Factor):
         """Return gap (b, a) and errors (a, b, v) of single rows."""
 
     def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii = 1 − κ ∓ Σ_j V_ij² R_j, in O(mp)."""
+        """Return S_ii in O(mp): Σ_j V_ij² R_j for κ = 1, 1 − α Σ_j V_ij² R_j for κ = 0."""
         d = self.R(self.D(np.array([alpha])))[0]
         m, p = self.V.shape
         form = np.empty(m)
-        for rows in row_blocks(m, p):  # the rows may be computed as they are asked for
+        for rows in row_blocks(m, p):  # the rows may be streamed
             V = self.V[rows]
             form[rows] = np.einsum("ij,ij,j->i", V, V, d)
         diagonal = form if self.kappa else 1.0 - alpha * form
@@ -254,11 +254,11 @@ class KernelFactor(Coordinates):
         return V[:, :p] if rows.all() else V[rows, :p]
 
     def R(self, D: FloatArray) -> FloatArray:
-        """Return D without the unpenalised columns, whose part S takes whole."""
+        """Return D with zeros for the unpenalised columns, which S reproduces exactly."""
         return D * self.penalised
 
     def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
-        """Return V·Λ without the weights; rows of weight zero hold their outputs already."""
+        """Return V·Λ without the weights; rows of weight zero already hold their outputs."""
         root, trained = self.scale.root[rows][..., None], self.scale.trained[rows][..., None]
         return np.asarray(np.where(trained, V * (self.Lambda / root), V))
 
@@ -278,7 +278,7 @@ def times(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class InverseFactor(Factor):
-    """A dense model at one penalty, by G = (√wK√w + αI)⁻¹ on what is orthogonal to Q.
+    """A dense model at one penalty, by G = (√wK√w + αI)⁻¹ on the complement of Q.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ class InverseFactor(Factor):
 
     @property
     def size(self) -> int:
-        """Rows of G, of K, and coefficients for each target."""
+        """How many numbers a row takes: a row of G, and as many coefficients per target."""
         return len(self.G) * (1 + self.n_targets)
 
     @property
@@ -322,7 +322,7 @@ class InverseFactor(Factor):
         """Return the smoother on the rows of stacked tasks; `alphas` holds the penalty of G."""
         live = self.scale.trained
         columns = slice(None) if self.scale.everything else live
-        place = np.cumsum(live) - 1  # of a trained row among the trained rows
+        place = np.cumsum(live) - 1  # where each trained row stands among the trained rows
         H, Q = place[shape.H], self.unpenalised.Q[live]
         return HeldInverse(
             G_H=self.G[H],

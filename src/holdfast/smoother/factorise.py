@@ -1,8 +1,8 @@
 """From a system of features to factors that have enough digits.
 
-By the eigendecomposition of the Gram matrix where its condition allows it; by a triangular factor
-that does not square where columns have different units, rows different weights, or directions very
-different support.
+Where its condition allows it, the eigendecomposition of the Gram matrix is used. Where columns have
+different units, rows very different weights, or directions very different support, a triangular
+factor that does not square takes its place.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ __all__ = [
     "single_factor",
 ]
 
-#: Rounding errors of sums, and the relative error from which on a better factor is made.
+#: Rounding errors of sums, and the largest relative error for which no better factor is made.
 ROUNDING, ENOUGH = 4 * float(np.finfo(np.float64).eps), 1e-12
-#: Share of a pivot that must be left, times the number of rows, for equations to be solved.
+#: Equations are solved only if this share of each pivot, over the number of rows, is left.
 FLOOR = ROUNDING / ENOUGH
-#: 1 − leverage below which held-out predictions are made from scratch: eps over it is lost.
+#: Rows with a smaller 1 − leverage are predicted by training from scratch: eps over it is lost.
 WEAK = 1e-3
 
 
 def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> FeatureFactor:
     """Return the factor of a rotated system, which holds for every penalty from `least` on."""
     mask = penalty_mask(*system.B.shape[::-1])
-    # What holding rows out costs comes on top of what the factor has lost already.
+    # The digits that holding rows out costs come on top of those that the factor has lost.
     weak = max(WEAK, system.promise / (10 * ENOUGH))
     return FeatureFactor(system.W, system.gram, mask, system.z, Ys, scale, system.N, weak=weak)
 
@@ -61,9 +61,9 @@ def settled(
 ) -> FeatureSystem:
     """Return the system with z = VᵀYs free of the errors of rows much longer than others.
 
-    Such rows are fitted almost exactly. For any model β, z = VᵀVβ + Vᵀ(Ys − Vβ): the first part is
-    `known` without a sum over rows, and in the second their products are small. Left as it is
-    where rows are not kept.
+    Such rows are fitted almost exactly. For any model β, z = VᵀVβ + Vᵀ(Ys − Vβ). The first part is
+    `known` without a sum over rows, and the products in the second are small. Where rows are not
+    kept the system is returned unchanged.
     """
     V = system.W
     if not isinstance(V, np.ndarray):
@@ -85,7 +85,7 @@ class Diagonal(NamedTuple):
     T : ndarray of shape (p, p)
         From the features to the coordinates.
     least, promise : float
-        The smallest penalty that they are good for, and the relative error they promise there.
+        The smallest penalty that they serve, and the relative error they promise there.
     """
 
     gram: FloatArray
@@ -118,10 +118,10 @@ def diagonalise(
 
     Notes
     -----
-    By the eigendecomposition of the Gram matrix, WᵀW = V Λ Vᵀ and U = W V (paper 000 (15), (23)),
-    where its eigenvalues show that this has enough digits; a rotation changes no norm, so every
-    path may use the rotated rows. Else by a triangular factor that does not square
-    (`holdfast.linalg.graded`), good for penalties from `least` on.
+    The eigendecomposition WᵀW = T Λ Tᵀ gives V = W T (paper 000 (15), (23)) where the eigenvalues
+    show that this has enough digits; a rotation changes no norm, so every path may use the rotated
+    rows. Otherwise a triangular factor that does not square (`holdfast.linalg.graded`) serves
+    penalties from `least` on.
     """
     p, m = system.p, system.support
     gram = system.whole_gram[:p, :p]
@@ -148,8 +148,8 @@ def triangular(
 def promise(largest: float, smallest: float, alpha: float, m: float) -> float:
     """Return the relative error that normal equations of m rows promise at a penalty.
 
-    Their condition times eps, divided by the number of rows: measured, for the part of the targets
-    in a direction falls with the support that the direction has.
+    Their condition times eps, divided by the number of rows. That was measured: the part of the
+    targets along a direction falls with the support of the direction.
     """
     if not np.isfinite(alpha):  # nothing was said about penalties
         return 0.0

@@ -59,7 +59,8 @@ from holdfast.smoother.system_models import feature_models, feature_outputs, hal
 
 __all__ = ["FeatureSmoother"]
 
-#: Features from which folds gain by running side by side; smaller ones wait for the interpreter.
+#: Folds with at least this many features gain by running side by side; smaller ones spend their
+#: time waiting for the interpreter.
 SIDE_BY_SIDE_FROM = 128
 
 
@@ -73,14 +74,14 @@ class FeatureSmoother(Smoother):
     Y : ndarray of shape (m, v)
     unpenalised : Unpenalised
     memory : float
-        Bytes that feature rows may take; where they would take more they are made again whenever
-        they are needed.
+        Bytes that feature rows may take; if they need more, they are computed again whenever they
+        are used.
 
     Notes
     -----
-    The only state besides the arguments is the system, made when it is first needed, because the
-    first experiments decide what its pass over the rows sums up besides (`announce`). It turns into
-    its rotated form when the factor for every penalty is first asked for.
+    The only state besides the arguments is the system. It is made when it is first needed, because
+    the first experiments decide which further sums its pass over the rows collects (`announce`),
+    and is rotated when the factor for every penalty is first asked for.
     """
 
     form: ClassVar[Form] = "features"
@@ -103,9 +104,9 @@ class FeatureSmoother(Smoother):
 
     @property
     def system(self) -> FeatureSystem:
-        """The weighted system, in whatever coordinates it is now."""
+        """The weighted system, in its current coordinates."""
         system = self._system
-        if system is None:  # threads that find it made need no lock
+        if system is None:  # threads that find it ready need no lock
             with self.lock:
                 system = self._system = self._system or self._build(None)
         return system
@@ -113,8 +114,8 @@ class FeatureSmoother(Smoother):
     def _build(self, sets: Ragged | None) -> FeatureSystem:
         """Return the system in one pass over blocks of rows.
 
-        Cost m n d for the kernel, m p² for whitening and m p² for the Gram matrix. The sums of
-        disjoint sets of trained rows come with it, at p² numbers of memory each.
+        Cost: m n d for the kernel, m p² for whitening and m p² for the Gram matrix. The same pass
+        sums disjoint sets of trained rows, which takes p² numbers of memory for each set.
         """
         Ys, Q = self.targets.Ys, self.unpenalised.Q
         m, p, s = len(Ys), self.features.size, self.unpenalised.count
@@ -138,7 +139,7 @@ class FeatureSmoother(Smoother):
         return FeatureSystem(W, gram, z, N, B, norms, of_sets)
 
     def _settle_rows(self, W: FloatArray, missed: FloatArray) -> None:
-        """Take what the first estimate of B missed out of the rows, and append √w u."""
+        """Subtract what the first estimate of B missed from the rows, and append √w u."""
         scale, p = self.scale, missed.shape[1]
 
         def work(rows: slice) -> None:
@@ -180,7 +181,8 @@ class FeatureSmoother(Smoother):
     def _sums_to_come(self, tasks: Tasks) -> bool:
         """Whether the pass that makes the system will give the Gram matrices of these tasks.
 
-        That takes disjoint sets, and room: no more numbers than W has, and memory for both.
+        That takes disjoint sets and enough room: the matrices may hold no more numbers than W, and
+        both must fit into memory.
         """
         if self._system is not None:
             return False
@@ -238,7 +240,7 @@ class FeatureSmoother(Smoother):
                 spectrum = None if gram is None else eigh(gram)
                 found = diagonalise(system, spectrum, self._trained, least)
                 if isinstance(system.W, np.ndarray):
-                    self._system = None  # rows are overwritten: if interrupted, made again
+                    self._system = None  # its rows are overwritten now: made again if interrupted
                 rotated = transform(system, found.T, overwrite=True)
                 rotated = found.applied(rotated)
                 beta = solve(rotated, slice(None), min(least, 1.0))
@@ -328,8 +330,8 @@ class FeatureSmoother(Smoother):
     # -- models without some rows ------------------------------------------------------------------
 
     def _ready_for_folds(self) -> bool:
-        # Half of a tridiagonal reduction is matrix-vector work, which BLAS threads hardly speed up:
-        # experiments side by side do, unless each makes its rows by a function of the user's.
+        # Half of a tridiagonal reduction is matrix-vector products, which BLAS threads hardly speed
+        # up. Experiments side by side do, unless their rows come from a user's function.
         W = self.system.W
         together = isinstance(W, np.ndarray) or W.features.parallel
         return together and self._size >= SIDE_BY_SIDE_FROM
@@ -340,8 +342,8 @@ class FeatureSmoother(Smoother):
         """Return the equations of all rows less those held out.
 
         |H| p² for the Gram matrix of the held-out rows, unless the pass that made the system has
-        it. The subtraction loses nothing as long as the training rows carry their part of the
-        trace; where they do not (`afresh`) they are summed by themselves.
+        it. The subtraction loses nothing as long as the training rows carry enough of the trace;
+        where they do not (`afresh`), they are summed directly.
         """
         system, Ys = self.system, self.targets.Ys[:, columns]
         N_E = system.N[removed, : system.p]
@@ -379,7 +381,7 @@ class FeatureSmoother(Smoother):
         return FeatureEquations(A, b, N_E, known_to, mean, level)
 
     def fitted(self, equations: FeatureEquations, models: FloatArray, test: IntArray) -> FloatArray:
-        """Return W θ of the test rows, which are often those just looked at."""
+        """Return W θ of the test rows, which often are the held-out rows just read."""
         rows = equations.rows
         if rows is None or not _are(rows, test):
             rows = RowBlocks(self.system.W, test, once=True)
@@ -394,7 +396,7 @@ class FeatureSmoother(Smoother):
         columns: slice,
         basis: OtherBasis | None = None,
     ) -> FloatArray:
-        """Return predictions of a model on its own rows and basis rows, whitened by themselves."""
+        """Return predictions of a model made from its own training rows and basis rows alone."""
         features = self.features.without(removed) if basis is None else self.features.on(*basis)
         weights = self.weights.copy()
         weights[held] = 0.0
@@ -470,7 +472,7 @@ class FeatureSmoother(Smoother):
 
     @property
     def norms(self) -> FloatArray:
-        """‖W_i‖² of every row without the unpenalised columns."""
+        """Approximate ‖W_i‖² of every row, the unpenalised columns left out."""
         return self.system.norms
 
     def shift(self, held: IntArray) -> float:

@@ -45,7 +45,7 @@ class Features(ABC):
 
     @property
     def n_basis(self) -> int | None:
-        """How many basis rows the features are made of; None if of none."""
+        """The number of basis rows behind the features; None if there are none."""
         return None
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Features(ABC):
         return self
 
     def without(self, removed: IntArray) -> Features:
-        """Return the features of the model that lost these of its basis rows (positions)."""
+        """Return the features of the model without some of its basis rows, given by position."""
         assert not removed.size, "only features of basis rows can lose some"
         return self
 
@@ -93,7 +93,7 @@ class WhitenedFeatures(Features):
 
     Notes
     -----
-    Per row n d for the kernel, n² for whitening and 2 n p for the map. Substitution makes W Cᵀ
+    Cost per row: n d for the kernel, n² for whitening, 2 n p for the map. Substitution makes W Cᵀ
     equal to K_{:B} to the last digit. A product with C⁻¹, or with C⁻ᵀT, is faster by up to half
     and promises only eps cond(C): held-out predictions were up to 3,000 times less accurate.
     """
@@ -117,7 +117,7 @@ class WhitenedFeatures(Features):
 
     @property
     def parallel(self) -> bool:
-        """Whether the kernel is not a function of the user's, which may keep a state."""
+        """Whether the kernel is one of ours: a user's function may keep a state."""
         kernel = getattr(self.data, "kernel", None)
         return kernel is None or not kernel.accepts_objects
 
@@ -132,7 +132,7 @@ class WhitenedFeatures(Features):
         return int(self.basis.size)
 
     def without(self, removed: IntArray) -> WhitenedFeatures:
-        """Return the features of the model on the other basis rows, whitened by themselves."""
+        """Return the features of the model on the other basis rows, whitened anew."""
         if not removed.size and self.T is None:
             return self
         return self.on(np.delete(self.basis, removed), self.epsilon)
@@ -292,12 +292,12 @@ class SomeRows(Features):
 
     @property
     def to_coefficients(self) -> FloatArray:
-        """Those of all rows."""
+        """That of all rows."""
         return self.features.to_coefficients
 
     @property
     def n_basis(self) -> int | None:
-        """Those of all rows."""
+        """That of all rows."""
         return self.features.n_basis
 
     def rows(self, index: Index) -> FloatArray:

@@ -1,10 +1,10 @@
-"""I − S on held-out rows, the residuals there, and the model that follows from others.
+"""I − S on held-out rows, the residuals there, and predictions without those rows.
 
-For tasks of one shape (held-out rows H, removed basis rows E, test rows T), stacked. A `Held`
-knows the smoother S on those rows and asks nobody why it is wanted: `errors` are e_H = (y − ŷ)_H of
-the model on all rows, `gaps` are the matrices I − S_HH, and `predict` gives the predictions for T
-of the model whose targets on H were moved by r, which is the model without H when r are its
-held-out residuals (`holdfast.holdout`).
+Tasks of one shape (held-out rows H, removed basis rows E, test rows T) are stacked. A `Held` knows
+the smoother S on those rows, and not what it is used for: `errors` are e_H = (y − ŷ)_H of the model
+on all rows, `gaps` are the matrices I − S_HH, and `predict` gives the predictions for T of the
+model whose targets on H were lowered by r, which is the model without H when r are its held-out
+residuals (`holdfast.holdout`).
 
 Removed basis rows. A model on B∖E is the same problem under the constraint N_E β = 0, where row j
 of N gives the coefficient of basis row j (paper 000, Proposition 1). With O an orthonormal basis of
@@ -48,7 +48,7 @@ class Held(ABC):
 
     @abstractmethod
     def errors(self) -> FloatArray:
-        """Return e_H (a, b, h, v), up to the factor that `gaps` has as well."""
+        """Return e_H (a, b, h, v), up to the same factor as `gaps`."""
 
     @abstractmethod
     def gaps(self, piece: slice) -> FloatArray:
@@ -61,18 +61,18 @@ class Held(ABC):
     @property
     @abstractmethod
     def row_size(self) -> int:
-        """Numbers that a row takes."""
+        """Length of the products that form I − S_HH, which decides how many tasks make a piece."""
 
     #: A pivot of I − S_HH no larger than this has lost too many digits.
     weak: float = 0.0
 
     @property
     def definite(self) -> bool:
-        """Whether I − S_HH is positive definite, as it is unless the kernel is not."""
+        """Whether I − S_HH is positive definite: always, unless the kernel is indefinite."""
         return True
 
     def pieces(self, doubles_per_task: int) -> list[slice]:
-        """Return slices of the tasks whose temporaries stay in cache."""
+        """Return slices of the tasks, so small that their temporaries stay in cache."""
         b = self.shape[1]
         step = max(1, PIECE_DOUBLES // max(1, doubles_per_task))
         return [slice(i, min(i + step, b)) for i in range(0, b, step)]
@@ -80,10 +80,10 @@ class Held(ABC):
 
 @dataclass(frozen=True)
 class HeldCoordinates(Held):
-    """In coordinates where the penalised normal equations are diagonal.
+    """The smoother in coordinates where the penalised normal equations are diagonal.
 
-    I − S = κI + (1 − 2κ) V R Vᵀ: κ = 1 where S = V D Vᵀ is what is known, κ = 0 where I − S itself
-    is (dense models, up to the factor α), so that nothing cancels at tiny penalties.
+    I − S = κI + (1 − 2κ) V R Vᵀ. κ = 1 where S = V D Vᵀ is known; κ = 0 where I − S itself is known
+    (dense models, up to the factor α), so that nothing cancels at tiny penalties.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ def same_rows(shape: Shape) -> bool:
 
 @dataclass(frozen=True)
 class HeldInverse(Held):
-    """By the inverse G of a dense model at one penalty: I − S = αG (An et al. 2007, 003 (14)).
+    """A dense model at one penalty, by its inverse G: I − S = αG (An et al. 2007, 003 (14)).
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class HeldInverse(Held):
 
     @property
     def row_size(self) -> int:
-        """Nothing is multiplied to form the matrices."""
+        """1: the matrices are parts of G, and no product forms them."""
         return 1
 
     def errors(self) -> FloatArray:
@@ -327,7 +327,7 @@ class HeldInverse(Held):
     def _levels(self, weights: FloatArray, fitted: FloatArray) -> FloatArray:
         """Return the unpenalised part (b, s, v), in coordinates along Q.
 
-        Over the rows that are left Qᵀ(y − Kc' − Qγ) = 0, because Qᵀc' = 0.
+        Over the rows that are left Qᵀ(y − Kc' − Qδ) = 0, because Qᵀc' = 0; δ is returned.
         """
         return self.levels(weights, fitted if same_rows(self.rows) else None)
 

@@ -42,15 +42,15 @@ class KernelSmoother(Smoother):
     Y : ndarray of shape (m, v)
     unpenalised : Unpenalised
     memory : float
-        Bytes that may be taken.
+        Bytes that the smoother may use.
     definite : bool
         Whether the kernel declares itself positive semidefinite.
     trusted : bool
-        Whether that declaration needs no check (kernels of this package).
+        Whether that declaration needs no check, as for the kernels of this package.
 
     Notes
     -----
-    The state is a cache: the kernel matrix, and its spectrum once it has been asked for.
+    The only state is a cache: the kernel matrix, and its spectrum once it has been asked for.
     """
 
     form: ClassVar[Form] = "kernel"
@@ -77,7 +77,7 @@ class KernelSmoother(Smoother):
     @property
     def K(self) -> FloatArray:
         """The kernel matrix (m, m)."""
-        if self._K is None:  # threads that find it made need no lock
+        if self._K is None:  # threads that find it ready need no lock
             with self.lock:
                 assert not isinstance(self.data, np.ndarray)
                 every = slice(0, len(self.data))
@@ -85,7 +85,7 @@ class KernelSmoother(Smoother):
         return self._K
 
     def _block(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return kernel values, computed again where they can be: for the naive twin."""
+        """Return kernel values for the naive twin, computed again where possible."""
         if isinstance(self.data, np.ndarray):
             return np.asarray(self.data[np.ix_(rows, columns)])
         return self.data.block(rows, columns)
@@ -165,7 +165,7 @@ class KernelSmoother(Smoother):
     def _output_rows(self, V: FloatArray, rows: IntArray) -> FloatArray:
         """Return output coordinates of rows that are not trained on.
 
-        The dual coefficients are c = V D z, so f(x) = k(x, ·)√w V D z + u(x)·γ, and γ follows from
+        The dual coefficients are c = V D z, so f(x) = k(x, ·)√w V D z + u(x)·δ, and δ follows from
         the optimality conditions multiplied by Q: its coordinates are −Qᵀ√wK√w V.
         """
         live, s = self.scale.trained, self.unpenalised.count
@@ -191,7 +191,8 @@ class KernelSmoother(Smoother):
     def require_semidefinite(self) -> None:
         """Refuse a kernel matrix with a clearly negative eigenvalue, at the price of one Cholesky.
 
-        The spectrum sees every eigenvalue and is checked by itself; this serves what does without.
+        The spectrum has every eigenvalue and is checked when it is made; this check is for the ways
+        that do without the spectrum.
         """
         if not self._unchecked:
             return
@@ -207,7 +208,7 @@ class KernelSmoother(Smoother):
         self._unchecked = False
 
     def fit(self, alphas: FloatArray) -> Fit:
-        """Return coefficients of all rows, zero for those of weight zero, and the unpenalised."""
+        """Return coefficients of all rows, zero where the weight is, and the unpenalised ones."""
         live, s = self.scale.trained, self.unpenalised.count
         coef = np.zeros(self.targets.Ys.shape)
         level = self.targets.level.copy()
@@ -219,7 +220,7 @@ class KernelSmoother(Smoother):
         return Fit(coef, None, self.unpenalised.coefficients(level))
 
     def _models(self, columns: IntArray, alpha: FloatArray) -> FloatArray:
-        """Return coefficients of the trained rows and the unpenalised columns, by what is there."""
+        """Return coefficients of trained rows and unpenalised columns, by the spectrum if known."""
         live = np.flatnonzero(self.scale.trained)
         if self._spectrum is None and self.definite:
             equations = self._equations_of(live, columns)
@@ -355,7 +356,7 @@ class KernelSmoother(Smoother):
         return values
 
     def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii by the spectrum if it is there, else by one inverse."""
+        """Return S_ii by the spectrum if it is known, else by one inverse."""
         return self.factor(None if self._spectrum is not None else alpha).leverages(alpha)
 
     # -- models without some rows ------------------------------------------------------------------
@@ -398,7 +399,7 @@ class KernelSmoother(Smoother):
         )
 
     def fitted(self, equations: KernelEquations, models: FloatArray, test: IntArray) -> FloatArray:
-        """Return K c + u·γ of the test rows."""
+        """Return K c + u·δ of the test rows."""
         n = equations.train.size
         values = self.K[np.ix_(test, equations.train)] @ models[:, :n]
         if models.shape[1] > n:
@@ -416,7 +417,7 @@ class KernelSmoother(Smoother):
     ) -> FloatArray:
         """Return predictions by the optimality conditions of the LS-SVM, paper 002.
 
-        One bordered system per penalty, solved by LU: the twin of the other ways.
+        One bordered system per penalty, solved by LU, as a check on the other ways.
         """
         keep = self.scale.trained.copy()
         keep[held] = False
@@ -466,7 +467,7 @@ class KernelSmoother(Smoother):
 
     @cached_property
     def _along(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """√w Q (m, s), K times it, and its own kernel (s, s)."""
+        """√wQ (m, s), K√wQ (m, s) and Qᵀ√wK√wQ (s, s)."""
         weighted = self.unpenalised.Q * self.scale.root[:, None]
         to_level = self.K @ weighted
         return weighted, to_level, weighted.T @ to_level
@@ -477,13 +478,13 @@ class KernelSmoother(Smoother):
         U, (_, to_level, inner) = self.unpenalised.U, self._along
         squares = np.diag(self.K) - 2.0 * np.einsum("is,is->i", U, to_level)
         squares += np.einsum("is,st,it->i", U, inner, U)
-        return np.asarray(np.abs(squares) * self.scale.root**2)  # an indefinite K has signs
+        return np.asarray(np.abs(squares) * self.scale.root**2)  # negative where K is indefinite
 
     def shift(self, held: IntArray) -> float:
         """Return ‖Q_HᵀW_H‖² from the kernel matrix."""
         weighted, to_level, inner = self._along
         g = weighted[held]
-        total = g.T @ self.unpenalised.U[held]  # the share of these rows in the columns
+        total = g.T @ self.unpenalised.U[held]  # Q_HᵀQ_H
         cross = g.T @ to_level[held] @ total.T
         square = g.T @ self.K[np.ix_(held, held)] @ g - cross - cross.T + total @ inner @ total.T
         return float(abs(np.trace(square)))

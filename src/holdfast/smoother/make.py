@@ -49,7 +49,7 @@ def make_smoother(
     epsilon : float
         ε of a sparse model.
     memory : float
-        Bytes that may be taken.
+        Bytes that the smoother may use.
     """
     features: Features
     if basis is not None:
@@ -88,14 +88,14 @@ def _kernel_smoother(
 
 
 def is_primal(kernel: Kernel | Precomputed, X: Any) -> bool:
-    """Whether a linear kernel is cheaper by the columns of X than by its matrix."""
+    """Whether a linear kernel is cheaper in the columns of X than by its matrix."""
     if not isinstance(kernel, Linear) or X.shape[1] >= X.shape[0]:
         return False
     return not (sp.issparse(X) and X.shape[1] > MAX_SPARSE_FEATURES)
 
 
 def require_symmetric(kernel: Kernel | Precomputed, data: KernelData) -> None:
-    """Refuse a function of the user's that gives k(x, z) ≠ k(z, x), seen on a sample of rows."""
+    """Refuse a user's function with k(x, z) ≠ k(z, x), which a sample of rows shows."""
     if isinstance(kernel, Precomputed) or not kernel.accepts_objects:
         return
     rows = np.unique(np.linspace(0, len(data) - 1, min(len(data), 64)).astype(np.int64))

@@ -1,11 +1,11 @@
 """Sums over all feature rows in one pass: what the smoother of features is assembled from.
 
-Blocks of rows are made, freed of the unpenalised columns, weighted, summed and, if there is room,
-stored. Sums over parts of the rows add up, so the same pass can give the sums of each fold of a
-cross-validation at no price but the memory for them.
+Each block of rows is computed, centred (its part along the unpenalised columns is subtracted),
+weighted, added to the sums and, if there is room, stored. Sums over parts of the rows add up, so
+the same pass can give the sums of each fold of a cross-validation for nothing but their memory.
 
 The exact part of the features along the unpenalised columns, B = Qᵀ√wΦ, is known only after the
-pass. So rows first lose an estimate of it from a sample, and the small remainder is corrected
+pass. So an estimate from a sample of rows is subtracted first, and the small remainder is corrected
 afterwards: nothing large cancels.
 """
 
@@ -44,11 +44,11 @@ class Moments:
     Attributes
     ----------
     gram : ndarray of shape (p + s, p + s)
-        The Gram matrix; zeros keep the place of the unpenalised columns.
+        The Gram matrix, with zeros in the place of the unpenalised columns.
     z : ndarray of shape (p, v)
         Products with the targets.
     drift : ndarray of shape (s, p)
-        Products with Q: what B₀ missed of B.
+        Products with Q: how far B₀ is from B.
     """
 
     gram: FloatArray
@@ -85,7 +85,7 @@ class Moments:
     def settle_part(
         self, missed: FloatArray, Q: FloatArray, Ys: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the same for some of the rows, with B − B₀ = `missed`; the sums are used up."""
+        """Return the same for some of the rows, with B − B₀ = `missed`; overwrites the sums."""
         s, p = self.drift.shape
         gram, corner, along = self.gram, Q.T @ Q, Q.T @ Ys
         moved = self.drift - corner @ missed  # QᵀW
@@ -169,7 +169,7 @@ def moments(
     ----------
     features : Features
     B : ndarray of shape (s, p)
-        What the rows lose along the unpenalised columns.
+        What is subtracted from the features along the unpenalised columns.
     scale : RowScale
     unpenalised : Unpenalised
     Ys : ndarray of shape (m, v)
@@ -181,8 +181,8 @@ def moments(
 
     Notes
     -----
-    The sums of a set, or of its parts where sets are few, are the work of one thread, in the order
-    of the rows, and are added up in the order of the sets: the same numbers every time.
+    One thread sums a set (or a part of it, where sets are few) in the order of the rows, and the
+    sums are added in the order of the sets, so that the numbers are the same every time.
     """
     s, p = B.shape
     m, v = Ys.shape
@@ -227,7 +227,7 @@ def moments(
 
 
 def _others(m: int, sets: Sequence[Index]) -> list[Index]:
-    """Return the rows that are in none of the sets, as one set more if there are any."""
+    """Return the rows that are in none of the sets as one more set, if there are any."""
     if not sets:
         return [slice(0, m)]
     left = np.ones(m, dtype=bool)
@@ -244,7 +244,7 @@ def sample_level(features: Features, scale: RowScale, unpenalised: Unpenalised) 
     live = np.flatnonzero(scale.trained)
     count = min(live.size, max(SAMPLED_ROWS, 4 * s))
     sample = live[np.linspace(0, live.size - 1, count).astype(np.int64)]
-    with one_blas_thread():  # few rows: threads would spin into the pass that follows
+    with one_blas_thread():  # few rows: idle threads would keep spinning during the pass
         rows = features.rows(sample)
     root = scale.root[sample, None]
     return np.asarray(np.linalg.lstsq(root * unpenalised.U[sample], root * rows, rcond=None)[0])

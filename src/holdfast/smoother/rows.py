@@ -1,4 +1,4 @@
-"""Rows of W: kept in memory or made whenever they are asked for, and sums over some of them.
+"""Rows of W, kept in memory or computed whenever they are asked for, and sums over some of them.
 
 Sums go block by block, so memory is O(p² + block · p) however many rows there are: a fold may be
 larger than memory.
@@ -20,7 +20,7 @@ from holdfast.smoother.scale import RowScale, Unpenalised
 
 __all__ = ["KEEP_BYTES", "FeatureRows", "RowBlocks", "StreamedRows", "fitted", "gram_and_rhs"]
 
-#: Bytes of feature rows up to which those of one experiment are kept for their second use.
+#: Feature rows of one experiment are kept for their second use if they take at most these bytes.
 KEEP_BYTES = 2**25
 
 
@@ -66,18 +66,18 @@ FeatureRows = FloatArray | StreamedRows
 
 
 class RowBlocks:
-    """Blocks of some rows of W, as often as they are asked for.
+    """Some rows of W, block by block, as often as they are asked for.
 
     Parameters
     ----------
     W : ndarray or StreamedRows of shape (m, p)
     rows : ndarray of int, or None for all rows
     once : bool
-        Whether they will be asked for once only.
+        Whether they will be asked for only once.
 
     Notes
     -----
-    Few rows are kept for the next time; many are made again each time.
+    A few rows are kept for the next time; many are computed again each time.
     """
 
     def __init__(self, W: FeatureRows, rows: IntArray | None = None, *, once: bool = False) -> None:
@@ -120,7 +120,7 @@ def gram_and_rhs(blocks: RowBlocks, Ys: FloatArray) -> tuple[FloatArray, FloatAr
 def centred_gram_and_rhs(
     blocks: RowBlocks, Ys: FloatArray, Q: FloatArray, mean: FloatArray, level: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the same for W − Q mean and Ys − Q level, without the unpenalised columns."""
+    """Return (WᵀW, WᵀYs) of W − Q mean and Ys − Q level, without the unpenalised columns."""
     p = mean.shape[1]
     A, b = np.zeros((p, p)), np.zeros((p, Ys.shape[1]))
     for part, W in blocks:

@@ -4,8 +4,8 @@ Rows are multiplied by √w, so that weighted least squares becomes ordinary lea
 columns Z of the model that carry no penalty (the bias is the column of ones) are replaced by an
 orthonormal basis of their span: with √w Z = Q R, rows u_i = z_i R⁻¹ and Q = √w U. Penalised
 features then lose their part along Q, and Q joins them as further columns. A model without a bias
-has no such column, a model with a trend has several: nothing else differs, and nobody outside this
-folder asks.
+has no such column and a model with a trend has several; nothing else differs, and no code outside
+this folder needs to ask.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RowScale:
 
     @property
     def everything(self) -> bool:
-        """Whether all rows are trained on."""
+        """Whether every row is trained on."""
         return bool(self.trained.all())
 
     def targets(self, Y: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Feature rows with their Gram matrix, in whatever coordinates, and the model on all of them."""
+"""Feature rows with their Gram matrix, in some coordinates, and the model on all of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FeatureSystem:
     Attributes
     ----------
     W : ndarray or StreamedRows of shape (m, p + s)
-        Feature rows times √w (untouched scale where w = 0), the unpenalised columns last.
+        Feature rows times √w (unscaled where w = 0), the unpenalised columns last.
     gram : ndarray of shape (p + s, p + s), or (p + s,) when diagonal
         WᵀW over the trained rows. The unpenalised columns are orthonormal and orthogonal to the
         others.
@@ -42,7 +42,7 @@ class FeatureSystem:
     B : ndarray of shape (s, p)
         Qᵀ√wΦ: features on the unpenalised columns.
     norms : ndarray of shape (m,)
-        ‖W_i‖² without the unpenalised columns, roughly: before the last correction of B.
+        ‖W_i‖² without the unpenalised columns, approximate: before the last correction of B.
     sets : SetSums or None
         Sums of held-out sets, if they were asked for and while W is as it was made.
     T : ndarray of shape (p, p) or None
@@ -50,7 +50,7 @@ class FeatureSystem:
     least : float
         The smallest penalty for which a diagonal Gram matrix has enough digits.
     promise : float
-        Relative error of predictions that the diagonal Gram matrix promises there.
+        The relative error of predictions that the diagonal Gram matrix promises there.
     """
 
     W: FeatureRows
@@ -76,7 +76,7 @@ class FeatureSystem:
 
     @property
     def support(self) -> float:
-        """How many rows carry the sums: all of them, fewer where some are much longer."""
+        """How many rows carry the sums: all of them, or fewer where some are much longer."""
         longest = float(self.norms.max(initial=0.0))
         return max(1.0, float(self.norms.sum()) / longest) if longest > 0 else 1.0
 
@@ -95,7 +95,7 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
     """Return the system in the features W T, with T (p, p) on the coordinates under the penalty.
 
     The Gram matrix is left for the caller to replace. With `overwrite` the new rows take the memory
-    of the old ones, and `system` is of no use any more; otherwise it stays as it is.
+    of the old ones, and `system` must not be used again; otherwise it is unchanged.
     """
     p = system.p
     N, z = np.zeros_like(system.N), system.z.copy()
@@ -135,7 +135,7 @@ def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> Flo
 def coefficients(
     system: FeatureSystem, theta: FloatArray, level: FloatArray, unpenalised: Unpenalised
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a = N θ, and the coefficients of the unpenalised columns; `level` is the targets'."""
+    """Return a = N θ and the coefficients of the unpenalised columns; `level` is that of y."""
     p = system.p
     along_columns = theta[p:] - system.B @ theta[:p] + level
     return system.N @ theta, unpenalised.coefficients(along_columns)

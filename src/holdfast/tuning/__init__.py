@@ -7,8 +7,8 @@
 | `criterion` | the exact held-out error at (log alpha, log gamma) and its gradient |
 | `dense`, `sparse` | the hold-out algebra and its adjoint, for the two kinds of models |
 | `widths` | kernels of Σ_j gamma_j (x_j − z_j)², their slopes, sums over features |
-| `problem`, `stacks` | rows and experiments prepared once; stacks of small systems |
-| `search`, `space` | L-BFGS and Nelder–Mead; bounds and starting points |
+| `problem` | rows and experiments, prepared once for all points |
+| `minimise`, `space` | L-BFGS and Nelder–Mead; bounds and starting points |
 | `flatness`, `result` | how flat the optimum is, which features matter; what comes back |
 | `surface` | the error over a grid of (gamma, alpha), and its picture |
 

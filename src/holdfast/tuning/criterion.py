@@ -30,7 +30,7 @@ class Evaluation:
     ----------
     value : float
         Weighted mean squared error of all held-out predictions, over test rows and targets.
-    losses : ndarray of shape (J,)
+    losses : ndarray of shape (experiments,)
         Contribution of each experiment; they add up to `value`.
     gradient : ndarray or None
         Derivatives by log alpha and by the logarithm of each gamma, in this order.
@@ -43,12 +43,12 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """The exact held-out mean squared error of a model whose alpha and gamma are open.
+    """The exact held-out mean squared error of a model as a function of alpha and gamma.
 
     Attributes
     ----------
     problem : Problem
-        RowData, targets and experiments.
+        Rows, targets and experiments.
     ard : bool
         Whether every feature has its own gamma.
 

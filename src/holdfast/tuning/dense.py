@@ -1,14 +1,14 @@
 """The criterion of a dense model and its adjoint.
 
-With K̃ = √w K √w + αI and G its inverse (on the complement of √w if there is a bias), the dual
-coefficients are c = G ỹ and the held-out residuals r = G_HH⁻¹ c_H (papers 002 §2.6, 003 (14),
-004 (9)). For a criterion with ∂L/∂r = ρ on the test rows, let G_HH μ = ρ. Because
-dG = −G dK̃ G also with a bias,
+With K̃ = √w K √w + αI and G its inverse (on the complement of the unpenalised columns Q), the dual
+coefficients are c = G ỹ, ỹ = √w y, and the held-out residuals r = G_HH⁻¹ c_H (papers 002 §2.6,
+003 (14), 004 (9)). For a criterion with ∂L/∂r = ρ on the test rows, let G_HH μ = ρ. Because
+dG = −G dK̃ G, also on that complement,
 
     ∂L/∂K̃ = Σ_j G_{:H} μ_j (G_{:H} r_j − c)ᵀ
 
-which is the product of two m × J matrices where experiments are few, and G Ω G − (Gμ)cᵀ with Ω
-made of the blocks μ_j r_jᵀ where they are many (leave-one-out).
+which is a product of two matrices with a column per experiment and target where experiments are
+few, and G Ω G − (Gμ)cᵀ, with Ω made of the blocks μ_j r_jᵀ, where they are many (leave-one-out).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DenseAdjoint:
 def evaluate_dense(
     problem: Problem, K: FloatArray, alpha: float, gradient: bool
 ) -> tuple[FloatArray, DenseAdjoint | None]:
-    """Return the loss of each experiment (J,) and, if asked for, the adjoint.
+    """Return the loss of each experiment (experiments,) and, if asked for, the adjoint.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def evaluate_dense(
     Notes
     -----
     m³ flops for the inverse and Σ |H|³/3 for the held-out systems; the adjoint adds
-    2 m² min(J v, Σ|H|).
+    2 m² min(v times experiments, Σ|H|).
     """
     smoother = KernelSmoother(K, problem.weights, problem.Y, problem.unpenalised)
     factor = smoother.factor(alpha)
@@ -85,7 +85,7 @@ def evaluate_dense(
 
 
 class _Adjoint:
-    """Collects ∂L/∂K̃ task by task, in whichever of the two forms is cheaper."""
+    """Collects ∂L/∂K̃ task by task, in the cheaper of the two forms."""
 
     def __init__(self, G: FloatArray, c: FloatArray, problem: Problem) -> None:
         self.G, self.c = G, c
@@ -98,7 +98,7 @@ class _Adjoint:
         self.mu = np.zeros_like(c)
 
     def add(self, H: IntArray, r: FloatArray, mu: FloatArray, distinct: bool) -> None:
-        """Take up the tasks of one block."""
+        """Add the tasks of one block."""
         if self.low_rank:
             for rows, r_j, mu_j in zip(H, r, mu, strict=True):
                 columns = self.G[rows].T

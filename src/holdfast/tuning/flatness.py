@@ -1,4 +1,4 @@
-"""How flat the optimum is, and which features matter: what a search should say besides the best."""
+"""How flat the optimum is, and which features matter: what else a search should report."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from holdfast.tuning.criterion import Criterion, Evaluation
 
 __all__ = ["Flatness", "Relevance", "flatness", "relevance", "standard_error"]
 
-#: Step of the differences that make the Hessian, in logarithms.
+#: Step, in logarithms, of the differences that give the Hessian.
 STEP = 1e-3
-#: An end of a range is accepted when the criterion there rises by the threshold within this part.
+#: An end of a range is accepted if the rise of the criterion there is within this share of the
+#: threshold.
 CLOSE = 0.1
 #: Evaluations that one end of a range may take.
 TRIES = 6
-#: A feature that lowers the error by less than so many standard errors of the difference does not
-#: matter.
+#: A feature does not matter if it lowers the error by less than this many standard errors of the
+#: difference.
 DOUBT = 2.0
 
 
@@ -37,7 +38,7 @@ class Flatness:
         Of the Hessian, ascending: near zero is a direction in which nothing changes.
     one_percent : ndarray of shape (k, 2)
         For alpha and each gamma the interval, the others fixed, on which the criterion rises by
-        less than 1 %. It ends at the bounds of the search at the latest.
+        less than 1 %. It does not reach beyond the bounds of the search.
     one_standard_error : ndarray of shape (k, 2)
         The same for less than one standard error of the criterion.
     """
@@ -72,20 +73,20 @@ def standard_error(losses: FloatArray, share: FloatArray) -> float:
 
     Parameters
     ----------
-    losses : ndarray of shape (J,)
+    losses : ndarray of shape (experiments,)
         Contributions of the experiments to a weighted mean.
-    share : ndarray of shape (J,)
+    share : ndarray of shape (experiments,)
         Their parts in the total weight.
 
     Notes
     -----
     That of a ratio of sums, with the experiments as the independent units:
-    √(J/(J−1) Σ_j (ℓ_j − share_j Σℓ)²).
+    √(n/(n−1) Σ_j (ℓ_j − share_j Σℓ)²).
     """
-    J = losses.size
-    if J < 2:
+    n = losses.size
+    if n < 2:
         return float("nan")
-    return float(np.sqrt(J / (J - 1) * np.sum((losses - share * losses.sum()) ** 2)))
+    return float(np.sqrt(n / (n - 1) * np.sum((losses - share * losses.sum()) ** 2)))
 
 
 def flatness(
@@ -151,8 +152,8 @@ def _crossing(
 ) -> float:
     """Return how far one can go until the criterion rises by the threshold, at most `room`.
 
-    From the quadratic model on by regula falsi in log step and log rise, where a quadratic is a
-    straight line.
+    Starts from the quadratic model and goes on by regula falsi in log step and log rise, where a
+    quadratic is a straight line.
     """
     if room <= 0.0 or not np.isfinite(threshold):
         return room
@@ -185,8 +186,8 @@ def relevance(
     Notes
     -----
     One value of the criterion per feature. A small gamma alone says little: features differ in
-    scale, and a feature may act through a wide kernel. That held-out rows are predicted no better
-    with it says it all, and the difference, row by row, is known far better than either error.
+    scale, and a feature may act through a wide kernel. What decides is whether held-out rows are
+    predicted better with the feature, and that difference is known far better than either error.
     """
     if not criterion.ard:
         return None

@@ -102,7 +102,7 @@ def tune(
     Returns
     -------
     TuneResult
-        Ctrl-C ends the search too, and what was found until then is returned.
+        Ctrl-C ends the search too, and returns the best found by then.
 
     Notes
     -----
@@ -255,7 +255,7 @@ class _Run:
         )
 
     def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
-        """Return log criterion and its gradient, after taking note of them."""
+        """Return log criterion and its gradient, and record them."""
         if len(self.values) >= self.max_evaluations:
             raise _Enough
         point, tiny = np.array(point, dtype=np.float64), np.finfo(float).tiny
@@ -264,7 +264,7 @@ class _Run:
         except (HoldOutError, KernelError) as error:
             self.error = error
             self._note(point, float("nan"), float("nan"))
-            # Higher than all that was seen, and level: a line search steps back from there.
+            # Higher than anything seen so far, and flat: a line search steps back from there.
             worst = np.nanmax(self.values) if np.isfinite(self.values).any() else 1.0
             return float(np.log(max(worst, tiny)) + 1.0), np.zeros(point.size)
         value = max(found.value, tiny)
@@ -286,7 +286,7 @@ class _Run:
                 raise _Enough
 
     def warn_at_bounds(self) -> None:
-        """Say so when the optimum may lie beyond the bounds; gammas of ARD end there rightly."""
+        """Warn if the optimum may lie beyond the bounds; with ARD, gammas may well end there."""
         assert self.best is not None
         names = ("alpha",) if self.criterion.ard else ("alpha", "gamma")
         for name, value, (low, high) in zip(names, self.best[0], self.limits, strict=False):

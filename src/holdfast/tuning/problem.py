@@ -1,4 +1,4 @@
-"""What a criterion is a function on: rows, targets and experiments, prepared once for all widths.
+"""The data behind a criterion: rows, targets and experiments, prepared once for all widths.
 
 Rows without weight are neither trained on nor counted, so they are left out, except as basis rows.
 The experiments become stacks of tasks of one shape, because every evaluation goes through them.
@@ -65,29 +65,29 @@ class Block:
         """The experiments (b,)."""
         return self.shape.index
 
-    def tested(self, R: FloatArray) -> FloatArray:
-        """Return the rows (b, t, v) of R (b, h, v) that are tested."""
+    def tested(self, values: FloatArray) -> FloatArray:
+        """Return the values (b, t, v) of the tested rows among those of H (b, h, v)."""
         if self.where is None:
-            return R
-        return np.asarray(np.take_along_axis(R, self.where[:, :, None], axis=1))
+            return values
+        return np.asarray(np.take_along_axis(values, self.where[:, :, None], axis=1))
 
-    def scattered(self, T: FloatArray) -> FloatArray:
-        """Return (b, h, v) with T (b, t, v) at the tested rows and zero elsewhere."""
+    def scattered(self, values: FloatArray) -> FloatArray:
+        """Return (b, h, v) with values (b, t, v) at the tested rows of H and zero elsewhere."""
         if self.where is None:
-            return T
-        R = np.zeros((*self.H.shape, T.shape[2]))
-        np.put_along_axis(R, self.where[:, :, None], T, axis=1)
-        return R
+            return values
+        spread = np.zeros((*self.H.shape, values.shape[2]))
+        np.put_along_axis(spread, self.where[:, :, None], values, axis=1)
+        return spread
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """RowData, targets and experiments of a model whose kernel and penalty are open.
+    """Rows, targets and experiments of a model whose kernel and penalty are still to be found.
 
     Attributes
     ----------
     kernel : Kernel
-        The family; its gamma is where a search may start.
+        The family of kernels; a search may start from its gamma.
     X : rows of shape (m, d)
         Rows with weight, dense ones centred.
     Z : rows of shape (n, d) or None
@@ -101,8 +101,8 @@ class Problem:
     tasks : Tasks
         Experiments after the policy for basis rows, in the row numbers of X.
     blocks : tuple of Block
-    share : ndarray of shape (J,)
-        Part of each experiment in the total weight of all test rows; adds up to one.
+    share : ndarray of shape (experiments,)
+        Share of each experiment in the total weight of all test rows; the shares add up to one.
     basis : ndarray of int or None
         Basis rows, numbered as the user's rows.
     experiments : Experiments
@@ -152,7 +152,7 @@ def make_problem(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Problem:
-    """Return the problem that fitting `model` to these rows poses.
+    """Return the problem of fitting `model` to these rows.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def _estimator(model: Any) -> Any:
 
 
 def _check_kernel(estimator: Any) -> None:
-    """Refuse what has no gamma, and more than one kernel."""
+    """Refuse kernels without a gamma, and more than one kernel."""
     candidates = estimator._candidates(1)
     if len(candidates) > 1:
         raise InvalidInputError(

@@ -119,7 +119,7 @@ class TuneResult:
         Parameters
         ----------
         **params
-            Parameters of the estimator to set otherwise, such as ``alphas`` or ``scoring``.
+            Other parameters of the estimator to set, such as ``alphas`` or ``scoring``.
 
         Notes
         -----

@@ -1,4 +1,4 @@
-"""Where a search may go and where it starts."""
+"""The bounds of a search and its starting points."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Bounds", "look_around", "reference_gamma", "search_bounds", "start_p
 
 Bounds = Mapping[str, Any]
 
-#: Default bounds of alpha, times the mean weight of a row: below, rounding of a thousand rows with
-#: a wide kernel would show in the sixth digit of the criterion, and line searches stumble …
+#: Default bounds of alpha, times the mean weight of a row. Below the lower one, rounding errors of
+#: a thousand rows with a wide kernel would show in the sixth digit and confuse line searches.
 ALPHA = (1e-7, 1e4)
-#: … and of gamma, times the gamma that makes an average pair of rows one unit apart. Below the
-#: lower one a feature changes no kernel value in the first six digits.
+#: Default bounds of gamma, times the gamma at which an average pair of rows is one unit apart.
+#: Below the lower one a feature changes no kernel value in its first six digits.
 GAMMA = (1e-6, 1e4)
-#: Rows that the median distance is taken over.
+#: The median distance is taken over a sample of this many rows.
 SAMPLE = 1000
 
 
@@ -79,7 +79,7 @@ def _interval(name: str, value: Any, size: int) -> FloatArray:
 
 
 def start_points(criterion: Criterion, start: Any, bounds: FloatArray) -> list[FloatArray]:
-    """Return the points that a user's `start` stands for: one (alpha, gamma) or a list of them."""
+    """Return the points that a user's `start` describes: one (alpha, gamma) or a list of them."""
     pairs = start if isinstance(start, list) else [start]
     points = []
     for pair in pairs:

@@ -3,16 +3,16 @@
 Rows are taken to coordinates in which the penalised normal equations are the identity: with
 K_BB + εI = C Cᵀ, W the weighted and centred rows K_{:B}C⁻ᵀ and WᵀW + αI = L Lᵀ,
 
-    V = W L⁻ᵀ (and one column √w/‖√w‖ for the bias),   a = N θ with N = C⁻ᵀL⁻ᵀ.
+    V = W L⁻ᵀ (and the unpenalised columns Q),   a = N β with N = C⁻ᵀL⁻ᵀ.
 
-The model without the rows H and the basis rows E is β = M(z − V_Hᵀr), z = Vᵀỹ, where M projects on
-N_E β = 0 and (I − V_H M V_Hᵀ) r = ỹ_H − V_H M z (paper 000 Corollary 2 and Proposition 1). For a
-criterion with ∂L/∂r = ρ on the test rows let (I − V_H M V_Hᵀ) μ = ρ and d = M V_Hᵀμ: d is the
-adjoint of β. Holding rows out and removing basis rows both delete rows and columns of the saddle
-matrix [[I, K̃_B], [K̃_Bᵀ, −αQ]], Q = K_BB + εI, so one formula covers both:
+The model without the rows H and the basis rows E is β = M(z − V_Hᵀr), z = Vᵀỹ, where M = I − OOᵀ
+projects on N_E β = 0 and (I − V_H M V_Hᵀ) r = ỹ_H − V_H M z (paper 000 Corollary 2 and
+Proposition 1). For a criterion with ∂L/∂r = ρ on the test rows let (I − V_H M V_Hᵀ) μ = ρ and
+d = M V_Hᵀμ: d is the adjoint of β. Holding rows out and removing basis rows both delete rows and
+columns of the saddle matrix [[I, K̃_B], [K̃_Bᵀ, −α(K_BB + εI)]], so one formula covers both:
 
     ∂L/∂K̃_B = (Σ_j P_H(r_j d_jᵀ − μ_j β_jᵀ) − ỹ (Σ_j d_j)ᵀ + V Θ) Nᵀ
-    ∂L/∂Q   = α/2 N Θ Nᵀ,     ∂L/∂α = ½ ⟨Θ, L⁻¹L⁻ᵀ⟩,     Θ = Σ_j d_jβ_jᵀ + β_jd_jᵀ
+    ∂L/∂K_BB = α/2 N Θ Nᵀ,    ∂L/∂α = ½ ⟨Θ, L⁻¹L⁻ᵀ⟩,     Θ = Σ_j d_jβ_jᵀ + β_jd_jᵀ
 
 No Cholesky factor is differentiated, and nothing is larger than m × n.
 """
@@ -55,7 +55,7 @@ class SparseAdjoint:
 def evaluate_sparse(
     problem: Problem, K: FloatArray, K_BB: FloatArray, alpha: float, gradient: bool
 ) -> tuple[FloatArray, SparseAdjoint | None]:
-    """Return the loss of each experiment (J,) and, if asked for, the adjoint.
+    """Return the loss of each experiment (experiments,) and, if asked for, the adjoint.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def evaluate_sparse(
     -----
     3 m n² flops for whitening, Gram matrix and coordinates, per experiment |H|² n + |H|³/3 or
     |H| n² + n³/3, whichever of |H| and n is smaller. The adjoint adds 3 m n² and
-    2 n² min(J v, Σ|H|).
+    2 n² min(v times experiments, Σ|H|).
     """
     epsilon = problem.jitter * float(np.mean(np.diag(K_BB)))
     features = KnownColumns.of(K, K_BB, epsilon)
@@ -118,7 +118,7 @@ class _Adjoint:
         r: FloatArray,
         mu: FloatArray,
     ) -> None:
-        """Take up the tasks of one block, with residuals r and their adjoints μ (b, h, v)."""
+        """Add the tasks of one block, with residuals r and their adjoints μ (b, h, v)."""
         V, p = held.constrained_rows(), held.row_size
         beta = held.betas(r[None], slice(0, len(V)))[:, 0]  # (b, v, p)
         d = _transposed(mu, V)
@@ -138,7 +138,7 @@ class _Adjoint:
             self.rows[rows] += part_j
 
     def finish(self, problem: Problem, alpha: float) -> SparseAdjoint:
-        """Return the derivatives; the sums are used up."""
+        """Return the derivatives; overwrites the sums."""
         n = len(self.N)
         Theta = self.Theta + self.Theta.T
         self.rows -= self.Ys @ self.d

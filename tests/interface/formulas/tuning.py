@@ -1,0 +1,134 @@
+"""Adjoints of the held-out error, widths, standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.linalg import inv, norm, solve
+
+from holdfast import KernelRidgeCV, kernels
+from holdfast.tuning.criterion import Criterion
+from holdfast.tuning.dense import evaluate_dense
+from holdfast.tuning.flatness import standard_error
+from holdfast.tuning.problem import make_problem
+from holdfast.tuning.space import reference_gamma
+from holdfast.tuning.sparse import evaluate_sparse
+from holdfast.tuning.widths import feature_sums, profile
+from interface.formulas import example, same
+from interface.formulas.problem import B, K, X, Y, alpha, eps, m, n, rng, root, v, w
+
+FOLDS = [np.arange(j, m, 4) for j in range(4)]
+
+
+def problem(basis):
+    splits = [(np.setdiff1d(np.arange(m), fold), fold) for fold in FOLDS]
+    model = KernelRidgeCV("rbf", gamma=0.4, basis=basis, jitter=eps, cv=splits)
+    return make_problem(model, X, Y, sample_weight=w)
+
+
+def loss(K_: np.ndarray, a: float, K_BB=None) -> float:
+    """Weighted mean squared held-out error, from the definition: every fold is trained."""
+    total = 0.0
+    for fold in FOLDS:
+        train = np.setdiff1d(np.arange(m), fold)
+        if K_BB is None:
+            k = train.size
+            system = np.ones((k + 1, k + 1))
+            system[:k, :k] = K_[np.ix_(train, train)] + a * np.diag(1 / w[train])
+            system[k, k] = 0.0
+            c = solve(system, np.r_[Y[train], np.zeros((1, v))])
+            f = K_[np.ix_(fold, train)] @ c[:k] + c[k]
+        else:
+            keep = np.flatnonzero(~np.isin(B, fold))
+            A, P = np.c_[K_[:, keep], np.ones(m)], np.zeros((keep.size + 1,) * 2)
+            shift = eps * np.mean(np.diag(K_BB)) * np.eye(keep.size)
+            P[:-1, :-1] = a * (K_BB[np.ix_(keep, keep)] + shift)
+            A_w = A[train] * w[train, None]
+            f = (A @ solve(A[train].T @ A_w + P, A_w.T @ Y[train]))[fold]
+        total += (w[fold, None] * (Y[fold] - f) ** 2).sum()
+    return total / (w.sum() * v)
+
+
+def slope(function: Callable[[float], float], step: float = 1e-5) -> float:
+    return (function(step) - function(-step)) / (2 * step)
+
+
+@example("tuning.dense.evaluate_dense")
+def _():
+    losses, adjoint = evaluate_dense(problem(None), K, alpha, True)
+    assert losses.sum() == pytest.approx(loss(K, alpha))
+    direction = rng.normal(size=(m, m))
+    direction = direction + direction.T
+    expected = slope(lambda t: loss(K + t * direction, alpha))
+    assert np.vdot(adjoint.K, direction) == pytest.approx(expected, rel=1e-6)
+    assert adjoint.alpha == pytest.approx(slope(lambda t: loss(K, alpha + t)), rel=1e-6)
+    # Σ_j G_{:H} μ_j (G_{:H} r_j − c)ᵀ, with G_HH μ = ∂L/∂r
+    q = (root / norm(root))[:, None]
+    inner = inv(root[:, None] * K * root + alpha * np.eye(m))
+    G = inner - inner @ q @ inv(q.T @ inner @ q) @ q.T @ inner
+    c, total = G @ (root[:, None] * Y), np.zeros((m, m))
+    for fold in FOLDS:
+        r = solve(G[np.ix_(fold, fold)], c[fold])
+        mu = solve(G[np.ix_(fold, fold)], 2 * r / (w.sum() * v))
+        total += (G[:, fold] @ mu) @ (G[:, fold] @ r - c).T
+    total = root[:, None] * total * root
+    same(adjoint.K + adjoint.K.T, total + total.T, digits=7)
+
+
+@example("tuning.sparse.evaluate_sparse")
+def _():
+    K_B, K_BB = K[:, B], K[np.ix_(B, B)]
+    losses, adjoint = evaluate_sparse(problem(B), K_B, K_BB, alpha, True)
+    assert losses.sum() == pytest.approx(loss(K_B, alpha, K_BB))
+    step, inner = rng.normal(size=(m, n)), rng.normal(size=(n, n))
+    inner = inner + inner.T
+    np.fill_diagonal(inner, 0.0)  # the shift ε follows the diagonal
+    expected = slope(lambda t: loss(K_B + t * step, alpha, K_BB))
+    assert np.vdot(adjoint.K, step) == pytest.approx(expected, rel=1e-6)
+    expected = slope(lambda t: loss(K_B, alpha, K_BB + t * inner))
+    assert np.vdot(adjoint.K_BB, inner) == pytest.approx(expected, rel=1e-6)
+    expected = slope(lambda t: loss(K_B, alpha + t, K_BB))
+    assert adjoint.alpha == pytest.approx(expected, rel=1e-6)
+
+
+@example("tuning.widths.profile", "tuning.widths.feature_sums")
+def _():
+    q = np.linspace(0.1, 3.0, 7)
+    for kernel in (kernels.RBF(1.0), *(kernels.Matern(nu, 1.0) for nu in (0.5, 1.5, 2.5))):
+        values, slopes = profile(kernel, q.copy())
+        same(values, kernel(np.zeros((1, 1)), np.sqrt(q)[:, None])[0])
+        ahead, behind = (profile(kernel, q + t)[0] for t in (1e-6, -1e-6))
+        same(slopes, (ahead - behind) / 2e-6, digits=7)
+    P = rng.normal(size=(m, 4))
+    naive = np.einsum("ik,ikj->j", P, (X[:, None] - X[None, :4]) ** 2)
+    same(feature_sums(P, X, X[:4]), naive)
+
+
+@example("tuning.criterion.Criterion.evaluate")
+def _():
+    model = KernelRidgeCV("rbf", cv=4)
+    criterion = Criterion.of(model, X, Y, sample_weight=w, ard=True)
+    point = np.log([alpha, 0.3, 0.4, 0.5])
+    gradient = criterion.evaluate(point).gradient
+    for i in range(4):
+        at = [point + t * np.eye(4)[i] for t in (1e-5, -1e-5)]
+        ahead, behind = (criterion.evaluate(p, gradient=False).value for p in at)
+        assert gradient[i] == pytest.approx((ahead - behind) / 2e-5, rel=1e-5, abs=1e-9)
+
+
+@example("tuning.flatness.standard_error")
+def _():
+    losses = rng.uniform(size=6)
+    share = np.full(6, 1 / 6)  # equal folds: the standard error of a mean
+    assert standard_error(losses, share) == pytest.approx(np.std(6 * losses, ddof=1) / np.sqrt(6))
+
+
+@example("tuning.space.reference_gamma")
+def _():
+    found = problem(None)
+    apart = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    same(reference_gamma(found, False), [1 / np.median(apart[apart > 0])])
+    mean = ((X[:, None] - X[None]) ** 2).mean(axis=(0, 1))
+    same(reference_gamma(found, True), 1 / (mean * 3))
