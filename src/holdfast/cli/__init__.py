@@ -98,18 +98,29 @@ def _bench(arguments: list[str]) -> int:
 
 
 def _exit_code(error: Exception) -> int | None:
-    from holdfast.exceptions import FileFormatError, HoldfastError, MissingDependencyError
+    from holdfast.exceptions import (
+        FileFormatError,
+        HoldfastError,
+        MissingDependencyError,
+        WriteError,
+    )
 
     if isinstance(error, MissingDependencyError):
         return 4
     if isinstance(error, FileFormatError):
         return 5
+    if isinstance(error, WriteError):
+        return 6
     if isinstance(error, HoldfastError):
         return 3
     return 6 if isinstance(error, OSError) else None
 
 
 def _message(error: Exception) -> str:
+    from holdfast.exceptions import WriteError
+
+    if isinstance(error, WriteError):
+        return str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}."
     return str(error)

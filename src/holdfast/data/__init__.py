@@ -1,6 +1,8 @@
 """What arrives from users and what leaves for disks, before any algebra: the ground floor.
 
-Rows in their three forms (`rows`), row numbers (`indices`, the one check), frames in and out
-(`frames`), Dask collections (`dask`), how much memory may be taken (`memory`), and files that are
+What NumPy would take without a word (`values`), rows in their three forms (`rows`), row numbers
+(`indices`, the one check), labels of groups and classes (`labels`), names of files (`paths`), seeds
+(`seeds`), numbers in texts (`numbers`), frames in and out (`frames`), Dask collections (`dask`),
+how much memory may be taken (`memory`), NumPy's files from strangers (`npz`), and files that are
 written whole or not at all (`atomic`).
 """

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray
 from holdfast.data.indices import row_index
+from holdfast.data.values import LARGEST, require_numbers
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 
 __all__ = ["as_dask_rows", "gather", "is_dask", "local", "on_rows"]
@@ -96,6 +97,8 @@ def as_dask_rows(X: Any, *, check: bool) -> Any:
             "the chunks of a Dask array must be NumPy arrays; got "
             f"{type(rows._meta).__name__}. Convert them: X.map_blocks(lambda c: c.toarray())."
         )
+    if rows.dtype.kind not in "biuf":
+        require_numbers("X", np.zeros((0, rows.shape[1]), dtype=rows.dtype))  # has the sentence
     if rows.numblocks[1] > 1:
         rows = rows.rechunk({1: -1})  # type: ignore[no-untyped-call]  # dask is partly typed
     if rows.dtype not in (np.float64, np.float32):
@@ -115,8 +118,9 @@ def _surveyed(rows: Any) -> Any:
     for start, first in zip(np.cumsum([0, *sizes]), bad, strict=False):
         if first >= 0:
             raise InvalidInputError(
-                f"X must be finite; the Dask array holds NaN or infinity, first in row "
-                f"{start + first}. Fill such values in or leave those rows out."
+                f"X must be finite; the Dask array holds NaN, infinity, masked values or numbers "
+                f"beyond {LARGEST:g}, first in row {start + first}. Fill such values in or leave "
+                "those rows out."
             )
     if not sum(sizes):
         raise InvalidInputError("X must hold at least one row; the Dask array is empty.")
@@ -125,6 +129,8 @@ def _surveyed(rows: Any) -> Any:
 
 
 def _count(X: Any) -> tuple[int, int]:
-    """Return the number of rows of a chunk, and its first row that is not finite or −1."""
-    finite = np.isfinite(np.asarray(X)).all(axis=1)
-    return len(finite), -1 if finite.all() else int(np.argmin(finite))
+    """Return the number of rows of a chunk, and its first row that is not usable or −1."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.where(np.ma.getmaskarray(X), np.nan, np.asarray(X))  # hidden is missing
+    usable = (np.abs(np.asarray(X)) <= LARGEST).all(axis=1)  # nan compares false
+    return len(usable), -1 if usable.all() else int(np.argmin(usable))

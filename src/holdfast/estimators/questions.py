@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import whole_number
 from holdfast.data.indices import row_numbers
+from holdfast.data.values import refuse_masked
 from holdfast.estimators.model import Model, make_model, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.results import HeldOutPredictions
@@ -120,6 +121,7 @@ class HeldOutQuestions(ABC):
             )
         m, v = self._problem.Y.shape
         held = row_numbers("rows", rows, m)
+        refuse_masked("alpha", alpha)
         wanted = np.asarray(self.alpha_ if alpha is None else alpha)
         if wanted.shape not in ((), (v,)):
             raise InvalidInputError(
@@ -143,7 +145,7 @@ class HeldOutQuestions(ABC):
         ----------
         n_experiments : int
             How many experiments of `fit` to retrain, drawn at random.
-        random_state : int
+        random_state : int, numpy generator or None
             Seed of the draw.
         """
         model, problem = self._fitted_model(), self._problem

@@ -81,8 +81,9 @@ def as_experiments(
 
 def _check_rows(experiments: Experiments, n_rows: int) -> None:
     values, sizes = experiments.held_out.values, experiments.held_out.sizes
-    if values.size and values.max() >= n_rows:
-        j = int(experiments.held_out.owners[np.argmax(values)])
+    outside = (values < 0) | (values >= n_rows)
+    if outside.any():
+        j = int(experiments.held_out.owners[np.argmax(outside)])
         row_numbers(f"held_out of experiment {j} of cv", experiments.held_out[j], n_rows)
     if (sizes >= n_rows).any():
         j = int(np.argmax(sizes >= n_rows))

@@ -39,7 +39,6 @@ import json
 import math
 import os
 import platform
-import tokenize
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,6 +48,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.data.atomic import atomic_write
+from holdfast.data.npz import HEADER_ERRORS, MAX_HEADER_BYTES
+from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
 
 __all__ = ["FORMAT_VERSION", "Archive", "read_archive", "write_archive"]
@@ -59,18 +60,7 @@ MANIFEST = "manifest.json"
 _KINDS = frozenset("biufcUS")
 # Enough for a million numbers of JSON, far from exhausting memory.
 _MAX_MANIFEST_BYTES = 64 * 2**20
-_MAX_HEADER_BYTES = 10_000
 _MAX_DIMENSIONS = 32
-# What NumPy's header parser lets through for headers that are not one; MemoryError and
-# RecursionError come from deeply nested brackets, TokenError from its Python 2 repair.
-_HEADER_ERRORS = (
-    ValueError,
-    SyntaxError,
-    TypeError,
-    MemoryError,
-    RecursionError,
-    tokenize.TokenError,
-)
 
 
 @dataclass(frozen=True)
@@ -163,7 +153,7 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
     FileFormatError
         When the file is damaged, foreign, or of an unknown version.
     """
-    with open(path, "rb") as file:
+    with open(check_path("path", path), "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read(archive, os.fspath(path))
@@ -349,14 +339,14 @@ def _read_array(
     if _digest(data.data) != entry["sha256"]:
         raise FileFormatError(f"{path}: the checksum of array {name!r} is wrong.")
     # Magic, version and length come before the header itself.
-    buffer = io.BytesIO(data[: _MAX_HEADER_BYTES + 16].tobytes())
+    buffer = io.BytesIO(data[: MAX_HEADER_BYTES + 16].tobytes())
     try:
         if np.lib.format.read_magic(buffer) != (1, 0):
             raise ValueError("version")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(
-            buffer, max_header_size=_MAX_HEADER_BYTES
+            buffer, max_header_size=MAX_HEADER_BYTES
         )
-    except _HEADER_ERRORS as error:
+    except HEADER_ERRORS as error:
         raise FileFormatError(f"{path}: the header of array {name!r} is malformed.") from error
     if dtype.kind not in _KINDS or dtype.itemsize == 0 or dtype.shape:
         raise FileFormatError(

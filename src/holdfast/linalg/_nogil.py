@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 from holdfast._typing import FloatArray
+from holdfast.exceptions import NotSupportedError
 
 # Rows of a triangular matrix that substitution takes at once: measured, 64 to 128 are best.
 _SUBSTITUTION_BLOCK = 128
@@ -42,6 +43,14 @@ def _routine(name: str) -> Any:
     return prototype(_capsule_pointer(capsule, signature))
 
 
+def too_large(name: str, size: int) -> NotSupportedError:
+    """Return the error of a size that LAPACK's 32-bit integers cannot hold."""
+    return NotSupportedError(
+        f"the model is too large for LAPACK, whose integers end at 2,147,483,647; {name} would "
+        f"need {size:,}. Use fewer rows, or basis rows: basis=1000."
+    )
+
+
 class _Address(NamedTuple):
     """A place inside the memory of an array."""
 
@@ -60,6 +69,8 @@ def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Addr
         if isinstance(value, str):
             scalar = ctypes.c_char(value.encode())
         elif isinstance(value, int):
+            if not -(2**31) <= value < 2**31:  # ctypes would wrap it around
+                raise too_large(name, value)
             scalar = last = ctypes.c_int(value)
         else:
             scalar = ctypes.c_double(value)

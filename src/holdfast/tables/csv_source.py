@@ -13,6 +13,7 @@ from typing import IO, cast
 import numpy as np
 
 from holdfast import progress
+from holdfast.data.numbers import as_float
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.sources import BLOCK_ROWS, ColumnBuilder, Source, check_names, file_checksum
 from holdfast.tables.table import Numbers
@@ -157,6 +158,8 @@ def _add(builder: ColumnBuilder, cells: tuple[str, ...]) -> None:
 
 def _as_numbers(cells: tuple[str, ...]) -> Numbers | None:
     """Return the cells as numbers, missing ones as NaN; None if any is text."""
+    if "_" in "".join(cells):  # Python's thousands, nobody else's
+        return None
     try:
         return np.array([float(cell) for cell in cells])
     except ValueError:
@@ -169,7 +172,7 @@ def _as_numbers(cells: tuple[str, ...]) -> Numbers | None:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        as_float(cell)
     except ValueError:
         return False
     return True

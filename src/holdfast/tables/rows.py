@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.exceptions import InvalidInputError
+from holdfast.data.npz import HEADER_ERRORS, read_npy_header
+from holdfast.data.paths import check_path
+from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.tables.arrow_source import as_numbers, holds_numbers, import_pyarrow
 from holdfast.tables.sources import BLOCK_ROWS
 
@@ -48,7 +50,7 @@ def open_rows(
     -----
     Memory: one block of rows. Disk: 8 m d bytes for the converted rows.
     """
-    source = Path(path)
+    source = Path(check_path("path", path))
     with source.open("rb") as file:
         magic = file.read(6)
     if magic == b"\x93NUMPY":
@@ -57,13 +59,37 @@ def open_rows(
                 f"columns and to are for Parquet, Feather and Arrow files; {source.name} is a .npy "
                 "file. Take columns of the array itself: rows[:, [0, 2]]."
             )
-        return np.asarray(np.load(source, mmap_mode="r", allow_pickle=False))
+        return _mapped(source)
     if magic[:4] != b"PAR1" and magic != b"ARROW1":
         raise InvalidInputError(
             f"path must be a .npy, Parquet, Feather (version 2) or Arrow file; {source.name} is "
             "none of these. Convert it, or read it into memory with pandas or polars."
         )
     return _converted(source, magic[:4] == b"PAR1", columns, to)
+
+
+def _mapped(source: Path) -> NDArray[Any]:
+    """Return the rows of a .npy file, after a look at what it says about itself."""
+    try:
+        with source.open("rb") as file:
+            shape, _, dtype = read_npy_header(file)
+        if dtype.kind not in "biuf" or dtype.shape:
+            raise FileFormatError(
+                f"{source.name} must hold numbers; got dtype {dtype}, of which nothing is read "
+                "(and no pickle is run). Save it again as float64."
+            )
+        if len(shape) != 2:
+            raise FileFormatError(
+                f"{source.name} must hold rows and columns; got shape {shape}. Reshape the array "
+                "and save it again."
+            )
+        return np.asarray(np.load(source, mmap_mode="r", allow_pickle=False))
+    except FileFormatError:
+        raise
+    except HEADER_ERRORS as error:  # also of a file shorter than its header says
+        raise FileFormatError(
+            f"{source.name} is damaged or cut short ({error}). Copy it again."
+        ) from error
 
 
 def _converted(
