@@ -28,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         # Files are written aside and renamed when whole, so there is nothing to clean up.
         print("\nInterrupted.", file=sys.stderr)
+        # CPython forgets an interruption that came inside exec (a dataclass being made, say) only
+        # at the next exec, and would end with the signal in the place of the exit code.
+        exec("")
         return 130
     except BrokenPipeError:
         # The reader left (`| head`). Python would complain once more when it flushes at exit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,13 @@ from numpy.typing import NDArray
 from holdfast.data.npz import HEADER_ERRORS, read_npy_header
 from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.tables.arrow_source import as_numbers, holds_numbers, import_pyarrow
+from holdfast.tables.arrow_source import (
+    arrow_errors,
+    as_numbers,
+    holds_numbers,
+    import_pyarrow,
+    unreadable,
+)
 from holdfast.tables.sources import BLOCK_ROWS
 
 __all__ = ["open_rows"]
@@ -99,33 +106,53 @@ def _converted(
     to: str | os.PathLike[str] | None,
 ) -> NDArray[Any]:
     pa = import_pyarrow(f"Reading {source.name}")
-    if to is None:
-        handle, name = tempfile.mkstemp(suffix=".npy", prefix="holdfast-")
-        os.close(handle)
-        target = Path(name)
-    else:
-        target = Path(to)
+    folder = None if to is None else Path(check_path("to", to)).absolute().parent
+    # Aside, and renamed when whole: what `to` held before stays until then.
+    handle, name = tempfile.mkstemp(suffix=".npy", prefix="holdfast-", dir=folder)
+    os.close(handle)
+    target = Path(name)
     try:
-        with pa.memory_map(str(source)) as file:
-            reader = _Parquet(file) if parquet else _Ipc(file)
-            names = _chosen(reader.names, columns, source.name)
-            shape = (reader.n_rows, len(names))
-            rows = np.lib.format.open_memmap(target, "w+", dtype=np.float64, shape=shape)
-            start = 0
-            for batch in reader.batches(names):
-                stop = start + batch.num_rows
-                for j, column in enumerate(names):
-                    rows[start:stop, j] = _numbers(batch.column(column), column, source.name)
-                start = stop
-        rows.flush()
-        del rows
+        try:
+            with pa.memory_map(str(source)) as file:
+                _convert(_Parquet(file) if parquet else _Ipc(file), columns, source.name, target)
+        except InvalidInputError:
+            raise
+        except arrow_errors(pa) as error:
+            raise unreadable(source.name, error) from error
+        if to is not None:
+            target = target.replace(to)
         mapped = np.load(target, mmap_mode="r", allow_pickle=False)
     except BaseException:
-        target.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
         raise
     if to is None:
         weakref.finalize(mapped, _remove, target)
     return np.asarray(mapped)
+
+
+def _convert(
+    reader: _Parquet | _Ipc, columns: Sequence[str] | None, label: str, target: Path
+) -> None:
+    """Write the columns of a reader to a .npy file, a batch at a time."""
+    names = _chosen(reader.names, columns, label)
+    size, room = 8 * reader.n_rows * len(names), shutil.disk_usage(target.parent).free
+    if size > room:
+        raise InvalidInputError(
+            f"{label} says that it has {reader.n_rows:,} rows, {size:,} bytes as numbers; there "
+            f"are {room:,} left in {str(target.parent)!r}. Name another place with to=."
+        )
+    shape = (reader.n_rows, len(names))
+    rows = np.lib.format.open_memmap(target, "w+", dtype=np.float64, shape=shape)
+    start = 0
+    for batch in reader.batches(names):
+        batch.validate(full=True)
+        stop = start + batch.num_rows
+        for j, column in enumerate(names):
+            rows[start:stop, j] = _numbers(batch.column(column), column, label)
+        start = stop
+    if start != reader.n_rows:
+        raise ValueError(f"{start:,} rows where {reader.n_rows:,} are declared")
+    rows.flush()
 
 
 def _numbers(values: Any, column: str, label: str) -> NDArray[np.float64]:
