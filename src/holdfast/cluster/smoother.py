@@ -23,6 +23,7 @@ from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.cluster import work
 from holdfast.cluster.rows import CrossRows, DaskRows
 from holdfast.data.dask import gather, local
+from holdfast.data.watched import compute
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import Linear
@@ -414,8 +415,7 @@ def _compute(*values: Any) -> Any:
     p × p matrices on purpose (once), so Dask's warning about large graphs would mislead.
     """
     from dask import config
-    from dask.base import compute
 
     quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
     with threadpool_limits(1, user_api="blas"), config.set(quiet):
-        return compute(*values)  # type: ignore[no-untyped-call]  # dask is partly typed
+        return compute(*values)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from holdfast._typing import AnyArray
 from holdfast.data.indices import row_index
 from holdfast.data.values import LARGEST, require_numbers
+from holdfast.data.watched import compute
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 
 __all__ = ["as_dask_rows", "gather", "is_dask", "local", "on_rows"]
@@ -23,16 +24,16 @@ def is_dask(X: Any) -> bool:
 
 def local(values: Any) -> Any:
     """Return a small Dask collection as what it holds; anything else as it is."""
-    return values.compute() if is_dask(values) else values
+    return compute(values)[0] if is_dask(values) else values
 
 
 def gather(X: Any, rows: slice | ArrayLike) -> AnyArray:
     """Return rows of a Dask array, in the order asked for, as an array on the client."""
     index = row_index(rows, X.shape[0])
     if isinstance(index, slice):
-        return np.asarray(X[index].compute())
+        return np.asarray(compute(X[index])[0])
     wanted, back = np.unique(index, return_inverse=True)  # Dask takes rows best in their order
-    return np.asarray(X[wanted].compute())[back]
+    return np.asarray(compute(X[wanted])[0])[back]
 
 
 def on_rows(
@@ -109,11 +110,10 @@ def as_dask_rows(X: Any, *, check: bool) -> Any:
 def _surveyed(rows: Any) -> Any:
     """Return the rows with the sizes of their chunks, after making sure that they are finite."""
     import dask.array as da
-    from dask.base import compute
     from dask.delayed import delayed
 
     count = delayed(_count, pure=False)
-    found = compute(*[count(part) for part in rows.to_delayed().ravel()])  # type: ignore[no-untyped-call]  # dask is partly typed
+    found = compute(*[count(part) for part in rows.to_delayed().ravel()])
     sizes, bad = [size for size, _ in found], [first for _, first in found]
     for start, first in zip(np.cumsum([0, *sizes]), bad, strict=False):
         if first >= 0:
@@ -132,5 +132,5 @@ def _count(X: Any) -> tuple[int, int]:
     """Return the number of rows of a chunk, and its first row that is not usable or −1."""
     if isinstance(X, np.ma.MaskedArray):
         X = np.where(np.ma.getmaskarray(X), np.nan, np.asarray(X))  # hidden is missing
-    usable = (np.abs(np.asarray(X)) <= LARGEST).all(axis=1)  # nan compares false
+    usable = (np.abs(np.asarray(X, dtype=np.float64)) <= LARGEST).all(axis=1)  # not so nan
     return len(usable), -1 if usable.all() else int(np.argmin(usable))
