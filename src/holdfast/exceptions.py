@@ -3,12 +3,15 @@
 | class | raised when |
 |---|---|
 | `InvalidInputError` | an argument or the data are not usable as given |
+| `InputTypeError` | an argument is of a type that has no such values (a dict, None) |
 | `HoldOutError` | a split cannot be carried out (nothing left to train on, rows out of range, …) |
 | `KernelError` | a kernel gives wrong shapes, non-finite values or an indefinite matrix |
 | `SingularBasisError` | the kernel matrix of the basis rows is numerically singular |
 | `NotSupportedError` | a combination of options has no meaning or no algorithm |
 | `MissingDependencyError` | an optional package is needed and not installed |
 | `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
+| `WriteError` | a file cannot be written where it was asked |
+| `ClusterError` | a Dask cluster is lost, or has nobody to work |
 | `GridEdgeWarning` | the best penalty sits at an end of the grid |
 | `DigitsWarning` | digits are lost, and at which penalties |
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
@@ -30,6 +33,10 @@ class HoldfastError(Exception):
 
 class InvalidInputError(HoldfastError, ValueError):
     """An argument or the data cannot be used as given."""
+
+
+class InputTypeError(InvalidInputError, TypeError):
+    """An argument is of a type that has no such values."""
 
 
 class HoldOutError(InvalidInputError):
@@ -54,6 +61,14 @@ class MissingDependencyError(HoldfastError, ImportError):
 
 class FileFormatError(HoldfastError, ValueError):
     """A file is damaged, foreign, or of an unknown version."""
+
+
+class WriteError(HoldfastError, OSError):
+    """A file cannot be written where it was asked; what was there before is still there."""
+
+
+class ClusterError(HoldfastError, RuntimeError):
+    """A Dask cluster is lost, or has nobody to work."""
 
 
 class HoldfastWarning(UserWarning):

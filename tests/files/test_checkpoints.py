@@ -238,7 +238,7 @@ def test_a_damaged_file_is_computed_again(tmp_path, monkeypatch, damage):
         with np.load(file) as archive:
             arrays = dict(archive)
         np.savez(file, **{**arrays, "pooled": arrays["pooled"][:2]})
-    with pytest.warns(HoldfastWarning, match=f"{file.name} cannot be read") as caught:
+    with pytest.warns(HoldfastWarning, match=f"{file.name} cannot be believed") as caught:
         again = model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
     assert "are computed again" in str(caught[0].message)
     assert len(scored) == len(GAMMAS) + 1

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
 from holdfast.basis import Random
-from holdfast.exceptions import FileFormatError, InvalidInputError
+from holdfast.exceptions import FileFormatError, InvalidInputError, WriteError
 from holdfast.experiments import HoldOut
 from holdfast.files import (
     FORMAT_VERSION,
@@ -389,7 +389,7 @@ def test_links_stay_links(path, tmp_path):
 
 
 def test_missing_folder(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(WriteError, match="there is no folder"):
         write_text(tmp_path / "nowhere" / "file", "x")
 
 

@@ -28,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         # Files are written aside and renamed when whole, so there is nothing to clean up.
         print("\nInterrupted.", file=sys.stderr)
+        # CPython forgets an interruption that came inside exec (a dataclass being made, say) only
+        # at the next exec, and would end with the signal in the place of the exit code.
+        exec("")
         return 130
     except BrokenPipeError:
         # The reader left (`| head`). Python would complain once more when it flushes at exit.
@@ -98,18 +101,29 @@ def _bench(arguments: list[str]) -> int:
 
 
 def _exit_code(error: Exception) -> int | None:
-    from holdfast.exceptions import FileFormatError, HoldfastError, MissingDependencyError
+    from holdfast.exceptions import (
+        FileFormatError,
+        HoldfastError,
+        MissingDependencyError,
+        WriteError,
+    )
 
     if isinstance(error, MissingDependencyError):
         return 4
     if isinstance(error, FileFormatError):
         return 5
+    if isinstance(error, WriteError):
+        return 6
     if isinstance(error, HoldfastError):
         return 3
     return 6 if isinstance(error, OSError) else None
 
 
 def _message(error: Exception) -> str:
+    from holdfast.exceptions import WriteError
+
+    if isinstance(error, WriteError):
+        return str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}."
     return str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from holdfast.cli.specs import BASIS_NAMES
+from holdfast.data.texts import as_float, as_int
 
 __all__ = ["EXIT_CODES", "build_parser"]
 
@@ -125,8 +126,12 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         help="width of the kernel: auto (1 / number of features), a number, or several to choose "
         "from: 0.01:1:5",
     )
-    group.add_argument("--degree", type=float, default=3, metavar="D", help="of poly; default: 3")
-    group.add_argument("--coef0", type=float, default=1.0, metavar="C", help="of poly and sigmoid")
+    group.add_argument(
+        "--degree", type=as_float, default=3, metavar="D", help="of poly; default: 3"
+    )
+    group.add_argument(
+        "--coef0", type=as_float, default=1.0, metavar="C", help="of poly and sigmoid"
+    )
     group.add_argument(
         "--alphas", default="1e-6:1e3:30", metavar="A:B:N", help="penalties; default: 1e-6:1e3:30"
     )
@@ -163,7 +168,9 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         default="best",
         help="the best penalty, or the largest within one standard error of it",
     )
-    group.add_argument("--seed", type=int, default=0, metavar="S", help="of folds and basis rows")
+    group.add_argument(
+        "--seed", type=as_int, default=0, metavar="S", help="of folds and basis rows"
+    )
     group.add_argument(
         "--path",
         choices=("auto", "spectral", "fold_gram", "single"),
@@ -195,7 +202,7 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     group.add_argument("--title", help="heading of the report")
     group.add_argument(
         "--verify",
-        type=int,
+        type=as_int,
         default=5,
         metavar="N",
         dest="n_verify",
@@ -255,12 +262,12 @@ def _verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("model", metavar="MODEL", help="a file from `holdfast cv --save`")
     parser.add_argument(
-        "-n", "--experiments", type=int, default=5, metavar="N", help="how many; default: 5"
+        "-n", "--experiments", type=as_int, default=5, metavar="N", help="how many; default: 5"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the draw")
+    parser.add_argument("--seed", type=as_int, default=0, metavar="S", help="of the draw")
     parser.add_argument(
         "--tolerance",
-        type=float,
+        type=as_float,
         default=1e-6,
         metavar="T",
         help="largest relative deviation that is well; default: 1e-6",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.data.texts import as_float, as_int
 from holdfast.exceptions import InvalidInputError
 
 __all__ = ["BASIS_NAMES", "CvSpec", "parse_basis", "parse_cv", "parse_gammas", "parse_grid"]
@@ -44,13 +45,13 @@ def parse_grid(text: str, option: str) -> NDArray[np.float64]:
     parts = text.split(":")
     try:
         if len(parts) == 3:
-            low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
+            low, high, count = as_float(parts[0]), as_float(parts[1]), as_int(parts[2])
             if not (0 < low < high < np.inf and 2 <= count <= 10_000):
                 raise problem
             return np.geomspace(low, high, count)
         if len(parts) != 1:
             raise problem
-        values = np.array(sorted({float(part) for part in text.split(",")}))
+        values = np.array(sorted({as_float(part) for part in text.split(",")}))
     except ValueError as error:
         raise problem from error
     if not (np.isfinite(values).all() and (values > 0).all()):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, Index
-from holdfast.data.dask import gather, is_dask, on_rows
+from holdfast.data.dask import gather, is_dask, local, on_rows
 from holdfast.data.indices import row_index
 from holdfast.kernels import Kernel
 from holdfast.kernels.matrix import KernelData, KernelRows
@@ -41,7 +41,7 @@ class DaskRows(KernelData):
             same = not isinstance(columns, slice) and np.array_equal(rows, columns)
             return Z.block(slice(None), slice(None)) if same else self._against(rows, Z)
         values = on_rows(cross_kernel, self.X[rows], Z, columns=len(Z))
-        return np.asarray(values.compute())
+        return np.asarray(local(values))
 
     def _against(self, rows: Index, Z: KernelRows) -> FloatArray:
         return Z.predict_block(gather(self.X, rows), slice(None))
@@ -50,7 +50,7 @@ class DaskRows(KernelData):
         """Return k(x, x) of those rows."""
         if rows is not None:
             return self.gather(rows).diag()
-        return np.asarray(on_rows(diagonal, self.X, self.kernel, columns=None).compute())
+        return np.asarray(local(on_rows(diagonal, self.X, self.kernel, columns=None)))
 
     def take(self, rows: Index) -> DaskRows:
         """Return the data restricted to those rows, which stay where they are."""

@@ -23,6 +23,7 @@ from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.cluster import work
 from holdfast.cluster.rows import CrossRows, DaskRows
 from holdfast.data.dask import gather, local
+from holdfast.data.watched import compute
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Shape, Tasks
 from holdfast.kernels import Linear
@@ -494,8 +495,7 @@ def _compute(*values: Any) -> Any:
     matrices on purpose, and only once, so Dask's warning about large graphs would mislead.
     """
     from dask import config
-    from dask.base import compute
 
     quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
     with threadpool_limits(1, user_api="blas"), config.set(quiet):
-        return compute(*values)  # type: ignore[no-untyped-call]  # dask is partly typed
+        return compute(*values)

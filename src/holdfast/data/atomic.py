@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
+
+from holdfast.data.paths import check_path
+from holdfast.exceptions import WriteError
 
 __all__ = ["atomic_write", "write_text"]
+
+#: Bytes of a file for a device that are kept in memory until they are whole.
+_SPOOLED = 2**24
+#: Names that stand for open streams of the process: what is behind them is not ours to replace.
+_STREAMS = ("/dev/", "/proc/")
 
 
 @contextmanager
@@ -25,28 +35,49 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Yields
     ------
     file : binary file
-        A temporary file in the same folder.
+        A temporary file, in the same folder.
+
+    Raises
+    ------
+    WriteError
+        When the file cannot be written there: no folder, no right, no room.
 
     Notes
     -----
     The bytes are flushed to the disk before the rename, and the folder after it, so that a
-    crash leaves either the old file or the new one. Any exception, Ctrl-C included, removes
-    the temporary file and leaves the old one as it was. An existing file keeps its access
-    rights; a new one gets the usual rights of a new file.
+    crash leaves either the old file or the new one (and at worst a file `.holdfast-….part`, which
+    nobody reads). Any exception, Ctrl-C included, removes the temporary file and leaves the old one
+    as it was. An existing file keeps its access rights; a new one gets those the process would
+    give any new file. A pipe, a device or a stream of the process cannot be replaced: the bytes
+    are written into it, once they are all there.
     """
+    name = check_path("path", path)
+    if _is_stream(name):
+        with _into(name) as spool:
+            yield spool
+        return
     # Through a link, so that the link stays and what it points to is replaced.
-    target = Path(os.path.realpath(path))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    target = Path(os.path.realpath(name))
+    if target.is_dir():
+        raise WriteError(f"cannot write {name}: it is a folder. Name a file in it.")
+    if not target.parent.is_dir():
+        raise WriteError(
+            f"cannot write {name}: there is no folder {str(target.parent)!r}. Make it first."
+        )
+    with _told(name):
+        # Not named after the target, whose name may be as long as names can be.
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=".holdfast-", suffix=".part")
     try:
-        with os.fdopen(handle, "w+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, _mode_of(target))
-        os.replace(name, target)
+        with _told(name):
+            with os.fdopen(handle, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(part, _mode_of(target))
+            os.replace(part, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+            os.unlink(part)
         raise
     _sync_folder(target.parent)
 
@@ -55,6 +86,43 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` as UTF-8 to `path`, whole or not at all."""
     with atomic_write(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def _is_stream(name: str) -> bool:
+    if os.path.abspath(name).startswith(_STREAMS):
+        return os.path.exists(name) and not os.path.isdir(name)
+    try:
+        mode = os.stat(name).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def _into(name: str) -> Iterator[IO[bytes]]:
+    """Yield a file whose bytes go into a pipe or device when the block ends well."""
+    with tempfile.SpooledTemporaryFile(_SPOOLED) as spool:
+        yield cast("IO[bytes]", spool)
+        spool.seek(0)
+        with _told(name), open(name, "wb") as stream:
+            shutil.copyfileobj(spool, stream)
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Raise what the system says about a file being written, with the name that was asked for."""
+    try:
+        yield
+    except (WriteError, BrokenPipeError):
+        raise
+    except OSError as error:
+        if error.errno is None:  # not the system: whoever fills the file
+            raise
+        told = WriteError(
+            f"cannot write {name}: {error.strerror}. What was there before is still there."
+        )
+        told.errno = error.errno
+        raise told from error
 
 
 def _mode_of(target: Path) -> int:

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray
 from holdfast.data.indices import row_index
+from holdfast.data.values import LARGEST, require_numbers
+from holdfast.data.watched import compute
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 
 __all__ = ["as_dask_rows", "gather", "is_dask", "local", "on_rows"]
@@ -21,17 +23,17 @@ def is_dask(X: Any) -> bool:
 
 
 def local(values: Any) -> Any:
-    """Return the values of a small Dask collection; anything else unchanged."""
-    return values.compute() if is_dask(values) else values
+    """Return a small Dask collection as what it holds; anything else as it is."""
+    return compute(values)[0] if is_dask(values) else values
 
 
 def gather(X: Any, rows: slice | ArrayLike) -> AnyArray:
     """Return rows of a Dask array, in the order asked for, as an array on the client."""
     index = row_index(rows, X.shape[0])
     if isinstance(index, slice):
-        return np.asarray(X[index].compute())
-    wanted, back = np.unique(index, return_inverse=True)  # Dask is fastest with sorted rows
-    return np.asarray(X[wanted].compute())[back]
+        return np.asarray(compute(X[index])[0])
+    wanted, back = np.unique(index, return_inverse=True)  # Dask takes rows best in their order
+    return np.asarray(compute(X[wanted])[0])[back]
 
 
 def on_rows(
@@ -96,6 +98,8 @@ def as_dask_rows(X: Any, *, check: bool) -> Any:
             "the chunks of a Dask array must be NumPy arrays; got "
             f"{type(rows._meta).__name__}. Convert them: X.map_blocks(lambda c: c.toarray())."
         )
+    if rows.dtype.kind not in "biuf":
+        require_numbers("X", np.zeros((0, rows.shape[1]), dtype=rows.dtype))  # has the sentence
     if rows.numblocks[1] > 1:
         rows = rows.rechunk({1: -1})  # type: ignore[no-untyped-call]  # dask is partly typed
     if rows.dtype not in (np.float64, np.float32):
@@ -106,17 +110,17 @@ def as_dask_rows(X: Any, *, check: bool) -> Any:
 def _surveyed(rows: Any) -> Any:
     """Return the rows with the sizes of their chunks, after making sure that they are finite."""
     import dask.array as da
-    from dask.base import compute
     from dask.delayed import delayed
 
     count = delayed(_count, pure=False)
-    found = compute(*[count(part) for part in rows.to_delayed().ravel()])  # type: ignore[no-untyped-call]  # dask is partly typed
+    found = compute(*[count(part) for part in rows.to_delayed().ravel()])
     sizes, bad = [size for size, _ in found], [first for _, first in found]
     for start, first in zip(np.cumsum([0, *sizes]), bad, strict=False):
         if first >= 0:
             raise InvalidInputError(
-                f"X must be finite; the Dask array holds NaN or infinity, first in row "
-                f"{start + first}. Fill such values in or leave those rows out."
+                f"X must be finite; the Dask array holds NaN, infinity, masked values or numbers "
+                f"beyond {LARGEST:g}, first in row {start + first}. Fill such values in or leave "
+                "those rows out."
             )
     if not sum(sizes):
         raise InvalidInputError("X must hold at least one row; the Dask array is empty.")
@@ -125,6 +129,8 @@ def _surveyed(rows: Any) -> Any:
 
 
 def _count(X: Any) -> tuple[int, int]:
-    """Return the number of rows of a chunk, and its first row that is not finite or −1."""
-    finite = np.isfinite(np.asarray(X)).all(axis=1)
-    return len(finite), -1 if finite.all() else int(np.argmin(finite))
+    """Return the number of rows of a chunk, and its first row that is not usable or −1."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.where(np.ma.getmaskarray(X), np.nan, np.asarray(X))  # hidden is missing
+    usable = (np.abs(np.asarray(X, dtype=np.float64)) <= LARGEST).all(axis=1)  # not so nan
+    return len(usable), -1 if usable.all() else int(np.argmin(usable))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, Index, IntArray
+from holdfast.data.values import refuse_masked
 from holdfast.exceptions import HoldOutError, InvalidInputError
 
 __all__ = ["as_slice", "row_index", "row_numbers"]
@@ -45,6 +46,10 @@ def row_numbers(
                 f"rows; got {array.size}."
             )
         return np.flatnonzero(array)
+    if array.size and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+        raise error(
+            f"{name} must hold row numbers below 2**63; got {array.max()}. Count rows from 0."
+        )
     indices = array.astype(np.int64)
     last = "the last row" if n_rows is None else f"{n_rows - 1}"
     if indices.size and (indices.min() < 0 or (n_rows is not None and indices.max() >= n_rows)):
@@ -65,6 +70,7 @@ def row_numbers(
 
 
 def _vector(name: str, rows: ArrayLike, mask: bool, error: type[InvalidInputError]) -> AnyArray:
+    refuse_masked(name, rows, error)
     try:
         array = np.asarray(rows)
     except ValueError:  # ragged

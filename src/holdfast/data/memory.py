@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
 
 #: Share of the available memory that is used unless the user says otherwise.
@@ -45,7 +46,7 @@ def memory_bytes(limit: float | str | None) -> float:
             raise TypeError
         if isinstance(limit, str):
             text = limit.strip().lower()
-            value = float(text[:-2]) * _UNITS[text[-2:]]
+            value = as_float(text[:-2]) * _UNITS[text[-2:]]
         else:
             value = float(limit)
     except (KeyError, TypeError, ValueError):

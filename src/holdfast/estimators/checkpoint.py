@@ -1,16 +1,16 @@
 """Scores of finished kernels in a folder, so that a search can resume where it stopped.
 
-One file for each kernel, named by a hash of everything that its scores depend on: the rows,
-targets, weights, experiments, penalties, the model's options, the scorer and the kernel. If any of
-these differs the file has another name, so nothing is ever taken from another search, and many
-searches may share one folder.
+One file for each kernel, named by a hash of all that its scores depend on: the rows, targets,
+weights, experiments, penalties, the model's options, the scorer and the kernel. Whatever differs
+has another name, so nothing is ever taken from another search, and one folder may serve many. Each
+file carries a digest of its name and contents; one that does not fit is computed again.
 """
 
 from __future__ import annotations
 
 import pickle
 import re
-import zipfile
+from collections.abc import Mapping
 from dataclasses import fields
 from hashlib import sha256
 from os import PathLike
@@ -21,18 +21,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from holdfast import __version__
+from holdfast._typing import AnyArray
 from holdfast.basis import Fixed, Selector, as_selector
 from holdfast.data.atomic import atomic_write
 from holdfast.data.dask import is_dask
+from holdfast.data.memory import memory_bytes
+from holdfast.data.npz import read_npz
+from holdfast.data.paths import check_path
 from holdfast.estimators.model import rows_with_kernel
 from holdfast.estimators.problem import Problem
-from holdfast.exceptions import HoldfastWarning, InvalidInputError, warn
+from holdfast.exceptions import FileFormatError, HoldfastWarning, InvalidInputError, warn
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate
 from holdfast.scores.scoring import Scores, Scoring
 
 #: Kernel values of this many rows tell apart functions that have the same name.
 PROBED_ROWS = 16
+#: The array of a file that vouches for the others.
+_DIGEST = "sha256"
 #: Bytes of the data that are hashed at once.
 _BLOCK_BYTES = 2**24
 
@@ -67,7 +73,7 @@ class Checkpoint:
         per_target: bool,
         seeded: bool,
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(check_path("checkpoint", folder))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -91,14 +97,18 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                scores = Scores(**{name: archive[name] for name in archive.files})
+            with path.open("rb") as file:
+                arrays = read_npz(file, memory_bytes(None))
+            digest = arrays.pop(_DIGEST, None)
+            if digest is None or str(digest) != _digest_of(path.name, arrays):
+                raise FileFormatError("its digest does not fit")
+            scores = Scores(**arrays)
             if scores.pooled.shape != self._problem.alphas.shape:
-                raise ValueError("scores of another grid")
+                raise FileFormatError("scores of another grid")
             return scores
-        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        except (OSError, TypeError, FileFormatError) as error:
             warn(
-                f"the checkpoint file {path.name} cannot be read ({error}): the scores of "
+                f"the checkpoint file {path.name} cannot be believed ({error}): the scores of "
                 f"{candidate.kernel!r} are computed again.",
                 HoldfastWarning,
             )
@@ -106,9 +116,12 @@ class Checkpoint:
 
     def save(self, candidate: Candidate, scores: Scores) -> None:
         """Write the scores of a finished kernel, whole or not at all."""
-        arrays = {f.name: getattr(scores, f.name) for f in fields(scores)}
-        with atomic_write(self._file(candidate)) as file:
-            np.savez(file, **{k: v for k, v in arrays.items() if v is not None})
+        found: dict[str, Any] = {f.name: getattr(scores, f.name) for f in fields(scores)}
+        found = {name: value for name, value in found.items() if value is not None}
+        path = self._file(candidate)
+        with atomic_write(path) as file:
+            found[_DIGEST] = np.array(_digest_of(path.name, found))
+            np.savez(file, **found)
 
     def _file(self, candidate: Candidate) -> Path:
         digest = self._digest.copy()
@@ -128,6 +141,15 @@ class Checkpoint:
             with atomic_write(path) as file:
                 file.write(str(self.seed).encode())
             return self.seed
+
+
+def _digest_of(name: str, arrays: Mapping[str, AnyArray]) -> str:
+    """Return a digest of a checkpoint: of its name, which says what it depends on, and contents."""
+    digest = sha256(name.encode())
+    for key in sorted(arrays):
+        _feed(digest, key)
+        _feed(digest, np.asarray(arrays[key]))
+    return digest.hexdigest()
 
 
 def _of_problem(problem: Problem) -> list[Any]:

@@ -12,6 +12,8 @@ from sklearn.utils.validation import column_or_1d
 
 from holdfast._typing import FloatArray
 from holdfast.data.dask import on_rows
+from holdfast.data.labels import check_labels
+from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.exceptions import InvalidInputError
@@ -60,11 +62,14 @@ intercept_, jitter_, n_features_in_, feature_names_in_
             raise InvalidInputError(
                 "requires y to be passed, but the target y is None: pass one label per row."
             )
+        refuse_masked("y", y)
         with refusals("y"):
             labels = column_or_1d(y, warn=True)
             check_length("y", labels, n_rows)
             if labels.dtype.kind == "f":
                 require_finite("y", labels)
+            if labels.dtype.kind != "c":  # scikit-learn has the sentence for these
+                check_labels("y", labels, n_rows)
             check_classification_targets(labels)
         present = np.unique(labels[weights > 0])
         if present.size < 2:

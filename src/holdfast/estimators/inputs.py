@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_array, validate_data
 from holdfast._typing import FloatArray
 from holdfast.data.dask import as_dask_rows, is_dask
 from holdfast.data.rows import as_rows
-from holdfast.exceptions import HoldfastError, InvalidInputError
+from holdfast.data.values import refuse_large, require_numbers
+from holdfast.exceptions import HoldfastError, InputTypeError, InvalidInputError
 from holdfast.kernels import Kernel, Precomputed
 
 
@@ -22,7 +23,7 @@ from holdfast.kernels import Kernel, Precomputed
 def refusals(name: str | None = None) -> Iterator[None]:
     """Raise scikit-learn's refusals as `InvalidInputError`, with the name of the argument.
 
-    A TypeError stays a TypeError: scikit-learn's checks of estimators expect it.
+    A TypeError stays one, as `InputTypeError`: scikit-learn's checks ask for it.
     """
     try:
         yield
@@ -33,6 +34,11 @@ def refusals(name: str | None = None) -> Iterator[None]:
         if name is not None:
             text = _clearer(name, text)
         raise InvalidInputError(text) from error
+    except TypeError as error:
+        text = " ".join(str(error).split())
+        raise InputTypeError(
+            f"{name or 'an argument'} cannot be used: {text}. Pass an array or a list of numbers."
+        ) from error
 
 
 def _clearer(name: str, text: str) -> str:
@@ -71,7 +77,7 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
         rows = as_rows(X)
         if rows.ndim == 1 or rows.dtype.kind not in "biuf":
             return _objects(estimator, rows, reset)
-    _refuse_times("X", X)
+    X = require_numbers("X", X)
     with refusals("X"):
         rows = check_array(
             X,
@@ -110,26 +116,17 @@ def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
     return rows
 
 
-def _refuse_times(name: str, values: Any) -> None:
-    """Refuse dates, which would become numbers in whatever unit they are stored."""
-    kind = getattr(getattr(values, "dtype", None), "kind", None)
-    if kind in ("m", "M"):
-        raise InvalidInputError(
-            f"{name} must hold numbers; got dtype {values.dtype}. Turn times into numbers in the "
-            "unit that you want."
-        )
-
-
 def require_finite(name: str, X: Any) -> None:
-    """Refuse NaN and infinite values, and say where the first is."""
+    """Refuse NaN and infinite values, and say where the first is; and those that square to such."""
     values: NDArray[Any] = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):  # without a boolean array of X's size
-            return
+    if not values.size:
+        return
+    low, high = float(values.min()), float(values.max())  # needs no boolean array of X's size
+    if np.isfinite(low) and np.isfinite(high):
+        refuse_large(name, low, high)
+        return
     bad = ~np.isfinite(values)
     count = int(bad.sum())
-    if not count:
-        return
     first = int(np.argmax(bad.ravel()))
     if sp.issparse(X):
         row = int(np.searchsorted(X.indptr, first, side="right")) - 1
@@ -148,7 +145,7 @@ def check_targets(y: Any, n_rows: int, weights: FloatArray) -> tuple[FloatArray,
         raise InvalidInputError(
             "requires y to be passed, but the target y is None: pass one value per row."
         )
-    _refuse_times("y", y)
+    y = require_numbers("y", y)
     with refusals("y"):
         Y = np.asarray(
             check_array(
@@ -190,6 +187,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     """Return row weights (m,), finite and not negative, not all zero."""
     if sample_weight is None:
         return np.ones(n_rows)
+    sample_weight = require_numbers("sample_weight", sample_weight)
     try:
         weights = np.array(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -215,6 +213,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
             f"sample_weight must not be negative; got {weights.min():g}. Use 0 for rows that must "
             "not be trained on."
         )
+    refuse_large("sample_weight", 0.0, float(weights.max()))
     if weights.max() == 0:
         raise InvalidInputError(
             "sample_weight must be positive for some rows; got zero for every row. Give the rows "

@@ -115,7 +115,7 @@ class HeldOutQuestions(ABC):
         ----------
         n_experiments : int
             How many experiments of `fit` to retrain, drawn at random.
-        random_state : int
+        random_state : int, numpy generator or None
             Seed of the draw.
         """
         model, problem = self._fitted_model(), self._problem

@@ -15,42 +15,13 @@ from sklearn.model_selection import check_cv
 
 from holdfast._typing import IntArray
 from holdfast.data.indices import row_numbers
+from holdfast.data.labels import check_labels
 from holdfast.exceptions import HoldOutError, InvalidInputError
 
 
 def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Return group labels as an array with one comparable, known label per row."""
-    labels = np.asarray(groups)
-    if labels.shape != (n_rows,):
-        raise InvalidInputError(
-            f"groups must hold one label per row, shape ({n_rows},); got shape {labels.shape}."
-        )
-    if labels.dtype.kind == "f":
-        missing = np.isnan(labels)
-    elif labels.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in labels])
-    else:
-        return labels
-    if missing.any():
-        raise InvalidInputError(
-            f"groups must hold a label for every row; got {int(missing.sum())} missing, the first "
-            f"in row {int(np.argmax(missing))}. Give rows without a group a label of their own."
-        )
-    try:
-        np.unique(labels)
-    except TypeError as error:
-        raise InvalidInputError(
-            f"groups must hold labels that can be sorted; got labels of several types ({error}). "
-            "Use numbers or text throughout."
-        ) from None
-    return labels
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ValueError):  # pandas.NA has no truth value
-        return True
+    return check_labels("groups", groups, n_rows)
 
 
 def held_and_tested(

@@ -39,7 +39,6 @@ import json
 import math
 import os
 import platform
-import tokenize
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,6 +48,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.data.atomic import atomic_write
+from holdfast.data.memory import available_bytes
+from holdfast.data.npz import HEADER_ERRORS, MAX_HEADER_BYTES
+from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
 
 __all__ = ["FORMAT_VERSION", "Archive", "read_archive", "write_archive"]
@@ -59,18 +61,9 @@ MANIFEST = "manifest.json"
 _KINDS = frozenset("biufcUS")
 # Enough for a million numbers of JSON, far from exhausting memory.
 _MAX_MANIFEST_BYTES = 64 * 2**20
-_MAX_HEADER_BYTES = 10_000
+# Values in it: a list of empty lists takes thirty times as much memory as text.
+_MAX_VALUES = 5_000_000
 _MAX_DIMENSIONS = 32
-# What NumPy's header parser lets through for headers that are not one; MemoryError and
-# RecursionError come from deeply nested brackets, TokenError from its Python 2 repair.
-_HEADER_ERRORS = (
-    ValueError,
-    SyntaxError,
-    TypeError,
-    MemoryError,
-    RecursionError,
-    tokenize.TokenError,
-)
 
 
 @dataclass(frozen=True)
@@ -141,6 +134,11 @@ def write_archive(
         document = text.encode("utf-8")
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"content cannot be written as JSON: {error}.") from error
+    trouble = _too_much(document)
+    if trouble:
+        raise InvalidInputError(
+            f"content {trouble}, and could not be read back. Use arrays in the place of lists."
+        )
     digest = _digest(document)
     with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.comment = _comment(digest)
@@ -163,7 +161,7 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
     FileFormatError
         When the file is damaged, foreign, or of an unknown version.
     """
-    with open(path, "rb") as file:
+    with open(check_path("path", path), "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read(archive, os.fspath(path))
@@ -186,6 +184,16 @@ def library_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:  # run from a source tree
             versions[name] = "unknown"
     return versions
+
+
+def _too_much(document: bytes) -> str:
+    """Return in words why a manifest is too large to be read, or nothing."""
+    if len(document) > _MAX_MANIFEST_BYTES:
+        return f"takes {len(document):,} bytes of JSON; at most {_MAX_MANIFEST_BYTES:,} are read"
+    values = sum(document.count(mark) for mark in (b",", b"[", b"{"))
+    if values > _MAX_VALUES:
+        return f"holds about {values:,} values; at most {_MAX_VALUES:,} are read"
+    return ""
 
 
 def _storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -240,6 +248,9 @@ def _read(archive: zipfile.ZipFile, path: str) -> Archive:
             f"{_MAX_MANIFEST_BYTES:,} are read."
         )
     document = archive.read(MANIFEST)
+    trouble = _too_much(document)
+    if trouble:
+        raise FileFormatError(f"{path}: the manifest {trouble}.")
     digest = _digest(document)
     if archive.comment != _comment(digest):
         raise FileFormatError(f"{path}: the checksum of the manifest is wrong; it was changed.")
@@ -291,6 +302,10 @@ def _checked_members(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.Z
     if total > size:
         raise FileFormatError(
             f"{path}: the members declare {total:,} bytes, the file has {size:,}."
+        )
+    if total > available_bytes():
+        raise FileFormatError(
+            f"{path}: the model takes {total:,} bytes; {available_bytes():,.0f} are free."
         )
     return members
 
@@ -349,14 +364,14 @@ def _read_array(
     if _digest(data.data) != entry["sha256"]:
         raise FileFormatError(f"{path}: the checksum of array {name!r} is wrong.")
     # Magic, version and length come before the header itself.
-    buffer = io.BytesIO(data[: _MAX_HEADER_BYTES + 16].tobytes())
+    buffer = io.BytesIO(data[: MAX_HEADER_BYTES + 16].tobytes())
     try:
         if np.lib.format.read_magic(buffer) != (1, 0):
             raise ValueError("version")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(
-            buffer, max_header_size=_MAX_HEADER_BYTES
+            buffer, max_header_size=MAX_HEADER_BYTES
         )
-    except _HEADER_ERRORS as error:
+    except HEADER_ERRORS as error:
         raise FileFormatError(f"{path}: the header of array {name!r} is malformed.") from error
     if dtype.kind not in _KINDS or dtype.itemsize == 0 or dtype.shape:
         raise FileFormatError(

@@ -37,7 +37,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from holdfast.exceptions import FileFormatError, InvalidInputError
+from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -56,10 +56,22 @@ _MOVED = {
     "holdfast.experiments:Experiments": "holdfast.experiments.experiment:Experiments",
     "holdfast.experiments:HoldOut": "holdfast.experiments.experiment:HoldOut",
     "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
-    "holdfast.holdout.plan:Cost": "holdfast.holdout.plan:Cost",
-    "holdfast.holdout.plan:Plan": "holdfast.holdout.plan:Plan",
-    "holdfast.estimators.training:Training": "holdfast.estimators.problem:Problem",
+    "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
+    "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
+    "holdfast.training:Training": "holdfast.estimators.problem:Problem",
 }
+#: How deep values may lie inside each other: a sum of many kernels, and no attack on the stack.
+MAX_DEPTH = 100
+# What constructors and conversions raise for values that are none of theirs.
+_MALFORMED = (
+    HoldfastError,
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+)
 _SPLITTERS = "sklearn.model_selection._split"
 _GP_KERNELS = "sklearn.gaussian_process.kernels"
 _TAGS = frozenset(
@@ -94,9 +106,22 @@ class Encoder:
         self._names: dict[int, str] = {}
         # Keeps every array alive, so that an id in _names stays its own.
         self._kept: list[NDArray[Any]] = []
+        self._depth = 0
 
     def encode(self, value: Any, where: str) -> Any:
         """Return the JSON form of `value`; `where` names it in errors and names its arrays."""
+        if self._depth >= MAX_DEPTH:
+            raise InvalidInputError(
+                f"{where[:200]} is nested more than {MAX_DEPTH} deep, which a holdfast file cannot "
+                "hold. Use fewer parts inside each other."
+            )
+        self._depth += 1
+        try:
+            return self._encode(value, where)
+        finally:
+            self._depth -= 1
+
+    def _encode(self, value: Any, where: str) -> Any:
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, (int, np.integer)):
@@ -195,13 +220,25 @@ class Decoder:
     def __init__(self, arrays: Mapping[str, NDArray[Any]], allow_callables: bool) -> None:
         self.arrays = arrays
         self.allow_callables = allow_callables
+        self._depth = 0
 
     def decode(self, document: Any) -> Any:
         """Return the value that `document` describes."""
+        if not isinstance(document, list | dict):
+            return document
+        if self._depth >= MAX_DEPTH:
+            raise FileFormatError(
+                f"Its values are nested more than {MAX_DEPTH} deep, which no model needs."
+            )
+        self._depth += 1
+        try:
+            return self._decode(document)
+        finally:
+            self._depth -= 1
+
+    def _decode(self, document: list[Any] | dict[str, Any]) -> Any:
         if isinstance(document, list):
             return [self.decode(item) for item in document]
-        if not isinstance(document, dict):
-            return document
         tags = _TAGS.intersection(document)
         if not tags:
             return {key: self.decode(item) for key, item in document.items()}
@@ -210,7 +247,7 @@ class Decoder:
             return self._tagged(tag, document[tag], document)
         except FileFormatError:
             raise
-        except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        except _MALFORMED as error:
             raise FileFormatError(f"A {tag} entry of the file is malformed: {error}.") from error
 
     def _tagged(self, tag: str, body: Any, document: dict[str, Any]) -> Any:
@@ -231,9 +268,7 @@ class Decoder:
         if tag == "$sparse":
             return self._sparse(body)
         if tag == "$random":
-            state = np.random.RandomState()
-            state.set_state(self.decode(body))
-            return state
+            return _random_state(self.decode(body))
         if tag == "$function":
             return self._function(body)
         return self._object(body, document["fields"])
@@ -289,6 +324,17 @@ class Decoder:
                 f"The file asks for a {name!r}; it is not among the classes that a file may hold."
             )
         return cls(**{key: self.decode(item) for key, item in fields.items()})
+
+
+def _random_state(body: Any) -> np.random.RandomState:
+    """Return the generator, whose state NumPy itself would believe, even outside its own memory."""
+    key, place = np.asarray(body["state"]["key"]), body["state"]["pos"]
+    good = body["bit_generator"] == "MT19937" and key.shape == (624,) and key.dtype.kind in "iu"
+    if not good or type(place) is not int or not 0 <= place <= 624:
+        raise ValueError("the state of a random generator is none")
+    made = np.random.RandomState()
+    made.set_state(("MT19937", key, place, int(body["has_gauss"]), float(body["gauss"])))
+    return made
 
 
 def _own(module: str) -> bool:

@@ -97,6 +97,8 @@ def load_with_extras(
     path: str | os.PathLike[str], *, allow_callables: bool = False
 ) -> tuple[CrossValidatedKernelRidge, dict[str, Any]]:
     """Return the model of a file, as `load` does, and the extras that were saved with it."""
+    from holdfast.files.checks import check_model
+
     archive = read_archive(path)
     if archive.kind not in _CLASSES:
         raise FileFormatError(
@@ -115,6 +117,8 @@ def load_with_extras(
                 raise FileFormatError(
                     f"The file sets an attribute {name!r}, which is not a result."
                 )
+        fitted = {_RENAMED.get(name, name): value for name, value in fitted.items()}
+        check_model(model, fitted, archive.kind == "KernelRidgeClassifierCV")
     except FileFormatError as error:
         written = archive.written_by.get("holdfast", "unknown")
         raise FileFormatError(
@@ -125,9 +129,6 @@ def load_with_extras(
             f"{os.fspath(path)} was written by holdfast {archive.written_by.get('holdfast')}, "
             f"whose parameters differ: {error}."
         ) from error
-    for old, new in _RENAMED.items():
-        if old in fitted:
-            fitted[new] = fitted.pop(old)
     vars(model).update(fitted)
     return model, extras
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
+from holdfast.data.seeds import generator
 from holdfast.experiments import Tasks
 from holdfast.holdout.digits import basis_shrinks
 from holdfast.progress import report
@@ -65,7 +66,7 @@ def verify(
 
     Tasks that are trained anew anyway prove nothing; they are drawn last.
     """
-    drawn = np.random.default_rng(seed).permutation(len(tasks))  # type: ignore[arg-type]
+    drawn = generator("random_state", seed).permutation(len(tasks))
     again = basis_shrinks(tasks, smoother.n_basis)
     drawn = drawn[np.argsort(again[drawn], kind="stable")]
     part = tasks.select(np.sort(drawn[: min(count, len(tasks))]))

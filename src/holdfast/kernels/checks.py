@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from holdfast._typing import FloatArray
+from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError, KernelError
 
 __all__ = ["finite_number", "kernel_matrix", "positive_number", "positive_width", "require_finite"]
@@ -65,6 +66,7 @@ def kernel_matrix(values: Any, shape: tuple[int, ...], name: str, *, copy: bool)
     """
     if sp.issparse(values):
         values = values.toarray()
+    refuse_masked(f"the values of kernel {name}", values, KernelError)
     array = np.asarray(values)
     if array.shape != shape:
         raise KernelError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels import Kernel, Precomputed, resolve_kernel
 
@@ -76,6 +77,7 @@ def kernel_grid(
 
 
 def _values(name: str, value: Any) -> list[Any]:
+    refuse_masked(name, value)
     if value is None or np.ndim(value) == 0:
         return [value]
     grid = list(np.asarray(value).ravel().tolist())

@@ -14,9 +14,14 @@ import numpy as np
 from scipy.linalg import cython_blas, cython_lapack
 
 from holdfast._typing import FloatArray
+from holdfast.exceptions import NotSupportedError
+from holdfast.linalg.interruption import LONG, answering
 
 # Rows of a triangular matrix that substitution takes at once: measured, 64 to 128 are best.
 _SUBSTITUTION_BLOCK = 128
+
+# Routines that take seconds where the matrix is large, so that Ctrl-C must not wait for them.
+_FACTORISATIONS = frozenset(("dsyevd", "dsyevr", "dsytrd", "dpotrf"))
 
 # Prototypes of our own: the functions on `ctypes.pythonapi` are shared with other libraries.
 _capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
@@ -42,6 +47,14 @@ def _routine(name: str) -> Any:
     return prototype(_capsule_pointer(capsule, signature))
 
 
+def too_large(name: str, size: int) -> NotSupportedError:
+    """Return the error of a size that LAPACK's 32-bit integers cannot hold."""
+    return NotSupportedError(
+        f"the model is too large for LAPACK, whose integers end at 2,147,483,647; {name} would "
+        f"need {size:,}. Use fewer rows, or basis rows: basis=1000."
+    )
+
+
 class _Address(NamedTuple):
     """A place inside the memory of an array."""
 
@@ -50,7 +63,7 @@ class _Address(NamedTuple):
 
 def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Address) -> int:
     """Call a routine and return the last integer argument: `info` where there is one."""
-    pointers, kept = [], []
+    pointers, kept, largest = [], [], 0
     last = ctypes.c_int(0)
     for value in arguments:
         if isinstance(value, np.ndarray | _Address):
@@ -60,13 +73,24 @@ def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Addr
         if isinstance(value, str):
             scalar = ctypes.c_char(value.encode())
         elif isinstance(value, int):
-            scalar = last = ctypes.c_int(value)
+            if not -(2**31) <= value < 2**31:  # ctypes would wrap it around
+                raise too_large(name, value)
+            scalar, largest = ctypes.c_int(value), max(largest, value)
+            last = scalar
         else:
             scalar = ctypes.c_double(value)
         kept.append(scalar)
         pointers.append(ctypes.addressof(scalar))
-    _routine(name)(*pointers)
+    if name in _FACTORISATIONS and largest >= LONG:
+        answering(lambda: _run(name, pointers, (kept, arguments)))
+    else:
+        _run(name, pointers, kept)
     return last.value
+
+
+def _run(name: str, pointers: list[int], kept: object) -> None:
+    """Call a routine; `kept` holds the memory that it works on, also when nobody waits any more."""
+    _routine(name)(*pointers)
 
 
 def _check(array: FloatArray, *shape: int) -> FloatArray:

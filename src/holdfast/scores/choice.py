@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.data.values import refuse_masked
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, warn
 from holdfast.scores.scoring import MAX_SPLITS, Scores
 
@@ -54,6 +55,7 @@ def check_alphas(alphas: Any) -> FloatArray:
     """
     if alphas is None:
         return np.logspace(-6, 3, 30)
+    refuse_masked("alphas", alphas)
     try:
         grid = np.asarray(alphas)
     except ValueError as error:  # ragged lists
@@ -256,7 +258,9 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
 
 def rank(scores: FloatArray) -> npt.NDArray[np.int32]:
     """Return 1 + the number of scores that are better by more than rounding."""
-    threshold = scores - TIE * np.abs(scores)  # nan compares false: it beats nothing
-    beaten = scores[:, None] < threshold  # [i, j]: score j beats score i
-    beaten |= np.isnan(scores)[:, None] & ~np.isnan(scores)
-    return np.asarray(1 + beaten.sum(axis=1), dtype=np.int32)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        threshold = scores - TIE * np.abs(scores)
+    threshold = np.sort(threshold[~np.isnan(threshold)])  # nan beats nothing
+    better = threshold.size - np.searchsorted(threshold, scores, side="right")
+    better[np.isnan(scores)] = np.count_nonzero(~np.isnan(scores))
+    return np.asarray(1 + better, dtype=np.int32)

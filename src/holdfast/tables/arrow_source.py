@@ -13,7 +13,14 @@ from holdfast.exceptions import InvalidInputError, MissingDependencyError
 from holdfast.tables.sources import BLOCK_ROWS, ColumnBuilder, Source, check_names, file_checksum
 from holdfast.tables.table import level_of
 
-__all__ = ["ArrowSource", "as_numbers", "holds_numbers", "import_pyarrow"]
+__all__ = [
+    "ArrowSource",
+    "arrow_errors",
+    "as_numbers",
+    "holds_numbers",
+    "import_pyarrow",
+    "unreadable",
+]
 
 
 def import_pyarrow(what: str) -> Any:
@@ -55,25 +62,55 @@ class ArrowSource(Source):
                 self._parquet = None
                 self._table = _read_ipc(pa, file)
                 schema, self._rows = self._table.schema, self._table.num_rows
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            raise InvalidInputError(f"{label} cannot be read: {error}.") from error
+                self._table.validate(full=True)
+        except arrow_errors(pa) as error:
+            raise unreadable(label, error) from error
         self.names = check_names(schema.names, label)
         self.candidates = self.names
 
     def fill(self, builders: Sequence[ColumnBuilder]) -> None:
         """Read the builders' columns from beginning to end."""
         done = 0
-        for batch in self._batches([builder.name for builder in builders]):
+        for batch in self._checked([builder.name for builder in builders]):
             for builder in builders:
                 _add(builder, batch.column(batch.schema.get_field_index(builder.name)), self.label)
             done += batch.num_rows
             progress.report(done, self._rows, "reading rows")
+
+    def _checked(self, names: list[str]) -> Iterator[Any]:
+        """Yield batches after a look at their offsets and texts, which may point anywhere."""
+        errors = arrow_errors(import_pyarrow(f"Reading {self.label}"))
+        batches = self._batches(names)
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is not None:
+                    batch.validate(full=True)
+            except errors as error:
+                raise unreadable(self.label, error) from error
+            if batch is None:
+                return
+            yield batch
 
     def _batches(self, names: list[str]) -> Iterator[Any]:
         if self._parquet is not None:
             yield from self._parquet.iter_batches(batch_size=BLOCK_ROWS, columns=names)
         else:
             yield from self._table.select(names).to_batches(max_chunksize=BLOCK_ROWS)
+
+
+def arrow_errors(pa: Any) -> tuple[type[Exception], ...]:
+    """Return what pyarrow raises for files that are damaged."""
+    return (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError)
+
+
+def unreadable(label: str, error: Exception) -> InvalidInputError:
+    """Return the error of a file that is damaged, with what pyarrow says about it."""
+    told = " ".join(str(error).split())[:200] or type(error).__name__
+    return InvalidInputError(
+        f"{label} cannot be read; it is damaged, or of a kind that is not known ({told}). Copy it "
+        "again, or write it again."
+    )
 
 
 def _read_ipc(pa: Any, file: IO[bytes]) -> Any:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import IO, cast
@@ -13,6 +14,7 @@ from typing import IO, cast
 import numpy as np
 
 from holdfast import progress
+from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.sources import BLOCK_ROWS, ColumnBuilder, Source, check_names, file_checksum
 from holdfast.tables.table import Numbers
@@ -22,6 +24,8 @@ __all__ = ["MISSING", "CsvSource"]
 # Read as "no value". Not "None", which is a level in too many data sets.
 MISSING = frozenset(("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"))
 _DELIMITERS = ",;\t|"
+# Characters of one line; a few kilobytes of gzip can hold a line of any length.
+_MOST_OF_A_LINE = 2**24
 
 
 class CsvSource(Source):
@@ -85,7 +89,7 @@ class CsvSource(Source):
 
     def _lines(self) -> Iterator[list[str]]:
         """Yield the cells of each line; lines of another width are an error, empty ones not."""
-        reader = csv.reader(self._text(), delimiter=self.delimiter, skipinitialspace=True)
+        reader = csv.reader(_bounded(self._text()), delimiter=self.delimiter, skipinitialspace=True)
         width = None
         try:
             for cells in reader:
@@ -103,7 +107,7 @@ class CsvSource(Source):
                 f"{self.label} is not UTF-8 text (near line {reader.line_num}: {error.reason}). "
                 "Convert it, for instance with `iconv -f latin1 -t utf-8`."
             ) from error
-        except (csv.Error, EOFError, OSError) as error:
+        except (csv.Error, EOFError, OSError, zlib.error) as error:
             raise InvalidInputError(
                 f"{self.label} cannot be read near line {reader.line_num}: {error}."
             ) from error
@@ -117,13 +121,21 @@ class CsvSource(Source):
 
     def _guess_delimiter(self) -> str:
         try:
-            line = self._text().readline()
-        except (UnicodeDecodeError, EOFError, OSError):
+            line = self._text().readline(_MOST_OF_A_LINE)
+        except (UnicodeDecodeError, EOFError, OSError, zlib.error):
             return ","  # _lines meets the same trouble and has the words for it
         return max(_DELIMITERS, key=line.count)
 
     def _raw_position(self) -> int:
         return self.file.tell()
+
+
+def _bounded(text: io.TextIOWrapper) -> Iterator[str]:
+    """Yield the lines of a text, none longer than any table has them."""
+    while line := text.readline(_MOST_OF_A_LINE):
+        if len(line) == _MOST_OF_A_LINE and not line.endswith("\n"):
+            raise csv.Error(f"a line has more than {_MOST_OF_A_LINE:,} characters")
+        yield line
 
 
 class _Borrowed(io.RawIOBase):
@@ -157,6 +169,8 @@ def _add(builder: ColumnBuilder, cells: tuple[str, ...]) -> None:
 
 def _as_numbers(cells: tuple[str, ...]) -> Numbers | None:
     """Return the cells as numbers, missing ones as NaN; None if any is text."""
+    if "_" in "".join(cells):  # Python's thousands, nobody else's
+        return None
     try:
         return np.array([float(cell) for cell in cells])
     except ValueError:
@@ -169,7 +183,7 @@ def _as_numbers(cells: tuple[str, ...]) -> Numbers | None:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        as_float(cell)
     except ValueError:
         return False
     return True

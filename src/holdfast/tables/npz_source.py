@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.exceptions import InvalidInputError
+from holdfast.data.memory import memory_bytes
+from holdfast.data.npz import read_npz
+from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.tables.sources import ColumnBuilder, Source, check_names, file_checksum
 from holdfast.tables.table import level_of
 
@@ -37,9 +38,8 @@ class NpzSource(Source):
         self.label = label
         self.checksum = file_checksum(file)
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            arrays: dict[str, NDArray[Any]] = read_npz(file, memory_bytes(None))
+        except FileFormatError as error:
             raise InvalidInputError(
                 f"{label} cannot be read as .npz without pickles: {error}."
             ) from error

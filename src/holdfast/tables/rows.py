@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
@@ -13,8 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow_source import as_numbers, holds_numbers, import_pyarrow
+from holdfast.data.npz import HEADER_ERRORS, read_npy_header
+from holdfast.data.paths import check_path
+from holdfast.exceptions import FileFormatError, InvalidInputError
+from holdfast.tables.arrow_source import (
+    arrow_errors,
+    as_numbers,
+    holds_numbers,
+    import_pyarrow,
+    unreadable,
+)
 from holdfast.tables.sources import BLOCK_ROWS
 
 __all__ = ["open_rows"]
@@ -48,7 +57,7 @@ def open_rows(
     -----
     Memory: one block of rows. Disk: 8 m d bytes for the converted rows.
     """
-    source = Path(path)
+    source = Path(check_path("path", path))
     with source.open("rb") as file:
         magic = file.read(6)
     if magic == b"\x93NUMPY":
@@ -57,13 +66,37 @@ def open_rows(
                 f"columns and to are for Parquet, Feather and Arrow files; {source.name} is a .npy "
                 "file. Take columns of the array itself: rows[:, [0, 2]]."
             )
-        return np.asarray(np.load(source, mmap_mode="r", allow_pickle=False))
+        return _mapped(source)
     if magic[:4] != b"PAR1" and magic != b"ARROW1":
         raise InvalidInputError(
             f"path must be a .npy, Parquet, Feather (version 2) or Arrow file; {source.name} is "
             "none of these. Convert it, or read it into memory with pandas or polars."
         )
     return _converted(source, magic[:4] == b"PAR1", columns, to)
+
+
+def _mapped(source: Path) -> NDArray[Any]:
+    """Return the rows of a .npy file, after a look at what it says about itself."""
+    try:
+        with source.open("rb") as file:
+            shape, _, dtype = read_npy_header(file)
+        if dtype.kind not in "biuf" or dtype.shape:
+            raise FileFormatError(
+                f"{source.name} must hold numbers; got dtype {dtype}, of which nothing is read "
+                "(and no pickle is run). Save it again as float64."
+            )
+        if len(shape) != 2:
+            raise FileFormatError(
+                f"{source.name} must hold rows and columns; got shape {shape}. Reshape the array "
+                "and save it again."
+            )
+        return np.asarray(np.load(source, mmap_mode="r", allow_pickle=False))
+    except FileFormatError:
+        raise
+    except HEADER_ERRORS as error:  # also of a file shorter than its header says
+        raise FileFormatError(
+            f"{source.name} is damaged or cut short ({error}). Copy it again."
+        ) from error
 
 
 def _converted(
@@ -73,33 +106,53 @@ def _converted(
     to: str | os.PathLike[str] | None,
 ) -> NDArray[Any]:
     pa = import_pyarrow(f"Reading {source.name}")
-    if to is None:
-        handle, name = tempfile.mkstemp(suffix=".npy", prefix="holdfast-")
-        os.close(handle)
-        target = Path(name)
-    else:
-        target = Path(to)
+    folder = None if to is None else Path(check_path("to", to)).absolute().parent
+    # Aside, and renamed when whole: what `to` held before stays until then.
+    handle, name = tempfile.mkstemp(suffix=".npy", prefix="holdfast-", dir=folder)
+    os.close(handle)
+    target = Path(name)
     try:
-        with pa.memory_map(str(source)) as file:
-            reader = _Parquet(file) if parquet else _Ipc(file)
-            names = _chosen(reader.names, columns, source.name)
-            shape = (reader.n_rows, len(names))
-            rows = np.lib.format.open_memmap(target, "w+", dtype=np.float64, shape=shape)
-            start = 0
-            for batch in reader.batches(names):
-                stop = start + batch.num_rows
-                for j, column in enumerate(names):
-                    rows[start:stop, j] = _numbers(batch.column(column), column, source.name)
-                start = stop
-        rows.flush()
-        del rows
+        try:
+            with pa.memory_map(str(source)) as file:
+                _convert(_Parquet(file) if parquet else _Ipc(file), columns, source.name, target)
+        except InvalidInputError:
+            raise
+        except arrow_errors(pa) as error:
+            raise unreadable(source.name, error) from error
+        if to is not None:
+            target = target.replace(to)
         mapped = np.load(target, mmap_mode="r", allow_pickle=False)
     except BaseException:
-        target.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
         raise
     if to is None:
         weakref.finalize(mapped, _remove, target)
     return np.asarray(mapped)
+
+
+def _convert(
+    reader: _Parquet | _Ipc, columns: Sequence[str] | None, label: str, target: Path
+) -> None:
+    """Write the columns of a reader to a .npy file, a batch at a time."""
+    names = _chosen(reader.names, columns, label)
+    size, room = 8 * reader.n_rows * len(names), shutil.disk_usage(target.parent).free
+    if size > room:
+        raise InvalidInputError(
+            f"{label} says that it has {reader.n_rows:,} rows, {size:,} bytes as numbers; there "
+            f"are {room:,} left in {str(target.parent)!r}. Name another place with to=."
+        )
+    shape = (reader.n_rows, len(names))
+    rows = np.lib.format.open_memmap(target, "w+", dtype=np.float64, shape=shape)
+    start = 0
+    for batch in reader.batches(names):
+        batch.validate(full=True)
+        stop = start + batch.num_rows
+        for j, column in enumerate(names):
+            rows[start:stop, j] = _numbers(batch.column(column), column, label)
+        start = stop
+    if start != reader.n_rows:
+        raise ValueError(f"{start:,} rows where {reader.n_rows:,} are declared")
+    rows.flush()
 
 
 def _numbers(values: Any, column: str, label: str) -> NDArray[np.float64]:

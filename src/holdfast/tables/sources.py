@@ -14,6 +14,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.data.memory import memory_bytes
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.table import Categories, Column, Numbers
 
@@ -31,6 +32,22 @@ class TextMetError(Exception):
         self.name = name
 
 
+class Quota:
+    """Memory that a table may take: a small file can unpack to any size."""
+
+    def __init__(self) -> None:
+        self._left = self._most = memory_bytes(None)
+
+    def take(self, size: int) -> None:
+        """Take so many bytes, or refuse."""
+        self._left -= size
+        if self._left < 0:
+            raise InvalidInputError(
+                f"the table takes more than {self._most:.3g} bytes, half of the memory that is "
+                "free. Read fewer columns, or split the file."
+            )
+
+
 class ColumnBuilder:
     """Collects one column block by block.
 
@@ -40,17 +57,21 @@ class ColumnBuilder:
         The column.
     text : bool
         Whether values are kept as text even if they read as numbers.
+    quota : Quota, optional
+        What the columns of one table may take together.
     """
 
-    def __init__(self, name: str, text: bool) -> None:
+    def __init__(self, name: str, text: bool, quota: Quota | None = None) -> None:
         self.name = name
         self.text = text
+        self._quota = quota or Quota()
         self._numbers: list[Numbers] = []
         self._codes: list[NDArray[np.int32]] = []
         self._levels: dict[str, int] = {}
 
     def add_numbers(self, values: NDArray[Any]) -> None:
         """Add a block of numbers (missing: NaN)."""
+        self._quota.take(8 * len(values))
         self._numbers.append(np.asarray(values, dtype=np.float64))
 
     def add_texts(self, values: Iterable[str | None]) -> None:
@@ -59,8 +80,9 @@ class ColumnBuilder:
             if self._numbers:
                 raise TextMetError(self.name)
             self.text = True
-        levels = self._levels
+        levels, known = self._levels, len(self._levels)
         codes = [-1 if v is None else levels.setdefault(v, len(levels)) for v in values]
+        self._quota.take(4 * len(codes) + 100 * (len(levels) - known))
         self._codes.append(np.array(codes, dtype=np.int32))
 
     def finish(self) -> Column:
@@ -113,7 +135,8 @@ class Source(ABC):
         """
         text = set(as_text)
         while True:
-            builders = [ColumnBuilder(name, name in text) for name in names]
+            quota = Quota()
+            builders = [ColumnBuilder(name, name in text, quota) for name in names]
             try:
                 self.fill(builders)
             except TextMetError as met:

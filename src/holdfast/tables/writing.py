@@ -14,12 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.data.atomic import atomic_write
+from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.arrow_source import import_pyarrow
 
 __all__ = ["check_writable", "write_columns"]
 
 _ARROW = (".arrow", ".feather")
+#: What a formula begins with, in one spreadsheet or another; the last four are of full width.
+_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    *"\uff1d\uff0b\uff0d\uff20",
+)
 
 
 def check_writable(path: str) -> None:
@@ -41,6 +53,11 @@ def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
         Ends in .csv, .csv.gz, .parquet, .feather, .arrow or .npz; "-" is CSV to standard output.
     columns : mapping of str to ndarray
         The columns, in order.
+
+    Notes
+    -----
+    In CSV, a text that a spreadsheet would run as a formula gets an apostrophe in front; the other
+    formats say themselves what is text.
     """
     if path == "-":
         _write_csv(sys.stdout, columns)
@@ -78,10 +95,32 @@ def _csv_bytes(file: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
 
 def _write_csv(file: Any, columns: Mapping[str, NDArray[Any]]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow([_harmless(name) for name in columns])
     # tolist gives Python numbers, whose text reads back to the same number.
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    writer.writerows(zip(*(_cells(column) for column in columns.values()), strict=True))
     file.flush()
+
+
+def _cells(column: NDArray[Any]) -> list[Any]:
+    values: list[Any] = column.tolist()
+    if column.dtype.kind in "biufc":
+        return values
+    return [_harmless(value) if isinstance(value, str) else value for value in values]
+
+
+def _harmless(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula; a number stays as it is.
+
+    Spreadsheets run cells that begin with one of these marks, also when they come from a file; an
+    apostrophe before it says "text" to all of them.
+    """
+    if not text.startswith(_FORMULA):
+        return text
+    try:
+        as_float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def _write_arrow(file: IO[bytes], columns: Mapping[str, NDArray[Any]], kind: str) -> None:

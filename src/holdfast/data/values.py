@@ -1,0 +1,183 @@
+"""Values that NumPy would take without a word, refused or answered in one sentence.
+
+`numpy.asarray` drops the mask of a masked array, turns dates into counts of some unit, reads the
+text "1_000" as a thousand and, on the way to float64, drops imaginary parts. Whatever a user hands
+over as numbers passes here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from holdfast._typing import AnyArray
+from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError, warn
+
+__all__ = ["LARGEST", "refuse_large", "refuse_masked", "require_numbers"]
+
+#: The largest size of a number: the sum of a hundred million squares of such is still finite.
+LARGEST = 1e150
+
+_ADVICE = {
+    "m": "Turn times into numbers in the unit that you want.",
+    "M": "Turn times into numbers in the unit that you want.",
+    "V": "Take the fields apart: one column of numbers for each.",
+    "c": "Complex data not supported: pass real and imaginary parts by themselves.",
+}
+_TEXT = "Encode text as numbers first."
+
+
+def refuse_masked(
+    name: str, values: Any, error: type[InvalidInputError] = InvalidInputError
+) -> None:
+    """Refuse a masked array that hides values, also as an item of a list; one without is as any."""
+    parts = values if isinstance(values, list | tuple) else (values,)
+    for part in parts:
+        if isinstance(part, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(part).sum())):
+            raise error(
+                f"{name} must not hide values; got a masked array with {hidden} of {part.size} "
+                "values masked. Leave those rows out, or fill the values in (numpy.ma.filled)."
+            )
+
+
+def require_numbers(name: str, values: Any) -> Any:
+    """Return values that are real numbers in some form: array, list, frame, sparse matrix, number.
+
+    Lists come back as arrays, everything else as it is. Dates, text, complex numbers, structured
+    and masked arrays, and what is no sequence, are refused; float16 is answered by a warning.
+    """
+    refuse_masked(name, values)
+    if hasattr(values, "columns") and hasattr(values, "dtypes"):
+        for column, kind, part in _columns(values):
+            _require_kind(f"the column {column!r} of {name}", kind, part)
+        return values
+    if isinstance(values, list | tuple):
+        values = _array(name, values)
+    dtype = getattr(values, "dtype", None)
+    if dtype is None and not hasattr(values, "__array__"):
+        if not isinstance(values, int | float | np.generic):
+            raise InputTypeError(
+                f"{name} must hold numbers, in an array, a list or a frame; got "
+                f"{_named(values)}. Pass numpy.array([...])."
+            )
+        return values
+    kind, part = _kind_of(dtype), values
+    if kind == "O" and sp.issparse(values):
+        part = values.data
+    _require_kind(name, kind, part)
+    if dtype == np.float16:
+        warn(
+            f"{name} is float16, which keeps three digits and ends at 65504: its numbers are used "
+            "as they are, in double precision.",
+            HoldfastWarning,
+        )
+    return values
+
+
+def _array(name: str, values: Any) -> AnyArray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        lengths = sorted({np.size(item) for item in values})
+        raise InvalidInputError(
+            f"{name} must hold rows of one length; got rows of "
+            f"{' and '.join(map(str, lengths[:3]))} values. Pass the same columns for every row."
+        ) from None
+    except TypeError as error:  # an item whose own conversion fails
+        raise InputTypeError(f"{name} must hold numbers; {error}. {_TEXT}") from None
+
+
+def _named(values: Any) -> str:
+    if values is None:
+        return "None"
+    if isinstance(values, str | bytes):
+        return f"the text {values[:40]!r}"
+    return f"a {type(values).__name__}"
+
+
+def _kind_of(dtype: Any) -> str:
+    """Return NumPy's letter for a data type; "O" for those of other libraries that need a look."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind
+    kind = getattr(dtype, "kind", "O")  # pandas' own types
+    name = str(dtype)
+    if name.startswith("period"):
+        return "M"
+    return "category" if name == "category" else str(kind)
+
+
+def _columns(frame: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield name, kind and values of the columns of a pandas or polars frame."""
+    if hasattr(frame, "iloc"):
+        for j, (column, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+            yield str(column), _kind_of(dtype), frame.iloc[:, j]
+    elif hasattr(frame, "get_columns"):
+        for part in frame.get_columns():
+            yield part.name, _polars_kind(part.dtype), part
+
+
+def _polars_kind(dtype: Any) -> str:
+    name = str(dtype)
+    if dtype.is_temporal():
+        return "M"
+    if dtype.is_numeric() or name in ("Boolean", "Null"):
+        return "f"
+    return "category" if name.startswith(("Categorical", "Enum")) else "O"
+
+
+def _require_kind(name: str, kind: str, values: Any) -> None:
+    if kind == "category":
+        raise InvalidInputError(
+            f"{name} must hold numbers; got categories. Encode them (pandas.get_dummies), or "
+            "convert them with .astype(float) if they are numbers."
+        )
+    if kind in ("U", "S", "T"):
+        first = np.asarray(values).ravel()[:1].tolist()
+        raise InvalidInputError(
+            f"{name} must hold numbers; got text{f' such as {first[0]!r}' if first else ''}. "
+            f"{_TEXT}"
+        )
+    if kind in _ADVICE:
+        lead = "must be real; got complex numbers" if kind == "c" else "must hold numbers; got "
+        told = "" if kind == "c" else f"dtype {values.dtype}"
+        raise InvalidInputError(f"{name} {lead}{told}. {_ADVICE[kind]}")
+    if kind == "O":
+        _require_objects(name, values)
+
+
+def _require_objects(name: str, values: Any) -> None:
+    """Refuse what stands in a column of objects beside numbers, True, False and None."""
+    for value in np.asarray(values, dtype=object).ravel():
+        if isinstance(value, float | int | None):
+            continue
+        if isinstance(value, str | bytes):
+            raise InvalidInputError(
+                f"{name} must hold numbers; got text such as {value!r}. {_TEXT}"
+            )
+        if isinstance(value, np.datetime64 | np.timedelta64 | date | time | timedelta):
+            raise InvalidInputError(
+                f"{name} must hold numbers; got a {type(value).__name__}. {_ADVICE['M']}"
+            )
+        if isinstance(value, complex | np.complexfloating):
+            raise InvalidInputError(f"{name} must be real; got complex numbers. {_ADVICE['c']}")
+        try:
+            float(value)
+        except (TypeError, ValueError) as error:
+            told = "missing values (NA)" if type(value).__name__ == "NAType" else str(error)
+            raise InputTypeError(
+                f"{name} must hold numbers; {told}. Fill missing values in, encode the others."
+            ) from None
+
+
+def refuse_large(name: str, low: float, high: float) -> None:
+    """Refuse numbers whose squares overflow, given the smallest and the largest of them."""
+    size = max(-low, high)
+    if size > LARGEST:
+        raise InvalidInputError(
+            f"{name} must hold numbers of size up to {LARGEST:g}, whose squares can still be "
+            f"added; got {size:.3g}. Divide {name} by a constant."
+        )
