@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow_source import as_numbers, holds_numbers, import_pyarrow
-from holdfast.tables.sources import BLOCK_ROWS
+from holdfast.tables.sources import BLOCK_ROWS, import_pyarrow
+from holdfast.tables.values import as_numbers, holds_numbers
 
 __all__ = ["open_rows"]
 
