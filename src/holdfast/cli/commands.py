@@ -230,7 +230,7 @@ def run_explain_columns(options: argparse.Namespace) -> int:
         return 0
     print(f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns")
     for note in source.notes:
-        print(f"  {note}")
+        print(f"  {in_options(note)}")
     print()
     tell_columns(columns)
     for text in messages:

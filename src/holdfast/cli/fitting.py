@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cli.specs import CvSpec, in_time, parse_basis, parse_cv, parse_gammas, parse_grid
+from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables import Roles, Source, Table, TablePreparation, open_source, read_columns
 from holdfast.tables.opening import split_names
@@ -98,7 +99,7 @@ def read_data(options: argparse.Namespace) -> Data:
         roles,
         source.label,
         source.checksum,
-        (*source.notes, *_sentences(preparation, features)),
+        (*map(in_options, source.notes), *_sentences(preparation, features)),
         account(table, roles, preparation, others, classify=options.classify),
     )
 

@@ -47,7 +47,7 @@ _OWN_MODULES = (
     "holdfast.experiments",
     "holdfast.kernels",
     "holdfast.holdout.plan",
-    "holdfast.tables",
+    "holdfast.tables.learned",
     "holdfast.estimators.problem",
 )
 # Where classes that files of version 0.1.0 name are now.

@@ -101,7 +101,7 @@ def _became(
     features: Mapping[str, tuple[str, ...]],
     preparation: TablePreparation | None,
 ) -> str:
-    if preparation is None:
+    if preparation is None or name not in features:
         return ""
     made = features[name]
     filled = ", missing ones filled in" if reading.missing else ""

@@ -81,20 +81,23 @@ class CsvSource(Source):
         names = [c.strip() for c in first] if header else [f"c{i}" for i in range(len(first))]
         self.names = check_names(names, label)
         self.candidates = self.names
-        self.marks = Marks(decimal, decimal or sample.decimal(), tuple(na))
-        self.notes = self._notes(sample.delimiter, delimiter, decimal, encoding)
         self._sample = sample
+        self.marks = Marks(decimal, decimal or sample.decimal()[0], tuple(na))
+        self.notes = self._notes(delimiter, decimal, encoding)
         self._numbers, codes = sample.kinds()
         self._codes = frozenset(n for n, c in zip(self.names, codes, strict=False) if c)
 
     def _notes(
-        self, mark: str, delimiter: str | None, decimal: str | None, encoding: str | None
+        self, delimiter: str | None, decimal: str | None, encoding: str | None
     ) -> tuple[str, ...]:
         notes = []
+        mark = self._sample.delimiter
         if delimiter is None and mark != ",":
             notes.append(f"Cells are separated by a {_WORDS.get(mark, repr(mark))}.")
         if decimal is None and self.marks.likely == ",":
             notes.append("Numbers have a decimal comma.")
+            if not self._sample.decimal()[1]:
+                notes.append("It could be otherwise; with decimal='.' 1,234 is one thousand.")
         if encoding is None and not self._scan.encoding.startswith("utf-8"):
             notes.append(f"The text is encoded as {self._scan.encoding}.")
         return tuple(notes)

@@ -129,10 +129,10 @@ class Sample:
     header_lines: int
     longest: int
 
-    def decimal(self) -> str:
-        """Return the decimal mark that the cells show."""
+    def decimal(self) -> tuple[str, bool]:
+        """Return the decimal mark that the cells show, and whether they leave no doubt."""
         if self.delimiter == ",":
-            return "."
+            return ".", True
         commas = points = either = 0
         for line in self.lines:
             for cell in line[:1000]:
@@ -142,8 +142,8 @@ class Sample:
                     points += bool(_DECIMAL_POINT.fullmatch(text))
                     either += bool(_EITHER_COMMA.fullmatch(text))
         if self.delimiter == ";" and not commas and not points:
-            return "," if either else "."
-        return "," if commas > points else "."
+            return ("," if either else "."), not either
+        return ("," if commas > points else "."), not (commas and points)
 
     def kinds(self) -> tuple[list[bool], list[bool]]:
         """Return which columns look like numbers, and which like codes with leading zeros."""
