@@ -243,7 +243,7 @@ def test_codes_as_categories(capsys):
         file.write("zip,x,y\n" + "".join(f"{i % 3},{i},{(i * 7) % 5}\n" for i in range(30)))
     options = ["cv", "codes.csv", "--target", "y", "--cv", "3", "--json", *FAST]
     found = json.loads(output(capsys, *options, "--categorical", "zip"))
-    assert found["asked"]["feature_names"] == ["zip=0", "zip=1", "zip=2", "x"]
+    assert found["asked"]["feature_names"] == ["x", "zip=0", "zip=1", "zip=2"]
 
 
 # --- predict, verify, explain ----------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The command ``holdfast``: from a data file to a trustworthy answer without writing code.
 
 `parser` says what may be asked, `specs` and `fitting` turn options and files into a model,
-`commands` does what was asked, `console` prints, `planning` explains without fitting.
+`commands` does what was asked, `columns` speaks of the data, `console` prints, `wording` puts the
+library's messages in options, `planning` explains without fitting.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if code is None:
             raise
         from holdfast.cli.console import fail
+        from holdfast.cli.wording import in_options
 
-        fail(_message(error))
+        fail(in_options(_message(error)))
         return code
 
 
@@ -62,10 +64,24 @@ def _run(arguments: list[str]) -> int:
 
         print(f"holdfast {__version__}")
         return 0
+    if getattr(options, "target", "") is None and not options.explain_columns:
+        return _usage_error(parser, options.command, "the option --target is required")
     if options.command is None:
         parser.print_help()
         return 2
     return int(_command(options.command)(options))
+
+
+def _usage_error(parser: Any, command: str, text: str) -> int:
+    """Say what is wrong with a command as argparse does, and return its exit code."""
+    import argparse
+
+    (found,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    try:
+        found.choices[command].error(text)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    return 2
 
 
 def _command(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import shlex
@@ -13,17 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cli.columns import check_pipeline, raise_doubts, tell_columns, tell_doubts
 from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
-from holdfast.cli.fitting import Data, cv_of, fit_model, make_model, read_data
+from holdfast.cli.fitting import (
+    Data,
+    cv_of,
+    explain_columns,
+    fit_model,
+    make_model,
+    opened,
+    read_data,
+)
+from holdfast.cli.specs import CvSpec
+from holdfast.cli.wording import in_options
 from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.progress import duration
 from holdfast.tables import (
-    Categories,
+    Learned,
     Table,
-    TableEncoder,
     check_columns,
     check_writable,
-    open_source,
+    from_learned,
+    learned_of,
     read_columns,
     write_columns,
 )
@@ -34,36 +46,42 @@ __all__ = ["run_cv", "run_explain", "run_predict", "run_verify"]
 
 def run_cv(options: argparse.Namespace) -> int:
     """Fit, and say how good the model is on rows it has not seen."""
+    if options.explain_columns:
+        return run_explain_columns(options)
     _check_outputs(options)
     cv = cv_of(options)
     make_model(options, cv)  # nonsense in the options is found before a large file is read
     with showing_progress(options.quiet), collected_warnings() as messages:
         data = read_data(options)
+        cv = cv_of(options, data)
         model, remarks = fit_model(options, data, cv)
-        summary = _summary(options, data, model, cv.words, [*messages, *remarks])
+        summary = _summary(options, data, model, cv, [*messages, *remarks])
     messages = [*messages, *remarks]
     if options.json:
         print(summary.to_json())
     else:
         _tell(summary, data)
     for note in dict.fromkeys([*messages, *summary.warnings]):
-        remark(f"note: {note}", options.quiet)
+        remark(f"note: {in_options(note)}", options.quiet)
     _write_outputs(options, data, model, summary)
     return 0
 
 
 def _summary(
-    options: argparse.Namespace, data: Data, model: Any, words: str, messages: list[str]
+    options: argparse.Namespace, data: Data, model: Any, cv: CvSpec, messages: list[str]
 ) -> Any:
     from holdfast.report import Context, summarise
 
     context = Context(
         title=options.title or f"{data.roles.target} in {data.label}",
         target=str(data.roles.target),
-        feature_names=data.encoder.feature_names,
+        feature_names=tuple(map(str, data.preparation.get_feature_names_out())),
         group=data.roles.group or "group",
-        cv=words,
-        preparation=data.preparation,
+        cv=cv.words,
+        preparation=data.sentences,
+        columns=data.columns,
+        doubts=raise_doubts(options, data, cv),
+        inside=check_pipeline(model, data, options.n_verify),
         command=_command(options),
         data=data.label,
         checksum=data.checksum,
@@ -89,6 +107,8 @@ def _tell(summary: Any, data: Data) -> None:
     print(f"  {asked.kernel}; basis: {asked.basis}; λ: {asked.grid}")
     print(f"  held out by {asked.cv}: {count(asked.experiments, 'experiment')}")
     print()
+    tell_columns(data.columns)
+    print()
     se = f" ± {number(head.se, 2)}" if np.isfinite(head.se) else ""
     print(bold(f"  {head.label} {number(head.value)}{se}") + f"   at λ = {number(head.alpha, 2)}")
     print(f"  {head.error_label} without features {number(head.baseline)}")
@@ -102,6 +122,9 @@ def _tell(summary: Any, data: Data) -> None:
             f"Checked: {count(summary.certificate.experiments, 'experiment')} retrained, largest "
             f"relative deviation {summary.certificate.max_relative_error:.1e}."
         )
+    if summary.inside:
+        print(summary.inside.words(head.error_label))
+    tell_doubts(summary.doubts)
     sys.stdout.flush()
 
 
@@ -139,7 +162,9 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
             "data": data.label,
             "checksum": data.checksum,
         }
-        save(model, options.save, extras={"table": data.encoder, "context": context})
+        save(
+            model, options.save, extras={"table": learned_of(data.preparation), "context": context}
+        )
         remark(f"wrote {options.save}", options.quiet)
     if options.report:
         from holdfast.report import write_report
@@ -168,10 +193,14 @@ def run_explain(options: argparse.Namespace) -> int:
     """Say how cv would be computed and what it would cost."""
     from holdfast.cli.planning import plan_of
 
+    if options.explain_columns:
+        return run_explain_columns(options)
     cv = cv_of(options)
-    model = make_model(options, cv)
+    make_model(options, cv)
     with showing_progress(options.quiet):
         data = read_data(options)
+        cv = cv_of(options, data)
+        model = make_model(options, cv)
         plan, remarks = plan_of(model, data)
     taken = next(cost for cost in plan.costs if cost.path == plan.path)
     seconds = taken.seconds
@@ -190,6 +219,25 @@ def run_explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_explain_columns(options: argparse.Namespace) -> int:
+    """Say how each column is read, without a fit."""
+    with showing_progress(options.quiet), collected_warnings() as messages:
+        columns, source, n_rows = explain_columns(options)
+    if options.json:
+        rows = [dataclasses.asdict(column) for column in columns]
+        found = {"data": source.label, "rows": n_rows, "notes": source.notes, "columns": rows}
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return 0
+    print(f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns")
+    for note in source.notes:
+        print(f"  {in_options(note)}")
+    print()
+    tell_columns(columns)
+    for text in messages:
+        remark(f"note: {text}", options.quiet)
+    return 0
+
+
 def _json_value(value: object) -> object:
     return value if isinstance(value, int | float | str | bool | None) else str(value)
 
@@ -201,27 +249,26 @@ def run_predict(options: argparse.Namespace) -> int:
     check_writable(options.out)
     with showing_progress(options.quiet), collected_warnings() as messages:
         model, extras = load_with_extras(options.model)
-        encoder = extras.get("table")
-        if not isinstance(encoder, TableEncoder):
-            raise FileFormatError(
-                f"{options.model} was saved from Python and does not know how columns become "
-                "features. Load it there with holdfast.load, or save it with holdfast cv --save."
-            )
+        preparation = _preparation_of(extras, options.model)
         context = extras.get("context")
         target = context.get("target") if isinstance(context, dict) else None
-        with open_source(
-            options.data, delimiter=options.delimiter, header=not options.no_header
-        ) as source:
-            check_columns(encoder.names, source)
+        with opened(options, options.data) as source:
+            check_columns(preparation.columns_, source)
             kept = split_names(options.keep, source, "--keep") if options.keep else []
             scored = target if target in source.names else None
-            wanted = dict.fromkeys([*encoder.names, *kept, *([scored] if scored else [])])
-            table = read_columns(source, tuple(wanted), encoder.categories)
-        rows = encoder.transform(table).X
-        predictions = np.asarray(model.predict(rows))
+            wanted = dict.fromkeys([*preparation.columns_, *kept, *([scored] if scored else [])])
+            table = read_columns(
+                source, tuple(wanted), preparation.categories_, preparation.formats_
+            )
+        X = preparation.transform(table)
+        filled = table.missing(preparation.columns_)
+        predictions = np.asarray(model.predict(X))
         bounds = None
         if options.interval is not None:
-            bounds = model.predict_interval(rows, options.interval)
+            bounds = model.predict_interval(X, options.interval)
+    if filled:
+        told = ", ".join(f"{name!r} {count:,}" for name, count in list(filled.items())[:12])
+        messages.append(f"Missing values were filled in as when the model was fitted ({told}).")
     columns = {name: _plain_column(table, name) for name in kept}
     columns["prediction"] = predictions
     if bounds is not None:
@@ -236,9 +283,19 @@ def run_predict(options: argparse.Namespace) -> int:
     return 0
 
 
+def _preparation_of(extras: dict[str, Any], path: str) -> Any:
+    learned = extras.get("table")
+    if not isinstance(learned, Learned):
+        raise FileFormatError(
+            f"{path} was saved from Python and does not know how columns become features. Load it "
+            "there with holdfast.load, or save it with holdfast cv --save."
+        )
+    return from_learned(learned)
+
+
 def _plain_column(table: Table, name: str) -> NDArray[Any]:
     column = table[name]
-    return column.values() if isinstance(column, Categories) else column
+    return column.astype(str) if column.dtype.kind == "M" else column
 
 
 def _tell_score(table: Table, target: str, predictions: NDArray[Any]) -> None:
@@ -247,7 +304,7 @@ def _tell_score(table: Table, target: str, predictions: NDArray[Any]) -> None:
 
     if table.missing([target]):
         return
-    if predictions.dtype.kind == "f" and not isinstance(table[target], Categories):
+    if predictions.dtype.kind == "f" and table[target].dtype.kind == "f":
         error = table.numbers(target, "target") - predictions
         remark(f"{target} is in the file: RMSE {number(float(np.sqrt(np.mean(error**2))))}")
     elif predictions.dtype.kind != "f":
@@ -257,13 +314,14 @@ def _tell_score(table: Table, target: str, predictions: NDArray[Any]) -> None:
 
 def run_verify(options: argparse.Namespace) -> int:
     """Retrain experiments of a saved model and compare."""
-    from holdfast.files import load, read_archive
+    from holdfast.files import load_with_extras, read_archive
 
     with showing_progress(options.quiet):
-        model = load(options.model)
+        model, extras = load_with_extras(options.model)
         if not hasattr(model, "alpha_"):
             raise FileFormatError(f"{options.model} holds a model that was never fitted.")
         found = model.verify(options.experiments, random_state=options.seed)
+        inside = _pipeline(options, model, extras) if options.pipeline else None
     well = bool(found.max_relative_error <= options.tolerance)
     checksum = read_archive(options.model).checksum
     if options.json:
@@ -277,6 +335,7 @@ def run_verify(options: argparse.Namespace) -> int:
                     "max_relative_error": found.max_relative_error,
                     "tolerance": options.tolerance,
                     "verified": well,
+                    "pipeline": dataclasses.asdict(inside) if inside else None,
                 },
                 indent=2,
             )
@@ -288,5 +347,27 @@ def run_verify(options: argparse.Namespace) -> int:
             f"{found.alphas.size} penalties: largest relative deviation "
             f"{found.max_relative_error:.1e}"
         )
+        if inside:
+            print(inside.words("RMSE" if model._classes is None else "share of errors"))
         print(bold("verified" if well else f"NOT verified: more than {options.tolerance:g}"))
     return 0 if well else 1
+
+
+def _pipeline(options: argparse.Namespace, model: Any, extras: dict[str, Any]) -> Any:
+    """Return what changes when the preparation is learned inside the training rows."""
+    from holdfast.tables.inside import prepare_inside
+
+    preparation = _preparation_of(extras, options.model)
+    context = extras.get("context")
+    checksum = context.get("checksum") if isinstance(context, dict) else None
+    with opened(options, options.pipeline) as source:
+        if source.checksum != checksum:
+            raise InvalidInputError(
+                f"--pipeline: {source.label} is not the file that the model was fitted on: its "
+                f"sha256 is {source.checksum[:12]}…, that of the model's data "
+                f"{str(checksum)[:12]}…"
+            )
+        table = read_columns(
+            source, preparation.columns_, preparation.categories_, preparation.formats_
+        )
+    return prepare_inside(model, preparation, table, options.experiments, options.seed)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast import progress
+from holdfast.cli.wording import in_options
 
 __all__ = ["bold", "collected_warnings", "fail", "remark", "showing_progress"]
 
@@ -51,7 +52,7 @@ def collected_warnings() -> Iterator[list[str]]:
             yield messages
         finally:
             for warning in caught:
-                text = str(warning.message)
+                text = in_options(str(warning.message))
                 text = text[:1].upper() + text[1:]
                 if text not in messages and not issubclass(
                     warning.category, DeprecationWarning | PendingDeprecationWarning | FutureWarning

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cli.specs import CvSpec, parse_basis, parse_cv, parse_gammas, parse_grid
+from holdfast.cli.specs import CvSpec, in_time, parse_basis, parse_cv, parse_gammas, parse_grid
+from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables import Encoded, Roles, Table, TableEncoder, open_source, read_columns
+from holdfast.tables import Roles, Source, Table, TablePreparation, open_source, read_columns
 from holdfast.tables.opening import split_names
 
-__all__ = ["Data", "fit_model", "make_model", "read_data"]
+if TYPE_CHECKING:
+    from holdfast.tables.account import ColumnAccount
+
+__all__ = ["Data", "cv_of", "explain_columns", "fit_model", "make_model", "opened", "read_data"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,35 +33,99 @@ class Data:
         Features and target (class labels when classifying).
     groups : ndarray of str or None
     weights : ndarray or None
-    encoder : TableEncoder
+    moments : ndarray or None
+        The time of each row.
+    table : Table
+        The columns as they were read.
+    preparation : TablePreparation
+        Fitted.
     roles : Roles
     label, checksum : str
         Of the file.
-    preparation : tuple of str
-        What was done to the columns, one sentence each.
+    sentences : tuple of str
+        How the file was read and what was done to the columns.
+    columns : tuple of ColumnAccount
+        How each column was read.
     """
 
     X: NDArray[np.float64]
     y: NDArray[Any]
     groups: NDArray[np.str_] | None
     weights: NDArray[np.float64] | None
-    encoder: TableEncoder
+    moments: NDArray[np.float64] | None
+    table: Table
+    preparation: TablePreparation
     roles: Roles
     label: str
     checksum: str
-    preparation: tuple[str, ...]
+    sentences: tuple[str, ...]
+    columns: tuple[ColumnAccount, ...]
+
+
+def opened(options: argparse.Namespace, path: str) -> AbstractContextManager[Source]:
+    """Open a file as the options say."""
+    return open_source(
+        path,
+        delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter or "", options.delimiter),
+        header=not options.no_header,
+        decimal=options.decimal,
+        encoding=options.encoding,
+        na=[mark for text in options.na or () for mark in text.split(",") if mark],
+    )
 
 
 def read_data(options: argparse.Namespace) -> Data:
     """Return the data that the options name."""
-    with open_source(
-        options.data, delimiter=options.delimiter, header=not options.no_header
-    ) as source:
+    from holdfast.tables.account import account
+
+    table, roles, source, categorical = _read(options)
+    assert roles.target is not None
+    y = _target(table, roles.target, options.classify)
+    groups = table.labels(roles.group, "group") if roles.group else None
+    weights = table.numbers(roles.weight, "weight") if roles.weight else None
+    moments = table.moments(roles.time) if roles.time else None
+    preparation = _preparation(options, roles, categorical)
+    features = Table({name: table.readings[name] for name in roles.features}, table.n_rows)
+    X = preparation.fit(features).transform(features)
+    others = tuple(name for name in source.names if name not in table.readings)
+    return Data(
+        X,
+        y,
+        groups,
+        weights,
+        moments,
+        table,
+        preparation,
+        roles,
+        source.label,
+        source.checksum,
+        (*map(in_options, source.notes), *_sentences(preparation, features)),
+        account(table, roles, preparation, others, classify=options.classify),
+    )
+
+
+def explain_columns(options: argparse.Namespace) -> tuple[tuple[ColumnAccount, ...], Source, int]:
+    """Return how each column is read, without a fit; also what cannot be used is told."""
+    from holdfast.tables.account import account
+
+    table, roles, source, categorical = _read(options)
+    preparation = _preparation(options, roles, categorical).set_params(impute=True, keep=False)
+    readings = {n: r for n in roles.features if not (r := table.readings[n]).trouble}
+    fitted = preparation.fit(Table(readings, table.n_rows)) if readings else None
+    others = tuple(name for name in source.names if name not in table.readings)
+    roles = dataclasses.replace(roles, features=tuple(table.readings))
+    found = account(table, roles, fitted, others, classify=options.classify)
+    return found, source, table.n_rows
+
+
+def _read(options: argparse.Namespace) -> tuple[Table, Roles, Source, list[str]]:
+    with opened(options, options.data) as source:
         roles = Roles.choose(
             source,
             target=options.target,
             group=options.group,
             weight=options.weight,
+            time=options.time,
             features=options.features,
             drop=options.drop,
         )
@@ -63,17 +133,20 @@ def read_data(options: argparse.Namespace) -> Data:
             split_names(options.categorical, source, "--categorical") if options.categorical else []
         )
         table = read_columns(source, roles.all(), tuple(categorical))
-        label, checksum = source.label, source.checksum
-    assert roles.target is not None
-    y = _target(table, roles.target, options.classify)
-    groups = table.labels(roles.group, "group") if roles.group else None
-    weights = table.numbers(roles.weight, "weight") if roles.weight else None
-    encoder = TableEncoder.learn(
-        table, roles.features, scale=not options.no_scale, impute=options.impute
+    return table, roles, source, categorical
+
+
+def _preparation(
+    options: argparse.Namespace, roles: Roles, categorical: list[str]
+) -> TablePreparation:
+    return TablePreparation(
+        scale=not options.no_scale,
+        impute=options.impute,
+        categorical=tuple(categorical),
+        # A feature that was asked for by name is given whole.
+        time=None if roles.named else roles.time,
+        keep=roles.named,
     )
-    encoded = encoder.transform(table)
-    notes = _preparation(encoder, encoded)
-    return Data(encoded.X, y, groups, weights, encoder, roles, label, checksum, notes)
 
 
 def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
@@ -83,7 +156,7 @@ def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
         except InvalidInputError as error:
             if "must hold numbers" not in str(error):
                 raise
-            raise InvalidInputError(f"{error} To predict classes, say --classify.") from error
+            raise InvalidInputError(f"{error} To predict classes, say classify=True.") from error
     labels = table.labels(name, "target")
     if len(np.unique(labels)) > max(20, len(labels) // 2):
         raise InvalidInputError(
@@ -93,24 +166,32 @@ def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
     return labels
 
 
-def _preparation(encoder: TableEncoder, encoded: Encoded) -> tuple[str, ...]:
+def _sentences(preparation: TablePreparation, table: Table) -> tuple[str, ...]:
     notes = []
-    if encoder.scaled:
+    if preparation.scale and any(k in ("number", "yes/no") for k in preparation.kinds_.values()):
         notes.append(
             "Columns of numbers were centred and scaled to standard deviation 1, over all rows "
             "(--no-scale leaves them as they are)."
         )
-    if encoder.categories:
-        names = ", ".join(repr(name) for name in encoder.categories[:8])
-        more = " and others" if len(encoder.categories) > 8 else ""
-        notes.append(f"Columns of text became one 0/1 feature per level: {names}{more}.")
-    if encoded.imputed:
-        told = ", ".join(f"{name!r} {count:,}" for name, count in encoded.imputed.items())
+    if preparation.categories_:
+        names = _names(preparation.categories_)
+        notes.append(f"Columns of text became one 0/1 feature per level: {names}.")
+    dates = tuple(name for name, kind in preparation.kinds_.items() if kind == "date")
+    if dates:
+        notes.append(f"Columns of dates became a few numbers each: {_names(dates)}.")
+    imputed = table.missing(preparation.columns_)
+    if imputed:
+        told = ", ".join(f"{name!r} {count:,}" for name, count in list(imputed.items())[:12])
         notes.append(
             "Missing values were filled in with the median or most frequent level of all rows "
             f"({told})."
         )
     return tuple(notes)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    more = " and others" if len(names) > 8 else ""
+    return ", ".join(repr(name) for name in names[:8]) + more
 
 
 def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
@@ -137,9 +218,19 @@ def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
     )
 
 
-def cv_of(options: argparse.Namespace) -> CvSpec:
-    """Return the way of holding out that the options describe."""
-    return parse_cv(options.cv, group=options.group, classify=options.classify, seed=options.seed)
+def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
+    """Return the way of holding out that the options describe; with data, for their rows."""
+    made = parse_cv(
+        options.cv,
+        group=options.group,
+        classify=options.classify,
+        seed=options.seed,
+        time=options.time,
+        gap=options.gap,
+    )
+    if data is None or data.moments is None or not made.by_time:
+        return made
+    return dataclasses.replace(made, cv=in_time(made.cv, data.moments))
 
 
 def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any, tuple[str, ...]]:

@@ -42,6 +42,7 @@ predict rows it has never seen?
   holdfast demo                                      see it work, in seconds
   holdfast cv data.csv --target y                    leave-one-out
   holdfast cv data.csv --target y --group subject    one subject at a time
+  holdfast cv data.csv --target y --report r.html    with a report to look at
 """
 
 
@@ -80,12 +81,17 @@ def _data_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "data",
         metavar="DATA",
-        help="a CSV (also gzipped), Parquet, Feather, Arrow or NPZ file; - reads CSV from the "
-        "standard input",
+        help="a CSV, TSV or other text file (also gzipped), a Parquet, Feather, Arrow or NPZ file; "
+        "- reads text from the standard input",
     )
-    group.add_argument("--target", metavar="COLUMN", required=True, help="what to predict")
+    group.add_argument("--target", metavar="COLUMN", help="what to predict")
     group.add_argument("--group", metavar="COLUMN", help="rows that belong together")
     group.add_argument("--weight", metavar="COLUMN", help="weight of each row")
+    group.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="dates or numbers that put rows in order, for --cv time:5",
+    )
     group.add_argument(
         "--features", metavar="A,B,…", help="columns to use; default: all without another role"
     )
@@ -103,11 +109,27 @@ def _data_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave numbers as they are; default: mean 0, standard deviation 1",
     )
+    group.add_argument(
+        "--explain-columns",
+        action="store_true",
+        help="say how each column is read, and fit nothing; --target is not needed",
+    )
     _csv_options(group)
 
 
 def _csv_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--delimiter", metavar="C", help="of a CSV file; default: guessed")
+    group.add_argument("--delimiter", metavar="C", help="of a text file; default: guessed")
+    group.add_argument("--decimal", metavar="C", help="decimal mark, '.' or ','; default: guessed")
+    group.add_argument(
+        "--encoding", metavar="NAME", help="of a text file, such as latin-1; default: guessed"
+    )
+    group.add_argument(
+        "--na",
+        metavar="A,B,…",
+        action="append",
+        help="further marks of missing values; NA, n/a, NaN, null, ? and nothing are known, and - "
+        "and . among numbers",
+    )
     group.add_argument(
         "--no-header", action="store_true", help="the first line is data; columns are c0, c1, …"
     )
@@ -147,8 +169,16 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "--cv",
         metavar="HOW",
         help="loo, 10 (folds), 5x10 (repeats of folds), group (one group at a time), group:5 "
-        "(folds of groups), time:5, hblock:3 (3 rows on each side), purged:5:2:1 (folds, rows held "
-        "out before, after); default: group with --group, else loo",
+        "(folds of groups), time:5 (steps in time), hblock:3 (3 rows on each side), purged:5:2:1 "
+        "(folds, rows held out before, after); default: group with --group, time:5 with --time, "
+        "else loo",
+    )
+    group.add_argument(
+        "--gap",
+        type=as_int,
+        default=0,
+        metavar="N",
+        help="with --cv time:5, rows left out between training and test rows",
     )
     group.add_argument(
         "--held-out-basis",
@@ -266,12 +296,19 @@ def _verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--seed", type=as_int, default=0, metavar="S", help="of the draw")
     parser.add_argument(
+        "--pipeline",
+        metavar="DATA",
+        help="the file that the model was fitted on: learn the preparation of columns inside the "
+        "training rows as well, and say what that changes",
+    )
+    parser.add_argument(
         "--tolerance",
         type=as_float,
         default=1e-6,
         metavar="T",
         help="largest relative deviation that is well; default: 1e-6",
     )
+    _csv_options(parser.add_argument_group("data of --pipeline"))
     _output_options(parser)
 
 

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from holdfast.data.texts import as_float, as_int
 from holdfast.exceptions import InvalidInputError
 
-__all__ = ["BASIS_NAMES", "CvSpec", "parse_basis", "parse_cv", "parse_gammas", "parse_grid"]
+__all__ = [
+    "BASIS_NAMES",
+    "CvSpec",
+    "in_time",
+    "parse_basis",
+    "parse_cv",
+    "parse_gammas",
+    "parse_grid",
+]
 
 #: Selectors by the name they have on the command line.
 BASIS_NAMES = {
@@ -110,35 +118,51 @@ class CvSpec:
         What follows "held out by".
     needs_groups : bool
         Whether it means nothing without a group column.
+    by_time : bool
+        Whether rows are held out in the order of time.
     """
 
     cv: Any
     words: str
     needs_groups: bool = False
+    by_time: bool = False
 
 
-def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) -> CvSpec:
+def parse_cv(
+    text: str | None,
+    *,
+    group: str | None,
+    classify: bool,
+    seed: int,
+    time: str | None = None,
+    gap: int = 0,
+) -> CvSpec:
     """Return the way of holding out that ``--cv`` stands for.
 
     Parameters
     ----------
     text : str or None
         ``loo``, ``10`` (folds), ``5x10`` (repeats of folds), ``group`` (one group at a time),
-        ``group:5`` (folds of whole groups); in the order of the rows ``time:5``, ``hblock:3`` (3
-        rows on each side) and ``purged:5:2:1`` (folds, rows purged before, embargoed after). None:
-        ``group`` with a group column, else ``loo``.
+        ``group:5`` (folds of whole groups), ``time:5`` (steps in time); in the order of the rows
+        ``hblock:3`` (3 rows on each side) and ``purged:5:2:1`` (folds, rows purged before,
+        embargoed after). None: ``group`` with a group column, ``time:5`` with a time column, else
+        ``loo``.
     group : str or None
         Name of the group column.
     classify : bool
         Whether folds keep the shares of the classes.
     seed : int
         Of the shuffling.
+    time : str or None
+        Name of the column that puts rows in order.
+    gap : int
+        Rows left out between training and test rows of a step in time.
     """
     from sklearn import model_selection as ms
 
     from holdfast.splitters import HBlock, PurgedKFold
 
-    text = text or ("group" if group else "loo")
+    text = text or ("group" if group else "time:5" if time else "loo")
     made = None
     if text == "loo":
         made = CvSpec(None, "leave-one-out")
@@ -148,8 +172,10 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
         splitter = ms.GroupKFold(int(found[1]), shuffle=True, random_state=seed)
         made = CvSpec(splitter, f"{found[1]} folds of whole {group} values", needs_groups=True)
     elif found := re.fullmatch(r"time:([0-9]+)", text):
-        splitter = ms.TimeSeriesSplit(int(found[1]))
-        made = CvSpec(splitter, f"{found[1]} steps in time, in the order of the rows")
+        order = f"ordered by {time}" if time else "in the order of the rows in the file"
+        between = f", with a gap of {gap:,} rows" if gap else ""
+        splitter = _time_splits(int(found[1]), gap)
+        made = CvSpec(splitter, f"{found[1]} steps in time, {order}{between}", by_time=True)
     elif found := re.fullmatch(r"hblock:([0-9]+)", text):
         words = f"leave-one-out with {found[1]} rows on each side, in the order of the rows"
         made = CvSpec(HBlock(int(found[1])), words)
@@ -173,4 +199,42 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
         )
     if made.needs_groups and group is None:
         raise InvalidInputError(f"--cv {text} needs --group, the column that names the groups.")
+    if gap and not made.by_time:
+        raise InvalidInputError(f"--gap is for steps in time, --cv time:5; got --cv {text}.")
     return made
+
+
+def _time_splits(steps: int, gap: int) -> Any:
+    from sklearn.model_selection import TimeSeriesSplit
+
+    if steps < 2 or gap < 0:
+        raise InvalidInputError(
+            f"--cv time:N needs at least 2 steps, and --gap cannot be negative; got {steps} steps "
+            f"and a gap of {gap}."
+        )
+    return TimeSeriesSplit(steps, gap=gap)
+
+
+def in_time(cv: Any, moments: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+    """Return steps in time as pairs of (training, test) rows of a file in any order.
+
+    Parameters
+    ----------
+    cv : TimeSeriesSplit
+    moments : ndarray of shape (m,)
+        The time of each row.
+
+    Notes
+    -----
+    Rows of the same moment as a test row are not trained on.
+    """
+    order = np.argsort(moments, kind="stable")
+    pairs = []
+    for train, test in cv.split(order):
+        first = moments[order[test[0]]]
+        before = order[train][moments[order[train]] < first]
+        if before.size:
+            pairs.append((np.sort(before), np.sort(order[test])))
+    if not pairs:
+        raise InvalidInputError("--time: all rows are of one moment; there is nothing before it.")
+    return pairs

@@ -132,5 +132,7 @@ def _count(X: Any) -> tuple[int, int]:
     """Return the number of rows of a chunk, and its first row that is not usable or −1."""
     if isinstance(X, np.ma.MaskedArray):
         X = np.where(np.ma.getmaskarray(X), np.nan, np.asarray(X))  # hidden is missing
-    usable = (np.abs(np.asarray(X, dtype=np.float64)) <= LARGEST).all(axis=1)  # not so nan
+    usable = np.asarray(
+        (np.abs(np.asarray(X, dtype=np.float64)) <= LARGEST).all(axis=1)
+    )  # not so nan
     return len(usable), -1 if usable.all() else int(np.argmin(usable))

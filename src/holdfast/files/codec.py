@@ -48,7 +48,7 @@ _OWN_MODULES = (
     "holdfast.kernels",
     "holdfast.holdout.plan",
     "holdfast.splitters",
-    "holdfast.tables",
+    "holdfast.tables.learned",
     "holdfast.estimators.problem",
 )
 # Where classes that files of version 0.1.0 name are now.

@@ -33,6 +33,8 @@ from holdfast.report.summary import (
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
+    from holdfast.tables.account import ColumnAccount
+    from holdfast.tables.inside import InsideOut
 
 __all__ = ["Context", "summarise"]
 
@@ -64,6 +66,12 @@ class Context:
         How to repeat it.
     warnings : tuple of str
         What fitting warned of.
+    columns : tuple of ColumnAccount
+        How each column of a data file was read (`holdfast.tables.account`).
+    doubts : tuple of str
+        What may be wrong with the data or the question (`holdfast.tables.doubts`).
+    inside : InsideOut, optional
+        What the preparation costs (`holdfast.tables.inside`).
     """
 
     title: str = "Held-out report"
@@ -76,6 +84,9 @@ class Context:
     data: str | None = None
     checksum: str | None = None
     warnings: tuple[str, ...] = ()
+    columns: tuple[ColumnAccount, ...] = ()
+    doubts: tuple[str, ...] = ()
+    inside: InsideOut | None = None
 
 
 def summarise(
@@ -141,6 +152,9 @@ def summarise(
             checksum=context.checksum,
         ),
         warnings=tuple(notes),
+        columns=context.columns,
+        doubts=context.doubts,
+        inside=context.inside,
     )
 
 

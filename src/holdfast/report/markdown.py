@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from holdfast.displays.row_data import PartScore
+from holdfast.report.columns import COLUMN_HEADER, column_rows
 from holdfast.report.summary import Summary
 from holdfast.report.words import count, number, size
 
@@ -20,7 +21,13 @@ def to_markdown(summary: Summary) -> str:
     lines = [f"# {_text(summary.title)}", "", f"**{_text(summary.answer[0])}**", ""]
     lines += [line for s in summary.answer[1:] for line in (_text(s), "")]
     lines += [line for w in summary.warnings for line in (f"> {_text(w)}", "")]
+    if summary.doubts:
+        lines += ["## Doubts", "", *(f"- {_text(doubt)}" for doubt in summary.doubts), ""]
     lines += _asked(summary)
+    if summary.columns:
+        rows, others = column_rows(summary)
+        lines += ["## How each column was read", "", *_table(COLUMN_HEADER, rows)]
+        lines += [others, ""] if others else []
     if summary.contrasts:
         rows = [(c.name, number(c.error), number(c.alpha, 2)) for c in summary.contrasts]
         lines += ["## What is held out decides the answer", ""]
@@ -135,6 +142,8 @@ def _checks(summary: Summary) -> list[str]:
             f"{count(found.alphas, 'penalty value')}: largest relative deviation "
             f"{found.max_relative_error:.1e}"
         )
+    if summary.inside:
+        lines.append(f"- {_text(summary.inside.words(summary.headline.error_label))}")
     repeat = summary.repeat
     lines.append(f"- seed {repeat.seed}")
     if repeat.data:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.row_data import PartScore
+from holdfast.report.columns import columns_table, doubts_list
 from holdfast.report.figures import MAX_BARS
 from holdfast.report.markup import Html, join, table, tag
 from holdfast.report.summary import Summary
@@ -41,6 +42,7 @@ def header(summary: Summary, parts: Sequence[Section]) -> Html:
         tag("p", summary.answer[0], class_="answer"),
         *(tag("p", sentence) for sentence in summary.answer[1:]),
         tag("ul", *(tag("li", tag("strong", a), tag("span", b)) for a, b in cards), class_="cards"),
+        doubts_list(summary),
         *(tag("p", warning, class_="note", role="note") for warning in summary.warnings),
         tag("nav", tag("ul", *links), aria_label="Sections"),
     )
@@ -49,7 +51,10 @@ def header(summary: Summary, parts: Sequence[Section]) -> Html:
 def all_sections(summary: Summary, drawn: set[str]) -> list[Section]:
     """Return the sections in order; `drawn` are the figures that exist."""
     found = [_contrast(summary)] if summary.contrasts else []
-    found += [_asked(summary), _curve(summary)]
+    found.append(_asked(summary))
+    if summary.columns:
+        found.append(_section("columns", "How each column was read", *columns_table(summary)))
+    found.append(_curve(summary))
     if summary.policies:
         found.append(_policies(summary))
     found.append(_rows(summary, drawn))
@@ -342,7 +347,9 @@ def _certificate(summary: Summary) -> Section:
             f"relative deviation from the predictions reported here is "
             f"{found.max_relative_error:.1e}."
         )
-    return _section("certificate", "Checked against real retraining", tag("p", text))
+    inside = summary.inside
+    told = tag("p", inside.words(summary.headline.error_label)) if inside else None
+    return _section("certificate", "Checked against real retraining", tag("p", text), told)
 
 
 def _repeat(summary: Summary) -> Section:

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from numpy.typing import NDArray
 from holdfast._typing import FloatArray
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.row_data import PartScore
+
+if TYPE_CHECKING:
+    from holdfast.tables.account import ColumnAccount
+    from holdfast.tables.inside import InsideOut
 
 __all__ = [
     "Asked",
@@ -291,6 +295,12 @@ class Summary:
     certificate : Certificate or None
     repeat : Repeat
     warnings : tuple of str
+    columns : tuple of ColumnAccount
+        How each column of the data was read; empty if the data were no table.
+    doubts : tuple of str
+        What may be wrong with the data or the question.
+    inside : InsideOut or None
+        What changes when the preparation is learned inside the training rows.
     """
 
     title: str
@@ -310,6 +320,9 @@ class Summary:
     certificate: Certificate | None
     repeat: Repeat
     warnings: tuple[str, ...]
+    columns: tuple[ColumnAccount, ...] = ()
+    doubts: tuple[str, ...] = ()
+    inside: InsideOut | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary in JSON's types; numbers that JSON lacks become None."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import IO, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.data.memory import memory_bytes
 from holdfast.data.npz import read_npz
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.tables.sources import ColumnBuilder, Source, check_names, file_checksum
-from holdfast.tables.table import level_of
+from holdfast.tables.sources import (
+    Source,
+    check_names,
+    file_checksum,
+    import_pyarrow,
+)
 
 __all__ = ["NpzSource"]
 
@@ -61,23 +64,22 @@ class NpzSource(Source):
         self.candidates = tuple(features) or self.names
         self._columns = {**columns, **vectors}
 
-    def fill(self, builders: Sequence[ColumnBuilder]) -> None:
-        """Read the builders' columns from beginning to end."""
-        for builder in builders:
-            values = self._columns[builder.name]
-            if values.dtype.kind == "U":
-                builder.add_texts(v or None for v in values.tolist())
-            elif values.dtype.kind not in "biuf":
+    def arrays(self, names: Sequence[str], as_text: Collection[str] = ()) -> dict[str, Any]:
+        """Return the named columns as Arrow arrays."""
+        pa = import_pyarrow(f"Reading {self.label}")
+        found = {}
+        for name in names:
+            values = self._columns[name]
+            if values.dtype.kind not in "biufUM":
                 raise InvalidInputError(
-                    f"{self.label}: {builder.name!r} has dtype {values.dtype}; columns must hold "
-                    "numbers, booleans or text."
+                    f"{self.label}: {name!r} has dtype {values.dtype}; columns must hold numbers, "
+                    "booleans, text or dates."
                 )
-            elif builder.text:
-                builder.add_texts(
-                    None if np.isnan(v) else level_of(v) for v in values.astype(float).tolist()
-                )
+            if values.dtype.kind == "U":
+                found[name] = pa.array(values.tolist(), pa.string())
             else:
-                builder.add_numbers(values)
+                found[name] = pa.array(values, from_pandas=True)
+        return found
 
 
 def _feature_names(arrays: dict[str, NDArray[Any]], count: int, label: str) -> Sequence[str]:

@@ -17,14 +17,9 @@ from numpy.typing import NDArray
 from holdfast.data.npz import HEADER_ERRORS, read_npy_header
 from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.tables.arrow_source import (
-    arrow_errors,
-    as_numbers,
-    holds_numbers,
-    import_pyarrow,
-    unreadable,
-)
-from holdfast.tables.sources import BLOCK_ROWS
+from holdfast.tables.arrow_source import arrow_errors, unreadable
+from holdfast.tables.sources import BLOCK_ROWS, import_pyarrow
+from holdfast.tables.values import as_numbers, holds_numbers
 
 __all__ = ["open_rows"]
 

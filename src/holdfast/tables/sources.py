@@ -1,4 +1,4 @@
-"""Where tables come from: the common part of the readers, and the choice among them."""
+"""Where tables come from: what every reader of a kind of file offers."""
 
 from __future__ import annotations
 
@@ -7,90 +7,28 @@ import os
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
+from holdfast.exceptions import InvalidInputError, MissingDependencyError
+from holdfast.tables.values import Marks
 
-from holdfast.data.memory import memory_bytes
-from holdfast.exceptions import InvalidInputError
-from holdfast.tables.table import Categories, Column, Numbers
+__all__ = ["BLOCK_ROWS", "Source", "check_names", "file_checksum", "import_pyarrow", "spooled"]
 
-__all__ = ["BLOCK_ROWS", "ColumnBuilder", "Source", "TextMetError", "spooled"]
-
-# Rows read at a time. Text in flight costs about 60 bytes a cell, the kept numbers 8.
+# Rows converted at a time by `open_rows`.
 BLOCK_ROWS = 20_000
 
 
-class TextMetError(Exception):
-    """A column that looked like numbers holds text further down; the reader starts again."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
-class Quota:
-    """Memory that a table may take: a small file can unpack to any size."""
-
-    def __init__(self) -> None:
-        self._left = self._most = memory_bytes(None)
-
-    def take(self, size: int) -> None:
-        """Take so many bytes, or refuse."""
-        self._left -= size
-        if self._left < 0:
-            raise InvalidInputError(
-                f"the table takes more than {self._most:.3g} bytes, half of the memory that is "
-                "free. Read fewer columns, or split the file."
-            )
-
-
-class ColumnBuilder:
-    """Collects one column block by block.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    text : bool
-        Whether values are kept as text even if they read as numbers.
-    quota : Quota, optional
-        What the columns of one table may take together.
-    """
-
-    def __init__(self, name: str, text: bool, quota: Quota | None = None) -> None:
-        self.name = name
-        self.text = text
-        self._quota = quota or Quota()
-        self._numbers: list[Numbers] = []
-        self._codes: list[NDArray[np.int32]] = []
-        self._levels: dict[str, int] = {}
-
-    def add_numbers(self, values: NDArray[Any]) -> None:
-        """Add a block of numbers (missing: NaN)."""
-        self._quota.take(8 * len(values))
-        self._numbers.append(np.asarray(values, dtype=np.float64))
-
-    def add_texts(self, values: Iterable[str | None]) -> None:
-        """Add a block of texts (missing: None)."""
-        if not self.text:
-            if self._numbers:
-                raise TextMetError(self.name)
-            self.text = True
-        levels, known = self._levels, len(self._levels)
-        codes = [-1 if v is None else levels.setdefault(v, len(levels)) for v in values]
-        self._quota.take(4 * len(codes) + 100 * (len(levels) - known))
-        self._codes.append(np.array(codes, dtype=np.int32))
-
-    def finish(self) -> Column:
-        """Return the whole column."""
-        if self.text:
-            codes = np.concatenate(self._codes) if self._codes else np.zeros(0, np.int32)
-            return Categories(codes, tuple(self._levels))
-        return np.concatenate(self._numbers) if self._numbers else np.zeros(0)
+def import_pyarrow(what: str) -> Any:
+    """Return the pyarrow package, or say how to get it."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{what} needs pyarrow, which is not installed: pip install 'holdfast[cli]'."
+        ) from error
+    return pyarrow
 
 
 class Source(ABC):
@@ -106,43 +44,38 @@ class Source(ABC):
         The columns that are features unless something else is said.
     checksum : str
         sha256 of the file's bytes.
+    marks : Marks
+        How numbers and missing values are written, as said or guessed.
+    notes : tuple of str
+        How the file was read, a sentence each, where it had to be guessed.
     """
 
     label: str
     names: tuple[str, ...]
     candidates: tuple[str, ...]
     checksum: str
+    marks: Marks = Marks()
+    notes: tuple[str, ...] = ()
 
     @abstractmethod
-    def fill(self, builders: Sequence[ColumnBuilder]) -> None:
-        """Read the builders' columns from beginning to end."""
-
-    def read(self, names: Sequence[str], as_text: Collection[str] = ()) -> dict[str, Column]:
-        """Return the named columns.
+    def arrays(self, names: Sequence[str], as_text: Collection[str] = ()) -> dict[str, Any]:
+        """Return the named columns as Arrow arrays.
 
         Parameters
         ----------
         names : sequence of str
             Which columns.
         as_text : collection of str
-            Columns whose values are categories even if they read as numbers.
-
-        Notes
-        -----
-        A column is text when any of its values is. Should that show only after blocks of
-        numbers, the file is read again with that column as text from the start, so that the
-        result does not depend on the size of the blocks.
+            Columns whose values are names even if they read as numbers.
         """
-        text = set(as_text)
-        while True:
-            quota = Quota()
-            builders = [ColumnBuilder(name, name in text, quota) for name in names]
-            try:
-                self.fill(builders)
-            except TextMetError as met:
-                text.add(met.name)
-            else:
-                return {builder.name: builder.finish() for builder in builders}
+
+    def place(self, row: int) -> str:
+        """Return where in the file a row stands, in words; rows are counted from 0."""
+        return f"row {row:,}"
+
+    def codes(self) -> frozenset[str]:
+        """Return columns of numbers that are written as codes are, with leading zeros."""
+        return frozenset()
 
 
 def check_names(names: Sequence[str], label: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from holdfast.data.atomic import atomic_write
 from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow_source import import_pyarrow
+from holdfast.tables.sources import import_pyarrow
 
 __all__ = ["check_writable", "write_columns"]
 

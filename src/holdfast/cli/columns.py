@@ -1,0 +1,101 @@
+"""What the commands say of columns: how they were read, what is doubtful, what preparing costs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from holdfast.cli.fitting import Data
+from holdfast.cli.specs import CvSpec
+from holdfast.cli.wording import in_options
+from holdfast.exceptions import HoldfastError
+from holdfast.tables.account import ColumnAccount, shown
+
+__all__ = ["check_pipeline", "raise_doubts", "tell_columns", "tell_doubts"]
+
+_MOST_NAMED = 12
+# Work of one experiment with the preparation inside, in multiplications; and values to prepare.
+_MOST_WORK, _MOST_VALUES, _EXPERIMENTS = 2e10, 2e7, 3
+
+
+def tell_columns(columns: tuple[ColumnAccount, ...]) -> None:
+    """Print how each column was read."""
+    chosen, others = shown(columns)
+    header = ("column", "role", "kind", "missing", "levels", "what became of it")
+    rows = [
+        (c.name or "(no name)", c.role, c.kind, _number(c.missing), _number(c.levels), c.became)
+        for c in chosen
+    ]
+    widths = [min(32, max(len(row[i]) for row in [header, *rows])) for i in range(5)]
+    for row in [header, *rows]:
+        cells = [
+            f"{cell:>{width}}" if i in (3, 4) else f"{cell:<{width}}"
+            for i, (cell, width) in enumerate(zip(row[:5], widths, strict=True))
+        ]
+        print(in_options(f"  {'  '.join(cells)}  {row[5]}").rstrip())
+    if others:
+        print(f"  {others}")
+
+
+def _number(n: int) -> str:
+    return f"{n:,}" if n else ""
+
+
+def tell_doubts(doubts: tuple[str, ...]) -> None:
+    """Print what is doubtful."""
+    if doubts:
+        print()
+        print("Doubts")
+    for text in doubts:
+        print(f"  - {text}")
+
+
+def raise_doubts(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[str, ...]:
+    """Return doubts about the data and the question, in the words of the command line."""
+    from holdfast.tables.doubts import Question, doubts
+
+    question = Question(
+        table=data.table,
+        roles=data.roles,
+        preparation=data.preparation,
+        X=data.X,
+        y=data.y,
+        classify=options.classify,
+        by_time=cv.by_time,
+        by_group=cv.needs_groups,
+    )
+    found = [*doubts(question)]
+    if cv.by_time and data.moments is None:
+        found.append(_order_taken(data))
+    return tuple(in_options(text) for text in found)
+
+
+def _order_taken(data: Data) -> str:
+    dated = [name for name, reading in data.table.readings.items() if reading.kind == "date"]
+    told = "Steps in time were taken in the order of the rows in the file, the first row first"
+    for name in dated:
+        if data.table.readings[name].missing:
+            continue
+        moments = data.table.moments(name)
+        if (moments[1:] < moments[:-1]).any():
+            return f"{told}; that is not the order of {name!r}. Say time={name!r} to take that."
+        return f"{told}, which is the order of {name!r}."
+    return f"{told}; if a column holds the time, name it with --time."
+
+
+def check_pipeline(model: Any, data: Data, n_verify: int) -> Any:
+    """Return what preparing inside the training rows changes; None where it would take long."""
+    m, d = data.X.shape
+    size = m if model.basis is None else len(model.basis_indices_)
+    dense = model.basis is None
+    work = float(m) * size**2 if not (dense and model.kernel == "linear") else float(m) * d**2
+    if n_verify < 1 or model.held_out_basis == "reselect":
+        return None
+    if work > _MOST_WORK or m * d > _MOST_VALUES:
+        return None
+    from holdfast.tables.inside import prepare_inside
+
+    try:
+        return prepare_inside(model, data.preparation, data.table, min(n_verify, _EXPERIMENTS))
+    except HoldfastError:
+        return None  # a column without values in some training rows, for instance

@@ -1,0 +1,88 @@
+"""The library's messages in the words of the command line: ``basis=1000`` is ``--basis 1000``."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["in_options"]
+
+#: What the library calls it, and the option for it.
+_OPTIONS = {
+    "alphas": "--alphas",
+    "basis": "--basis",
+    "categorical": "--categorical",
+    "coef0": "--coef0",
+    "cv": "--cv",
+    "decimal": "--decimal",
+    "degree": "--degree",
+    "delimiter": "--delimiter",
+    "drop": "--drop",
+    "encoding": "--encoding",
+    "gamma": "--gamma",
+    "gap": "--gap",
+    "group": "--group",
+    "groups": "--group",
+    "held_out_basis": "--held-out-basis",
+    "kernel": "--kernel",
+    "memory_limit": "--memory",
+    "na": "--na",
+    "path": "--path",
+    "random_state": "--seed",
+    "rule": "--rule",
+    "sample_weight": "--weight",
+    "scoring": "--scoring",
+    "time": "--time",
+}
+#: Whole phrases that are switches, or the absence of an option.
+_SWITCHES = {
+    "classify=True": "--classify",
+    "fit_intercept=False": "--no-intercept",
+    "header=False": "--no-header",
+    "impute=True": "--impute",
+    "scale=False": "--no-scale",
+    "basis=None": "no --basis",
+    "path='auto'": "--path auto",
+}
+_NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
+_SWITCH = re.compile("|".join(rf"(?<![\w(]){re.escape(text)}" for text in _SWITCHES))
+# A list, a call with its arguments, a quoted text, dots, or a bare word without the full stop.
+_VALUE = (
+    r"\[(?P<list>[^\]]*)\]|(?P<call>[A-Z]\w*\((?:[^()]|\([^()]*\))*\))|'(?P<one>[^']*)'|"
+    r'"(?P<two>[^"]*)"|(?P<dots>\.\.\.|…)|(?P<bare>[^\s,;:()\'"\[\]]*[^\s,;:().\'"\[\]])|'
+)
+_GIVEN = re.compile(rf"(?<![\w.(])(?P<name>{_NAMES})=(?:{_VALUE})")
+# Where the library speaks of an argument without a value.
+_SPOKEN = re.compile(
+    r"(?P<before>^|[.:;] |raise |extend |pass |Pass |Leave )"
+    r"(?P<name>(?:alphas|sample_weight|memory_limit|groups|held_out_basis)(?=[ ,.;]|$)|"
+    r"(?:scoring|rule|gamma|degree|delimiter|decimal|encoding)(?= must))"
+)
+
+
+def in_options(message: str) -> str:
+    """Return a message in which arguments of the library are options of the command line.
+
+    Parameters
+    ----------
+    message : str
+        Of an error or a warning.
+    """
+    message = _SWITCH.sub(lambda found: _SWITCHES[found[0]], message)
+    message = _GIVEN.sub(_given, message)
+    return _SPOKEN.sub(lambda found: found["before"] + _OPTIONS[found["name"]], message)
+
+
+def _given(found: re.Match[str]) -> str:
+    option = _OPTIONS[found["name"]]
+    if found["list"] is not None:
+        names = [item.strip().strip("'\"") for item in found["list"].split(",")]
+        text = ",".join(name for name in names if name)
+        return f"{option} {_quoted('…' if text in ('...', '') else text)}"
+    if found["dots"]:
+        return f"{option} …"
+    value = next((found[key] for key in ("one", "two", "bare") if found[key] is not None), None)
+    return option if value is None or value in ("None", "") else f"{option} {_quoted(value)}"
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'" if re.search(r"[\s<>;|&*?()]", text) else text

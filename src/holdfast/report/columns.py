@@ -1,0 +1,37 @@
+"""The columns of the data in a report: how they were read, and what is doubtful."""
+
+from __future__ import annotations
+
+from holdfast.report.markup import Html, table, tag
+from holdfast.report.summary import Summary
+
+__all__ = ["COLUMN_HEADER", "column_rows", "columns_table", "doubts_list"]
+
+COLUMN_HEADER = ("column", "role", "kind", "missing", "levels", "what became of it")
+
+
+def column_rows(summary: Summary) -> tuple[list[tuple[str, ...]], str]:
+    """Return a row of cells for each column that is shown, and a sentence on the others."""
+    from holdfast.tables.account import shown
+
+    chosen, others = shown(summary.columns)
+    rows: list[tuple[str, ...]] = [
+        (c.name or "(no name)", c.role, c.kind, f"{c.missing:,}", f"{c.levels:,}", c.became)
+        for c in chosen
+    ]
+    return rows, others
+
+
+def columns_table(summary: Summary) -> list[Html]:
+    """Return the table of the columns as HTML."""
+    rows, others = column_rows(summary)
+    parts = [table("Every column of the data, as it was read", COLUMN_HEADER, rows)]
+    return [*parts, tag("p", others)] if others else parts
+
+
+def doubts_list(summary: Summary) -> Html | None:
+    """Return what is doubtful as a list in a note; None if nothing is."""
+    if not summary.doubts:
+        return None
+    items = (tag("li", doubt) for doubt in summary.doubts)
+    return tag("div", tag("strong", "Doubts"), tag("ul", *items), class_="note doubts", role="note")

@@ -1,0 +1,131 @@
+"""How each column was read and what became of it: the table that an answer carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.tables.opening import Roles
+from holdfast.tables.preparation import TablePreparation
+from holdfast.tables.table import Table
+from holdfast.tables.values import Reading
+
+__all__ = ["ColumnAccount", "account", "shown"]
+
+#: Of more columns than this, those of numbers that are like all others are counted instead.
+MOST = 200
+
+
+@dataclass(frozen=True)
+class ColumnAccount:
+    """One column of the data.
+
+    Attributes
+    ----------
+    name : str
+    role : str
+        "feature", "target", "group", "weight", "time", "left out" or "not used".
+    kind : str
+        "number", "yes/no", "category", "date" or "empty".
+    missing : int
+        How many values are missing.
+    levels : int
+        How many different values there are.
+    became : str
+        What became of it.
+    """
+
+    name: str
+    role: str
+    kind: str
+    missing: int
+    levels: int
+    became: str
+
+
+def account(
+    table: Table,
+    roles: Roles,
+    preparation: TablePreparation | None,
+    others: tuple[str, ...] = (),
+    *,
+    classify: bool = False,
+) -> tuple[ColumnAccount, ...]:
+    """Return how each column was read.
+
+    Parameters
+    ----------
+    table : Table
+        The columns that have a role.
+    roles : Roles
+    preparation : TablePreparation or None
+        Fitted; None if the features cannot be prepared.
+    others : tuple of str
+        Columns that were not read.
+    classify : bool
+        Whether the target is a class.
+    """
+    features = {} if preparation is None else preparation.features_of()
+    left_out = {} if preparation is None else preparation.left_out_
+    special = {
+        roles.target: ("target", "classes to predict" if classify else "to predict"),
+        roles.group: ("group", "rows that belong together"),
+        roles.weight: ("weight", "weight of each row"),
+    }
+    found = []
+    for name, reading in table.readings.items():
+        role, became = special.get(name, ("feature", ""))
+        if name in special:
+            pass
+        elif name in left_out:
+            role, became = "left out", left_out[name]
+        elif name not in roles.features:
+            role, became = "time", "puts rows in order"
+        else:
+            became = _became(name, reading, features, preparation)
+            if name == roles.time:
+                role = "time, feature"
+        if reading.trouble:
+            became = f"cannot be used: it {reading.trouble}"
+        became = "; ".join((became, *reading.notes)) if became else "; ".join(reading.notes)
+        found.append(
+            ColumnAccount(name, role, reading.kind, reading.missing, reading.n_different(), became)
+        )
+    found += [ColumnAccount(name, "not used", "", 0, 0, "not read") for name in others]
+    return tuple(found)
+
+
+def _became(
+    name: str,
+    reading: Reading,
+    features: Mapping[str, tuple[str, ...]],
+    preparation: TablePreparation | None,
+) -> str:
+    if preparation is None or name not in features:
+        return ""
+    made = features[name]
+    filled = ", missing ones filled in" if reading.missing else ""
+    if reading.kind == "category":
+        return f"{len(made)} features, 0 or 1, one for each level{filled}"
+    if reading.kind == "date":
+        parts = list(preparation.transformer_.named_transformers_[f"date {name}"].parts_)
+        return f"{len(made)} numbers: {', '.join(parts)}{filled}"
+    return ("centred and scaled" if preparation.scale else "as it is") + filled
+
+
+def shown(columns: tuple[ColumnAccount, ...]) -> tuple[tuple[ColumnAccount, ...], str]:
+    """Return the columns to show one by one, and a sentence on the others."""
+    if len(columns) <= MOST:
+        return columns, ""
+    plain = ("number", "feature", 0)
+    odd = [c for c in columns if (c.kind, c.role, c.missing) != plain or ";" in c.became]
+    odd = odd[:MOST]
+    kept = {id(c) for c in odd}
+    for column in columns:
+        if len(kept) >= MOST // 4 and len(odd) >= MOST // 4:
+            break
+        kept.add(id(column))
+        if len(kept) >= MOST // 4:
+            break
+    chosen = tuple(column for column in columns if id(column) in kept)
+    return chosen, f"and {len(columns) - len(chosen):,} more columns"

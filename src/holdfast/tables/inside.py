@@ -1,0 +1,142 @@
+"""What the preparation costs: experiments with the preparation learned inside the training rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from holdfast._typing import FloatArray
+from holdfast.progress import report
+from holdfast.tables.preparation import TablePreparation
+from holdfast.tables.table import Table, as_table
+from holdfast.tables.values import Reading
+
+if TYPE_CHECKING:
+    from holdfast.estimators.base import CrossValidatedKernelRidge
+
+__all__ = ["InsideOut", "prepare_inside"]
+
+
+@dataclass(frozen=True)
+class InsideOut:
+    """Held-out predictions with the preparation learned on all rows, and on training rows only.
+
+    Attributes
+    ----------
+    experiments, rows : int
+        How many were done again, with how many test rows.
+    outside, inside : float
+        Root mean squared error of those rows (share of wrong classes) either way.
+    largest : float
+        Largest change of a prediction, in standard deviations of the target (of the decision value
+        for classes).
+    seed : int
+        Of the draw.
+    """
+
+    experiments: int
+    rows: int
+    outside: float
+    inside: float
+    largest: float
+    seed: int
+
+    def words(self, label: str = "RMSE") -> str:
+        """Return the finding as a sentence."""
+        return (
+            f"Centring, scaling and filling in were learned from all rows. Learned inside the "
+            f"training rows instead ({self.experiments:,} experiments, {self.rows:,} test rows): "
+            f"{label} {self.inside:.4g} instead of {self.outside:.4g}; the largest change of a "
+            f"prediction is {self.largest:.2g} standard deviations of the target."
+        )
+
+
+def prepare_inside(
+    model: CrossValidatedKernelRidge,
+    preparation: TablePreparation,
+    frame: Any,
+    n_experiments: int = 5,
+    random_state: int = 0,
+) -> InsideOut:
+    """Return what changes when the preparation is learned inside the training rows.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Fitted on ``preparation.transform(frame)``.
+    preparation : fitted TablePreparation
+    frame : Table, DataFrame, pyarrow.Table or mapping of columns
+        The rows that the model was fitted on, before they were prepared.
+    n_experiments : int
+        How many experiments to do again, drawn at random.
+    random_state : int
+        Seed of the draw.
+
+    Notes
+    -----
+    For each experiment a preparation is learned on the training rows, all rows are prepared with
+    it, and the same model (kernel, penalty, basis rows) is fitted with that one experiment. Its
+    held-out predictions are exactly those of a model trained on the training rows alone.
+    """
+    problem = model._problem
+    table = as_table(frame, as_text=preparation.categories_, formats=preparation.formats_)
+    m = table.n_rows
+    drawn = np.random.default_rng(random_state).permutation(len(problem.experiments))
+    drawn = np.sort(drawn[:n_experiments])
+    alpha = float(np.atleast_1d(model.alpha_)[0])
+    classes = model._classes
+    gaps: list[float] = []
+    wrong_out: list[FloatArray] = []
+    wrong_in: list[FloatArray] = []
+    for done, j in enumerate(drawn):
+        experiment = problem.experiments[int(j)]
+        training = np.setdiff1d(np.arange(m), experiment.held_out)
+        learned = clone(preparation)
+        columns = {name: table.readings[name] for name in preparation.columns_}
+        part = Table({name: _rows(r, training) for name, r in columns.items()}, len(training))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Levels that only held-out rows have are unseen there, as they would be.
+            X = learned.fit(part).transform(Table(columns, m))
+            again = clone(model).set_params(
+                kernel=model._kernel,
+                gamma=None,
+                alphas=[alpha],
+                rule="best",
+                scoring=None,
+                cv=[experiment],
+                basis=None if model.basis is None else model.basis_indices_,
+                checkpoint=None,
+            )
+            y = problem.labels.ravel() if problem.flat else problem.labels
+            again.fit(X, y, sample_weight=problem.weights, groups=problem.groups)
+            inside = again.held_out(alphas=[alpha])
+            outside = model.held_out([experiment], alphas=[alpha])
+        gaps.append(np.abs(inside.values - outside.values).max())
+        rows = outside.rows
+        for found, errors in ((outside, wrong_out), (inside, wrong_in)):
+            if classes is None:
+                errors.append((found.values[0, :, 0] - np.asarray(problem.Y)[rows, 0]) ** 2)
+            else:
+                errors.append((found.labels()[0] != np.asarray(problem.labels)[rows]).astype(float))
+        report(done + 1, len(drawn), "preparing inside the training rows")
+    out, into = (float(np.concatenate(errors).mean()) for errors in (wrong_out, wrong_in))
+    if classes is None:
+        out, into = float(np.sqrt(out)), float(np.sqrt(into))
+    spread = float(np.std(np.asarray(problem.Y))) or 1.0
+    tested = sum(errors.size for errors in wrong_out)
+    return InsideOut(len(drawn), tested, out, into, float(max(gaps)) / spread, random_state)
+
+
+def _rows(reading: Reading, rows: Any) -> Reading:
+    values, levels = reading.values[rows], reading.levels
+    if reading.kind == "category":
+        kept, codes = np.unique(values, return_inverse=True)
+        start = int(kept[0] < 0)
+        levels = tuple(reading.levels[int(k)] for k in kept[start:])
+        values = (codes - start).astype(np.int32)
+    return Reading(reading.kind, values, levels, reading.notes, None, reading.format)
