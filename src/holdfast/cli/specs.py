@@ -133,9 +133,26 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
     seed : int
         Of the shuffling.
     """
+    text = text or ("group" if group else "loo")
+    try:
+        made = _made(text, group, classify, seed)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"--cv {text} is no way of holding out: {' '.join(str(error).split())}"
+        ) from error
+    if made is None:
+        raise InvalidInputError(
+            "--cv must be loo, a number of folds (10), repeats x folds (5x10), group, group:5 or "
+            f"time:5; got {text!r}."
+        )
+    if made.needs_groups and group is None:
+        raise InvalidInputError(f"--cv {text} needs --group, the column that names the groups.")
+    return made
+
+
+def _made(text: str, group: str | None, classify: bool, seed: int) -> CvSpec | None:
     from sklearn import model_selection as ms
 
-    text = text or ("group" if group else "loo")
     made = None
     if text == "loo":
         made = CvSpec(None, "leave-one-out")
@@ -156,11 +173,4 @@ def parse_cv(text: str | None, *, group: str | None, classify: bool, seed: int) 
         kind = ms.StratifiedKFold if classify else ms.KFold
         splitter = kind(int(text), shuffle=True, random_state=seed)
         made = CvSpec(splitter, f"{text}-fold cross-validation, shuffled")
-    if made is None:
-        raise InvalidInputError(
-            "--cv must be loo, a number of folds (10), repeats x folds (5x10), group, group:5 or "
-            f"time:5; got {text!r}."
-        )
-    if made.needs_groups and group is None:
-        raise InvalidInputError(f"--cv {text} needs --group, the column that names the groups.")
     return made

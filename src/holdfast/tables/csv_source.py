@@ -61,6 +61,11 @@ class CsvSource(Source):
         self.block_rows = block_rows
         self.checksum = file_checksum(file)
         self._size = file.seek(0, os.SEEK_END)
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise InvalidInputError(
+                f"--delimiter must be one character that separates cells; got {delimiter!r}. Say "
+                "--delimiter ';', or leave it out."
+            )
         self.delimiter = delimiter or self._guess_delimiter()
         first = next(iter(self._lines()), None)
         if not first:
