@@ -130,6 +130,11 @@ def _tell(summary: Any, data: Data) -> None:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before the work."""
+    if options.n_verify < 0:
+        raise InvalidInputError(
+            f"--verify must be a number of experiments to retrain, from 0 up; got "
+            f"{options.n_verify}. Say --verify 0 for none."
+        )
     if options.report and not options.report.lower().endswith((".html", ".htm", ".md", ".json")):
         raise InvalidInputError(
             f"--report must end in .html, .md or .json; got {options.report!r}."

@@ -58,7 +58,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     # Through a link, so that the link stays and what it points to is replaced.
     target = Path(os.path.realpath(name))
-    if target.is_dir():
+    if os.path.isdir(target):
         raise WriteError(f"cannot write {name}: it is a folder. Name a file in it.")
     if not target.parent.is_dir():
         raise WriteError(

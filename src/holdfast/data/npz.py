@@ -18,7 +18,7 @@ import numpy as np
 from holdfast._typing import AnyArray
 from holdfast.exceptions import FileFormatError
 
-__all__ = ["HEADER_ERRORS", "read_npy_header", "read_npz"]
+__all__ = ["HEADER_ERRORS", "briefly", "read_npy_header", "read_npz"]
 
 MAX_HEADER_BYTES = 10_000
 #: Arrays in one archive.
@@ -35,6 +35,11 @@ HEADER_ERRORS = (
     EOFError,
     tokenize.TokenError,
 )
+
+
+def briefly(error: BaseException) -> str:
+    """Return what an error says in one line, without the whole of a hostile header."""
+    return " ".join(str(error).split())[:120] or type(error).__name__
 
 
 def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -97,7 +102,7 @@ def read_npz(file: IO[bytes], most: float) -> dict[str, AnyArray]:
     ) as error:
         if isinstance(error, FileFormatError):
             raise
-        raise FileFormatError(f"it is damaged ({str(error) or type(error).__name__})") from error
+        raise FileFormatError(f"it is damaged ({briefly(error)})") from error
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> AnyArray:
@@ -108,7 +113,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> AnyArray:
             shape, fortran, dtype = read_npy_header(member)
         except HEADER_ERRORS as error:
             raise FileFormatError(
-                f"the header of its array {info.filename!r} is malformed ({error})"
+                f"the header of its array {info.filename!r} is malformed ({briefly(error)})"
             ) from error
         if dtype.kind not in _KINDS or dtype.shape:
             raise FileFormatError(

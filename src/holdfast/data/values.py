@@ -69,6 +69,8 @@ def require_numbers(name: str, values: Any) -> Any:
     if kind == "O" and sp.issparse(values):
         part = values.data
     _require_kind(name, kind, part)
+    if kind == "f" and dtype.itemsize > 8 and values.size:  # before it overflows on its way
+        refuse_large(name, float(values.min()), float(values.max()))
     if dtype == np.float16:
         warn(
             f"{name} is float16, which keeps three digits and ends at 65504: its numbers are used "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.data.npz import HEADER_ERRORS, read_npy_header
+from holdfast.data.npz import HEADER_ERRORS, briefly, read_npy_header
 from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.tables.arrow_source import arrow_errors, unreadable
@@ -90,7 +90,7 @@ def _mapped(source: Path) -> NDArray[Any]:
         raise
     except HEADER_ERRORS as error:  # also of a file shorter than its header says
         raise FileFormatError(
-            f"{source.name} is damaged or cut short ({error}). Copy it again."
+            f"{source.name} is damaged or cut short ({briefly(error)}). Copy it again."
         ) from error
 
 

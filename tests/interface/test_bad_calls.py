@@ -1,0 +1,66 @@
+"""Every call of the table does what the table says, and the page in the documentation shows it."""
+
+import contextlib
+import warnings
+from collections import Counter
+
+import pytest
+
+from bad_calls import all_calls
+from bad_calls.page import PAGE, render, rows, versions
+from holdfast.exceptions import HoldfastError
+
+CALLS = all_calls()
+
+
+def test_the_table_is_large_and_names_each_call_once():
+    assert len(CALLS) >= 250
+    assert not [
+        name for name, count in Counter((c.group, c.name) for c in CALLS).items() if count > 1
+    ]
+
+
+def test_what_is_accepted_is_justified():
+    for call in CALLS:
+        accepted = call.error in (None, 0)
+        assert accepted == bool(call.why), call.name
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.group}: {call.name}"[:90])
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_a_call(call, tmp_path):
+    if isinstance(call.error, type):
+        with pytest.raises(call.error) as caught:
+            call.run(tmp_path)
+        assert caught.type is call.error
+        if not issubclass(call.error, OSError):
+            assert isinstance(caught.value, HoldfastError)
+        said = str(caught.value)
+        assert "\n" not in said
+        assert len(said) < 600
+    elif call.error is None:
+        expected = pytest.warns(call.warning) if call.warning else contextlib.nullcontext()
+        with expected:
+            call.run(tmp_path)
+        return
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code, said = call.run(tmp_path)
+        assert code == call.error, said
+    for word in call.words:
+        assert word in said, said
+
+
+def test_the_page_shows_the_table():
+    """Without the sentences where other versions of the libraries may say them in other words."""
+    page, written = PAGE.read_text("utf-8"), render(rows())
+    if versions() in page:
+        assert page == written, "python -m bad_calls.page, in the folder tests, writes it again"
+    assert outcomes(page) == outcomes(written)
+
+
+def outcomes(page):
+    """Return the lines of the tables without their last column."""
+    lines = [line for line in page.splitlines() if line.startswith("| ") and "---" not in line]
+    return [line.rsplit(" | ", 1)[0] for line in lines]
