@@ -1,4 +1,4 @@
-"""LAPACK and BLAS routines whose speed does not depend on the interpreter lock, with types.
+"""LAPACK and BLAS routines that are too short for the interpreter lock to matter, with types.
 
 SciPy's wrappers carry no type information and hold the interpreter lock (see `_nogil`). All
 routines work on Fortran-ordered arrays. A C-ordered array is passed as its transpose (a view)
@@ -22,6 +22,9 @@ dtrsv: _Routine = _blas.dtrsv
 dgeqrt: _Routine = _lapack.dgeqrt
 dormqr: _Routine = _lapack.dormqr
 dpotrf: _Routine = _lapack.dpotrf
+dpotrs: _Routine = _lapack.dpotrs
+dpttrf: _Routine = _lapack.dpttrf
+dpttrs: _Routine = _lapack.dpttrs
 dtrcon: _Routine = _lapack.dtrcon
 
 

@@ -1,9 +1,12 @@
 """LAPACK and BLAS routines that let other Python threads run while they work.
 
 SciPy's Python wrappers (`scipy.linalg.lapack`, `scipy.linalg.blas`) hold the interpreter lock
-during the call, `dormqr` excepted, so two Python threads that call them take turns. The same
+during the call, except for `dormqr`, so two Python threads that call them take turns. The same
 routines are exported for Cython in `scipy.linalg.cython_lapack` and `cython_blas`; called through
 `ctypes` they run without the lock. All of them work in place on the memory that they are given.
+
+Only routines that take long are called this way: a call through `ctypes` costs some ten
+microseconds more than the wrapper, so short calls are faster with it (record 0012).
 """
 
 import ctypes
@@ -17,7 +20,7 @@ from holdfast._typing import FloatArray
 from holdfast.exceptions import NotSupportedError
 from holdfast.linalg.interruption import LONG, answering
 
-# Rows of a triangular matrix that substitution takes at once: measured, 64 to 128 are best.
+# Rows of a triangular matrix that one step of substitution takes; measured, 64 to 128 are best.
 _SUBSTITUTION_BLOCK = 128
 
 # Routines that take seconds where the matrix is large, so that Ctrl-C must not wait for them.
@@ -34,7 +37,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 
 @cache
 def _routine(name: str) -> Any:
-    """Return the routine as a function of pointers; `ctypes` gives up the lock for the call."""
+    """Return the routine as a function of pointers; `ctypes` releases the lock during the call."""
     module = cython_lapack if name in cython_lapack.__pyx_capi__ else cython_blas
     capsule = module.__pyx_capi__[name]
     signature = _capsule_name(capsule)
@@ -94,7 +97,7 @@ def _run(name: str, pointers: list[int], kept: object) -> None:
 
 
 def _check(array: FloatArray, *shape: int) -> FloatArray:
-    """Return `array` if it is Fortran-ordered float64 of this shape: a pointer tells no length."""
+    """Return `array` if it is Fortran-ordered float64 of this shape: a pointer has no length."""
     if array.dtype != np.float64 or not array.flags.f_contiguous or array.shape != shape:
         raise ValueError(
             f"needs Fortran-ordered float64 of shape {shape}, got {array.dtype} of shape "
@@ -119,33 +122,8 @@ def dsytrd(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return d, e, tau
 
 
-def dpttrf(d: FloatArray, e: FloatArray) -> int:
-    """Factorise a positive definite tridiagonal matrix in place and return `info`."""
-    p = len(d)
-    return call("dpttrf", p, _writeable(d, p), _writeable(e, p - 1), 0)
-
-
-def dpttrs(d: FloatArray, e: FloatArray, B: FloatArray) -> None:
-    """Overwrite `B` (p, v) by the solutions of the factorised tridiagonal system."""
-    p, v = B.shape
-    info = call("dpttrs", p, v, _check(d, p), _check(e, p - 1), _writeable(B, p, v), p, 0)
-    assert info == 0, info
-
-
-def dpotrf(A: FloatArray) -> int:
-    """Overwrite the lower triangle of `A` by its Cholesky factor; return `info`."""
-    h = len(A)
-    return call("dpotrf", "L", h, _writeable(A, h, h), h, 0)
-
-
-def dpotrs(L: FloatArray, B: FloatArray) -> None:
-    """Overwrite `B` (h, v) by the solutions of L Lᵀ X = B."""
-    h, v = B.shape
-    call("dpotrs", "L", h, v, _check(L, h, h), h, _writeable(B, h, v), h, 0)
-
-
 def add_gram(block: FloatArray, gram: FloatArray) -> None:
-    """Add blockᵀ block to the upper triangle of `gram`, whose rows may be part of longer ones."""
+    """Add blockᵀ block to the upper triangle of `gram`, whose rows may be parts of longer rows."""
     k, p = block.shape
     step = gram.strides[0] // 8
     if gram.shape != (p, p) or gram.strides[1] != 8 or not gram.flags.writeable:
@@ -157,8 +135,8 @@ def add_gram(block: FloatArray, gram: FloatArray) -> None:
 def substitute(C: FloatArray, B: FloatArray) -> None:
     """Overwrite `B` by C⁻¹ B, C lower triangular.
 
-    Block rows of C at a time: solved by `dtrsm`, taken out of what is below by `dgemm`. Measured,
-    a tenth faster than one `dtrsm` for n = 1000, whose inner products are smaller.
+    One block of rows of C at a time: `dtrsm` solves for it, `dgemm` subtracts it from those below.
+    Measured, a tenth faster than one `dtrsm` for n = 1000, whose inner products are smaller.
     """
     n, k = B.shape
     factor, right = _check(C, n, n).ctypes.data, _writeable(B, n, k).ctypes.data

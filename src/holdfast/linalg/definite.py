@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.linalg._nogil import dpotrf, dpotrs
+from holdfast.linalg._lapack import dpotrf, dpotrs
 from holdfast.linalg.symmetric import solve_small
 
 __all__ = ["Definite"]
@@ -59,7 +59,9 @@ class Definite:
                 return np.array([_pivots_of(matrix) for matrix in M])
         for matrix in M:
             # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
-            if dpotrf(matrix.T) != 0:
+            factor, info = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+            assert np.may_share_memory(factor, matrix), "needs C-ordered float64 matrices"
+            if info != 0:
                 matrix[diagonal, diagonal] = 0.0
         return np.square(M[:, diagonal, diagonal])
 
@@ -73,9 +75,7 @@ class Definite:
         else:
             X = np.empty(flat.shape)
             for j, matrix in enumerate(M):
-                one = np.array(flat[j], order="F")
-                dpotrs(matrix.T, one)
-                X[j] = one
+                X[j], _ = dpotrs(matrix.T, flat[j], lower=1)
         if self.failed.any():
             X[self.failed.ravel()] = np.nan
         return np.asarray(X).reshape(right.shape)

@@ -9,8 +9,8 @@ from scipy.linalg import lapack
 
 from holdfast._typing import FloatArray
 from holdfast.exceptions import KernelError
-from holdfast.linalg._lapack import dormqr, symmetric_workspace
-from holdfast.linalg._nogil import dpttrf, dpttrs, dsytrd
+from holdfast.linalg._lapack import dormqr, dpttrf, dpttrs, symmetric_workspace
+from holdfast.linalg._nogil import dsytrd
 from holdfast.linalg.eigen import eigh
 from holdfast.linalg.symmetric import not_definite
 
@@ -112,13 +112,13 @@ class Tridiagonal:
         found = np.empty(len(alphas))
         start = np.random.default_rng(0).standard_normal((len(self.diagonal), 1))
         for a, alpha in enumerate(alphas):
-            d, e = self.diagonal + alpha, self.offdiagonal.copy()
-            if dpttrf(d, e) != 0 or not d.min() > 0.0:
+            d, e, info = dpttrf(self.diagonal + alpha, self.offdiagonal)
+            if info != 0 or not d.min() > 0.0:
                 found[a] = -np.inf
                 continue
-            x = np.asfortranarray(start / np.linalg.norm(start))
+            x = start / np.linalg.norm(start)
             for _ in range(2):
-                dpttrs(d, e, x)
+                x, _ = dpttrs(d, e, x)
                 found[a] = 1.0 / float(np.linalg.norm(x))
                 x *= found[a]
             if found[a] > 0.01 * (float(self.diagonal.max()) + alpha):
@@ -183,11 +183,13 @@ class Tridiagonal:
         d, e = self.diagonal + np.asarray(alphas)[:, None], np.zeros((a, p))
         e[:, :-1] = self.offdiagonal
         flat_d, flat_e = d.reshape(-1), e.reshape(-1)[:-1]
-        info = dpttrf(flat_d, flat_e)
+        flat_d, flat_e, info = dpttrf(flat_d, flat_e, overwrite_d=1, overwrite_e=1)
         if info != 0 or not flat_d.min() > 0.0:
             index = (info - 1 if info > 0 else int(flat_d.argmin())) // p
             raise _not_positive(float(alphas[index]), float(d[index].min()), p)
-        dpttrs(flat_d, flat_e, x.reshape(v, a * p).T)
+        columns = x.reshape(v, a * p).T
+        solved, _ = dpttrs(flat_d, flat_e, columns, overwrite_b=1)
+        assert np.shares_memory(solved, x), "LAPACK works in place on Fortran-ordered columns"
 
     def _apply(self, rows: FloatArray, transposed: bool) -> FloatArray:
         """Overwrite each row r of the C-ordered `rows` (k, p) by Q r, or by Qᵀ r."""

@@ -639,13 +639,6 @@ def test_wrong_shapes_and_types_never_reach_a_pointer():
         lambda: _nogil.dsytrd(np.ones((4, 3), order="F")),
         lambda: _nogil.dsytrd(np.eye(4, dtype=np.float32)),
         lambda: _nogil.dsytrd(np.arange(16.0).reshape(4, 4)),
-        lambda: _nogil.dpotrf(np.ones((4, 3), order="F")),
-        lambda: _nogil.dpotrf(np.arange(16.0).reshape(4, 4)),
-        lambda: _nogil.dpotrf(np.eye(4, dtype=np.float32)),
-        lambda: _nogil.dpotrs(np.eye(3), B),
-        lambda: _nogil.dpotrs(np.eye(4), np.ones((4, 2))),
-        lambda: _nogil.dpttrf(np.ones(4), np.ones(4)),
-        lambda: _nogil.dpttrs(np.ones(4), np.ones(2), B),
         lambda: _nogil.substitute(np.eye(3), B),
     ):
         with pytest.raises(ValueError, match="needs Fortran-ordered float64 of shape"):
@@ -653,28 +646,12 @@ def test_wrong_shapes_and_types_never_reach_a_pointer():
     A.flags.writeable = False
     with pytest.raises(ValueError, match="may be overwritten"):
         _nogil.dsytrd(A)
-    with pytest.raises(ValueError, match="may be overwritten"):
-        _nogil.dpotrf(A)
     for reduce in (eigh, Tridiagonal.reduce):
         with pytest.raises(InvalidInputError, match="square"):
             reduce(np.ones((4, 3)))
     C = cholesky_basis(np.eye(4), 0.0)
     with pytest.raises(ValueError, match="shape"):
         Whitening(C).rows(np.ones((2, 3)))
-
-
-@pytest.mark.parametrize("v", [1, 3])
-@pytest.mark.parametrize("h", [1, 5, 60])
-def test_a_cholesky_factor_in_place(h, v):
-    A, B = np.asfortranarray(spd(h, h)), np.asfortranarray(np.ones((h, v)))
-    factor, X = A.copy(order="F"), B.copy(order="F")
-    assert _nogil.dpotrf(factor) == 0
-    L = np.tril(factor)
-    np.testing.assert_allclose(L @ L.T, A, atol=20 * EPS)
-    _nogil.dpotrs(factor, X)
-    np.testing.assert_allclose(A @ X, B, atol=1e-11)
-    A[-1, -1] = -1.0
-    assert _nogil.dpotrf(A) == h  # the pivot that is not positive
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
