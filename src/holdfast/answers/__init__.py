@@ -12,3 +12,9 @@ a method for each.
 | `pairs` | how often are two rows that the model never saw put in the right order? |
 | `learning` | how much would more rows help? |
 """
+
+from holdfast.answers.influence import Influence
+from holdfast.answers.learning import Extrapolation, LearningCurve
+from holdfast.answers.pairs import LeavePairOut
+
+__all__ = ["Extrapolation", "Influence", "LearningCurve", "LeavePairOut"]
