@@ -270,6 +270,17 @@ def test_predict(study, saved, capsys):
     np.testing.assert_allclose(table["prediction"], load(saved).predict(X), rtol=1e-12)
 
 
+def test_predict_with_bounds(study, saved):
+    assert run("predict", saved, study, "--interval", "0.8", "--out", "p.csv") == 0
+    with open_source("p.csv") as source:
+        assert source.names == ("prediction", "low", "high")
+        table = read_columns(source, source.names)
+    expected = load(saved).predict_interval(naive(study)[0], 0.8)
+    np.testing.assert_allclose(table["low"], expected[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(table["high"], expected[:, 1], rtol=1e-12)
+    assert run("predict", saved, study, "--interval", "80") == 3
+
+
 def test_predict_new_levels_and_missing_columns(study, saved, capsys):
     text = Path(study).read_text().replace(",A,", ",Z,")
     with open("new.csv", "w") as file:

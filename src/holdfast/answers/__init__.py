@@ -17,3 +17,9 @@ frozen result. The estimators have a method for each; of them the modules know a
 | `permutation` | how well would chance have done? |
 | `comparison` | is one model better than another, and which rows decide? |
 """
+
+from holdfast.answers.influence import Influence
+from holdfast.answers.learning import Extrapolation, LearningCurve
+from holdfast.answers.pairs import LeavePairOut
+
+__all__ = ["Extrapolation", "Influence", "LearningCurve", "LeavePairOut"]

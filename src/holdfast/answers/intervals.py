@@ -26,7 +26,7 @@ from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Tasks
 from holdfast.holdout.models import HeldOutModels
 
-__all__ = ["Method", "Quantiles", "bounds", "group_shares", "tested_once"]
+__all__ = ["Method", "Quantiles", "bounds", "counted_rows", "group_shares"]
 
 Method = Literal["plus", "minmax", "jackknife"]
 
@@ -81,7 +81,7 @@ class Quantiles:
         return np.stack(columns, axis=1)
 
 
-def tested_once(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArray:
+def counted_rows(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArray:
     """Return which of the test rows, laid end to end, count: those of positive weight.
 
     Raises

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.influence import Influence, influence
-from holdfast.answers.intervals import Quantiles, bounds, group_shares, tested_once
+from holdfast.answers.intervals import Quantiles, bounds, counted_rows, group_shares
 from holdfast.answers.learning import LearningCurve, check_sizes, draws
 from holdfast.answers.pairs import LeavePairOut, leave_pair_out
 from holdfast.basis.base import whole_number
@@ -115,7 +115,7 @@ class Answers(HeldOutQuestions):
         >>> import numpy as np
         >>> from holdfast import KernelRidgeCV
         >>> X = np.linspace(0, 6, 40)[:, None]
-        >>> model = KernelRidgeCV(gamma=1.0, alphas=[1e-3, 1e-2]).fit(X, np.sin(X[:, 0]))
+        >>> model = KernelRidgeCV(gamma=1.0, alphas=[1e-3]).fit(X, np.sin(X[:, 0]))
         >>> model.predict_without([3, 4], X=[[0.5], [3.0]]).shape
         (2,)
         """
@@ -344,7 +344,7 @@ class Answers(HeldOutQuestions):
         problem, model = self._problem, self._fitted_model()
         alphas = self._alpha_of_each(None)
         tasks = model.tasks(problem.experiments)
-        counted = tested_once(tasks, problem.weights, skipped=problem.policy == "skip")
+        counted = counted_rows(tasks, problem.weights, skipped=problem.policy == "skip")
         grid, index = np.unique(alphas, return_inverse=True)
         errors = np.abs(self._errors(model, tasks, grid))[index, :, np.arange(alphas.size)].T
         rows = tasks.test.values[counted]

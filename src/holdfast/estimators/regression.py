@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of
         `fit`, averaged over groups; for them all rows of positive weight count alike.
+        "log_density" and "crps" score the normal law of held-out targets instead: mean log density
+        per row, or minus the mean continuous ranked probability score.
     pooled : bool, default=True
         Compare penalties by the score of all held-out predictions together, or by the average
         over experiments.
@@ -97,6 +99,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     intercept_ : float or ndarray of shape (v,)
     jitter_ : float
         The absolute ε used; 0 for a dense model.
+    noise_variance_ : float or ndarray of shape (v,)
+        The σ̂² that makes the held-out targets of `fit` most likely, computed when asked for.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -130,6 +134,12 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     ) -> tuple[FloatArray, NDArray[Any], bool]:
         Y, flat = check_targets(y, n_rows, weights)
         return Y, Y, flat
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
 
     def predict(
         self, X: Any, return_std: bool = False
