@@ -1,8 +1,9 @@
-"""One page of the API for each public module, written from what the package exports.
+"""One page of the API for each folder of the package, written from what it exports.
 
-A module that appears in the package appears on the pages: nothing has to be listed by hand.
+A folder that appears in the package appears on the pages: nothing has to be listed by hand.
 Public names are those of ``__all__``; a module without one shows the classes and functions it
-defines.
+defines, and a folder that exports nothing shows its modules. What several modules offer is
+documented once, where a reader meets it first.
 """
 
 from __future__ import annotations
@@ -23,24 +24,34 @@ if TYPE_CHECKING:
 PACKAGE = "holdfast"
 # What a user meets, in a reader's order. Every other module is shown after them, as "inside".
 PUBLIC = (
-    "kernels", "basis", "experiments", "splitters", "results", "tuning", "displays", "report",
-    "exceptions",
+    "kernels", "basis", "experiments", "splitters", "estimators.results", "holdout.plan",
+    "holdout.verify", "tuning", "displays", "report", "exceptions",
 )  # fmt: skip
 # A program, not an interface: its documentation is `--help`.
 COMMANDS = ("cli",)
 
 
-def public_modules() -> list[ModuleType]:
-    """Return the package and its public direct children, in reading order."""
-    package = importlib.import_module(PACKAGE)
-    names = [
-        info.name
-        for info in pkgutil.iter_modules(package.__path__)
-        if not info.name.startswith("_") and info.name not in COMMANDS
+def children(module: ModuleType) -> list[ModuleType]:
+    """Return the modules of a package that do not begin with an underscore."""
+    names = [info.name for info in pkgutil.iter_modules(module.__path__)]
+    return [
+        importlib.import_module(f"{module.__name__}.{name}")
+        for name in names
+        if not name.startswith("_")
     ]
-    rank = {name: i for i, name in enumerate(PUBLIC)}
-    names.sort(key=lambda name: (rank.get(name, len(PUBLIC)), name))
-    return [package, *(importlib.import_module(f"{PACKAGE}.{name}") for name in names)]
+
+
+def public_modules() -> list[ModuleType]:
+    """Return the package and the modules that get a page, in reading order."""
+    package = importlib.import_module(PACKAGE)
+    public = [importlib.import_module(f"{PACKAGE}.{name}") for name in PUBLIC]
+    inside = []
+    for module in children(package):
+        if module.__name__.rpartition(".")[2] in COMMANDS:
+            continue
+        exports = public_names(module) or not hasattr(module, "__path__")
+        inside += [module] if exports else children(module)
+    return [package, *public, *(module for module in inside if module not in public)]
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -63,6 +74,19 @@ def inherited(value: type) -> list[str]:
     return ["   :inherited-members: BaseEstimator, RegressorMixin, ClassifierMixin"]
 
 
+def not_yet_shown(module: ModuleType, shown: set[object]) -> list[str]:
+    """Return the names of a module whose objects are on no earlier page, and take note of them."""
+    new = []
+    for name in public_names(module):
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isroutine(value):
+            if value in shown:
+                continue
+            shown.add(value)
+        new.append(name)
+    return new
+
+
 def page(module: ModuleType, names: list[str]) -> str:
     """Return the reStructuredText of one module's page."""
     title = f"``{module.__name__}``"
@@ -81,12 +105,12 @@ def page(module: ModuleType, names: list[str]) -> str:
 def write_pages(app: Sphinx) -> None:
     """Write the pages; a page that has not changed keeps its date, so Sphinx does not redo it."""
     folder = Path(app.srcdir) / "api" / "generated"
-    written = set()
+    written, shown = set(), set()
     for position, module in enumerate(public_modules()):
-        names = public_names(module)
+        names = not_yet_shown(module, shown)
         if not names:
             continue
-        name = module.__name__.rpartition(".")[2]
+        name = module.__name__.removeprefix(f"{PACKAGE}.")
         part = "public" if name in (PACKAGE, *PUBLIC) else "inside"
         target = folder / part / f"{position:02d}-{name}.rst"
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -26,11 +26,10 @@ from holdfast.exceptions import (
     MissingDependencyError,
     SelectionBiasWarning,
 )
+from holdfast.experiments import POLICIES
 
 if TYPE_CHECKING:
     import pandas
-
-_POLICIES = ("remove", "keep", "train", "skip", "reselect")
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,10 +201,10 @@ def _named(selectors: Mapping[str, Selector] | Sequence[Selector] | None) -> dic
 
 
 def _check_policies(policies: Sequence[str]) -> None:
-    unknown = [policy for policy in policies if policy not in _POLICIES]
+    unknown = [policy for policy in policies if policy not in POLICIES]
     if isinstance(policies, str) or not len(policies) or unknown:
         raise InvalidInputError(
-            f"policies must be a sequence of {', '.join(map(repr, _POLICIES))}; got {policies!r}."
+            f"policies must be a sequence of {', '.join(map(repr, POLICIES))}; got {policies!r}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Splitters of the package's own: scikit-learn's protocol, and experiments without its price."""
+"""The base of the package's own splitters: scikit-learn's protocol, without its cost."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """How well predictions order the rows of each group: Kendall's τ_b, concordance, NDCG.
 
-Each score is made within groups and averaged over the groups that have at least two distinct
-targets; without groups all rows are one. All groups are scored together, in O(k log k) for k rows
-and without a loop over groups.
+Each score is computed within groups and averaged over the groups that have at least two distinct
+targets; without groups, all rows are one group. All groups are scored together, in O(k log k) for k
+rows and without a loop over groups.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def count_pairs(y: FloatArray, predictions: FloatArray, groups: IntArray) -> Pai
     rank[order] = dense - dense[_starts(new_group)]  # within the group, equal for equal values
     tied_p = _pairs_in_runs(new_value, g, n)
 
-    order = np.lexsort((rank, y, groups))  # the groups stand as before
+    order = np.lexsort((rank, y, groups))  # the groups keep their places
     t, r = y[order], rank[order]
     new_target = new_group | _changes(t)
     tied_y = _pairs_in_runs(new_target, g, n)
@@ -166,7 +166,7 @@ class GroupScorer:
         groups : (k,) ndarray, optional
             Group of each row; by default all rows are one.
         """
-        if len(y) < 2:  # soon said: leave-one-out asks for every row by itself
+        if len(y) < 2:  # said at once: leave-one-out asks for every row separately
             raise ValueError(NO_ORDER)
         classes = getattr(estimator, "classes_", None)
         if classes is None:
@@ -222,9 +222,9 @@ def _inversions(rank: IntArray, groups: IntArray, n: int) -> FloatArray:
 
     Notes
     -----
-    Bit by bit from the highest: among rows that agree in the bits above, a pair is inverted here
-    if an earlier row has the bit and a later one has not. Then these rows are parted by the bit,
-    in their order, and the next bit is looked at. The rows of a group stay together throughout.
+    Bit by bit from the highest: among rows that agree in the bits above, a pair is inverted here if
+    an earlier row has the bit and a later one does not. Then these rows are separated by the bit,
+    in their order, and the next bit follows. The rows of a group stay together throughout.
     """
     total = np.zeros(n)
     place = np.arange(rank.size)

@@ -48,10 +48,6 @@ class RowScale:
         uniform = bool(np.all(weights == 1.0))
         return cls(np.where(trained, np.sqrt(weights), 1.0), trained, uniform)
 
-    def take(self, rows: Index) -> RowScale:
-        """Return the scaling of some rows."""
-        return RowScale(self.root[rows], self.trained[rows], self.uniform)
-
     @property
     def everything(self) -> bool:
         """Whether every row is trained on."""
