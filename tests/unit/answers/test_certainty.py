@@ -18,8 +18,9 @@ from sklearn.model_selection import (
     ShuffleSplit,
 )
 
-from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.certainty import held_out_units, partitions
+from holdfast.answers.folds import unions_of_folds
 from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import as_experiments
@@ -263,6 +264,22 @@ def test_policies_and_weights_of_zero(policy):
     for method in ("nested", "asymptotic", "corrected"):
         found = model.score_interval(0.9, method, n_splits=4, n_partitions=2, random_state=0)
         assert found.low < found.score < found.high
+
+
+@pytest.mark.parametrize("policy", ["remove", "keep", "train"])
+def test_unions_of_folds_equal_the_path(policy):
+    X, y = data()
+    w = np.random.default_rng(1).uniform(0.5, 2, size=M)
+    w[[5, 11]] = 0.0
+    model = fitted(X, y, w, basis=np.arange(0, M, 3), held_out_basis=policy)
+    asked = model._fitted_model()
+    folds = np.array_split(np.random.default_rng(0).permutation(M), 9)
+    pairs = [HoldOut(np.append(a, b)) for i, a in enumerate(folds) for b in folds[:i]]
+    pairs.append(HoldOut(np.arange(30)))  # most of the basis leaves
+    tasks = asked.tasks(as_experiments(pairs, M))
+    values = unions_of_folds(asked.smoother, tasks, ALPHAS[:2])
+    expected = asked.held_out(tasks, ALPHAS[:2], "retrain")
+    np.testing.assert_allclose(values, expected, rtol=1e-8, atol=1e-9)
 
 
 def test_seeds_and_partitions():
