@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 PACKAGE = "holdfast"
 # What a user meets, in a reader's order. Every other module is shown after them, as "inside".
 PUBLIC = (
-    "kernels", "basis", "experiments", "results", "tuning", "displays", "report", "exceptions",
+    "kernels", "basis", "experiments", "results", "answers", "tuning", "displays", "report",
+    "exceptions",
 )  # fmt: skip
 # A program, not an interface: its documentation is `--help`.
 COMMANDS = ("cli",)

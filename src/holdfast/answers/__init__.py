@@ -11,5 +11,14 @@ others train hundreds of models again.
 | `permutation` | how well would chance have done |
 | `comparison` | is one model better than another, and which rows decide |
 
-They ask smoothers, experiments and scores; of estimators they know a small protocol (`question`).
+`row_scores` writes scores as means over rows, `folds` solves held-out models for many targets,
+`shuffle` permutes. They ask smoothers, experiments and scores; of estimators they know a small
+protocol (`question`).
 """
+
+from holdfast.answers.certainty import ScoreInterval
+from holdfast.answers.comparison import Comparison, compare
+from holdfast.answers.nested import NestedPredictions
+from holdfast.answers.permutation import PermutationTest
+
+__all__ = ["Comparison", "NestedPredictions", "PermutationTest", "ScoreInterval", "compare"]
