@@ -25,7 +25,7 @@ PACKAGE = "holdfast"
 # What a user meets, in a reader's order. Every other module is shown after them, as "inside".
 PUBLIC = (
     "kernels", "basis", "experiments", "splitters", "estimators.results", "holdout.plan",
-    "holdout.verify", "tuning", "displays", "report", "exceptions",
+    "holdout.verify", "answers", "tuning", "displays", "report", "exceptions",
 )  # fmt: skip
 # A program, not an interface: its documentation is `--help`.
 COMMANDS = ("cli",)

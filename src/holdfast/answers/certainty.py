@@ -27,12 +27,14 @@ import numpy as np
 from scipy.stats import norm, t
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.folds import unions_of_folds
 from holdfast.answers.question import Judge, Subject, chosen_values
 from holdfast.answers.row_scores import RowScore, mean_and_variance, row_score
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.progress import report
 from holdfast.scores.scoring import score_experiments
+from holdfast.smoother import FeatureSmoother
 
 __all__ = [
     "METHODS",
@@ -224,7 +226,11 @@ class Asked:
         tasks = subject.tasks(experiments)
 
         def at(alphas: FloatArray) -> FloatArray:
-            return subject.held_out(tasks, alphas, subject.plan(tasks, alphas.size).path)
+            path, smoother = subject.plan(tasks, alphas.size).path, subject.smoother
+            quick = path == "fold_gram" and alphas.size <= 2 and not subject.reselects
+            if quick and isinstance(smoother, FeatureSmoother):
+                return unions_of_folds(smoother, tasks, alphas)
+            return subject.held_out(tasks, alphas, path)
 
         values = chosen_values(at, self.alpha, v)
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)

@@ -206,6 +206,7 @@ def _single_target(
         judge.weights,
         each_target=len(test) > 1,
     )
+    scores = each.with_row_errors(scores, values, test.values)
     best = np.asarray(each.choose(scores, "best").score)
     final = best if judge.rule == "best" else np.asarray(each.choose(scores).score)
     return best, final.reshape(-1, 1) if judge.per_target else final

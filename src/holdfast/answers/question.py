@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.row_scores import row_score, standard_error
 from holdfast.experiments import Experiments, Policy, Tasks
 from holdfast.holdout.plan import Plan
 from holdfast.scores.choice import Choice, choose
@@ -66,6 +67,8 @@ class Judge:
         The path that was asked for, or "auto".
     frames : str or None
         The library that frames come in.
+    units : ndarray of int, shape (m,), or None
+        Groups that are held out as wholes; None: rows are what is independent.
     """
 
     labels: AnyArray
@@ -78,6 +81,7 @@ class Judge:
     policy: Policy
     path: str
     frames: str | None = None
+    units: IntArray | None = None
 
     @property
     def classes(self) -> AnyArray | None:
@@ -86,15 +90,35 @@ class Judge:
 
     def scores(self, values: FloatArray, tasks: Tasks, labels: AnyArray | None = None) -> Scores:
         """Return the scores of held-out predictions (a, k, v); `labels` instead of one's own."""
-        return score_experiments(
+        judge = self if labels is None else replace(self, labels=labels)
+        scores = score_experiments(
             self.scoring,
             values,
             tasks.test.values,
             tasks.test.ptr,
-            self.labels if labels is None else labels,
+            judge.labels,
             self.weights,
             each_target=self.per_target,
         )
+        return judge.with_row_errors(scores, values, tasks.test.values)
+
+    def with_row_errors(self, scores: Scores, values: FloatArray, rows: IntArray) -> Scores:
+        """Return scores with the standard error that the rule asks for, at the best penalty."""
+        if self.rule != "1se_rows":
+            return scores
+        best = np.atleast_1d(self.choose(scores, "best").indices)
+        v = values.shape[2]
+        chosen = values[np.broadcast_to(best, v), :, np.arange(v)].T  # (k, v)
+        return self.with_errors(scores, chosen, rows)
+
+    def with_errors(self, scores: Scores, chosen: FloatArray, rows: IntArray) -> Scores:
+        """Return scores with the standard error of predictions (k, v) over rows, or groups."""
+        each = self.per_target and scores.per_target is not None
+        score = row_score(self.scoring, self.labels, self.weights, per_target=each)
+        units = np.arange(self.weights.size) if self.units is None else self.units
+        se = standard_error(score, chosen, rows, self.weights, units)
+        table = np.broadcast_to(se, (self.alphas.size, se.size))
+        return replace(scores, per_target_se=table) if each else replace(scores, se=table[:, 0])
 
     def choose(self, scores: Scores, rule: str | None = None) -> Choice:
         """Return the chosen penalty, without a word about the ends of the grid."""
@@ -104,7 +128,7 @@ class Judge:
                 scores,
                 self.alphas,
                 pooled=self.pooled,
-                rule=rule or self.rule,
+                rule=(rule or self.rule).removesuffix("_rows"),
                 per_target=self.per_target,
             )
 

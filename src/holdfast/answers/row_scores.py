@@ -19,7 +19,7 @@ from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.scores.metrics import METRICS
 from holdfast.scores.scoring import Scoring, decision_to_proba
 
-__all__ = ["RowScore", "mean_and_variance", "row_score"]
+__all__ = ["RowScore", "mean_and_variance", "row_score", "standard_error"]
 
 RowValues = Callable[[FloatArray, IntArray], FloatArray]
 
@@ -79,6 +79,26 @@ def mean_and_variance(
     if count < 2:
         return mean, np.full_like(mean, np.nan)
     return mean, np.square(sums).sum(axis=0) / total**2 * (count / (count - 1))
+
+
+def standard_error(
+    score: RowScore, predictions: FloatArray, rows: IntArray, weights: FloatArray, units: IntArray
+) -> FloatArray:
+    """Return the standard error (c,) of a score over units, on its own scale.
+
+    Parameters
+    ----------
+    score : RowScore
+    predictions : ndarray of shape (k, v)
+    rows : ndarray of int, shape (k,)
+    weights, units : ndarray of shape (m,)
+        Of all rows; rows of weight zero are left out.
+    """
+    used = weights[rows] > 0
+    rows = rows[used]
+    values = score.values(predictions[used], rows)
+    mean, variance = mean_and_variance(values, weights[rows], units[rows])
+    return np.asarray(np.abs(score.slope(mean)) * np.sqrt(variance))
 
 
 def row_score(
@@ -199,7 +219,7 @@ def _tried(scoring: Scoring, labels: AnyArray, weights: FloatArray) -> RowValues
         if not abs(mean - whole) <= 1e-9 * max(abs(whole), float(np.abs(found).max())):
             raise InvalidInputError(
                 f"scoring={scoring.name!r} is not a mean over rows, so that single rows have no "
-                'part in its error. Use method="corrected", or a scorer that is.'
+                'part in its error. Use a scorer that is, or method="corrected" in an interval.'
             )
         return found[:, None]
 

@@ -69,7 +69,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
-        "rule": [StrOptions({"best", "1se"})],
+        "rule": [StrOptions({"best", "1se", "1se_rows"})],
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
         "memory_limit": "no_validation",

@@ -74,6 +74,7 @@ class Certainty:
             policy=problem.policy,
             path=problem.path,
             frames=self._frames,
+            units=held_out_units(problem.experiments, problem.groups, problem.weights.size),
         )
 
     def _subjects(self) -> Iterator[tuple[dict[str, Any], Subject]]:

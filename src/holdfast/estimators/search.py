@@ -17,7 +17,9 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import IntArray
+from holdfast.answers.certainty import Asked, held_out_units
 from holdfast.answers.gaussian import density_scores
+from holdfast.answers.question import Judge
 from holdfast.basis import Selector
 from holdfast.data.dask import is_dask
 from holdfast.estimators.checkpoint import Checkpoint
@@ -131,8 +133,17 @@ def search(
         if value > best:
             winner, best, kept = index, value, planned
     report(len(finished), len(candidates), "kernels")
+    if kept is None:
+        kept = _planned(provider, problem, candidates[winner])
+    scores = finished[winner]
+    if rule == "1se_rows":
+        scores = _with_row_errors(problem, kept.model, scoring, scores, pooled, per_target)
     choice = choose(
-        finished[winner], problem.alphas, pooled=pooled, rule=rule, per_target=per_target
+        scores,
+        problem.alphas,
+        pooled=pooled,
+        rule=rule.removesuffix("_rows"),
+        per_target=per_target,
     )
     # Penalties are compared in a unit in which scores neither over- nor underflow.
     unit = target_unit(problem.Y)
@@ -141,8 +152,6 @@ def search(
         choice = replace(choice, score=choice.score * np.float64(unit) ** power)
     shown = [in_units(scores, scoring, unit) for scores in finished]
     results = _merge(candidates[: len(finished)], shown, problem, pooled)
-    if kept is None:
-        kept = _planned(provider, problem, candidates[winner])
     return Found(winner, kept.model, kept.plan, choice, results)
 
 
@@ -220,6 +229,33 @@ def _value(scores: Scores, problem: Problem, pooled: bool, per_target: bool) -> 
         warnings.simplefilter("ignore")  # the edge of the grid matters for the winner only
         choice = choose(scores, problem.alphas, pooled=pooled, rule="best", per_target=per_target)
     return float(np.mean(choice.score))
+
+
+def _with_row_errors(
+    problem: Problem,
+    model: Model,
+    scoring: Scoring,
+    scores: Scores,
+    pooled: bool,
+    per_target: bool,
+) -> Scores:
+    """Return the scores with the standard error of the best penalty over rows, or groups."""
+    units = held_out_units(problem.experiments, problem.groups, problem.weights.size)
+    judge = Judge(
+        labels=problem.labels,
+        weights=problem.weights,
+        alphas=problem.alphas,
+        scoring=scoring,
+        pooled=pooled,
+        rule="best",
+        per_target=per_target,
+        policy=problem.policy,
+        path=problem.path,
+        units=units,
+    )
+    best = judge.choose(scores).alpha
+    tested, _, values = Asked(model, judge, best, units).predict(problem.experiments)
+    return judge.with_errors(scores, values, tested.test.values)
 
 
 def _merge(

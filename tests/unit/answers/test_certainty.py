@@ -18,8 +18,9 @@ from sklearn.model_selection import (
     ShuffleSplit,
 )
 
-from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.certainty import held_out_units, partitions
+from holdfast.answers.folds import unions_of_folds
 from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import as_experiments
@@ -153,6 +154,33 @@ def test_variance_is_the_sum_of_covariances_of_experiments():
     assert var[0] == pytest.approx(n / (n - 1) * total / 40**2)
 
 
+@pytest.mark.parametrize("per_target", [False, True])
+@pytest.mark.parametrize("cv", [None, 5, ShuffleSplit(6, random_state=0)])
+def test_the_rule_of_one_standard_error_over_rows(cv, per_target):
+    X, Y = data(targets=2)
+    options = {"cv": cv, "alpha_per_target": per_target, "alphas": np.logspace(-3, 3, 13)}
+    model = fitted(X, Y, rule="1se_rows", **options)
+    found = model.held_out()
+    rows = found.rows
+    loss = -((Y[rows] - found.values) ** 2)  # (a, k, v)
+    loss = loss if per_target else loss.mean(axis=2, keepdims=True)
+    expected = []
+    for t in range(loss.shape[2]):
+        means = loss[:, :, t].mean(axis=1)
+        best = int(np.argmax(means))
+        _, var = mean_and_variance(loss[best, :, [t]].T, np.ones(rows.size), rows)
+        within = np.flatnonzero(means >= means[best] - np.sqrt(var[0]))
+        expected.append(found.alphas[within[-1]])
+    np.testing.assert_allclose(np.atleast_1d(model.alpha_), expected)
+    outer = model.nested(3)  # the same rule inside
+    assert outer.alphas.shape == ((3, 2) if per_target else (3,))
+    left = np.setdiff1d(np.arange(M), outer.experiments[0].held_out)
+    again = clone(model).fit(X[left], Y[left])
+    np.testing.assert_allclose(outer.alphas[0], again.alpha_)
+    test = model.permutation_test(2, random_state=0)
+    assert test.null_scores.shape == ((2, 2) if per_target else (2,))
+
+
 def test_corrected_is_nadeau_and_bengio():
     X, y = data()
     model = fitted(X, y, cv=ShuffleSplit(12, test_size=9, random_state=0))
@@ -263,6 +291,22 @@ def test_policies_and_weights_of_zero(policy):
     for method in ("nested", "asymptotic", "corrected"):
         found = model.score_interval(0.9, method, n_splits=4, n_partitions=2, random_state=0)
         assert found.low < found.score < found.high
+
+
+@pytest.mark.parametrize("policy", ["remove", "keep", "train"])
+def test_unions_of_folds_equal_the_path(policy):
+    X, y = data()
+    w = np.random.default_rng(1).uniform(0.5, 2, size=M)
+    w[[5, 11]] = 0.0
+    model = fitted(X, y, w, basis=np.arange(0, M, 3), held_out_basis=policy)
+    asked = model._fitted_model()
+    folds = np.array_split(np.random.default_rng(0).permutation(M), 9)
+    pairs = [HoldOut(np.append(a, b)) for i, a in enumerate(folds) for b in folds[:i]]
+    pairs.append(HoldOut(np.arange(30)))  # most of the basis leaves
+    tasks = asked.tasks(as_experiments(pairs, M))
+    values = unions_of_folds(asked.smoother, tasks, ALPHAS[:2])
+    expected = asked.held_out(tasks, ALPHAS[:2], "retrain")
+    np.testing.assert_allclose(values, expected, rtol=1e-8, atol=1e-9)
 
 
 def test_seeds_and_partitions():
