@@ -41,7 +41,7 @@ __all__ = [
     "InfluenceDisplay",
     "LearningCurveDisplay",
     "LeverageDisplay",
-    "RadiusDisplay",
-    "PermutationDisplay",
     "PITDisplay",
+    "PermutationDisplay",
+    "RadiusDisplay",
 ]
