@@ -21,12 +21,22 @@ from types import CodeType
 import numpy as np
 import pytest
 
-from interface.formulas import EXAMPLES, basis, held, model, scores, smoother, splits, tuning
+from interface.formulas import (
+    EXAMPLES,
+    answers,
+    basis,
+    held,
+    model,
+    scores,
+    smoother,
+    splits,
+    tuning,
+)
 from interface.formulas.problem import E, H, alpha, naive_S, naive_sparse, w
 
 PAGE = Path(__file__).parents[2] / "docs" / "formulas.md"
 #: Importing these registers their examples.
-MODULES = (model, smoother, splits, held, basis, tuning, scores)
+MODULES = (model, smoother, splits, held, basis, tuning, scores, answers)
 
 
 def names_on_the_page() -> list[str]:

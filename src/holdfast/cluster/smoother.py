@@ -204,7 +204,7 @@ class ClusterSmoother(Smoother):
     # -- models as coefficients -------------------------------------------------------------------
 
     def outputs(self) -> FeatureOutputs:
-        """Return u(x) in the coordinates that the system has now, without the rows."""
+        """Return v(x) in the coordinates that the system has now, without the rows."""
         return feature_outputs(self._system, work.bare(self.features), self.unpenalised)
 
     def model(self, alphas: FloatArray) -> FloatArray:

@@ -108,7 +108,7 @@ class Answers(HeldOutQuestions):
 
         Notes
         -----
-        f₋H(x) = u(x)·β₋H with β₋H = M(z − V_Hᵀr_H): papers 002 (A.4), 004 (f_L).
+        f₋H(x) = v(x)·β₋H with β₋H = M(z − V_Hᵀr_H): papers 002 (A.4), 004 (f_L).
 
         Examples
         --------

@@ -2,7 +2,7 @@
 
 The model that never saw H is β₋H = M(z − V_Hᵀ r_H), a vector (theory.md, "the model without H,
 anywhere"); a dense one is c₋H = c − G_{·H} r_H, zero on H. In the output coordinates of the
-smoother f₋H(x) = u(x)·β₋H for any row x, so that all models of all experiments predict any rows by
+smoother f₋H(x) = v(x)·β₋H for any row x, so that all models of all experiments predict any rows by
 one matrix product. Models are made a stack of experiments at a time.
 
 Experiments that a fast path would answer with too few digits (`holdfast.holdout.digits`) are

@@ -157,7 +157,7 @@ def _as_new(
 ) -> None:
     """Make the test rows that are not held out new observations, each by itself, in place.
 
-    var f₋H(x) = var f(x) + ℓ(I − S_HH)⁻¹ℓᵀ with ℓ = u(x) M V_Hᵀ.
+    var f₋H(x) = var f(x) + ℓ(I − S_HH)⁻¹ℓᵀ with ℓ = v(x) M V_Hᵀ.
     """
     M_out = held.constrained(held.out)  # (b, a, t, p)
     if held.kappa:

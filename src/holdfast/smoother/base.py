@@ -176,7 +176,7 @@ class Smoother(ABC):
 
     @abstractmethod
     def outputs(self) -> Outputs:
-        """Return the map from new rows to u(x): every model here is f(x) = u(x)·coefficients."""
+        """Return the map from new rows to v(x): every model here is f(x) = v(x)·coefficients."""
 
     @abstractmethod
     def model(self, alphas: FloatArray) -> FloatArray:

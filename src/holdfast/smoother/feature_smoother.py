@@ -274,7 +274,7 @@ class FeatureSmoother(Smoother):
     # -- models as coefficients --------------------------------------------------------------------
 
     def outputs(self) -> FeatureOutputs:
-        """Return u(x) in the coordinates that the system has now."""
+        """Return v(x) in the coordinates that the system has now."""
         return feature_outputs(self.system, self.features.portable(), self.unpenalised)
 
     def model(self, alphas: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
-"""Any model as one product: f(x) = u(x) · coefficients, for rows that a model has never met.
+"""Any model as one product: f(x) = v(x) · coefficients, for rows that a model has never met.
 
-A smoother hands out its `Outputs`, the map from rows to u(x), and coefficients in the same
-coordinates (`Smoother.model`, `Smoother.held_models`). Whoever has many models, the held-out models
-of all experiments, say, predicts with all of them by one matrix product.
+A smoother gives its `Outputs`, the map from rows to v(x), and coefficients in the same coordinates
+(`Smoother.model`, `Smoother.held_models`). Many models, such as the held-out models of all
+experiments, then predict by one matrix product.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["FeatureOutputs", "KernelOutputs", "Outputs"]
 
 
 class Outputs(ABC):
-    """From rows to u(x), shape (k, q). Small, without the training rows that it does not need."""
+    """From rows to v(x), shape (k, q). Small, without the training rows that it does not need."""
 
     @property
     @abstractmethod
@@ -30,7 +30,7 @@ class Outputs(ABC):
 
     @abstractmethod
     def __call__(self, X: Any) -> FloatArray:
-        """Return u(x) of new rows, a fresh array (k, q)."""
+        """Return v(x) of new rows, a fresh array (k, q)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class FeatureOutputs(Outputs):
 
     @property
     def size(self) -> int:
-        """P + s."""
+        """The number p + s of coordinates."""
         return int(self.B.shape[1]) + self.u.size
 
     def __call__(self, X: Any) -> FloatArray:

@@ -19,7 +19,7 @@ __all__ = ["feature_models", "feature_outputs", "half_residuals"]
 def feature_outputs(
     system: FeatureSystem, features: Features, unpenalised: Unpenalised
 ) -> FeatureOutputs:
-    """Return u(x) in the coordinates of a system."""
+    """Return v(x) in the coordinates of a system."""
     return FeatureOutputs(features, system.T, system.B, unpenalised.anywhere())
 
 

@@ -64,14 +64,16 @@ def _():
     condition = (Lambda[-1] + alpha) / (Lambda[0] + alpha)
     found = promise(Lambda[-1], Lambda[0], alpha, m)
     assert found == pytest.approx(4 * np.finfo(float).eps * condition / m)
-    found = diagonalise(system, lambda: iter([W]), 0.0)  # by the eigendecomposition
+    spectrum = our_eigh(W.T @ W)
+    found = diagonalise(system, spectrum, lambda: iter([W]), 0.0)
     V = W @ found.T
     same(V.T @ V, np.diag(Lambda))
     same(found.gram, np.r_[Lambda, 1.0, 1.0])
     units = 10.0 ** np.arange(n)  # columns in very different units
     both = np.outer(np.r_[units, 1, 1], np.r_[units, 1, 1])
     graded = replace(system, gram=system.gram * both)
-    found = diagonalise(graded, lambda: iter([W * units]), alpha)  # a factor that does not square
+    spectrum = our_eigh(graded.gram[:n, :n])  # not enough digits: a factor that does not square
+    found = diagonalise(graded, spectrum, lambda: iter([W * units]), alpha)
     V, penalty = W * units @ found.T, alpha * found.T.T @ found.T
     same(V.T @ V + penalty, np.diag(found.gram[:n] + alpha))
 
