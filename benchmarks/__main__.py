@@ -2,7 +2,8 @@
 
 Prints ratios, and writes the record (JSON) and pictures to benchmarks/results. With --docs the
 tables go into docs/benchmarks.md as well. Single studies have commands of their own:
-`python -m benchmarks.planner_sweep`, `benchmarks.memory`, `benchmarks.flights`.
+`python -m benchmarks.planner_sweep`, `benchmarks.memory`, `benchmarks.flights`,
+`benchmarks.reading`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import flights, memory, planner_sweep, report, runner, truth
+from benchmarks import flights, memory, planner_sweep, reading, report, runner, truth
 from benchmarks.measure import timed
 from benchmarks.problems import COMMON, DEFAULT, FULL, PROBLEMS, SMOKE, Model, Problem, generate
 from benchmarks.rivals import RIVALS, YARDSTICK
@@ -257,3 +257,10 @@ def test_flights_on_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert run["max_relative_error"] < 1e-9
         assert run["m"] == 300
         assert "wanted" in flights.describe(run)
+
+
+def test_reading_on_small_files(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    record = reading.measure(tmp_path, 0.1, 2_100, 20)
+    assert record["error"] < 1.0
+    assert "of which reading" in reading.describe(record)

@@ -15,7 +15,7 @@ __all__ = ["check_pipeline", "raise_doubts", "tell_columns", "tell_doubts"]
 
 _MOST_NAMED = 12
 # Work of one experiment with the preparation inside, in multiplications; and values to prepare.
-_MOST_WORK, _MOST_VALUES, _EXPERIMENTS = 2e10, 2e7, 3
+_MOST_WORK, _MOST_VALUES, _EXPERIMENTS = 2e10, 5e6, 3
 
 
 def tell_columns(columns: tuple[ColumnAccount, ...]) -> None:

@@ -72,14 +72,16 @@ def account(
         roles.group: ("group", "rows that belong together"),
         roles.weight: ("weight", "weight of each row"),
     }
+    chosen = set(roles.features)
     found = []
     for name, reading in table.readings.items():
         role, became = special.get(name, ("feature", ""))
         if name in special:
             pass
         elif name in left_out:
-            role, became = "left out", left_out[name]
-        elif name not in roles.features:
+            role = "time" if name == roles.time else "left out"
+            became = left_out[name]
+        elif name not in chosen:
             role, became = "time", "puts rows in order"
         else:
             became = _became(name, reading, features, preparation)

@@ -25,6 +25,7 @@ _WHO = re.compile(
     re.I,
 )
 _MOST_COLUMNS = 400  # of which the slower questions are asked
+_MOST_RANKS = 2e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,7 @@ def _identifiers(question: Question) -> list[str]:
     said = [
         f"The column {name!r} {why}; it was left out."
         for name, why in question.preparation.left_out_.items()
+        if name != question.roles.time
     ]
     m = question.table.n_rows
     for name in question.preparation.columns_:
@@ -163,10 +165,8 @@ def _alone(X: NDArray[np.float64], y: NDArray[Any], classify: bool) -> NDArray[n
     m, d = X.shape
     strength = np.zeros(d)
     # Ranks of every column of a wide table are much work; some thousand rows tell enough.
-    rows = (
-        np.arange(m) if m * d <= 2e7 else np.linspace(0, m - 1, max(200, int(2e7 / d))).astype(int)
-    )
-    rows = np.unique(rows[rows < m])
+    n = min(m, max(200, int(_MOST_RANKS / d)))
+    rows = np.unique(np.linspace(0, m - 1, n).astype(int))
     y = y[rows]
     targets: list[NDArray[np.float64]]
     if classify:

@@ -48,8 +48,9 @@ class InsideOut:
     def words(self, label: str = "RMSE") -> str:
         """Return the finding as a sentence."""
         return (
-            f"Centring, scaling and filling in were learned from all rows. Learned inside the "
-            f"training rows instead ({self.experiments:,} experiments, {self.rows:,} test rows): "
+            "The preparation of columns (scales, levels, values to fill in) was learned from all "
+            "rows. Learned inside the training rows instead "
+            f"({self.experiments:,} experiments, {self.rows:,} test rows): "
             f"{label} {self.inside:.4g} instead of {self.outside:.4g}; the largest change of a "
             f"prediction is {self.largest:.2g} standard deviations of the target."
         )

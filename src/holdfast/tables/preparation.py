@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.tables.table import Table, as_table
-from holdfast.tables.time_features import TimeFeatures
+from holdfast.tables.time_features import TimeFeatures, parts_of
+from holdfast.tables.values import Reading
 
 __all__ = ["TablePreparation", "level_name", "prepare"]
 
@@ -114,6 +115,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         table = as_table(X, as_text=self.categorical)
         self.left_out_ = self._unfit(table)
         used = [name for name in table.readings if name not in self.left_out_]
+        if self.time in used and len(used) > 1 and _only_position(table.readings[self.time]):
+            self.left_out_[self.time] = "puts rows in order, and its position is no feature"
+            used.remove(self.time)
         if not used:
             raise InvalidInputError("No column is left to be a feature.")
         self.feature_names_in_ = np.array(list(table.readings), dtype=object)
@@ -335,6 +339,13 @@ def in_order(kinds: dict[str, str]) -> dict[str, str]:
 def _matrix(X: Any) -> NDArray[np.float64]:
     """Return a frame of numbers as a matrix, once, instead of at every step."""
     return np.asarray(X, dtype=np.float64)
+
+
+def _only_position(reading: Reading) -> bool:
+    """Return whether a column says nothing but where in time a row stands."""
+    if reading.kind == "date":
+        return parts_of(reading.values[~np.isnat(reading.values)]) == ("position",)
+    return reading.kind == "number"
 
 
 def is_count(values: NDArray[np.float64]) -> bool:
