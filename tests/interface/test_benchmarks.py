@@ -15,7 +15,16 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import flights, memory, planner_sweep, report, runner, truth
+from benchmarks import (
+    certainty,
+    coverage,
+    flights,
+    memory,
+    planner_sweep,
+    report,
+    runner,
+    truth,
+)
 from benchmarks.measure import timed
 from benchmarks.problems import COMMON, DEFAULT, FULL, PROBLEMS, SMOKE, Model, Problem, generate
 from benchmarks.rivals import RIVALS, YARDSTICK
@@ -257,3 +266,20 @@ def test_flights_on_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert run["max_relative_error"] < 1e-9
         assert run["m"] == 300
         assert "wanted" in flights.describe(run)
+
+
+def test_certainty_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["certainty", "--smoke"])
+    certainty.main()
+    assert "permutations" in capsys.readouterr().out
+
+
+def test_coverage_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.argv", ["coverage", "--smoke", "--json", str(tmp_path / "c.json")])
+    coverage.main()
+    assert "| nested |" in capsys.readouterr().out
+    assert set(json.loads((tmp_path / "c.json").read_text())) == set(coverage.DRAWS)
