@@ -130,7 +130,7 @@ class Certainty:
         >>> from sklearn.datasets import load_diabetes
         >>> from holdfast import KernelRidgeCV
         >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=[1.0, 10.0], alphas=[0.01, 0.1, 1.0], cv=5).fit(X, y)
+        >>> model = KernelRidgeCV(gamma=[1.0, 10.0], alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
         >>> found = model.nested(cv=5)
         >>> found.alphas.shape, len(found.kernels)
         ((5,), 5)
@@ -193,7 +193,7 @@ class Certainty:
         >>> from sklearn.datasets import load_diabetes
         >>> from holdfast import KernelRidgeCV
         >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0], cv=5).fit(X, y)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
         >>> model.permutation_test(99, random_state=0).p_value
         0.01
         """
