@@ -104,7 +104,7 @@ def predict(
     the path.
     """
     for j in range(0 if smoother.unpenalised.constant else len(tasks)):
-        smoother.unpenalised.require_determined(tasks.held[j], smoother.weights)
+        smoother.unpenalised.require_determined(tasks.held[j])
     with smoother.lock:  # rows must not be rotated while others read them
         hard = smoother.promise(alphas) > TOO_LITTLE
         if path != "retrain" and hard.any():

@@ -101,10 +101,7 @@ class Unpenalised:
         Q, R = np.linalg.qr(root[:, None] * Z)
         lost = _undetermined(R, len(Z))
         if lost is not None:
-            raise InvalidInputError(
-                f"the rows to train on do not determine the unpenalised {names[lost]}: it is zero "
-                "there, or a combination of the columns before it. Leave it out, or hold out less."
-            )
+            raise InvalidInputError(_undetermined_column(names[lost]))
         Q[root == 0.0] = 0.0  # to the last digit
         U = solve_small(R.T, Z.T).T if s else Z
         return cls(np.ascontiguousarray(U), Q, R, not s, names)
@@ -129,18 +126,19 @@ class Unpenalised:
             return Unpenalised.bias(weights, bool(self.count))
         return Unpenalised.of(self.U @ self.R, weights, self.names)
 
-    def require_determined(self, held: IntArray, weights: FloatArray) -> None:
+    def require_determined(self, held: IntArray) -> None:
         """Refuse a hold-out that leaves a column undetermined, by its name.
 
         A bias needs one row, which every experiment leaves.
         """
         if self.constant:
             return
-        Q = self.Q[held]
-        if np.linalg.eigvalsh(np.eye(self.count) - Q.T @ Q).min() < 1e-8:
-            left = weights.copy()
-            left[held] = 0.0
-            self.retrained(left)
+        left = np.delete(self.Q, held, axis=0)
+        R = np.asarray(np.linalg.qr(left, mode="r"))
+        own = np.append(np.abs(np.diag(R)), np.zeros(max(0, self.count - len(R))))
+        lost = np.flatnonzero(own <= 1e3 * len(self.Q) * np.finfo(float).eps)
+        if lost.size:
+            raise InvalidInputError(_undetermined_column(self.names[int(lost[0])]))
 
     def level(self, rows: Index, B: FloatArray) -> FloatArray:
         """Return u_i B for those rows: (p,) where all are the same, else (k, p)."""
@@ -162,6 +160,13 @@ class Unpenalised:
     def coefficients(self, along: FloatArray) -> FloatArray:
         """Return coefficients (s, v) of the columns Z from coordinates along Q."""
         return solve_small(self.R, along) if self.count else along
+
+
+def _undetermined_column(name: str) -> str:
+    return (
+        f"the rows to train on do not determine the unpenalised {name}: it is zero there, or a "
+        "combination of the columns before it. Leave it out, or hold out less."
+    )
 
 
 def _undetermined(R: FloatArray, n_rows: int) -> int | None:
