@@ -39,6 +39,8 @@ def read_columns(source: Source, names: tuple[str, ...], as_text: tuple[str, ...
     as_text : tuple of str
         Columns whose values are categories even if they read as numbers.
     """
+    if not names:
+        raise InvalidInputError(f"{source.label} has no columns.")
     columns = source.read(names, as_text)
     n_rows = len(next(iter(columns.values())))
     if n_rows == 0:
