@@ -22,7 +22,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick torture test-lowest lint format types docs bench bench-smoke reproduce dev picture clean
+.PHONY: help demo test test-quick torture fuzz test-lowest lint format types docs bench bench-smoke reproduce dev picture clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ test-quick: $(VENV)/.set-test ## the test suite without the slow tests
 
 torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS=200 SEED=0
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -W ignore -m torture --problems $(or $(PROBLEMS),200) --seed $(or $(SEED),0)
+
+fuzz: $(VENV)/.set-test ## FILES=100000 damaged and forged files, read in processes of their own (an hour)
+	$(ONE_THREAD) HOLDFAST_FUZZ=$(or $(FILES),100000) $(BIN)/python -m pytest -n auto -q tests/files/test_fuzz.py $(PYTEST_ARGS)
 
 lint: $(VENV)/.set-lint ## ruff (lint and format) and codespell
 	$(BIN)/ruff check .

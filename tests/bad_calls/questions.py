@@ -9,7 +9,6 @@ from holdfast.exceptions import (
     HoldOutError,
     InputTypeError,
     InvalidInputError,
-    NotSupportedError,
 )
 
 QUESTIONS = [
@@ -74,7 +73,8 @@ QUESTIONS = [
     (lambda m: m.predict_without([1], alpha=0.0), InvalidInputError, ["alpha", "greater than 0"]),
     (lambda m: m.predict_without([1], alpha=1j), InvalidInputError, ["alpha", "real"]),
     (lambda m: m.predict_without([1], alpha=True), InvalidInputError, ["alpha", "bool"]),
-    (lambda m: m.predict_without([1], X=X), NotSupportedError, ["leave X out"]),
+    (lambda m: m.predict_without([1], X=X[:, :2]), InvalidInputError, ["2 features", "3 features"]),
+    (lambda m: m.predict_without([1], X="a"), InputTypeError, ["X must hold numbers", "'a'"]),
     (lambda m: m.held_out(cv="loo"), InvalidInputError, ["cv must be", "'loo'"]),
     (lambda m: m.held_out(cv=1), HoldOutError, ["cv", "between 2", "got 1"]),
     (lambda m: m.held_out(cv=[([0], [-1])]), HoldOutError, ["got -1"]),

@@ -169,7 +169,7 @@ def parse_cv(
     elif text == "group":
         made = CvSpec(ms.LeaveOneGroupOut(), f"leave-one-{group}-out", needs_groups=True)
     elif found := re.fullmatch(r"group:([0-9]+)", text):
-        splitter = ms.GroupKFold(int(found[1]), shuffle=True, random_state=seed)
+        splitter = ms.GroupKFold(_folds(found[1], text), shuffle=True, random_state=seed)
         made = CvSpec(splitter, f"{found[1]} folds of whole {group} values", needs_groups=True)
     elif found := re.fullmatch(r"time:([0-9]+)", text):
         order = f"ordered by {time}" if time else "in the order of the rows in the file"
@@ -185,12 +185,14 @@ def parse_cv(
         made = CvSpec(PurgedKFold(folds, purge, embargo), words)
     elif found := re.fullmatch(r"([0-9]+)x([0-9]+)", text):
         kind = ms.RepeatedStratifiedKFold if classify else ms.RepeatedKFold
-        repeats, folds = int(found[1]), int(found[2])
+        repeats, folds = int(found[1]), _folds(found[2], text)
+        if repeats < 1:
+            raise InvalidInputError(f"--cv needs at least 1 repeat; got --cv {text}.")
         splitter = kind(n_splits=folds, n_repeats=repeats, random_state=seed)
         made = CvSpec(splitter, f"{repeats} times {folds}-fold cross-validation, shuffled")
     elif re.fullmatch(r"[0-9]+", text):
         kind = ms.StratifiedKFold if classify else ms.KFold
-        splitter = kind(int(text), shuffle=True, random_state=seed)
+        splitter = kind(_folds(text, text), shuffle=True, random_state=seed)
         made = CvSpec(splitter, f"{text}-fold cross-validation, shuffled")
     if made is None:
         raise InvalidInputError(
@@ -202,6 +204,12 @@ def parse_cv(
     if gap and not made.by_time:
         raise InvalidInputError(f"--gap is for steps in time, --cv time:5; got --cv {text}.")
     return made
+
+
+def _folds(digits: str, text: str) -> int:
+    if int(digits) < 2:
+        raise InvalidInputError(f"--cv needs at least 2 folds; got --cv {text}.")
+    return int(digits)
 
 
 def _time_splits(steps: int, gap: int) -> Any:

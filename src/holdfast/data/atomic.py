@@ -104,7 +104,8 @@ def _into(name: str) -> Iterator[IO[bytes]]:
     with tempfile.SpooledTemporaryFile(_SPOOLED) as spool:
         yield cast("IO[bytes]", spool)
         spool.seek(0)
-        with _told(name), open(name, "wb") as stream:
+        # At the end, where the standard output was sent to a file that had something in it.
+        with _told(name), os.fdopen(os.open(name, os.O_WRONLY | os.O_APPEND), "wb") as stream:
             shutil.copyfileobj(spool, stream)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._typing import AnyArray
+from holdfast._typing import AnyArray, FloatArray
 from holdfast.data.indices import row_index
 from holdfast.data.values import LARGEST, require_numbers
 from holdfast.data.watched import compute
@@ -132,7 +132,6 @@ def _count(X: Any) -> tuple[int, int]:
     """Return the number of rows of a chunk, and its first row that is not usable or −1."""
     if isinstance(X, np.ma.MaskedArray):
         X = np.where(np.ma.getmaskarray(X), np.nan, np.asarray(X))  # hidden is missing
-    usable = np.asarray(
-        (np.abs(np.asarray(X, dtype=np.float64)) <= LARGEST).all(axis=1)
-    )  # not so nan
+    sizes: FloatArray = np.abs(np.asarray(X, dtype=np.float64))
+    usable = np.asarray((sizes <= LARGEST).all(axis=1))  # nan compares false
     return len(usable), -1 if usable.all() else int(np.argmin(usable))

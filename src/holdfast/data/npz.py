@@ -8,6 +8,7 @@ that the archive declares, and all of them together with the memory that may be 
 from __future__ import annotations
 
 import math
+import struct
 import tokenize
 import zipfile
 import zlib
@@ -39,7 +40,7 @@ HEADER_ERRORS = (
 
 def briefly(error: BaseException) -> str:
     """Return what an error says in one line, without the whole of a hostile header."""
-    return " ".join(str(error).split())[:120] or type(error).__name__
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -93,8 +94,10 @@ def read_npz(file: IO[bytes], most: float) -> dict[str, AnyArray]:
         zipfile.BadZipFile,
         zipfile.LargeZipFile,
         zlib.error,
+        struct.error,
         EOFError,
         OSError,
+        OverflowError,
         NotImplementedError,
         RuntimeError,
         ValueError,  # a FileFormatError is one, and stays itself below

@@ -69,9 +69,8 @@ def require_numbers(name: str, values: Any) -> Any:
     if kind == "O" and sp.issparse(values):
         part = values.data
     _require_kind(name, kind, part)
-    if (
-        kind == "f" and dtype is not None and dtype.itemsize > 8 and values.size
-    ):  # before it overflows on its way
+    if dtype is not None and kind == "f" and dtype.itemsize > 8 and values.size:
+        # Before it overflows on its way to float64.
         refuse_large(name, float(values.min()), float(values.max()))
     if dtype == np.float16:
         warn(

@@ -20,6 +20,7 @@ from holdfast.answers.pairs import LeavePairOut, leave_pair_out
 from holdfast.basis.base import whole_number
 from holdfast.data.dask import is_dask, on_rows
 from holdfast.data.indices import row_numbers
+from holdfast.data.values import refuse_masked
 from holdfast.estimators.inputs import check_rows, takes_objects
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
@@ -194,6 +195,7 @@ class Answers(HeldOutQuestions):
     def _alpha_of_each(self, alpha: float | ArrayLike | None) -> FloatArray:
         """Return the penalty of each target."""
         v = self._problem.Y.shape[1]
+        refuse_masked("alpha", alpha)
         wanted = np.asarray(self.alpha_ if alpha is None else alpha)
         if wanted.shape not in ((), (v,)):
             raise InvalidInputError(

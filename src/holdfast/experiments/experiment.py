@@ -96,8 +96,9 @@ class Experiments:
     def check_rows(self, n_rows: int) -> None:
         """Raise unless all rows are among `n_rows` and every experiment leaves one to train on."""
         values, sizes = self.held_out.values, self.held_out.sizes
-        if values.size and values.max() >= n_rows:
-            j = int(self.held_out.owners[np.argmax(values)])
+        outside = (values < 0) | (values >= n_rows)
+        if outside.any():
+            j = int(self.held_out.owners[np.argmax(outside)])
             row_numbers(f"held_out of experiment {j} of cv", self.held_out[j], n_rows)
         if (sizes >= n_rows).any():
             j = int(np.argmax(sizes >= n_rows))

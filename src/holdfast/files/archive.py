@@ -32,6 +32,7 @@ give wrong numbers.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.metadata
 import io
@@ -39,6 +40,7 @@ import json
 import math
 import os
 import platform
+import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,6 +61,18 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 # Numbers, booleans and text; no objects, no structured types, no dates.
 _KINDS = frozenset("biufcUS")
+# What zipfile says of files that are none, and of members that it cannot read (unknown method,
+# encryption, places outside the file). RecursionError is a RuntimeError too.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
 # Enough for a million numbers of JSON, far from exhausting memory.
 _MAX_MANIFEST_BYTES = 64 * 2**20
 # Values in it: a list of empty lists takes thirty times as much memory as text.
@@ -165,9 +179,11 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read(archive, os.fspath(path))
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-            # NotImplementedError, RuntimeError: what zipfile says of members it cannot read
-            # (unknown method, encryption). RecursionError is a RuntimeError too.
+        except FileFormatError:
+            raise
+        except _ZIP_ERRORS as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise  # the disk, not the file
             raise FileFormatError(
                 f"{os.fspath(path)!s} is not a readable holdfast file ({error}). It may be "
                 "truncated or damaged: copy it again, or save the model again."

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast.data.frames import LIBRARIES
+from holdfast.data.npz import briefly
 from holdfast.exceptions import FileFormatError, HoldfastError
 from holdfast.experiments import POLICIES, Experiments, Ragged
 from holdfast.holdout import PATHS
@@ -26,6 +28,9 @@ __all__ = ["check_model"]
 #: What `fit` leaves behind; a classifier has `classes_` as well.
 _PARTS = (
     "_problem",
+    "_model",
+    "_frames",
+    "_basis_rows",
     "_plan",
     "_kernel",
     "kernel_",
@@ -76,15 +81,9 @@ def check_model(model: Any, fitted: dict[str, Any], classifier: bool) -> None:
             _check_fitted(fitted, classifier)
     except FileFormatError:
         raise
-    except (
-        HoldfastError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as e:
-        raise FileFormatError(f"The parts of the model do not fit together: {e}") from e
+    except _MISFITS as error:
+        told = briefly(error).rstrip(".")
+        raise FileFormatError(f"The parts of the model do not fit together: {told}.") from error
 
 
 def _check_fitted(fitted: dict[str, Any], classifier: bool) -> None:
@@ -99,6 +98,8 @@ def _check_fitted(fitted: dict[str, Any], classifier: bool) -> None:
     _check_coefficients(fitted, problem)
     _check_results(fitted, problem)
     _check_plan(fitted["_plan"])
+    _require(fitted["_model"] is None, "factors are never in a file")
+    _require(fitted["_frames"] in (None, *LIBRARIES), "frames of a library that is not known")
     if classifier:
         _check_classes(fitted["classes_"], problem)
 
@@ -188,7 +189,7 @@ def _check_rows(fitted: dict[str, Any], problem: Any) -> None:
         return
     _require(values.dtype.kind in "biuf", "X holds no numbers")
     _require(np.isfinite(values).all(), "X has numbers that are not finite")
-    width = fitted.get("n_features_in_", X.shape[1])
+    width = fitted.get("n_features_in_")
     _require(width == X.shape[1], "n_features_in_ is not the width of X")
     names = fitted.get("feature_names_in_")
     good = names is None or (isinstance(names, np.ndarray) and names.shape == (width,))
@@ -226,7 +227,7 @@ def _check_coefficients(fitted: dict[str, Any], problem: Any) -> None:
         _real("intercept_", fitted["intercept_"])
     else:
         _numbers("intercept_", fitted["intercept_"], v)
-    _check_basis_rows(fitted.get("_basis_rows"), rows.size)
+    _check_basis_rows(fitted["_basis_rows"], rows.size)
 
 
 def _check_basis_rows(kept: Any, n: int) -> None:

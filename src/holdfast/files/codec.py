@@ -37,6 +37,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from holdfast.data.npz import briefly
 from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError
 
 __all__ = ["Decoder", "Encoder"]
@@ -248,7 +249,8 @@ class Decoder:
         except FileFormatError:
             raise
         except _MALFORMED as error:
-            raise FileFormatError(f"A {tag} entry of the file is malformed: {error}.") from error
+            told = briefly(error).rstrip(".")
+            raise FileFormatError(f"A {tag} entry of the file is malformed: {told}.") from error
 
     def _tagged(self, tag: str, body: Any, document: dict[str, Any]) -> Any:
         if tag == "$array":

@@ -66,10 +66,12 @@ class _Address(NamedTuple):
 
 def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Address) -> int:
     """Call a routine and return the last integer argument: `info` where there is one."""
-    pointers, kept, largest = [], [], 0
+    pointers, kept, order = [], [], 0
     last = ctypes.c_int(0)
     for value in arguments:
         if isinstance(value, np.ndarray | _Address):
+            if isinstance(value, np.ndarray):
+                order = max(order, value.shape[0] if value.ndim == 2 else 0)
             pointers.append(value.ctypes.data if isinstance(value, np.ndarray) else value.at)
             continue
         scalar: ctypes.c_char | ctypes.c_int | ctypes.c_double
@@ -78,13 +80,12 @@ def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Addr
         elif isinstance(value, int):
             if not -(2**31) <= value < 2**31:  # ctypes would wrap it around
                 raise too_large(name, value)
-            scalar, largest = ctypes.c_int(value), max(largest, value)
-            last = scalar
+            scalar = last = ctypes.c_int(value)
         else:
             scalar = ctypes.c_double(value)
         kept.append(scalar)
         pointers.append(ctypes.addressof(scalar))
-    if name in _FACTORISATIONS and largest >= LONG:
+    if name in _FACTORISATIONS and order >= LONG:
         answering(lambda: _run(name, pointers, (kept, arguments)))
     else:
         _run(name, pointers, kept)

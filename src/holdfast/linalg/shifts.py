@@ -110,9 +110,11 @@ class Tridiagonal:
         −inf where it is not positive.
         """
         found = np.empty(len(alphas))
+        # SciPy's wrapper wants one number even where there is none.
+        beside = self.offdiagonal if self.offdiagonal.size else np.zeros(1)
         start = np.random.default_rng(0).standard_normal((len(self.diagonal), 1))
         for a, alpha in enumerate(alphas):
-            d, e, info = dpttrf(self.diagonal + alpha, self.offdiagonal)
+            d, e, info = dpttrf(self.diagonal + alpha, beside)
             if info != 0 or not d.min() > 0.0:
                 found[a] = -np.inf
                 continue
@@ -182,7 +184,7 @@ class Tridiagonal:
             return
         d, e = self.diagonal + np.asarray(alphas)[:, None], np.zeros((a, p))
         e[:, :-1] = self.offdiagonal
-        flat_d, flat_e = d.reshape(-1), e.reshape(-1)[:-1]
+        flat_d, flat_e = d.reshape(-1), e.reshape(-1)[: max(a * p - 1, 1)]
         flat_d, flat_e, info = dpttrf(flat_d, flat_e, overwrite_d=1, overwrite_e=1)
         if info != 0 or not flat_d.min() > 0.0:
             index = (info - 1 if info > 0 else int(flat_d.argmin())) // p

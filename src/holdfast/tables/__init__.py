@@ -81,6 +81,8 @@ def read_columns(
     formats : mapping of str to str, optional
         Formats of dates in columns that were seen before.
     """
+    if not names:
+        raise InvalidInputError(f"{source.label} has no columns.")
     codes = source.codes()
     text = {*as_text, *(name for name in names if name in codes)}
     arrays = source.arrays(names, text)

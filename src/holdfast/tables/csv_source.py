@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Collection, Sequence
 from typing import IO, Any, cast
 
@@ -65,12 +66,14 @@ class CsvSource(Source):
         try:
             self._scan = scan(self._bytes(), check_encoding(encoding))
             sample = take_sample(self._text(), label, delimiter)
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, zlib.error) as error:
             raise InvalidInputError(f"{label} cannot be read: {error}.") from error
         except UnicodeError as error:
             raise InvalidInputError(
                 f"{label} is not text in the encoding {self._scan.encoding}: {error}."
             ) from error
+        if self._scan.uneven:
+            self._check_quotes(sample.delimiter)
         first = sample.first
         if header and all(is_number(cell) for cell in first):
             raise InvalidInputError(
@@ -86,6 +89,20 @@ class CsvSource(Source):
         self.notes = self._notes(delimiter, decimal, encoding)
         self._numbers, codes = sample.kinds()
         self._codes = frozenset(n for n, c in zip(self.names, codes, strict=False) if c)
+
+    def _check_quotes(self, delimiter: str) -> None:
+        """Raise if a quotation mark is never closed: Arrow reads the rest as one cell."""
+        reader = csv.reader(self._text(), delimiter=delimiter, skipinitialspace=True, strict=True)
+        started = 0
+        try:
+            for _ in reader:
+                started = reader.line_num
+        except csv.Error as error:
+            if "unexpected end of data" in str(error) or "field limit" in str(error):
+                raise InvalidInputError(
+                    f"{self.label} cannot be read: a quotation mark in line {started + 1:,} or "
+                    "soon after it is never closed."
+                ) from error
 
     def _notes(
         self, delimiter: str | None, decimal: str | None, encoding: str | None
@@ -131,7 +148,7 @@ class CsvSource(Source):
                     guessed = kinds  # the first lines did not tell
                 else:
                     self._complain(error)
-            except (EOFError, OSError, UnicodeError) as error:
+            except (EOFError, OSError, UnicodeError, zlib.error) as error:
                 raise InvalidInputError(f"{self.label} cannot be read: {error}.") from error
         progress.report(1, 1, "reading")
         places = {name: i for i, name in enumerate(table.column_names)}
@@ -176,7 +193,7 @@ class CsvSource(Source):
                         f"{self.label}, line {reader.line_num}: {len(cells)} values where the "
                         f"first line has {width} (delimiter {self._sample.delimiter!r})."
                     ) from error
-        except (csv.Error, UnicodeError, EOFError, OSError):
+        except (csv.Error, UnicodeError, EOFError, OSError, zlib.error):
             pass
         raise InvalidInputError(f"{self.label} cannot be read: {error}") from error
 

@@ -39,12 +39,15 @@ class Scan:
     encoding : str
     quoted : bool
         Whether there are quotation marks, within which lines may break.
+    uneven : bool
+        Whether their number is odd, as if one were never closed.
     size : int
         Bytes of text.
     """
 
     encoding: str
     quoted: bool
+    uneven: bool
     size: int
 
 
@@ -64,12 +67,12 @@ def scan(file: IO[bytes], encoding: str | None) -> Scan:
     beginning is zero; else Windows-1252, or Latin-1 where that has no such character.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    valid, quoted, size, undefined = True, False, 0, False
+    valid, quotes, size, undefined = True, 0, 0, False
     start = b""
     while chunk := file.read(1 << 22):
         start = start or chunk[:4096]
         size += len(chunk)
-        quoted = quoted or b'"' in chunk
+        quotes += chunk.count(b'"')
         undefined = undefined or any(byte in chunk for byte in b"\x81\x8d\x8f\x90\x9d")
         if valid:
             try:
@@ -78,7 +81,7 @@ def scan(file: IO[bytes], encoding: str | None) -> Scan:
                 valid = False
     if encoding is None:
         encoding = _encoding(start, valid, undefined)
-    return Scan(encoding, quoted, size)
+    return Scan(encoding, quotes > 0, quotes % 2 == 1, size)
 
 
 def _encoding(start: bytes, valid: bool, undefined: bool) -> str:
@@ -185,6 +188,11 @@ def take_sample(text: IO[str], label: str, delimiter: str | None) -> Sample:
     tried = [_cut(lines, mark) for mark in ([delimiter] if delimiter else DELIMITERS)]
     best = max(tried, key=lambda sample: (len(sample.first) > 1, _rank(sample)))
     if not best.first:
+        if lines:
+            raise InvalidInputError(
+                f"{label} has no names of columns: its first line has a cell of more than "
+                f"{csv.field_size_limit():,} characters."
+            )
         raise InvalidInputError(f"{label} is empty.")
     return best
 

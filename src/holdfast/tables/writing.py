@@ -94,10 +94,16 @@ def _csv_bytes(file: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _write_csv(file: Any, columns: Mapping[str, NDArray[Any]]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([_harmless(name) for name in columns])
+    names = [_harmless(name) for name in columns]
     # tolist gives Python numbers, whose text reads back to the same number.
-    writer.writerows(zip(*(_cells(column) for column in columns.values()), strict=True))
+    cells = [_cells(column) for column in columns.values()]
+    # A carriage return would begin a new line, and perhaps a formula, but csv does not quote it.
+    risky = any("\r" in cell for part in [names, *cells] for cell in part if isinstance(cell, str))
+    writer = csv.writer(file, lineterminator="\n")
+    if risky:
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(names)
+    writer.writerows(zip(*cells, strict=True))
     file.flush()
 
 

@@ -1,0 +1,81 @@
+"""What NumPy would take without a word, one function at a time."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from holdfast.data.labels import check_labels
+from holdfast.data.paths import check_path
+from holdfast.data.seeds import generator
+from holdfast.data.texts import as_float, as_int
+from holdfast.data.values import LARGEST, refuse_large, refuse_masked, require_numbers
+from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError
+
+
+def test_numbers_in_texts():
+    assert as_float(" 1e3 ") == 1000.0
+    assert as_int("12") == 12
+    for text in ("1_000", "_1", "1_0.5", "one", ""):
+        with pytest.raises(ValueError, match=r"convert|invalid"):
+            as_float(text)
+        with pytest.raises(ValueError, match="invalid"):
+            as_int(text)
+
+
+def test_what_passes_comes_back_as_it_is():
+    array = np.arange(6.0).reshape(3, 2)
+    assert require_numbers("X", array) is array
+    assert require_numbers("X", 3.0) == 3.0
+    np.testing.assert_array_equal(require_numbers("X", [[1, 2], [3, 4]]), [[1, 2], [3, 4]])
+    mask = np.ma.array(array)
+    assert require_numbers("X", mask) is mask
+
+
+def test_float16_is_answered():
+    with pytest.warns(HoldfastWarning, match="X is float16"):
+        require_numbers("X", np.ones(3, np.float16))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        require_numbers("X", np.ones(3, np.float32))
+
+
+def test_hidden_values_in_a_list():
+    row = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(InvalidInputError, match=r"X must not hide values.* 1 of 2"):
+        refuse_masked("X", [np.zeros(2), row])
+    refuse_masked("X", [np.zeros(2), np.ma.array([1.0, 2.0])])
+
+
+def test_the_largest_number():
+    refuse_large("X", -LARGEST, LARGEST)
+    with pytest.raises(InvalidInputError, match="size up to 1e\\+150"):
+        refuse_large("X", -1.01 * LARGEST, 0.0)
+    assert np.isfinite(1e8 * LARGEST**2 / 1e8)
+
+
+def test_labels():
+    for labels in ([1, 2], ["a", "b"], [True, False], np.array([0, 1], dtype="M8[D]"), [0.5, 1.5]):
+        np.testing.assert_array_equal(check_labels("groups", labels, 2), labels)
+    for labels in ([1.0, np.nan], [None, "a"], np.array(["NaT", "2020"], dtype="M8[D]")):
+        with pytest.raises(InvalidInputError, match="1 missing"):
+            check_labels("groups", labels, 2)
+
+
+def test_paths(tmp_path):
+    assert check_path("path", tmp_path) == str(tmp_path)
+    for path in (None, 3, b"bytes", ["a"]):
+        with pytest.raises(InputTypeError, match="path must be the name"):
+            check_path("path", path)
+    for path in ("", "a\0b"):
+        with pytest.raises(InvalidInputError, match="path must be the name"):
+            check_path("path", path)
+
+
+def test_seeds():
+    assert generator("random_state", 3).integers(100) == np.random.default_rng(3).integers(100)
+    made = np.random.default_rng(0)
+    assert generator("random_state", made) is made
+    one, two = (generator("s", np.random.RandomState(1)).integers(100) for _ in range(2))
+    assert one == two
+    assert 0 <= generator("random_state", None).integers(5) < 5
