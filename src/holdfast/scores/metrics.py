@@ -1,7 +1,7 @@
 """Scores of many experiments from sums over their rows, without a scorer call per experiment.
 
 A metric such as the mean squared error is a function of one weighted sum per experiment. One
-pass over the rows for each alpha then gives the score of every experiment, of all rows pooled
+pass over the rows, for a few alphas at a time, then gives the score of every experiment, of all rows pooled
 and of all rows but one block of experiments (for the jackknife), each target by itself.
 
 The numbers are those of the scikit-learn scorers of the same name, up to rounding.
@@ -19,6 +19,8 @@ __all__ = ["METRICS", "Metric", "MomentScores", "ScoredRows", "experiment_blocks
 
 
 MAX_BLOCKS = 20
+
+_BATCH = 1 << 16  # values in a cache
 
 _UNUSED = np.zeros(1)  # the spread for a metric that does not use it
 
@@ -52,15 +54,15 @@ class ScoredRows:
 
 @dataclass(frozen=True, eq=False)
 class MomentScores:
-    """Scores of one alpha, for each target.
+    """Scores of a few alphas, for each target.
 
     Attributes
     ----------
-    pooled : (v,) ndarray
+    pooled : (b, v) ndarray
         Scores of all rows together.
-    splits : (n_used, v) ndarray
+    splits : (b, n_used, v) ndarray
         Scores of each experiment.
-    replicates : (n_blocks, v) ndarray or None
+    replicates : (b, n_blocks, v) ndarray or None
         Scores of all rows without one block of experiments; None where `splits` are all defined.
     """
 
@@ -76,7 +78,7 @@ class Metric:
     Attributes
     ----------
     row_value : callable
-        (predictions, y) -> (k, v) values to be averaged with the row weights.
+        (predictions (b, k, v), y) -> (b, k, v) values to be averaged with the row weights.
     finish : callable
         (mean value, spread of y) -> score; elementwise.
     uses_spread : bool
@@ -104,9 +106,9 @@ def _absolute_error(predictions: FloatArray, y: FloatArray) -> FloatArray:
 
 def _hit(decision: FloatArray, index: FloatArray) -> FloatArray:
     """Return 1.0 where the decision names class `index`, else 0.0; nan without a decision."""
-    named = decision > 0 if decision.shape[1] == 1 else decision.argmax(axis=1)[:, None]
-    # A sum is finite only where every term is, and needs no (k, v) mask.
-    return np.where(np.isfinite(decision.sum(axis=1, keepdims=True)), named == index, np.nan)
+    named = decision > 0 if decision.shape[-1] == 1 else decision.argmax(axis=-1)[..., None]
+    # A sum is finite only where every term is, and needs no (b, k, v) mask.
+    return np.where(np.isfinite(decision.sum(axis=-1, keepdims=True)), named == index, np.nan)
 
 
 def _r2(mean_square: FloatArray, spread: FloatArray) -> FloatArray:
@@ -139,10 +141,10 @@ def experiment_blocks(n_experiments: int) -> IntArray:
 
 
 def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
-    """Return the sums of the rows from each start to the next: (n_used, v)."""
-    if len(starts) == len(values):  # one row in every experiment
+    """Return the sums of the rows (…, k, v) from each start to the next: (…, n_used, v)."""
+    if len(starts) == values.shape[-2]:  # one row in every experiment
         return values
-    return np.asarray(np.add.reduceat(values, starts, axis=0))
+    return np.asarray(np.add.reduceat(values, starts, axis=-2))
 
 
 def _spread(y: FloatArray, weights: FloatArray) -> FloatArray:
@@ -190,9 +192,9 @@ class _OtherBlocks:
     spread: FloatArray
 
     def mean(self, sums: FloatArray) -> FloatArray:
-        """Return the weighted means (n_blocks, v) outside each block; sums are (n_used, v)."""
+        """Return the weighted means (b, n_blocks, v) outside each block; sums: (b, n_used, v)."""
         others = 1.0 - np.eye(len(self.starts))  # adds up the other blocks: nothing cancels
-        return others @ _segment_sums(sums[self.order], self.starts) / self.total
+        return others @ _segment_sums(sums[:, self.order], self.starts) / self.total
 
 
 def _other_blocks(rows: ScoredRows, y: FloatArray) -> _OtherBlocks:
@@ -209,9 +211,9 @@ def _other_blocks(rows: ScoredRows, y: FloatArray) -> _OtherBlocks:
 
 
 def moment_scores(
-    metric: Metric, rows: ScoredRows, predictions: Callable[[int], FloatArray], n_alphas: int
+    metric: Metric, rows: ScoredRows, predictions: Callable[[slice], FloatArray], n_alphas: int
 ) -> Iterator[MomentScores]:
-    """Return, alpha by alpha, the scores per target: pooled, of each experiment, of replicates.
+    """Return, a few alphas at a time, the scores per target: pooled, of experiments, replicates.
 
     Parameters
     ----------
@@ -220,14 +222,14 @@ def moment_scores(
     rows : ScoredRows
         y of shape (k, v); for accuracy the class index, of shape (k, 1).
     predictions : callable
-        alpha index -> (k, v) predictions of the rows; called once for each alpha, so that all
-        alphas are never copied at once.
+        slice of alphas -> (b, k, v) predictions of the rows, of as many alphas at a time as fit
+        into a cache.
     n_alphas : int
         How many alphas.
 
     Notes
     -----
-    O(k v) time and memory per alpha. Replicates (scores without one of at most 20 blocks of
+    O(k v) time per alpha, and memory for a few of them. Replicates (scores without one of at most 20 blocks of
     experiments) are made only where an experiment with a single row leaves R² undefined.
     """
     y = np.asarray(rows.y, dtype=np.float64)
@@ -238,12 +240,13 @@ def moment_scores(
     others = _other_blocks(rows, y) if jackknife else None
     whole_spread = _spread(y, rows.weights) if metric.uses_spread else _UNUSED
     split_spread = _split_spread(rows, y) if metric.uses_spread else _UNUSED
-    for i in range(n_alphas):
+    batch = max(1, _BATCH // max(1, y.size))
+    for i in range(0, n_alphas, batch):
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
-            values = metric.row_value(predictions(i), y)
+            values = metric.row_value(predictions(slice(i, i + batch)), y)
             values *= weights
-            sums = _segment_sums(values, starts)  # (n_used, v)
-            pooled = metric.finish(sums.sum(axis=0) / total, whole_spread)
+            sums = _segment_sums(values, starts)  # (b, n_used, v)
+            pooled = metric.finish(sums.sum(axis=1) / total, whole_spread)
             splits = metric.finish(sums / split_weight, split_spread)
             replicates = None
             if others is not None:

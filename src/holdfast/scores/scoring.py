@@ -13,7 +13,13 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.metrics import METRICS, ScoredRows, experiment_blocks, moment_scores
+from holdfast.scores.metrics import (
+    METRICS,
+    MomentScores,
+    ScoredRows,
+    experiment_blocks,
+    moment_scores,
+)
 from holdfast.scores.scorers import (
     NO_WEIGHT,
     Scoring,
@@ -156,9 +162,9 @@ def score_experiments(
         None if groups is None or not scoring.takes_groups else groups[kept_rows],
     )
 
-    def predictions_of(alpha_index: int) -> FloatArray:
-        p: FloatArray = predictions[alpha_index]
-        return p if all_kept else p[keep]
+    def predictions_of(alphas: int | slice) -> FloatArray:
+        p: FloatArray = predictions[alphas]
+        return p if all_kept else p[..., keep, :]
 
     if scoring.fast is not None:
         found = _fast_scores(scoring, scored, predictions_of, len(predictions))
@@ -200,7 +206,7 @@ def _check_shapes(
 def _fast_scores(
     scoring: Scoring,
     scored: ScoredRows,
-    predictions_of: Callable[[int], FloatArray],
+    predictions_of: Callable[[slice], FloatArray],
     n_alphas: int,
 ) -> Scores:
     """Return Scores of the experiments that have weight, from sums."""
@@ -213,22 +219,35 @@ def _fast_scores(
     splits = np.empty((n_alphas, len(scored.ptr) - 1))
     replicates = []
     found = moment_scores(METRICS[str(scoring.fast)], scored, predictions_of, n_alphas)
-    for i, s in enumerate(found):
+    done = 0
+    for s in found:
+        now = slice(done, done := done + len(s.pooled))
         # Scores of several targets are the uniform average over targets, as in scikit-learn.
-        splits[i] = s.splits.mean(axis=1)
+        splits[now] = s.splits[..., 0] if n_targets == 1 else s.splits.mean(axis=2)
         if s.replicates is not None:
-            replicates.append(s.replicates.mean(axis=1))
-        pooled[i] = s.pooled
+            replicates.append(s.replicates.mean(axis=2))
+        pooled[now] = s.pooled
         if n_targets > 1:
-            mean[i] = _mean_and_std(s.splits.T)[0]
-            se[i] = _standard_error(s.splits.T, None if s.replicates is None else s.replicates.T)
+            mean[now], se[now] = _of_targets(s)
     by_target = {"per_target": pooled, "per_target_mean": mean, "per_target_se": se}
     return _summarise(
         pooled.mean(axis=1),
         splits,
-        np.array(replicates) if replicates else None,
+        np.concatenate(replicates) if replicates else None,
         by_target if n_targets > 1 else {},
     )
+
+
+def _of_targets(s: MomentScores) -> tuple[FloatArray, FloatArray]:
+    """Return the mean over experiments, and its standard error, of each alpha and target."""
+
+    def flat(values: FloatArray) -> FloatArray:  # (b, n, v) -> (b v, n)
+        return values.transpose(0, 2, 1).reshape(-1, values.shape[1])
+
+    mean = _mean_and_std(flat(s.splits))[0]
+    replicates = None if s.replicates is None else flat(s.replicates)
+    se = _standard_error(flat(s.splits), replicates)
+    return mean.reshape(s.pooled.shape), se.reshape(s.pooled.shape)
 
 
 def _label_index(labels: AnyArray, classes: AnyArray) -> FloatArray:
@@ -337,10 +356,12 @@ def _summarise(
     by_target: dict[str, FloatArray],
 ) -> Scores:
     """Return Scores with the mean, deviation and standard error of these splits."""
-    # One alpha at a time: with a million splits the temporaries of all alphas would be large.
-    mean, std = np.array([_mean_and_std(row[None]) for row in splits])[:, :, 0].T
+    # A few alphas at a time: with a million splits the temporaries of all would be large.
+    few = max(1, (1 << 20) // max(1, splits.shape[1]))
+    parts = [splits[i : i + few] for i in range(0, len(splits), few)]
+    mean, std = np.concatenate([_mean_and_std(part) for part in parts], axis=1)
     if replicates is None:
-        se = np.array([_standard_error(row[None], None)[0] for row in splits])
+        se = np.concatenate([_standard_error(part, None) for part in parts])
     else:
         se = _standard_error(splits, replicates)
     return Scores(pooled, splits, mean, std, se, replicates, **by_target)
