@@ -105,26 +105,22 @@ class Tridiagonal:
         return self._ordered(solutions.transpose(1, 2, 0))
 
     def smallest(self, alphas: FloatArray) -> FloatArray:
-        """Return about the smallest eigenvalue of T + alpha I for each alpha, by two inverse steps.
+        """Return about the smallest eigenvalue of T + alpha I for each of increasing alphas.
 
-        −inf where it is not positive.
+        Two inverse steps at the first alpha where it is positive tell all later ones; −inf before.
         """
-        found = np.empty(len(alphas))
+        found = np.full(len(alphas), -np.inf)
         # SciPy's wrapper wants one number even where there is none.
         beside = self.offdiagonal if self.offdiagonal.size else np.zeros(1)
         start = np.random.default_rng(0).standard_normal((len(self.diagonal), 1))
         for a, alpha in enumerate(alphas):
             d, e, info = dpttrf(self.diagonal + alpha, beside)
-            if info != 0 or not d.min() > 0.0:
-                found[a] = -np.inf
-                continue
-            x = start / np.linalg.norm(start)
-            for _ in range(2):
-                x, _ = dpttrs(d, e, x)
-                found[a] = 1.0 / float(np.linalg.norm(x))
-                x *= found[a]
-            if found[a] > 0.01 * (float(self.diagonal.max()) + alpha):
-                found[a:] = found[a]  # larger shifts only help
+            if info == 0 and d.min() > 0.0:
+                x, smallest = start, 1.0 / float(np.linalg.norm(start))
+                for _ in range(2):
+                    x, _ = dpttrs(d, e, x * smallest)
+                    smallest = 1.0 / float(np.linalg.norm(x))
+                found[a:] = smallest + (alphas[a:] - alpha)
                 break
         return found
 
@@ -147,8 +143,12 @@ class Tridiagonal:
         the digits of small entries (Skeel 1980). 6 p² v a flops.
         """
         a, p, v = x.shape
-        residual = Z - A @ x - alphas[:, None, None] * x
-        rows = np.array(self._ordered(residual).transpose(2, 0, 1), order="C")  # (v, a, p)
+        solutions = np.ascontiguousarray(x.transpose(2, 0, 1)).reshape(v * a, p)
+        # One product for all shifts; A is symmetric.
+        residual = (solutions @ A).reshape(v, a, p)
+        residual += alphas[:, None] * solutions.reshape(v, a, p)
+        np.subtract(Z.T[:, None], residual, out=residual)
+        rows = np.ascontiguousarray(residual[..., ::-1]) if self.flipped else residual
         self._apply(rows.reshape(v * a, p), transposed=True)
         self._solve_shifted(alphas, rows)
         self._apply(rows.reshape(v * a, p), transposed=False)
@@ -215,6 +215,8 @@ class Tridiagonal:
 CHOLESKY_UP_TO = 4
 #: How far apart diagonal entries may be if a reduction, which mixes them, is to keep their digits.
 ALIKE = 1e4
+#: Relative error whose square is rounding error.
+HALF_OF_THE_DIGITS = 1e-9
 
 
 @dataclass(frozen=True)
@@ -303,14 +305,28 @@ def _by_reduction(A: FloatArray, rhs: FloatArray, alphas: FloatArray, how: Accur
     reduced = Tridiagonal.reduce(A)
     if how.floor == 0.0:
         x = reduced.solve(rhs, alphas)
-        for _ in range(2 if how.refine else 0):
-            x = reduced.refine(A, rhs, alphas, x)
-        return x
+        return _refined(reduced, A, rhs, alphas, x) if how.refine else x
     good = reduced.smallest(alphas) >= how.floor * (float(how.size.max()) + alphas)
     x = np.full((alphas.size, *rhs.shape), np.nan)
     if good.any():
         x[good] = reduced.solve(rhs, alphas[good])
     return x
+
+
+def _refined(
+    reduced: Tridiagonal, A: FloatArray, rhs: FloatArray, alphas: FloatArray, x: FloatArray
+) -> FloatArray:
+    """Return solutions after one step of refinement, or two where the first one changed much.
+
+    A step multiplies the relative error by about its size, so one is enough for half of the digits.
+    """
+    better = reduced.refine(A, rhs, alphas, x)
+    change = np.abs(better - x).max(axis=(1, 2), initial=0.0)
+    size = np.abs(better).max(axis=(1, 2), initial=0.0)
+    again = ~(change <= HALF_OF_THE_DIGITS * size)
+    if again.any():
+        better[again] = reduced.refine(A, rhs, alphas[again], better[again])
+    return better
 
 
 def reciprocal_shifts(Lambda: FloatArray, alphas: FloatArray, mask: FloatArray) -> FloatArray:

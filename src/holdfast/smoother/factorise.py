@@ -46,6 +46,8 @@ ROUNDING, ENOUGH = 4 * float(np.finfo(np.float64).eps), 1e-12
 FLOOR = ROUNDING / ENOUGH
 #: Rows with a smaller 1 − leverage are predicted by training from scratch: eps over it is lost.
 WEAK = 1e-3
+#: Rows this many times longer than most are fitted first, so that their size costs others no digit.
+LONGER = 10.0
 
 
 def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> FeatureFactor:
@@ -62,11 +64,11 @@ def settled(
     """Return the system with z = VᵀYs free of the errors of rows much longer than others.
 
     Such rows are fitted almost exactly. For any model β, z = VᵀVβ + Vᵀ(Ys − Vβ). The first part is
-    `known` without a sum over rows, and the products in the second are small. Where rows are not
-    kept the system is returned unchanged.
+    `known` without a sum over rows, and the products in the second are small. Where no row is much
+    longer, or rows are not kept, the system is returned unchanged.
     """
-    V = system.W
-    if not isinstance(V, np.ndarray):
+    V, norms = system.W, system.norms[scale.trained]
+    if not isinstance(V, np.ndarray) or norms.max() <= LONGER**2 * np.median(norms):
         return system
     z = known.copy()
     for rows in row_blocks(*V.shape):

@@ -108,7 +108,8 @@ class WhitenedFeatures(Features):
     @classmethod
     def of(cls, data: KernelData, basis: IntArray, epsilon: float) -> WhitenedFeatures:
         """Return the features of a sparse model."""
-        whitening, inverse = whiten(data.block(basis, basis), epsilon)
+        with threads_for(basis.size):
+            whitening, inverse = whiten(data.block(basis, basis), epsilon)
         return cls(data, basis, whitening, epsilon, inverse)
 
     def __len__(self) -> int:

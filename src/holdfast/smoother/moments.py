@@ -244,7 +244,8 @@ def sample_level(features: Features, scale: RowScale, unpenalised: Unpenalised) 
     live = np.flatnonzero(scale.trained)
     count = min(live.size, max(SAMPLED_ROWS, 4 * s))
     sample = live[np.linspace(0, live.size - 1, count).astype(np.int64)]
+    root = scale.root[sample, None]
     with one_blas_thread():  # few rows: idle threads would keep spinning during the pass
         rows = features.rows(sample)
-    root = scale.root[sample, None]
-    return np.asarray(np.linalg.lstsq(root * unpenalised.U[sample], root * rows, rcond=None)[0])
+        B, *_ = np.linalg.lstsq(root * unpenalised.U[sample], root * rows, rcond=None)
+    return np.asarray(B)
