@@ -20,7 +20,14 @@ from holdfast.exceptions import DigitsWarning, warn
 from holdfast.experiments import Tasks
 from holdfast.smoother import Smoother
 
-__all__ = ["affordable", "basis_shrinks", "few_left", "warn_of_digits", "warn_of_unlike_rows"]
+__all__ = [
+    "affordable",
+    "basis_shrinks",
+    "few_left",
+    "trained_anew",
+    "warn_of_digits",
+    "warn_of_unlike_rows",
+]
 
 #: Relative errors beyond this are too large for a path that promises no better.
 TOO_LITTLE = 1e-11
@@ -67,6 +74,11 @@ def basis_shrinks(tasks: Tasks, n_basis: int | None) -> BoolArray:
     if n_basis is None:
         return np.zeros(len(tasks), dtype=bool)
     return np.asarray(tasks.removed.sizes >= MOST_BASIS_REMOVED * n_basis)
+
+
+def trained_anew(smoother: Smoother, tasks: Tasks) -> BoolArray:
+    """Return which tasks no path takes: they leave too little of the data, or of the basis."""
+    return np.asarray(few_left(smoother, tasks) | basis_shrinks(tasks, smoother.n_basis))
 
 
 def affordable(smoother: Smoother, tasks: Tasks, n_alphas: int) -> bool:

@@ -159,6 +159,12 @@ class HeldSystem:
     ----------
     held : Held
         With one penalty; coordinates in which D = 1.
+
+    Attributes
+    ----------
+    weak : ndarray of bool, shape (b,)
+        Which sets should be trained from scratch instead: leverages are so close to 1 that digits
+        are lost.
     """
 
     def __init__(self, held: Held) -> None:
@@ -175,6 +181,7 @@ class HeldSystem:
         self._system = Definite(M)
         if self._system.failed.any():
             raise _no_digits(h, int(np.argmax(self._system.failed)))
+        self.weak = self._system.smallest <= held.weak
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (I − S_HH)⁻¹ right for (b, h, v): for errors, the held-out residuals."""

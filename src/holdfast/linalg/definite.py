@@ -27,6 +27,8 @@ class Definite:
 
     Attributes
     ----------
+    smallest : ndarray of shape (…)
+        The smallest pivot of each matrix.
     failed : ndarray of bool, shape (…)
         Where a pivot has no digit left: the matrix is singular to working precision, and its
         solutions mean nothing.
@@ -44,8 +46,9 @@ class Definite:
         diagonal = np.arange(h)
         largest = self._M[:, diagonal, diagonal].max(axis=1, initial=0.0)
         floors = np.maximum(h * np.finfo(np.float64).eps * np.minimum(largest, 1.0), floor)
-        pivots = self._pivots(diagonal)
-        self.failed = ~(pivots.min(axis=1, initial=np.inf) > floors).reshape(self._stack)
+        smallest = self._pivots(diagonal).min(axis=1, initial=np.inf)
+        self.smallest = smallest.reshape(self._stack)
+        self.failed = ~(smallest > floors).reshape(self._stack)
 
     def _pivots(self, diagonal: IntArray) -> FloatArray:
         """Return the squared diagonals of the Cholesky factors, 0 where there is none."""

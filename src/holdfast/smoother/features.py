@@ -183,6 +183,10 @@ class KnownColumns(Features):
     Attributes
     ----------
     K : ndarray of shape (m, n)
+    K_BB : ndarray of shape (n, n)
+        Kernel of the basis rows.
+    epsilon : float
+        ε on the diagonal of K_BB.
     whitening : Whitening
     inverse : ndarray of shape (n, p)
         C⁻ᵀ, times the map that follows if there is one.
@@ -191,6 +195,8 @@ class KnownColumns(Features):
     """
 
     K: FloatArray
+    K_BB: FloatArray
+    epsilon: float
     whitening: Whitening
     inverse: FloatArray
     T: FloatArray | None = None
@@ -198,7 +204,14 @@ class KnownColumns(Features):
     @classmethod
     def of(cls, K: FloatArray, K_BB: FloatArray, epsilon: float) -> KnownColumns:
         """Return the features of a sparse model."""
-        return cls(K, *whiten(K_BB, epsilon))
+        return cls(K, K_BB, epsilon, *whiten(K_BB, epsilon))
+
+    def without(self, removed: IntArray) -> KnownColumns:
+        """Return the features of the model on the other basis rows, whitened anew."""
+        if not removed.size and self.T is None:
+            return self
+        left = np.delete(np.arange(self.n_basis), removed)
+        return KnownColumns.of(self.K[:, left], self.K_BB[np.ix_(left, left)], self.epsilon)
 
     def __len__(self) -> int:
         """Return the number of rows m."""

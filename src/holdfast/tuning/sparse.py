@@ -23,7 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._typing import FloatArray
+from holdfast._typing import FloatArray, IntArray
+from holdfast.holdout import predict
+from holdfast.holdout.digits import trained_anew
 from holdfast.holdout.identity import HeldSystem
 from holdfast.smoother import FeatureSmoother, HeldCoordinates
 from holdfast.smoother.factor import FeatureFactor
@@ -71,24 +73,41 @@ def evaluate_sparse(
     -----
     3 m n² flops for whitening, Gram matrix and coordinates, per experiment |H|² n + |H|³/3 or
     |H| n² + n³/3, whichever of |H| and n is smaller. The adjoint adds 3 m n² and
-    2 n² min(v times experiments, Σ|H|).
+    2 n² min(v times experiments, Σ|H|). Experiments that would lose digits are trained from
+    scratch, as the estimator does; their part of the gradient has the digits that are left.
     """
     epsilon = problem.jitter * float(np.mean(np.diag(K_BB)))
     features = KnownColumns.of(K, K_BB, epsilon)
     smoother = FeatureSmoother(features, problem.weights, problem.Y, problem.unpenalised)
     factor = smoother.factor(alpha)
     losses = np.empty(len(problem.tasks))
+    anew = trained_anew(smoother, problem.tasks)
     adjoint = _Adjoint(factor) if gradient else None
     for block in problem.blocks:
         held = factor.held(block.shape, np.array([alpha]))
         system = HeldSystem(held)
         r = system.solve(held.errors()[0])
         tested = block.tested(r)
+        anew[block.source] |= system.weak
         losses[block.source] = np.einsum("btv,btv->b", tested, tested) / problem.test_weight
         if adjoint is not None:
             mu = system.solve(block.scattered(2.0 / problem.test_weight * tested))
             adjoint.add(block, held, r, mu)
+    if anew.any():
+        losses[anew] = _trained_losses(problem, smoother, np.flatnonzero(anew), alpha)
     return losses, None if adjoint is None else adjoint.finish(problem, alpha)
+
+
+def _trained_losses(
+    problem: Problem, smoother: FeatureSmoother, chosen: IntArray, alpha: float
+) -> FloatArray:
+    """Return the losses of experiments that the estimator trains from scratch, as it does."""
+    tasks = problem.tasks.select(chosen)
+    rows = tasks.test.values
+    (values,) = predict(smoother, tasks, np.array([alpha]), "single")
+    squares = problem.weights[rows] * np.square(problem.Y[rows] - values).sum(axis=1)
+    sums = np.bincount(tasks.test.owners, weights=squares, minlength=len(tasks))
+    return np.asarray(sums / problem.test_weight)
 
 
 def _transposed(r: FloatArray, V: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from sklearn.model_selection import LeaveOneGroupOut
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.holdout import PATHS
 from holdfast.kernels import RBF, Laplacian, Matern, Polynomial
 from holdfast.tuning import Criterion
 from reference.oracle import _dense_system, _solve, _sparse_system
@@ -303,3 +304,23 @@ def test_other_refusals():
         Criterion.of("rbf", X, Y)
     with pytest.raises(InvalidInputError, match="log gamma"):
         Criterion.of({"cv": 3}, X, Y).evaluate([0.0])
+
+
+@pytest.mark.parametrize("basis", [None, 25])
+@pytest.mark.parametrize("policy", ["keep", "remove"])
+@pytest.mark.parametrize("cv", [None, 5])
+def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv):
+    """Also where the kernel of the basis rows is nearly singular: what is lost is lost nowhere."""
+    for seed, alpha, gamma in itertools.product(range(3), [1e-8, 1e-5, 1e-2], [0.02, 0.3]):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(80, 2))
+        X -= X.mean(axis=0)
+        y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=80)
+        rows = None if basis is None else rng.permutation(80)[:basis]
+        point = np.log([alpha, gamma])
+        a, g = np.exp(point)
+        model = KernelRidgeCV(RBF(g), alphas=[a], basis=rows, held_out_basis=policy, cv=cv)
+        value = Criterion.of(model, X, y).evaluate(point, False).value
+        scores = [-model.set_params(path=path).fit(X, y).best_score_ for path in PATHS]
+        spread = max(np.ptp(scores), 1e-13 * value)
+        assert np.abs(value - scores).max() < 4 * spread, f"seed {seed}, {alpha}, {gamma}"
