@@ -1,8 +1,8 @@
 """Scores of many experiments from sums over their rows, without a scorer call per experiment.
 
 A metric such as the mean squared error is a function of one weighted sum per experiment. One
-pass over the rows, for a few alphas at a time, then gives the score of every experiment, of all rows pooled
-and of all rows but one block of experiments (for the jackknife), each target by itself.
+pass over the rows, for a few alphas at a time, then gives the score of every experiment, of all
+rows pooled and of all rows but one block of experiments (for the jackknife), each target by itself.
 
 The numbers are those of the scikit-learn scorers of the same name, up to rounding.
 """
@@ -229,8 +229,9 @@ def moment_scores(
 
     Notes
     -----
-    O(k v) time per alpha, and memory for a few of them. Replicates (scores without one of at most 20 blocks of
-    experiments) are made only where an experiment with a single row leaves R² undefined.
+    O(k v) time per alpha, and memory for a few of them. Replicates (scores without one of at most
+    20 blocks of experiments) are made only where an experiment with a single row leaves R²
+    undefined.
     """
     y = np.asarray(rows.y, dtype=np.float64)
     weights, total = rows.weights[:, None], rows.weights.sum()
