@@ -616,3 +616,23 @@ def test_bench_runs_the_checkout(tmp_path, capsys):
     (tmp_path / "benchmarks" / "__init__.py").touch()  # goes before one that is installed
     (tmp_path / "benchmarks" / "__main__.py").write_text("import sys; sys.exit(len(sys.argv))")
     assert run("bench", "--smoke", "x") == 3
+
+
+def test_cv_and_verify_agree_on_what_is_not_verified(tmp_path, capsys):
+    """Kernel values of 1e53 leave nothing of the other columns: both say so, in one voice."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(60, 3)), 1.7e9 + 1e7 * rng.normal(size=60)]
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    lines = [",".join(map(repr, map(float, row))) for row in np.c_[X, y]]
+    (tmp_path / "t.csv").write_text("a,b,c,stamp,y\n" + "\n".join(lines) + "\n")
+    asked = ["cv", str(tmp_path / "t.csv"), "--target", "y", "--no-scale", "--save"]
+    poly = [*asked, str(tmp_path / "m"), "--kernel", "poly", "--basis", "20"]
+    assert main(poly) == 0
+    out = capsys.readouterr()
+    assert "NOT verified" in out.out
+    assert "rounding errors" in out.err
+    assert main(["verify", str(tmp_path / "m")]) == 1
+    assert "NOT verified" in capsys.readouterr().out
+    assert main([*asked, str(tmp_path / "l"), "--kernel", "linear"]) == 0
+    assert "NOT verified" not in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "l")]) == 0

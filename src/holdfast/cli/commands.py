@@ -122,6 +122,8 @@ def _tell(summary: Any, data: Data) -> None:
             f"Checked: {count(summary.certificate.experiments, 'experiment')} retrained, largest "
             f"relative deviation {summary.certificate.max_relative_error:.1e}."
         )
+        if not summary.certificate.verified:
+            print(bold("NOT verified: that is too much. Do not rely on these numbers."))
     if summary.inside:
         print(summary.inside.words(head.error_label))
     tell_doubts(summary.doubts)
@@ -320,14 +322,18 @@ def _tell_score(table: Table, target: str, predictions: NDArray[Any]) -> None:
 def run_verify(options: argparse.Namespace) -> int:
     """Retrain experiments of a saved model and compare."""
     from holdfast.files import load_with_extras, read_archive
+    from holdfast.holdout.verify import TOLERANCE
 
-    with showing_progress(options.quiet):
+    with showing_progress(options.quiet), collected_warnings() as messages:
         model, extras = load_with_extras(options.model)
         if not hasattr(model, "alpha_"):
             raise FileFormatError(f"{options.model} holds a model that was never fitted.")
         found = model.verify(options.experiments, random_state=options.seed)
         inside = _pipeline(options, model, extras) if options.pipeline else None
-    well = bool(found.max_relative_error <= options.tolerance)
+    for message in messages:
+        remark(f"note: {message}", options.quiet)
+    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+    well = bool(found.max_relative_error <= tolerance)
     checksum = read_archive(options.model).checksum
     if options.json:
         print(
@@ -338,7 +344,7 @@ def run_verify(options: argparse.Namespace) -> int:
                     "experiments": found.experiments.tolist(),
                     "alphas": found.alphas.tolist(),
                     "max_relative_error": found.max_relative_error,
-                    "tolerance": options.tolerance,
+                    "tolerance": tolerance,
                     "verified": well,
                     "pipeline": dataclasses.asdict(inside) if inside else None,
                 },
@@ -354,7 +360,7 @@ def run_verify(options: argparse.Namespace) -> int:
         )
         if inside:
             print(inside.words("RMSE" if model._classes is None else "share of errors"))
-        print(bold("verified" if well else f"NOT verified: more than {options.tolerance:g}"))
+        print(bold("verified" if well else f"NOT verified: more than {tolerance:g}"))
     return 0 if well else 1
 
 

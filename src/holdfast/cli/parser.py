@@ -304,9 +304,8 @@ def _verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--tolerance",
         type=as_float,
-        default=1e-6,
         metavar="T",
-        help="largest relative deviation that is well; default: 1e-6",
+        help="largest relative deviation that passes; default: 1e-6",
     )
     _csv_options(parser.add_argument_group("data of --pipeline"))
     _output_options(parser)

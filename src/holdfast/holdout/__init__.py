@@ -55,6 +55,7 @@ from holdfast.holdout.digits import (
     basis_shrinks,
     few_left,
     warn_of_digits,
+    warn_of_rounding,
     warn_of_unlike_rows,
 )
 from holdfast.holdout.identity import held_out_predictions
@@ -105,6 +106,7 @@ def predict(
     """
     for j in range(0 if smoother.unpenalised.constant else len(tasks)):
         smoother.unpenalised.require_determined(tasks.held[j])
+    warn_of_rounding(smoother, alphas)
     with smoother.lock:  # rows must not be rotated while others read them
         hard = smoother.promise(alphas) > TOO_LITTLE
         if path != "retrain" and hard.any():

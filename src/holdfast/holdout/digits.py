@@ -26,6 +26,7 @@ __all__ = [
     "few_left",
     "trained_anew",
     "warn_of_digits",
+    "warn_of_rounding",
     "warn_of_unlike_rows",
 ]
 
@@ -104,6 +105,23 @@ def warn_of_digits(alphas: FloatArray, n_tasks: int) -> None:
         DigitsWarning,
         alphas=tuple(float(alpha) for alpha in alphas),
     )
+
+
+def warn_of_rounding(smoother: Smoother, alphas: FloatArray) -> None:
+    """Say at which penalties the rounding errors of the kernel values are larger than the penalty.
+
+    What the penalty holds down there is rounding error: no way to compute the model can tell.
+    """
+    largest = smoother.largest_value
+    told = alphas[alphas < np.finfo(np.float64).eps * largest]
+    if told.size:
+        warn(
+            f"at alpha = {told[0]:.3g} to {told[-1]:.3g} the model follows rounding errors: kernel "
+            f"values go up to {largest:.3g}, and their last digit is larger than the penalty. "
+            "Scale the features (StandardScaler), or use larger alphas.",
+            DigitsWarning,
+            alphas=tuple(float(alpha) for alpha in told),
+        )
 
 
 def warn_of_unlike_rows(alphas: FloatArray, errors: FloatArray) -> None:

@@ -14,7 +14,10 @@ from holdfast.holdout.digits import basis_shrinks
 from holdfast.progress import report
 from holdfast.smoother import Smoother
 
-__all__ = ["Verification", "verify"]
+__all__ = ["TOLERANCE", "Verification", "verify"]
+
+#: Predictions that deviate by more from retraining are not verified.
+TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +48,15 @@ class Verification:
         """Largest deviation at the penalties that the model uses."""
         return float(self.relative_errors[:, self.chosen].max())
 
+    @property
+    def verified(self) -> bool:
+        """Whether no deviation, at any penalty, is larger than 1e-6."""
+        return self.max_relative_error <= TOLERANCE
+
     def __repr__(self) -> str:
+        word = "verified" if self.verified else "NOT verified:"
         return (
-            f"<verified {self.experiments.size} experiments × {self.alphas.size} alphas by "
+            f"<{word} {self.experiments.size} experiments × {self.alphas.size} alphas by "
             f"retraining: largest relative error {self.chosen_relative_error:.1e} at the chosen "
             f"alpha, {self.max_relative_error:.1e} over the grid>"
         )

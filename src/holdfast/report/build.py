@@ -380,4 +380,5 @@ def _certificate(
         int(found.alphas.size),
         float(found.max_relative_error),
         VERIFY_SEED,
+        found.verified,
     )

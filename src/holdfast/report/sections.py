@@ -347,6 +347,8 @@ def _certificate(summary: Summary) -> Section:
             f"relative deviation from the predictions reported here is "
             f"{found.max_relative_error:.1e}."
         )
+        if not found.verified:
+            text += " That is too much: do not rely on these numbers."
     inside = summary.inside
     told = tag("p", inside.words(summary.headline.error_label)) if inside else None
     return _section("certificate", "Checked against real retraining", tag("p", text), told)

@@ -235,12 +235,15 @@ class Certificate:
         The largest deviation of a fast prediction from a retrained one.
     seed : int
         Seed of the draw of experiments.
+    verified : bool
+        Whether the deviation is small enough.
     """
 
     experiments: int
     alphas: int
     max_relative_error: float
     seed: int
+    verified: bool
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,11 @@ class Smoother(ABC):
         """
         return np.zeros(alphas.size)
 
+    @property
+    def largest_value(self) -> float:
+        """The largest kernel value that rounding errors come from; 0 without a kernel."""
+        return 0.0
+
     def announce(self, tasks: Tasks) -> None:  # noqa: B027  # most have nothing to prepare
         """Announce tasks to be solved fold by fold, before the first pass over the rows."""
 

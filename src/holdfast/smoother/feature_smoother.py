@@ -157,6 +157,11 @@ class FeatureSmoother(Smoother):
         return self.features.n_basis
 
     @property
+    def largest_value(self) -> float:
+        """The largest kernel value of a basis row with itself."""
+        return self.features.largest_value
+
+    @property
     def _size(self) -> int:
         return self.features.size + self.unpenalised.count
 

@@ -48,6 +48,11 @@ class Features(ABC):
         """The number of basis rows behind the features; None if there are none."""
         return None
 
+    @property
+    def largest_value(self) -> float:
+        """The largest kernel value of a basis row with itself; 0 without basis rows."""
+        return 0.0
+
     @abstractmethod
     def rows(self, index: Index) -> FloatArray:
         """Return φ of those rows, a fresh array (k, p)."""
@@ -131,6 +136,11 @@ class WhitenedFeatures(Features):
     def n_basis(self) -> int:
         """The number n of basis rows."""
         return int(self.basis.size)
+
+    @property
+    def largest_value(self) -> float:
+        """The largest diagonal entry of K_BB."""
+        return float(np.abs(self.data.diag(self.basis)).max())
 
     def without(self, removed: IntArray) -> WhitenedFeatures:
         """Return the features of the model on the other basis rows, whitened anew."""

@@ -113,6 +113,11 @@ class KernelSmoother(Smoother):
         largest, middle = float(diagonal.max()), float(np.median(diagonal))
         return 4 * np.finfo(np.float64).eps * (largest + alphas) / (middle + alphas)
 
+    @property
+    def largest_value(self) -> float:
+        """The largest diagonal entry of K."""
+        return float(np.abs(np.diag(self.K)).max())
+
     # -- the model on all rows ---------------------------------------------------------------------
 
     def factor(self, alpha: float | None = None, least: float = inf) -> Factor:
