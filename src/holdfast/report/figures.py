@@ -15,7 +15,7 @@ from holdfast.displays.row_data import PartScore
 from holdfast.report.classes import class_figures
 from holdfast.report.growth import growth_figures
 from holdfast.report.moments import time_figure
-from holdfast.report.plots import Figure, escape, figure, line, numbers, penalty_axis
+from holdfast.report.plots import Figure, escape, figure, line, numbers, penalty_axis, title
 from holdfast.report.spread import coverage_figures
 from holdfast.report.summary import Contrast, Leverage, RowSample, Summary
 from holdfast.report.words import number
@@ -41,7 +41,7 @@ def figures(summary: Summary) -> dict[str, Figure]:
     if summary.groups:
         found["groups"] = parts_figure(summary.groups, summary.headline.error_label)
     if summary.coverage:
-        found |= coverage_figures(summary.coverage, escape(summary.asked.target))
+        found |= coverage_figures(summary.coverage, summary.asked.target)
     if summary.classes:
         found |= class_figures(summary.classes)
     if summary.time:
@@ -162,7 +162,8 @@ def contrast_figure(contrasts: Sequence[Contrast], label: str) -> Figure:
     }
     made = figure(
         [trace],
-        {"title": {"text": escape(label)}, "rangemode": "tozero"},
+        # Room for the number at the end of the longest bar.
+        {"title": {"text": escape(label)}, "range": [0, 1.2 * max(c.error for c in shown) or 1]},
         {
             "type": "category",
             "automargin": True,
@@ -181,7 +182,7 @@ def actual_figure(rows: RowSample, target: str) -> Figure:
     agree = line([low, high], [low, high], "prediction = actual")
     return figure(
         [points, agree],
-        {"title": {"text": f"actual {escape(target)}"}},
+        {"title": title(f"actual {target}")},
         {"title": {"text": "held-out prediction"}},
     )
 

@@ -14,7 +14,7 @@ from holdfast.displays.row_data import RowResults
 from holdfast.displays.score_scale import number
 from holdfast.report.markup import table
 from holdfast.report.parts import Section, figure_element, section
-from holdfast.report.plots import Figure, escape, figure, line, numbers
+from holdfast.report.plots import Figure, figure, line, numbers, title
 
 __all__ = ["OverTime", "ask_time", "time_figure", "time_rows", "time_section", "time_words"]
 
@@ -134,7 +134,7 @@ def time_figure(found: OverTime) -> Figure:
     classes = found.label != "RMSE"
     traces = [error] if classes else [points, error, bias]
     y = found.label if classes else "actual − prediction"
-    axis = {"title": {"text": escape(found.name)}, **({"type": "date"} if dates else {})}
+    axis = {"title": title(found.name), **({"type": "date"} if dates else {})}
     return figure(traces, axis, {"title": {"text": y}})
 
 

@@ -68,6 +68,7 @@
 
   const predictions = linked ? steps() : [];
   const exact = figures.actual ? figures.actual.data[0].y : [];
+  const inUse = figures.groups ? figures.groups.data[0].x : [];
   const slider = document.getElementById("slider");
   let shown = linked ? linked.chosen : 0;
 
@@ -82,7 +83,8 @@
     }
     if (figures.groups && linked.groups[i].length) {
       const bars = figures.groups.data[0];
-      bars.x = linked.groups[i].slice(0, bars.y.length).reverse();
+      const errors = linked.groups[i].slice(0, bars.y.length).reverse();
+      bars.x = i === linked.chosen ? inUse : errors;
       // Intervals belong to the penalty in use.
       bars.error_x.visible = i === linked.chosen;
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Figure", "escape", "figure", "line", "numbers", "penalty_axis"]
+__all__ = ["Figure", "escape", "figure", "line", "numbers", "penalty_axis", "title"]
 
 Figure = dict[str, Any]
 
@@ -19,6 +19,11 @@ Figure = dict[str, Any]
 def escape(text: str) -> str:
     """Return text that Plotly shows as it is: no tags, and no "$" that would start a formula."""
     return html.escape(text).replace("$", "&#36;")
+
+
+def title(text: str, most: int = 32) -> Figure:
+    """Return the title of an axis, cut where it would not fit beside its axis."""
+    return {"text": escape(text if len(text) <= most else text[: most - 1] + "…")}
 
 
 def line(x: Any, y: Any, name: str, colour: str = "@second", dash: str = "dash") -> Figure:

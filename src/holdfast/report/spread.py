@@ -14,7 +14,7 @@ from holdfast.displays.score_scale import number
 from holdfast.exceptions import HoldfastError
 from holdfast.report.markup import Html, table, tag
 from holdfast.report.parts import Section, figure_element, section
-from holdfast.report.plots import Figure, figure, line, numbers
+from holdfast.report.plots import Figure, figure, line, numbers, title
 
 if TYPE_CHECKING:
     from holdfast.displays.row_data import RowResults
@@ -182,7 +182,7 @@ def coverage_figures(found: Coverage, target: str) -> dict[str, Figure]:
     share = {"tickformat": ".0%", "range": [0.4, 1.02]}
     low = max(0.0, float(min(0.4, found.share.min() - 0.05)))
     return {
-        "intervals": figure(drawn, axis, {"title": {"text": target}}),
+        "intervals": figure(drawn, axis, {"title": title(target)}),
         "coverage": figure(
             promised,
             {"title": {"text": "promised"}, **share},
