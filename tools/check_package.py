@@ -1,4 +1,4 @@
-"""Check what would be published: names and versions agree, and nothing is in the wheel but the package.
+"""Check what would be published: versions agree, and the wheel holds nothing but the package.
 
 python tools/check_package.py dist             the built files
 python tools/check_package.py dist --publish   the same, and all that a release needs
