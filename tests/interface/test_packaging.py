@@ -54,3 +54,10 @@ def test_a_foreign_file_in_the_wheel_is_found(tmp_path):
         wheel.writestr("reproduce/__main__.py", "")
     (trouble,) = check.troubles(tmp_path, publish=False)
     assert "reproduce/__main__.py" in trouble
+
+
+def test_extras_of_the_readme_write_the_report_that_it_promises():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    line = re.search(r'pip install "\.\[(\w+)\]".*\n +holdfast cv .*--report \w+\.html', readme)
+    names = {r.split(">=")[0] for r in PROJECT["optional-dependencies"][line[1]]}
+    assert {"plotly", "pandas", "pyarrow"} <= names
