@@ -45,6 +45,17 @@ class Ask:
         How many permuted targets to try; 0 for none.
     seed : int
         Of partitions, folds and permutations.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> from holdfast.report import Ask, summarise
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
+    >>> summary = summarise(model, verify=0, ask=Ask(permutations=99))
+    >>> summary.sure.p_value
+    0.01
     """
 
     level: float | None = None
