@@ -22,7 +22,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick torture fuzz test-lowest lint format types docs bench bench-smoke reproduce dev picture clean
+.PHONY: help demo test test-quick browser test-browser torture fuzz test-lowest lint format types docs bench bench-smoke reproduce package dev picture clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,10 +32,12 @@ help: ## this list
 # A set: extras of the package and a dependency group, as pyproject.toml has them.
 SET_demo := --editable ".[report]"
 SET_test := --editable ".[all]" --group test
+SET_browser := --editable ".[all]" --group test --group browser
 SET_docs := --editable ".[plot,report,frames]" --group docs
 SET_bench := --editable ".[plot]" --group bench
 SET_reproduce := --editable ".[plot]" --group reproduce
 SET_lint := --group lint
+SET_release := --group release
 SET_dev := --editable ".[all]" --group dev
 
 define make_venv
@@ -66,6 +68,12 @@ test: $(VENV)/.set-test ## the whole test suite
 
 test-quick: $(VENV)/.set-test ## the test suite without the slow tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "not slow" $(PYTEST_ARGS)
+
+browser: $(VENV)/.set-browser ## what the browser tests need: playwright and a Chromium
+	$(BIN)/python tools/chromium.py
+
+test-browser: browser ## the tests of the report in a real browser; SHOTS=folder writes pictures
+	HOLDFAST_BROWSER=required HOLDFAST_SCREENSHOTS=$(SHOTS) $(ONE_THREAD) $(BIN)/python -m pytest tests/unit/report/test_report_browser.py $(PYTEST_ARGS)
 
 torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS=200 SEED=0
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -W ignore -m torture --problems $(or $(PROBLEMS),200) --seed $(or $(SEED),0)
@@ -100,6 +108,12 @@ bench-smoke: $(VENV)/.set-bench ## the benchmarks on tiny problems, to see that 
 
 reproduce: $(VENV)/.set-reproduce ## the papers' experiments, few repetitions; ONLY=p000-fig1: one, in full
 	$(BIN)/python -m reproduce $(or $(ONLY),all --quick)
+
+package: $(VENV)/.set-release ## build the wheel and the source archive into dist, and check them
+	rm -rf dist
+	$(BIN)/python -m build --quiet .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/check_package.py dist
 
 dev: $(VENV)/.set-dev ## an environment with everything a contributor needs
 	$(BIN)/pre-commit install

@@ -1,6 +1,5 @@
 """One page of the API for each folder of the package, written from what it exports.
 
-A folder that appears in the package appears on the pages: nothing has to be listed by hand.
 Public names are those of ``__all__``; a module without one shows the classes and functions it
 defines, and a folder that exports nothing shows its modules. What several modules offer is
 documented once, where a reader meets it first.
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -22,36 +20,17 @@ if TYPE_CHECKING:
     from sphinx.util.typing import ExtensionMetadata
 
 PACKAGE = "holdfast"
-# What a user meets, in a reader's order. Every other module is shown after them, as "inside".
+# What a user meets, in a reader's order. Every other module is the inside, and stays out.
 PUBLIC = (
     "kernels", "basis", "experiments", "splitters", "estimators.results", "holdout.plan",
-    "holdout.verify", "answers", "tuning", "displays", "report", "exceptions",
+    "holdout.verify", "answers", "tuning", "displays", "tables", "report", "exceptions",
 )  # fmt: skip
-# A program, not an interface: its documentation is `--help`.
-COMMANDS = ("cli",)
-
-
-def children(module: ModuleType) -> list[ModuleType]:
-    """Return the modules of a package that do not begin with an underscore."""
-    names = [info.name for info in pkgutil.iter_modules(module.__path__)]
-    return [
-        importlib.import_module(f"{module.__name__}.{name}")
-        for name in names
-        if not name.startswith("_")
-    ]
 
 
 def public_modules() -> list[ModuleType]:
     """Return the package and the modules that get a page, in reading order."""
-    package = importlib.import_module(PACKAGE)
     public = [importlib.import_module(f"{PACKAGE}.{name}") for name in PUBLIC]
-    inside = []
-    for module in children(package):
-        if module.__name__.rpartition(".")[2] in COMMANDS:
-            continue
-        exports = public_names(module) or not hasattr(module, "__path__")
-        inside += [module] if exports else children(module)
-    return [package, *public, *(module for module in inside if module not in public)]
+    return [importlib.import_module(PACKAGE), *public]
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -102,24 +81,49 @@ def page(module: ModuleType, names: list[str]) -> str:
     return "\n".join(lines)
 
 
+def sentence(value: object) -> str:
+    """Return the first sentence of a docstring, in one line."""
+    text = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+    return text.replace("|", "\N{DIVIDES}")
+
+
+def index(pages: list[tuple[ModuleType, list[str]]]) -> str:
+    """Return the list of all names, a sentence each, as reStructuredText."""
+    lines = []
+    for module, names in pages:
+        title = f"``{module.__name__}``"
+        lines += [".. rubric:: " + title, "", sentence(module), ""]
+        for name in names:
+            value = getattr(module, name)
+            if inspect.isclass(value) or inspect.isroutine(value):
+                role = "class" if inspect.isclass(value) else "func"
+                target = f"{module.__name__}.{name}"
+                lines += [f":py:{role}:`{name} <{target}>`", f"   {sentence(value)}", ""]
+    return "\n".join(lines) + "\n"
+
+
 def write_pages(app: Sphinx) -> None:
     """Write the pages; a page that has not changed keeps its date, so Sphinx does not redo it."""
     folder = Path(app.srcdir) / "api" / "generated"
-    written, shown = set(), set()
+    folder.mkdir(parents=True, exist_ok=True)
+    written, shown, pages = set(), set(), []
     for position, module in enumerate(public_modules()):
         names = not_yet_shown(module, shown)
         if not names:
             continue
+        pages.append((module, names))
         name = module.__name__.removeprefix(f"{PACKAGE}.")
-        part = "public" if name in (PACKAGE, *PUBLIC) else "inside"
-        target = folder / part / f"{position:02d}-{name}.rst"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        text = page(module, names)
-        if not target.exists() or target.read_text(encoding="utf-8") != text:
-            target.write_text(text, encoding="utf-8")
+        target = folder / f"{position:02d}-{name}.rst"
+        _write(target, page(module, names))
         written.add(target)
+    _write(folder / "names.txt", index(pages))
     for stale in set(folder.rglob("*.rst")) - written:
         stale.unlink()
+
+
+def _write(target: Path, text: str) -> None:
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
+        target.write_text(text, encoding="utf-8")
 
 
 def plain_bars(

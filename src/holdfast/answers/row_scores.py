@@ -63,10 +63,10 @@ def mean_and_variance(
 
     Notes
     -----
-    The variance of an average over experiments is the sum of their covariances (paper 000 (8)).
-    Those of values that share a unit are estimated by their products, those of others count as
-    zero: Var = G/(G − 1) Σ_g (Σ_{i in g} w_i (v_i − mean))² / (Σ w)². With every row a unit of its
-    own that is s²/n. nan with fewer than two units.
+    The variance of an average over experiments is the sum of their covariances (Pahikkala et al.
+    2012 (8)). Those of values that share a unit are estimated by their products, those of others
+    count as zero: Var = G/(G − 1) Σ_g (Σ_{i in g} w_i (v_i − mean))² / (Σ w)². With every row a
+    unit of its own that is s²/n. nan with fewer than two units.
     """
     total = weights.sum()
     mean = weights @ values / total

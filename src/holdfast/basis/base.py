@@ -82,10 +82,10 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
     data_dependent : bool
         Whether the choice looks at the rows themselves. If it does, and is made once outside the
         cross-validation loop, the held-out rows have influenced the model that predicts them, and
-        the estimate may be optimistic (paper 000, §6.3.2). Only ``held_out_basis="reselect"`` is
-        free of that. Selectors that look at the kernel but not at y count as data-dependent too:
-        they leak the positions of the held-out rows but not their targets, which is usually the
-        smaller bias, though its size cannot be known beforehand.
+        the estimate may be optimistic (Pahikkala et al. 2012, §6.3.2). Only
+        ``held_out_basis="reselect"`` is free of that. Selectors that look at the kernel but not at
+        y count as data-dependent too: they leak the positions of the held-out rows but not their
+        targets, which is usually the smaller bias, though its size cannot be known beforehand.
     nested : bool
         Whether rows are added one by one, so that the first k of n rows are a choice of k rows.
 

@@ -31,7 +31,7 @@ class Criterion(ABC):
 
 
 class TrainingError(Criterion):
-    """Squared error on the rows the model was trained on (paper 000, Algorithm 1)."""
+    """Squared error on the rows the model was trained on (Pahikkala et al. 2012, Algorithm 1)."""
 
     def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return |e - t · gain|² per candidate, expanded: O(m c v) in two products."""

@@ -34,20 +34,21 @@ class FeatureVectors(Selector):
         With ``sample``: judge the candidates on that many random rows, drawn anew at each step,
         instead of all rows.
     rank_tol : float
-        A row whose own relative error δ (paper 002, eq. 4) is at most this counts as dependent on
-        the chosen rows. When all rows do, the numerical rank is reached and selection stops.
+        A row whose own relative error δ (Cawley and Talbot 2004, eq. 4) is at most this counts as
+        dependent on the chosen rows. When all rows do, the numerical rank is reached and selection
+        stops.
 
     Attributes
     ----------
     errors_ : (n,) array
-        Mean reconstruction error over all rows after each step (paper 002, Fig. 3).
+        Mean reconstruction error over all rows after each step (Cawley and Talbot 2004, Fig. 3).
     stopped_ : {"size", "tol", "rank"}
         What ended the selection.
 
     Notes
     -----
-    Paper 002, §2.4.1 (Baudat and Anouar 2001): one row at a time, maximise the mean over i of
-    K_Biᵀ K_BB⁻¹ K_Bi / k_ii. With Δ = K - K_{:B} K_BB⁻¹ K_{B:} a candidate h raises it by
+    Cawley and Talbot (2004), §2.4.1 (Baudat and Anouar 2001): one row at a time, maximise the mean
+    over i of K_Biᵀ K_BB⁻¹ K_Bi / k_ii. With Δ = K - K_{:B} K_BB⁻¹ K_{B:} a candidate h raises it by
     mean_i Δ_ih² / (Δ_hh k_ii), so nothing is solved, and Δ is updated by rank one.
 
     The exact variant **holds the whole m × m kernel matrix in memory**, 8 m² bytes, and

@@ -30,7 +30,7 @@ class Greedy(Selector):
         How many rows, or which fraction of them.
     candidates : int
         How many random candidates compete for each place. With 60 the winner is, with
-        probability 0.95, among the best twentieth of all rows (paper 000, §6.3.2).
+        probability 0.95, among the best twentieth of all rows (Pahikkala et al. 2012, §6.3.2).
     alpha : float
         Penalty of the models that the candidates are judged by.
     criterion : {"train", "loo", "group"}
@@ -49,12 +49,12 @@ class Greedy(Selector):
 
     Notes
     -----
-    Paper 000, Algorithm 1. At every step ``rng.choice`` draws the candidates from the remaining
-    rows in ascending order; the lowest error wins, the first drawn at a tie. The paper
-    retrains for each candidate, O(c m j²) at step j; here a candidate is a rank-one update of
-    the smoother, O(c m j), with the same result (`holdfast.basis.growing`). Memory: O(mn). Where
-    the kernel's columns lie in fewer than n/2 directions, as those of smooth kernels on few
-    features do, the training error is computed in that many coordinates: O(c j²) a step.
+    Pahikkala et al. (2012), Algorithm 1. At every step ``rng.choice`` draws the candidates from the
+    remaining rows in ascending order; the lowest error wins, the first drawn at a tie. The paper
+    retrains for each candidate, O(c m j²) at step j; here a candidate is a rank-one update of the
+    smoother, O(c m j), with the same result (`holdfast.basis.growing`). Memory: O(mn). Where the
+    kernel's columns lie in fewer than n/2 directions, as those of smooth kernels on few features
+    do, the training error is computed in that many coordinates: O(c j²) a step.
 
     Candidates that depend numerically on the rows already chosen are passed over; if all of a
     draw do, another is made from the independent rows alone; if there are none, the

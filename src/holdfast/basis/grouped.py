@@ -20,9 +20,9 @@ class PerGroup(Selector):
 
     Notes
     -----
-    Paper 000, §6.4: one parse per sentence, which beat a wholly random choice. Groups need
-    not be the folds: every row of positive weight belongs to a group and may be drawn.
-    The rows come group by group, in the sorted order of the group labels.
+    Pahikkala et al. (2012), §6.4: one parse per sentence, which beat a wholly random choice. Groups
+    need not be the folds: every row of positive weight belongs to a group and may be drawn. The
+    rows come group by group, in the sorted order of the group labels.
     """
 
     data_dependent: ClassVar[bool] = False
@@ -53,9 +53,9 @@ class BalancedOverFolds(Selector):
 
     Notes
     -----
-    Paper 000, §6.2 approach 1. With ``held_out_basis="remove"`` and f folds every held-out
-    model then has n (f - 1) / f basis rows: to estimate how a model with n of them performs,
-    ask for ``n * f / (f - 1)``. The experiments must hold out every row exactly once.
+    Pahikkala et al. (2012), §6.2 approach 1. With ``held_out_basis="remove"`` and f folds every
+    held-out model then has n (f - 1) / f basis rows: to estimate how a model with n of them
+    performs, ask for ``n * f / (f - 1)``. The experiments must hold out every row exactly once.
     """
 
     data_dependent: ClassVar[bool] = False

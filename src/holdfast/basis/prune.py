@@ -51,11 +51,11 @@ class Prune(Selector):
 
     Notes
     -----
-    Suykens et al. (2002) prune by small coefficients and retrain; paper 002, §2.4. Here a
-    basis row j is judged by the exact leave-one-out error of the model without it (rows leave the
-    training set, the other basis rows stay). Removing j is the constraint a_j = 0, which changes
-    the smoother by rank one. With S = V Vᵀ, V = W L⁻ᵀ, L Lᵀ = WᵀW + αI, and o_j the unit vector
-    along row j of N = C⁻ᵀL⁻ᵀ,
+    Suykens et al. (2002) prune by small coefficients and retrain; Cawley and Talbot (2004), §2.4.
+    Here a basis row j is judged by the exact leave-one-out error of the model without it (rows
+    leave the training set, the other basis rows stay). Removing j is the constraint a_j = 0, which
+    changes the smoother by rank one. With S = V Vᵀ, V = W L⁻ᵀ, L Lᵀ = WᵀW + αI, and o_j the unit
+    vector along row j of N = C⁻ᵀL⁻ᵀ,
 
         S^j = S - t_j t_jᵀ,   t_j = V o_j,   ŷ^j = ŷ - t_j (o_jᵀz),   z = Vᵀy
 

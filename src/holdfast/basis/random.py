@@ -28,7 +28,7 @@ class Random(Selector):
     Notes
     -----
     The choice does not depend on the data, so holding rows out afterwards (``"remove"``) leaves a
-    random choice from the training rows: the estimate is unbiased (paper 000, §6.2).
+    random choice from the training rows: the estimate is unbiased (Pahikkala et al. 2012, §6.2).
     """
 
     data_dependent: ClassVar[bool] = False
@@ -54,7 +54,8 @@ class Fixed(Selector):
     Notes
     -----
     holdfast cannot know how the rows were chosen: if it was by looking at the data, the remark on
-    ``data_dependent`` selectors applies (paper 000, §6.3.2). Rows of weight zero are allowed.
+    ``data_dependent`` selectors applies (Pahikkala et al. 2012, §6.3.2). Rows of weight zero are
+    allowed.
     """
 
     data_dependent: ClassVar[bool] = False

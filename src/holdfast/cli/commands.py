@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cli.certainty import certainty_columns, what_to_ask
 from holdfast.cli.columns import check_pipeline, raise_doubts, tell_columns, tell_doubts
 from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
 from holdfast.cli.fitting import (
@@ -49,6 +50,7 @@ def run_cv(options: argparse.Namespace) -> int:
     if options.explain_columns:
         return run_explain_columns(options)
     _check_outputs(options)
+    what_to_ask(options)
     cv = cv_of(options)
     make_model(options, cv)  # nonsense in the options is found before a large file is read
     with showing_progress(options.quiet), collected_warnings() as messages:
@@ -86,8 +88,16 @@ def _summary(
         data=data.label,
         checksum=data.checksum,
         warnings=tuple(messages),
+        time=data.roles.time,
+        moments=data.table.readings[data.roles.time].values if data.roles.time else None,
     )
-    return summarise(model, context, contrast=not options.no_contrast, verify=options.n_verify)
+    return summarise(
+        model,
+        context,
+        contrast=not options.no_contrast,
+        verify=options.n_verify,
+        ask=what_to_ask(options),
+    )
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -157,7 +167,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary: Any) -> None:
     if options.predictions:
-        write_columns(options.predictions, held_out_columns(data, model))
+        columns = held_out_columns(data, model) | certainty_columns(model, options.interval)
+        write_columns(options.predictions, columns)
         remark(f"wrote {options.predictions}", options.quiet or options.predictions == "-")
     if options.save:
         from holdfast.files import save

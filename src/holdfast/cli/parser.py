@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from holdfast.cli.certainty import add_certainty_options
 from holdfast.cli.specs import BASIS_NAMES
 from holdfast.data.texts import as_float, as_int
 
@@ -221,6 +222,7 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _data_options(parser)
     _model_options(parser)
+    add_certainty_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument("--report", metavar="FILE", help="write a report: .html, .md or .json")
     group.add_argument("--save", metavar="FILE", help="write the model, for predict and verify")

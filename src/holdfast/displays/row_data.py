@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from holdfast._typing import FloatArray, IntArray
 
@@ -15,7 +17,10 @@ if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
     from holdfast.estimators.results import HeldOutPredictions
 
-__all__ = ["PartScore", "RowResults", "part_scores", "row_results"]
+__all__ = ["PartScore", "RowResults", "part_scores", "row_results", "wilson"]
+
+#: Of the intervals of parts.
+LEVEL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +95,16 @@ class PartScore:
         Root mean squared error, or share of errors.
     bias : float or None
         Mean of truth minus prediction; None for classes.
+    low, high : float
+        A 90 % interval of the score, if the rows of the part are independent; NaN for one row.
     """
 
     label: str
     count: int
     score: float
     bias: float | None
+    low: float = math.nan
+    high: float = math.nan
 
 
 def row_results(
@@ -156,8 +165,47 @@ def part_scores(
             continue
         bias = float(w @ results.error[part] / w.sum()) if results.classes is None else None
         label = str(value) if names is None else names[i]
-        parts.append(PartScore(label, int(part.size), results.score(part), bias))
+        score = results.score(part)
+        low, high = _interval(results, part, score)
+        parts.append(PartScore(label, int(part.size), score, bias, low, high))
     return tuple(sorted(parts, key=lambda p: -p.score))
+
+
+def _interval(results: RowResults, part: IntArray, score: float) -> tuple[float, float]:
+    """Return a 90 % interval of a part's score, its rows taken as independent.
+
+    The mean square of n errors has the relative standard error s/(√n mean); its logarithm is about
+    normal, which keeps the ends positive: score · exp(± t s / (2 √n mean)).
+    """
+    w = results.weights[part]
+    if results.classes is not None:
+        return wilson(score, w, LEVEL)
+    n = float(w.sum() ** 2 / (w @ w))
+    squares = results.error[part] ** 2
+    mean = score * score
+    if n < 2 or mean <= 0:
+        return math.nan, math.nan
+    spread = math.sqrt(float(w @ (squares - mean) ** 2 / w.sum()) / (n - 1)) / mean
+    factor = math.exp(min(50.0, 0.5 * float(stdtrit(n - 1, (1 + LEVEL) / 2)) * spread))
+    return score / factor, score * factor
+
+
+def wilson(share: float, weights: FloatArray, level: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share of independent rows (Wilson 1927).
+
+    Parameters
+    ----------
+    share : float
+    weights : ndarray of shape (n,)
+        Of the rows; unequal weights count as fewer rows, (Σw)²/Σw² of them.
+    level : float
+        Confidence level.
+    """
+    n = float(weights.sum() ** 2 / (weights @ weights))
+    z = float(ndtri((1 + level) / 2))
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _training_means(found: HeldOutPredictions, target: int) -> FloatArray:

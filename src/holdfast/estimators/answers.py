@@ -109,7 +109,8 @@ class Answers(HeldOutQuestions):
 
         Notes
         -----
-        f₋H(x) = v(x)·β₋H with β₋H = M(z − V_Hᵀr_H): papers 002 (A.4), 004 (f_L).
+        f₋H(x) = v(x)·β₋H with β₋H = M(z − V_Hᵀr_H): Cawley and Talbot (2004, A.4),
+        Pahikkala et al. (2006, f_L).
 
         Examples
         --------

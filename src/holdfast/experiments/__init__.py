@@ -1,12 +1,12 @@
 """What an experiment is: rows held out, rows tested, and what becomes of basis rows.
 
-Paper 000 (6)–(7): a cross-validation estimate is a sequence of experiments. Each holds out some
-rows, trains on the others and predicts the test rows, which are a part of the held-out rows.
-Everything people call cross-validation is such a sequence (`as_experiments`). What happens to basis
-rows among the held-out rows is a policy (`resolve`), which turns experiments into `Tasks`: which
-rows leave the training set, which leave the basis, which are predicted. From there on the policy is
-not needed again. Millions of experiments (leave-one-out) are common, so all of them are stored in a
-few flat arrays (`Ragged`), the form in which a `Splitter` gives them.
+Pahikkala et al. (2012) (6)–(7): a cross-validation estimate is a sequence of experiments. Each
+holds out some rows, trains on the others and predicts the test rows, which are a part of the
+held-out rows. Everything people call cross-validation is such a sequence (`as_experiments`). What
+happens to basis rows among the held-out rows is a policy (`resolve`), which turns experiments into
+`Tasks`: which rows leave the training set, which leave the basis, which are predicted. From there
+on the policy is not needed again. Millions of experiments (leave-one-out) are common, so all of
+them are stored in a few flat arrays (`Ragged`), the form in which a `Splitter` gives them.
 """
 
 from holdfast.experiments.atoms import atoms

@@ -110,7 +110,8 @@ def resolve(
         Row numbers of the basis; None for a dense model, where holding a row out and removing it
         from the basis are the same thing (representer theorem).
     policy : {"remove", "keep", "train", "skip", "reselect"}
-        See paper 000 §6.2 and §6.4. "reselect" leaves the choice of basis rows to the caller.
+        See Pahikkala et al. (2012) §6.2 and §6.4. "reselect" leaves the choice of basis rows to the
+        caller.
     """
     n_rows = weights.size
     trained = weights > 0

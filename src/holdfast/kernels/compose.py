@@ -120,8 +120,8 @@ class Normalised(Kernel):
 
     Notes
     -----
-    Makes rows of different size comparable, such as the parse graphs of paper 000 §6.4. It costs
-    one diagonal beyond the kernel itself.
+    Makes rows of different size comparable, such as the parse graphs of Pahikkala et al. (2012)
+    §6.4. It costs one diagonal beyond the kernel itself.
     """
 
     kernel: Kernel

@@ -16,12 +16,14 @@ import os
 
 from holdfast.data.atomic import write_text
 from holdfast.exceptions import InvalidInputError
-from holdfast.report.build import Context, summarise
+from holdfast.report.build import summarise
+from holdfast.report.context import Context
 from holdfast.report.markdown import to_markdown
 from holdfast.report.page import to_html
 from holdfast.report.summary import Summary
+from holdfast.report.sure import Ask
 
-__all__ = ["Context", "Summary", "summarise", "to_html", "to_markdown", "write_report"]
+__all__ = ["Ask", "Context", "Summary", "summarise", "to_html", "to_markdown", "write_report"]
 
 
 def write_report(summary: Summary, path: str | os.PathLike[str]) -> None:

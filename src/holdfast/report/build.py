@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,80 +12,37 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast.displays.curve_data import CVCurve, cv_curve, policy_curves
 from holdfast.displays.row_data import PartScore, RowResults, part_scores, row_results
-from holdfast.exceptions import HoldOutError, NotSupportedError
+from holdfast.exceptions import HoldOutError
 from holdfast.files.archive import library_versions
 from holdfast.report import words
+from holdfast.report.checks import certificate, plan_table
+from holdfast.report.classes import ask_classes
+from holdfast.report.context import Context
+from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
+from holdfast.report.linked import MOST_NUMBERS, Linked, ask_linked
+from holdfast.report.moments import ask_time
+from holdfast.report.spread import ask_coverage
 from holdfast.report.summary import (
     Asked,
-    Certificate,
     Confusion,
     Contrast,
     HardRow,
     Headline,
     Leverage,
-    PathCost,
-    PlanTable,
     Repeat,
     RowSample,
     Summary,
 )
+from holdfast.report.sure import LEVEL, Ask, ask_sureness
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.tables.account import ColumnAccount
-    from holdfast.tables.inside import InsideOut
 
-__all__ = ["Context", "summarise"]
+__all__ = ["summarise"]
 
-MAX_POINTS = 4000
+MAX_POINTS = 1200
 MAX_PARTS = 300
 N_HARDEST = 12
-VERIFY_SEED = 0
-
-
-@dataclass(frozen=True)
-class Context:
-    """What the model itself does not know: names, and where the data came from.
-
-    Attributes
-    ----------
-    title : str
-        Heading of the report.
-    target : str
-        Name of the target.
-    feature_names : tuple of str, optional
-        Names of the features; by default those the model was fitted with, else x0, x1, …
-    group : str
-        Name of the grouping.
-    cv : str, optional
-        The way of holding out, in words that follow "held out by".
-    preparation : tuple of str
-        What was done to the columns before, one sentence each.
-    command, data, checksum : str, optional
-        How to repeat it.
-    warnings : tuple of str
-        What fitting warned of.
-    columns : tuple of ColumnAccount
-        How each column of a data file was read (`holdfast.tables.account`).
-    doubts : tuple of str
-        What may be wrong with the data or the question (`holdfast.tables.doubts`).
-    inside : InsideOut, optional
-        What the preparation costs (`holdfast.tables.inside`).
-    """
-
-    title: str = "Held-out report"
-    target: str = "y"
-    feature_names: tuple[str, ...] | None = None
-    group: str = "group"
-    cv: str | None = None
-    preparation: tuple[str, ...] = ()
-    command: str | None = None
-    data: str | None = None
-    checksum: str | None = None
-    warnings: tuple[str, ...] = ()
-    columns: tuple[ColumnAccount, ...] = ()
-    doubts: tuple[str, ...] = ()
-    inside: InsideOut | None = None
 
 
 def summarise(
@@ -96,6 +52,7 @@ def summarise(
     contrast: bool = True,
     verify: int = 5,
     target: int = 0,
+    ask: Ask | None = None,
 ) -> Summary:
     """Return everything a report says of a fitted model.
 
@@ -111,10 +68,14 @@ def summarise(
         How many experiments to retrain for the certificate; 0 for none.
     target : int, default 0
         Which of several targets the rows, parts and errors are of.
+    ask : Ask, optional
+        How sure the score is: level of its interval, nested choice, permutations.
     """
     check_is_fitted(model)
-    context = context or Context()
-    results = row_results(model, target=target)
+    context, ask = context or Context(), ask or Ask()
+    alpha = float(np.atleast_1d(model.alpha_)[min(target, np.size(model.alpha_) - 1)])
+    held = model.held_out(alphas=[alpha])
+    results = row_results(model, held, target)
     curve = cv_curve(model)
     groups = model._problem.groups
     asked = _asked(model, context)
@@ -128,22 +89,28 @@ def summarise(
         except HoldOutError as error:
             notes.append(f"No comparison of keeping and removing basis rows: {error}")
     leverage = model._leverages()
+    sure = ask_sureness(model, curve, ask, notes, target)
+    parts = _group_scores(results, groups)
+    growth = {
+        "growth": ask_growth(model, curve, notes, ask.seed),
+        "basis": ask_basis_growth(model, curve, notes),
+    }
     return Summary(
         title=context.title,
         asked=asked,
-        answer=words.answer(asked, head, contrasts),
+        answer=words.answer(asked, head, contrasts, sure),
         headline=head,
         curve=curve,
         policies=policies,
         contrasts=contrasts,
         rows=_sample(results, groups),
         folds=_folds(results, groups),
-        groups=_group_scores(results, groups),
+        groups=parts,
         confusion=_confusion(results),
         leverage=_leverage(leverage, model._problem.weights),
         hardest=_hardest(results, groups, leverage),
-        plan=_plan(model),
-        certificate=_certificate(model, verify, notes),
+        plan=plan_table(model),
+        certificate=certificate(model, verify, notes),
         repeat=Repeat(
             command=context.command,
             versions=tuple(library_versions().items()),
@@ -151,11 +118,41 @@ def summarise(
             data=context.data,
             checksum=context.checksum,
         ),
-        warnings=tuple(notes),
         columns=context.columns,
         doubts=context.doubts,
         inside=context.inside,
+        sure=sure,
+        linked=_linked(model, curve, results, parts, target, notes),
+        coverage=ask_coverage(held, results, ask.level or LEVEL, target, notes),
+        classes=ask_classes(held),
+        growth={name: found for name, found in growth.items() if isinstance(found, Growth)},
+        time=(
+            ask_time(results, context.time, context.moments)
+            if context.time is not None and context.moments is not None
+            else None
+        ),
+        warnings=tuple(notes),
     )
+
+
+def _linked(
+    model: CrossValidatedKernelRidge,
+    curve: CVCurve,
+    results: RowResults,
+    parts: tuple[PartScore, ...],
+    target: int,
+    notes: list[str],
+) -> Linked | None:
+    count = float(results.rows.size) * curve.alphas.size * model._problem.Y.shape[1]
+    if count > MOST_NUMBERS or (model.basis is not None and model.held_out_basis == "reselect"):
+        notes.append(
+            "Left out because it would take long: the slider over the penalties. "
+            "model.held_out() gives the predictions at every one."
+        )
+        return None
+    found = model.held_out(alphas=curve.alphas)
+    groups = model._problem.groups
+    return ask_linked(found, curve, results, _picked(results), parts, groups, target)
 
 
 def _asked(model: CrossValidatedKernelRidge, context: Context) -> Asked:
@@ -260,15 +257,19 @@ def _contrasts(
 
 
 def _sample(results: RowResults, groups: NDArray[Any] | None) -> RowSample:
-    k = len(results.rows)
-    # A regular part, not a random one: the same data give the same page.
-    pick = np.arange(k) if k <= MAX_POINTS else np.linspace(0, k - 1, MAX_POINTS).astype(int)
+    k, pick = len(results.rows), _picked(results)
     rows = results.rows[pick]
     y, prediction = results.y[pick], results.prediction[pick]
     if results.classes is not None:
         y, prediction = y.astype(str), prediction.astype(str)
     labels = () if groups is None else tuple(map(str, groups[rows]))
     return RowSample(rows, y, prediction, labels, k)
+
+
+def _picked(results: RowResults) -> NDArray[np.int64]:
+    """Return which entries are drawn: a regular part, so that the same data give the same page."""
+    k = len(results.rows)
+    return np.arange(k) if k <= MAX_POINTS else np.linspace(0, k - 1, MAX_POINTS).astype(np.int64)
 
 
 def _folds(results: RowResults, groups: NDArray[Any] | None) -> tuple[PartScore, ...]:
@@ -337,48 +338,3 @@ def _hardest(
 
 def _item(value: Any) -> float | str:
     return float(value) if isinstance(value, (float, np.floating)) else str(value)
-
-
-def _plan(model: CrossValidatedKernelRidge) -> PlanTable:
-    plan = model.explain()
-    cheapest = min(cost.seconds for cost in plan.costs)
-    why = (
-        "the cheapest that fits" if plan.asked == "auto" else f"asked for with path={plan.asked!r}"
-    )
-    return PlanTable(
-        facts=tuple((name, _fact(value)) for name, value in plan.facts.items()),
-        costs=tuple(
-            PathCost(
-                cost.path,
-                cost.seconds,
-                cost.seconds / cheapest if cheapest > 0 else 1.0,
-                cost.bytes / 1e6,
-                cost.path == plan.path,
-            )
-            for cost in plan.costs
-        ),
-        why=f"{plan.path}: {why}",
-    )
-
-
-def _fact(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _certificate(
-    model: CrossValidatedKernelRidge, n_experiments: int, notes: list[str]
-) -> Certificate | None:
-    if n_experiments < 1:
-        return None
-    try:
-        found = model.verify(n_experiments, random_state=VERIFY_SEED)
-    except NotSupportedError as error:
-        notes.append(str(error))
-        return None
-    return Certificate(
-        int(found.experiments.size),
-        int(found.alphas.size),
-        float(found.max_relative_error),
-        VERIFY_SEED,
-        found.verified,
-    )

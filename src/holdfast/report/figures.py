@@ -1,12 +1,10 @@
 """The figures of a page, as data for Plotly.
 
-Colours are names (``@accent``) that the page replaces by those of its light or dark theme. Text
-that comes from data is escaped, because Plotly reads some HTML in labels.
+`plots` has what they share; figures of findings of their own are in the modules of these.
 """
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +12,15 @@ import numpy as np
 
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.row_data import PartScore
+from holdfast.report.classes import class_figures
+from holdfast.report.growth import growth_figures
+from holdfast.report.moments import time_figure
+from holdfast.report.plots import Figure, escape, figure, line, numbers, penalty_axis, title
+from holdfast.report.spread import coverage_figures
 from holdfast.report.summary import Contrast, Leverage, RowSample, Summary
 from holdfast.report.words import number
 
-__all__ = ["MAX_BARS", "Figure", "figures"]
-
-Figure = dict[str, Any]
+__all__ = ["MAX_BARS", "figures"]
 
 MAX_BARS = 25
 
@@ -39,6 +40,13 @@ def figures(summary: Summary) -> dict[str, Figure]:
         found["folds"] = parts_figure(summary.folds, summary.headline.error_label)
     if summary.groups:
         found["groups"] = parts_figure(summary.groups, summary.headline.error_label)
+    if summary.coverage:
+        found |= coverage_figures(summary.coverage, summary.asked.target)
+    if summary.classes:
+        found |= class_figures(summary.classes)
+    if summary.time:
+        found["time"] = time_figure(summary.time)
+    found |= growth_figures(summary.growth)
     found["leverage"] = leverage_figure(summary.leverage)
     return found
 
@@ -54,8 +62,8 @@ def curve_figure(curve: CVCurve) -> Figure:
         traces.append(
             {
                 "type": "scatter",
-                "x": _list(np.concatenate([x, x[::-1]])),
-                "y": _list(np.concatenate([high, low[::-1]])),
+                "x": numbers(np.concatenate([x, x[::-1]])),
+                "y": numbers(np.concatenate([high, low[::-1]])),
                 "fill": "toself",
                 "fillcolor": "@band",
                 "line": {"width": 0},
@@ -69,8 +77,8 @@ def curve_figure(curve: CVCurve) -> Figure:
             "type": "scatter",
             "mode": "lines+markers",
             "name": label,
-            "x": _list(curve.alphas),
-            "y": _list(curve.values),
+            "x": numbers(curve.alphas),
+            "y": numbers(curve.values),
             "customdata": [number(s, 2) for s in curve.se.tolist()],
             "line": {"color": "@accent", "width": 2},
             "marker": {"size": 5},
@@ -96,7 +104,23 @@ def curve_figure(curve: CVCurve) -> Figure:
         }
         for name, at, symbol, colour in marks
     ]
-    return _figure(traces, _penalty_axis(), {"title": {"text": label}})
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "on the slider",
+            "x": [float(curve.alphas[curve.chosen_index])],
+            "y": [float(curve.values[curve.chosen_index])],
+            "marker": {
+                "size": 19,
+                "symbol": "circle-open",
+                "color": "@text",
+                "line": {"width": 2},
+            },
+            "hoverinfo": "skip",
+        }
+    )
+    return figure(traces, penalty_axis(), {"title": {"text": label}})
 
 
 def policies_figure(policies: dict[str, CVCurve]) -> Figure:
@@ -112,14 +136,14 @@ def policies_figure(policies: dict[str, CVCurve]) -> Figure:
                 "type": "scatter",
                 "mode": "lines+markers",
                 "name": name,
-                "x": _list(curve.alphas),
-                "y": _list(curve.values),
+                "x": numbers(curve.alphas),
+                "y": numbers(curve.values),
                 "line": {"color": colour, "dash": dash, "width": 2},
                 "marker": {"size": 5},
                 "hovertemplate": f"{name}<br>λ = %{{x:.3g}}<br>{label} %{{y:.4g}}<extra></extra>",
             }
         )
-    return _figure(traces, _penalty_axis(), {"title": {"text": label}})
+    return figure(traces, penalty_axis(), {"title": {"text": label}})
 
 
 def contrast_figure(contrasts: Sequence[Contrast], label: str) -> Figure:
@@ -129,23 +153,24 @@ def contrast_figure(contrasts: Sequence[Contrast], label: str) -> Figure:
         "type": "bar",
         "orientation": "h",
         "y": [escape(c.name) for c in shown],
-        "x": _list([c.error for c in shown]),
+        "x": numbers([c.error for c in shown]),
         "text": [number(c.error) for c in shown],
         "textposition": "outside",
         "cliponaxis": False,
         "marker": {"color": ["@accent" if c.asked else "@second" for c in shown]},
         "hovertemplate": f"%{{y}}<br>{escape(label)} %{{x:.4g}}<extra></extra>",
     }
-    figure = _figure(
+    made = figure(
         [trace],
-        {"title": {"text": escape(label)}, "rangemode": "tozero"},
+        # Room for the number at the end of the longest bar.
+        {"title": {"text": escape(label)}, "range": [0, 1.2 * max(c.error for c in shown) or 1]},
         {
             "type": "category",
             "automargin": True,
         },
     )
-    figure["layout"]["height"] = 90 + 55 * len(shown)
-    return figure
+    made["layout"]["height"] = 120 + 55 * len(shown)
+    return made
 
 
 def actual_figure(rows: RowSample, target: str) -> Figure:
@@ -154,10 +179,10 @@ def actual_figure(rows: RowSample, target: str) -> Figure:
     high = float(max(rows.y.max(), rows.prediction.max()))
     points = _points(rows, rows.y, rows.prediction)
     points["hovertemplate"] = "%{customdata}<br>actual %{x:.4g}<br>held out %{y:.4g}<extra></extra>"
-    line = _line([low, high], [low, high], "prediction = actual")
-    return _figure(
-        [points, line],
-        {"title": {"text": f"actual {escape(target)}"}},
+    agree = line([low, high], [low, high], "prediction = actual")
+    return figure(
+        [points, agree],
+        {"title": title(f"actual {target}")},
         {"title": {"text": "held-out prediction"}},
     )
 
@@ -169,8 +194,8 @@ def residual_figure(rows: RowSample) -> Figure:
         "%{customdata}<br>held out %{x:.4g}<br>residual %{y:.4g}<extra></extra>"
     )
     span = [float(rows.prediction.min()), float(rows.prediction.max())]
-    return _figure(
-        [points, _line(span, [0.0, 0.0], "no error")],
+    return figure(
+        [points, line(span, [0.0, 0.0], "no error")],
         {"title": {"text": "held-out prediction"}},
         {"title": {"text": "actual − prediction"}},
     )
@@ -183,14 +208,23 @@ def parts_figure(parts: Sequence[PartScore], label: str) -> Figure:
         "type": "bar",
         "orientation": "h",
         "y": [escape(part.label) for part in shown],
-        "x": _list([part.score for part in shown]),
+        "x": numbers([part.score for part in shown]),
         "customdata": [part.count for part in shown],
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": numbers([part.high - part.score for part in shown]),
+            "arrayminus": numbers([part.score - part.low for part in shown]),
+            "width": 3,
+            "thickness": 1.5,
+            "color": "@text",
+        },
         "marker": {"color": "@accent"},
         "hovertemplate": (
             f"%{{y}}<br>{escape(label)} %{{x:.4g}}<br>%{{customdata}} predictions<extra></extra>"
         ),
     }
-    figure = _figure(
+    made = figure(
         [trace],
         {"title": {"text": escape(label)}, "rangemode": "tozero"},
         {
@@ -199,8 +233,8 @@ def parts_figure(parts: Sequence[PartScore], label: str) -> Figure:
             "dtick": 1,
         },
     )
-    figure["layout"]["height"] = 110 + 18 * max(len(shown), 5)
-    return figure
+    made["layout"]["height"] = 120 + 22 * max(len(shown), 5)
+    return made
 
 
 def leverage_figure(leverage: Leverage) -> Figure:
@@ -208,20 +242,15 @@ def leverage_figure(leverage: Leverage) -> Figure:
     edges = leverage.edges
     trace = {
         "type": "bar",
-        "x": _list((edges[:-1] + edges[1:]) / 2),
+        "x": numbers((edges[:-1] + edges[1:]) / 2),
         "y": leverage.counts.tolist(),
-        "width": _list(np.diff(edges)),
+        "width": numbers(np.diff(edges)),
         "marker": {"color": "@accent"},
         "hovertemplate": "leverage about %{x:.3g}<br>%{y} rows<extra></extra>",
     }
-    return _figure(
+    return figure(
         [trace], {"title": {"text": "leverage"}}, {"title": {"text": "rows"}, "rangemode": "tozero"}
     )
-
-
-def escape(text: str) -> str:
-    """Return text that Plotly shows as it is: no tags, and no "$" that would start a formula."""
-    return html.escape(text).replace("$", "&#36;")
 
 
 def _points(rows: RowSample, x: Any, y: Any) -> Figure:
@@ -234,51 +263,8 @@ def _points(rows: RowSample, x: Any, y: Any) -> Figure:
         "type": "scatter",
         "mode": "markers",
         "name": "rows",
-        "x": _list(x),
-        "y": _list(y),
+        "x": numbers(x),
+        "y": numbers(y),
         "customdata": names,
         "marker": {"color": "@accent", "size": 5, "opacity": 0.55},
     }
-
-
-def _line(x: list[float], y: list[float], name: str) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": x,
-        "y": y,
-        "line": {"color": "@second", "dash": "dash", "width": 1.5},
-        "hoverinfo": "skip",
-    }
-
-
-def _penalty_axis() -> Figure:
-    return {"type": "log", "title": {"text": "penalty λ (alpha)"}, "exponentformat": "power"}
-
-
-def _figure(traces: list[Figure], xaxis: Figure, yaxis: Figure) -> Figure:
-    look = {"gridcolor": "@grid", "zerolinecolor": "@grid", "automargin": True}
-    return {
-        "data": traces,
-        "layout": {
-            "xaxis": {**look, **xaxis},
-            "yaxis": {**look, **yaxis},
-            "font": {"color": "@text", "family": "system-ui, sans-serif", "size": 13},
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "margin": {"l": 60, "r": 30, "t": 15, "b": 50},
-            "height": 380,
-            "hovermode": "closest",
-            "hoverlabel": {"bgcolor": "@panel", "font": {"color": "@text"}},
-            "legend": {"orientation": "h", "y": 1.12, "x": 0},
-            "showlegend": len(traces) > 1,
-            "dragmode": "zoom",
-        },
-    }
-
-
-def _list(values: Any) -> list[float | None]:
-    """Return numbers rounded to what a screen can show; None where there is none."""
-    array = np.asarray(values, dtype=float)
-    return [float(f"{v:.7g}") if np.isfinite(v) else None for v in array.tolist()]

@@ -6,9 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from holdfast.displays.row_data import PartScore
+from holdfast.report.classes import CLASS_HEADER, class_rows
 from holdfast.report.columns import COLUMN_HEADER, column_rows
+from holdfast.report.growth import growth_rows, growth_words
+from holdfast.report.moments import time_rows, time_words
+from holdfast.report.spread import coverage_rows, coverage_words
 from holdfast.report.summary import Summary
-from holdfast.report.words import count, number, size
+from holdfast.report.words import beliefs, count, number, size
 
 __all__ = ["to_markdown"]
 
@@ -23,6 +27,9 @@ def to_markdown(summary: Summary) -> str:
     lines += [line for w in summary.warnings for line in (f"> {_text(w)}", "")]
     if summary.doubts:
         lines += ["## Doubts", "", *(f"- {_text(doubt)}" for doubt in summary.doubts), ""]
+    believe, doubt = beliefs(summary.asked, summary.headline, summary.contrasts, summary.sure)
+    for heading, told in (("What to believe", believe), ("What not to believe", doubt)):
+        lines += [f"## {heading}", "", *(f"- {_text(sentence)}" for sentence in told), ""]
     lines += _asked(summary)
     if summary.columns:
         rows, others = column_rows(summary)
@@ -45,6 +52,7 @@ def to_markdown(summary: Summary) -> str:
     for title, parts in (("experiment", summary.folds), (summary.asked.group, summary.groups)):
         if parts:
             lines += [f"## Error by {_text(title or 'group')}", "", *_parts(parts, label)]
+    lines += _findings(summary)
     lines += _hard(summary)
     lines += _plan(summary)
     lines += _checks(summary)
@@ -90,10 +98,36 @@ def _curve(summary: Summary) -> list[str]:
 
 
 def _parts(parts: Sequence[PartScore], label: str) -> list[str]:
-    rows = [(p.label, f"{p.count:,}", number(p.score)) for p in parts[:_MAX_ROWS]]
-    lines = _table(("", "predictions", label), rows)
+    rows = [
+        (p.label, f"{p.count:,}", number(p.score), f"{number(p.low)} to {number(p.high)}")
+        for p in parts[:_MAX_ROWS]
+    ]
+    lines = _table(("", "predictions", label, "90 % interval"), rows)
     if len(parts) > _MAX_ROWS:
         lines += [f"The {_MAX_ROWS} hardest of {len(parts)}.", ""]
+    return lines
+
+
+def _findings(summary: Summary) -> list[str]:
+    """Return what the sections on intervals, classes, time and growth say."""
+    lines: list[str] = []
+    if summary.coverage:
+        lines += ["## How far off a single prediction is", ""]
+        lines += [_text(coverage_words(summary.coverage)), ""]
+        lines += _table(("promised", "held", "mean width"), coverage_rows(summary.coverage))
+    if summary.classes:
+        lines += ["## Finding each class", "", *_table(CLASS_HEADER, class_rows(summary.classes))]
+    if summary.time:
+        lines += ["## Over time", "", _text(time_words(summary.time)), ""]
+        lines += _table(
+            (f"middle of the stretch ({summary.time.name})", summary.time.label, "mean residual"),
+            time_rows(summary.time),
+        )
+    if summary.growth:
+        lines += ["## Would more rows help?", ""]
+    for found in summary.growth.values():
+        lines += [_text(growth_words(found)), ""]
+        lines += _table((found.unit, found.label, "spread over draws"), growth_rows(found))
     return lines
 
 

@@ -7,7 +7,7 @@ from html import escape
 
 __all__ = ["Html", "join", "table", "tag"]
 
-_VOID = frozenset(("meta", "link", "br", "hr", "img"))
+_VOID = frozenset(("meta", "link", "br", "hr", "img", "input"))
 
 
 class Html(str):

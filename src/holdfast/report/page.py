@@ -1,8 +1,8 @@
 """The report as one HTML file that needs nothing else.
 
-Plotly's script is embedded. A content security policy allows that script and the page's own, by
-their digests, and forbids every request: even a text that slipped through the escaping could
-neither run nor send anything.
+Plotly's script is embedded, packed small, and unpacked by the page itself. A content security
+policy allows that script and the page's own, by their digests, and forbids every request: even a
+text that slipped through the escaping could neither run nor send anything.
 """
 
 from __future__ import annotations
@@ -12,15 +12,26 @@ import hashlib
 import importlib.util
 import json
 import sys
+from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 from holdfast.exceptions import MissingDependencyError
 from holdfast.report import sections
 from holdfast.report.figures import figures
+from holdfast.report.linked import linked_data, slider
 from holdfast.report.markup import Html, join, tag
+from holdfast.report.packing import pack
 from holdfast.report.summary import Summary
 
 __all__ = ["check_plotly", "to_html"]
+
+OLD = (
+    "The figures need JavaScript in a browser from 2023 or newer. All of the numbers are in the "
+    "text and the tables."
+)
+#: Sections that the slider moves.
+LINKED = ("curve", "rows", "parts")
 
 
 def to_html(summary: Summary) -> str:
@@ -31,13 +42,14 @@ def to_html(summary: Summary) -> str:
     MissingDependencyError
         Without plotly, whose JavaScript is embedded.
     """
-    plotly = _plotly_script()
+    check_plotly()
+    digest, plotly = _plotly()
     own = _text("page.js")
     drawn = figures(summary)
-    # "<" in a JSON string may be written as an escape; a script element cannot then be closed.
-    data = json.dumps(drawn, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
+    data = {"figures": drawn, "linked": _linked(summary)}
+    packed = pack(json.dumps(data, allow_nan=False, separators=(",", ":")))
     policy = (
-        f"default-src 'none'; script-src {_digest(plotly)} {_digest(own)}; "
+        f"default-src 'none'; script-src {digest} {_digest(own)}; "
         "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = tag(
@@ -51,14 +63,20 @@ def to_html(summary: Summary) -> str:
         tag("style", Html(_text("page.css"))),
     )
     parts = sections.all_sections(summary, set(drawn))
+    moved = [part.html for part in parts if part.id in LINKED]
+    first = next(i for i, part in enumerate(parts) if part.id in LINKED)
+    report = [part.html for part in parts if part.id not in LINKED]
+    report.insert(first, tag("div", slider(summary.linked), *moved, class_="linked"))
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#report", class_="skip"),
         sections.header(summary, parts),
-        tag("main", *(part.html for part in parts), id="report"),
+        tag("p", OLD, class_="note old", id="old", hidden=True, role="note"),
+        tag("noscript", tag("p", OLD, class_="note old")),
+        tag("main", *report, id="report"),
         tag("footer", sections.colophon(summary)),
-        tag("script", Html(data), type="application/json", id="figures"),
-        tag("script", Html(plotly)),
+        tag("script", Html(packed), type="text/plain", id="data"),
+        tag("script", Html(plotly), type="text/plain", id="plotly"),
         tag("script", Html(own)),
     )
     return "<!DOCTYPE html>\n" + join([tag("html", head, body, lang="en")]) + "\n"
@@ -77,13 +95,20 @@ def check_plotly() -> None:
         )
 
 
-def _plotly_script() -> str:
-    check_plotly()
+@lru_cache(maxsize=1)
+def _plotly() -> tuple[str, str]:
+    """Return the digest of Plotly's script, and the script packed."""
     from plotly.offline import get_plotlyjs
 
     script = str(get_plotlyjs())
-    # Inside a script element only this would end it early.
-    return script.replace("</script", "<\\/script")
+    return _digest(script), pack(script)
+
+
+def _linked(summary: Summary) -> dict[str, Any] | None:
+    if summary.linked is None:
+        return None
+    head = summary.headline
+    return linked_data(summary.linked, summary.rows.y, head.label, head.error_label)
 
 
 def _digest(script: str) -> str:

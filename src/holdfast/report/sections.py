@@ -3,64 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.row_data import PartScore
+from holdfast.report.classes import class_section
 from holdfast.report.columns import columns_table, doubts_list
 from holdfast.report.figures import MAX_BARS
+from holdfast.report.growth import growth_section
 from holdfast.report.markup import Html, join, table, tag
+from holdfast.report.moments import time_section
+from holdfast.report.parts import Section, figure_element, section
+from holdfast.report.spread import coverage_section
 from holdfast.report.summary import Summary
-from holdfast.report.words import count, number, percent, size
+from holdfast.report.sure import chance_words
+from holdfast.report.words import beliefs, count, number, percent, size
 
-__all__ = ["Section", "all_sections", "colophon", "header"]
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: its id, its heading and its HTML."""
-
-    id: str
-    title: str
-    html: Html
+__all__ = ["all_sections", "colophon", "header"]
 
 
 def header(summary: Summary, parts: Sequence[Section]) -> Html:
     """Return the top of the page: the answer, the numbers, warnings, and the way around."""
     head = summary.headline
-    cards = [(number(head.error), f"held-out {head.error_label}")]
+    shown = number if summary.confusion is None else percent
+    cards = [(shown(head.error), f"held-out {head.error_label}")]
+    cards += _interval_card(summary)
     if head.label not in ("RMSE", "accuracy"):
         cards.append((number(head.value), head.label))
-    cards.append((number(head.baseline), f"{head.error_label} without features"))
+    cards.append((shown(head.baseline), f"{head.error_label} without features"))
     explained = "of the variance explained" if summary.confusion is None else "fewer errors"
     cards.append((percent(head.skill), explained))
+    sure = summary.sure
+    if sure is not None and sure.p_value is not None:
+        chance = chance_words(sure).replace("at most", "≤")
+        cards.append((chance, "chance of doing as well by luck"))
     cards.append((number(head.alpha, 2), "penalty λ"))
+    believe, doubt = beliefs(summary.asked, head, summary.contrasts, sure)
+    grid = "cards three" if len(cards) == 6 else "cards"
     links = (tag("li", tag("a", part.title, href=f"#{part.id}")) for part in parts)
     return tag(
         "header",
         tag("h1", summary.title),
         tag("p", summary.answer[0], class_="answer"),
         *(tag("p", sentence) for sentence in summary.answer[1:]),
-        tag("ul", *(tag("li", tag("strong", a), tag("span", b)) for a, b in cards), class_="cards"),
+        tag("ul", *(tag("li", tag("strong", a), tag("span", b)) for a, b in cards), class_=grid),
+        tag(
+            "div",
+            _list_box("What to believe", believe, "believe"),
+            _list_box("What not to believe", doubt, "doubt"),
+            class_="side beliefs",
+        ),
         doubts_list(summary),
         *(tag("p", warning, class_="note", role="note") for warning in summary.warnings),
         tag("nav", tag("ul", *links), aria_label="Sections"),
     )
 
 
+def _interval_card(summary: Summary) -> list[tuple[str, str]]:
+    sure, head = summary.sure, summary.headline
+    if sure is None or sure.method is None:
+        return []
+    if head.label == "accuracy":
+        low, high = max(0.0, 1 - sure.high), min(1.0, 1 - sure.low)
+        text = f"{number(100 * low, 2)} – {number(100 * high, 2)} %"
+    else:
+        text = f"{number(sure.low)} – {number(sure.high)}"
+    name = head.error_label if head.label in ("RMSE", "accuracy") else head.label
+    return [(text, f"{100 * sure.level:.3g} % interval of the {name}")]
+
+
+def _list_box(title: str, items: Sequence[str], kind: str) -> Html:
+    return tag(
+        "div", tag("h2", title), tag("ul", *(tag("li", text) for text in items)), class_=kind
+    )
+
+
 def all_sections(summary: Summary, drawn: set[str]) -> list[Section]:
     """Return the sections in order; `drawn` are the figures that exist."""
     found = [_contrast(summary)] if summary.contrasts else []
-    found.append(_asked(summary))
-    if summary.columns:
-        found.append(_section("columns", "How each column was read", *columns_table(summary)))
-    found.append(_curve(summary))
-    if summary.policies:
-        found.append(_policies(summary))
-    found.append(_rows(summary, drawn))
+    found += [_curve(summary), _rows(summary, drawn)]
     if summary.folds or summary.groups:
         found.append(_parts(summary))
-    found += [_hard(summary), _plan(summary), _certificate(summary), _repeat(summary)]
+    if summary.coverage:
+        found.append(coverage_section(summary.coverage))
+    if summary.classes:
+        found.append(class_section(summary.classes))
+    if summary.time:
+        found.append(time_section(summary.time))
+    if summary.growth:
+        found.append(growth_section(summary.growth))
+    found.append(_hard(summary))
+    found.append(_asked(summary))
+    if summary.columns:
+        found.append(section("columns", "How each column was read", *columns_table(summary)))
+    if summary.policies:
+        found.append(_policies(summary))
+    found += [_sure(summary)] if summary.sure and summary.sure.method else []
+    found += [_plan(summary), _certificate(summary), _repeat(summary)]
     return found
 
 
@@ -71,20 +109,6 @@ def colophon(summary: Summary) -> Html:
         "p",
         f"Made by holdfast {version}. Every held-out number here is that of a model retrained "
         "without the held-out rows, to rounding.",
-    )
-
-
-def _section(id: str, title: str, *children: Html | None) -> Section:
-    return Section(id, title, tag("section", tag("h2", title, id=id), *children))
-
-
-def _figure(name: str, alt: str, caption: str, data: Html | None = None) -> Html:
-    details = tag("details", tag("summary", "The numbers"), data) if data else None
-    return tag(
-        "figure",
-        tag("div", id=f"fig-{name}", class_="plot", role="img", aria_label=alt),
-        tag("figcaption", caption),
-        details,
     )
 
 
@@ -107,17 +131,17 @@ def _asked(summary: Summary) -> Section:
     ]
     items = join(part for name, text in facts for part in (tag("dt", name), tag("dd", text)))
     notes = [tag("p", sentence) for sentence in asked.preparation]
-    return _section("asked", "What was asked", tag("dl", items), *notes)
+    return section("asked", "What was asked", tag("dl", items), *notes)
 
 
 def _contrast(summary: Summary) -> Section:
     label = summary.headline.error_label
     rows = [(c.name, number(c.error), number(c.alpha, 2)) for c in summary.contrasts]
     told = "; ".join(f"{name} {error}" for name, error, _ in rows)
-    return _section(
+    return section(
         "contrast",
         "What is held out decides the answer",
-        _figure(
+        figure_element(
             "contrast",
             f"Bars of the {label} by way of holding out: {told}.",
             f"The same data and model, held out in different ways, each at its own best penalty. "
@@ -157,7 +181,12 @@ def _curve(summary: Summary) -> Section:
         for i, (a, v, s) in enumerate(zip(curve.alphas, curve.values, curve.se, strict=True))
     ]
     data = table(f"{label} by penalty", ("λ", label, "standard error", ""), rows)
-    return _section("curve", "The error over the penalty", note, _figure("curve", alt, text, data))
+    return section(
+        "curve",
+        "The penalty, and what it does",
+        note,
+        figure_element("curve", alt, text, data),
+    )
 
 
 def _mark(curve: CVCurve, i: int, chosen: int) -> str:
@@ -183,10 +212,10 @@ def _policies(summary: Summary) -> Section:
         (number(alpha, 3), *(number(curve.values[i], 4) for curve in curves))
         for i, alpha in enumerate(curves[0].alphas)
     ]
-    return _section(
+    return section(
         "policies",
         "Held-out basis rows: kept or removed",
-        _figure(
+        figure_element(
             "policies",
             f"Curves of {label} over the penalty, held-out basis rows kept and removed. {told}.",
             f"A basis row that is held out may stay in the basis (keep) or leave it with its row "
@@ -207,20 +236,20 @@ def _rows(summary: Summary, drawn: set[str]) -> Section:
             for name, counts in zip(classes, summary.confusion.counts, strict=True)
         ]
         made = table("Rows of each class (down) by predicted class (across)", ("", *classes), cells)
-        return _section("rows", "Held-out predictions", made)
+        return section("rows", "Held-out predictions", tag("div", made, id="confusion"))
     head = summary.headline
-    actual = _figure(
+    actual = figure_element(
         "actual",
         f"Scatter of held-out prediction over actual {summary.asked.target}: RMSE "
         f"{number(head.error)}, {percent(head.skill)} of the variance explained.",
         f"Each point is a row, predicted by the model that never saw it{part}.",
     )
-    residuals = _figure(
+    residuals = figure_element(
         "residuals",
         "Scatter of actual minus held-out prediction over the prediction.",
         f"What is left over{part}. A pattern here means there is more to learn.",
     )
-    return _section("rows", "Held-out predictions", tag("div", actual, residuals, class_="side"))
+    return section("rows", "Held-out predictions", tag("div", actual, residuals, class_="side"))
 
 
 def _parts(summary: Summary) -> Section:
@@ -239,17 +268,24 @@ def _parts(summary: Summary) -> Section:
             tag("p", f"Hardest: {worst}."),
             _part_figure("groups", summary.groups, label, name),
         ]
-    return _section("parts", "Where it goes wrong", *children)
+    return section("parts", "Where it goes wrong", *children)
 
 
 def _part_figure(name: str, parts: Sequence[PartScore], label: str, noun: str) -> Html:
     biased = parts[0].bias is not None
-    header = (noun, "predictions", label, *(("mean of actual − prediction",) if biased else ()))
+    header = (
+        noun,
+        "predictions",
+        label,
+        "90 % interval",
+        *(("mean of actual − prediction",) if biased else ()),
+    )
     rows = [
         (
             part.label,
             f"{part.count:,}",
             number(part.score),
+            f"{number(part.low)} to {number(part.high)}",
             *((number(part.bias),) if part.bias is not None else ()),
         )
         for part in parts
@@ -262,7 +298,8 @@ def _part_figure(name: str, parts: Sequence[PartScore], label: str, noun: str) -
     caption = f"{label[0].upper()}{label[1:]} by {noun}, the hardest first" + (
         f" ({shown} of {len(parts)} drawn)." if shown < len(parts) else "."
     )
-    return _figure(name, alt, caption, table(f"{label} by {noun}", header, rows))
+    caption += " Bars are 90 % intervals, if the rows of a part are independent."
+    return figure_element(name, alt, caption, table(f"{label} by {noun}", header, rows))
 
 
 def _hard(summary: Summary) -> Section:
@@ -301,10 +338,12 @@ def _hard(summary: Summary) -> Section:
         )
         for hard in summary.hardest
     ]
-    return _section(
+    return section(
         "hard",
         "Influential and hard rows",
-        _figure("leverage", alt, caption, table("Rows by leverage", ("leverage", "rows"), bins)),
+        figure_element(
+            "leverage", alt, caption, table("Rows by leverage", ("leverage", "rows"), bins)
+        ),
         tag("h3", "Rows that are hardest to predict"),
         table("Rows are counted from 0.", columns, rows),
     )
@@ -312,6 +351,27 @@ def _hard(summary: Summary) -> Section:
 
 def _value(value: float | str) -> str:
     return value if isinstance(value, str) else number(value, 4)
+
+
+def _sure(summary: Summary) -> Section:
+    sure = summary.sure
+    assert sure is not None
+    ways = {
+        "nested": "models without pairs of folds, in random partitions (Bates, Hastie and "
+        "Tibshirani 2024)",
+        "asymptotic": "the standard error over units, right for stable models and many of them "
+        "(Bayle et al. 2020)",
+        "corrected": "repeated splits with the variance corrected (Nadeau and Bengio 2003)",
+    }
+    assert sure.method is not None
+    facts = [("Interval", f"{ways[sure.method]}; independent units: {sure.units}")]
+    if sure.nested is not None:
+        facts.append(("λ chosen anew", sure.outer))
+    if sure.p_value is not None:
+        facts.append(("Luck", f"{sure.permutations:,} permutations of {sure.permuted}"))
+    facts += [("Not asked", option) for option in sure.not_asked]
+    items = join(part for name, text in facts for part in (tag("dt", name), tag("dd", text)))
+    return section("sure", "How the certainty was found", tag("dl", items))
 
 
 def _plan(summary: Summary) -> Section:
@@ -327,7 +387,7 @@ def _plan(summary: Summary) -> Section:
         for cost in plan.costs
     ]
     header = ("path", "seconds, estimated", "times the cheapest", "memory")
-    return _section(
+    return section(
         "plan",
         "The plan and its cost",
         tag("dl", facts),
@@ -351,7 +411,7 @@ def _certificate(summary: Summary) -> Section:
             text += " That is too much: do not rely on these numbers."
     inside = summary.inside
     told = tag("p", inside.words(summary.headline.error_label)) if inside else None
-    return _section("certificate", "Checked against real retraining", tag("p", text), told)
+    return section("certificate", "Checked against real retraining", tag("p", text), told)
 
 
 def _repeat(summary: Summary) -> Section:
@@ -364,4 +424,4 @@ def _repeat(summary: Summary) -> Section:
     facts.append(("Versions", ", ".join(f"{name} {v}" for name, v in repeat.versions)))
     items = join(part for name, text in facts for part in (tag("dt", name), tag("dd", text)))
     command = tag("pre", tag("code", repeat.command)) if repeat.command else None
-    return _section("repeat", "How to repeat it", command, tag("dl", items))
+    return section("repeat", "How to repeat it", command, tag("dl", items))

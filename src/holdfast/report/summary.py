@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,12 @@ from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.row_data import PartScore
 
 if TYPE_CHECKING:
+    from holdfast.report.classes import ClassCurve
+    from holdfast.report.growth import Growth
+    from holdfast.report.linked import Linked
+    from holdfast.report.moments import OverTime
+    from holdfast.report.spread import Coverage
+    from holdfast.report.sure import Sureness
     from holdfast.tables.account import ColumnAccount
     from holdfast.tables.inside import InsideOut
 
@@ -304,6 +310,18 @@ class Summary:
         What may be wrong with the data or the question.
     inside : InsideOut or None
         What changes when the preparation is learned inside the training rows.
+    sure : Sureness or None
+        How sure the headline is.
+    linked : Linked or None
+        What the slider of the page moves; not part of the JSON.
+    coverage : Coverage or None
+        Intervals of held-out predictions; None for classes.
+    classes : tuple of ClassCurve
+        Curves of each class; empty for a regression.
+    growth : dict of str to Growth
+        "growth" over the number of rows or groups, "basis" over that of basis rows.
+    time : OverTime or None
+        Residuals over time.
     """
 
     title: str
@@ -326,12 +344,19 @@ class Summary:
     columns: tuple[ColumnAccount, ...] = ()
     doubts: tuple[str, ...] = ()
     inside: InsideOut | None = None
+    sure: Sureness | None = None
+    linked: Linked | None = None
+    coverage: Coverage | None = None
+    classes: tuple[ClassCurve, ...] = ()
+    growth: dict[str, Growth] = field(default_factory=dict)
+    time: OverTime | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary in JSON's types; numbers that JSON lacks become None."""
         plain = _plain(self)
         assert isinstance(plain, dict)
         plain["curve"]["edge"] = self.curve.edge
+        del plain["linked"]
         return {"summary_version": 1, **plain}
 
     def to_json(self) -> str:

@@ -96,7 +96,8 @@ class Criterion:
         ----------
         model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters
             Kernel family, basis rows, hold-out, policy, intercept, jitter. Basis rows are chosen
-            once. A classifier is tuned by the squared error of its ±1 codes (paper 002).
+            once. A classifier is tuned by the squared error of its ±1 codes (Cawley and Talbot
+            2004).
         X, y, sample_weight, groups
             As in ``fit``.
         ard : bool

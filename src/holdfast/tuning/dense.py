@@ -1,9 +1,9 @@
 """The criterion of a dense model and its adjoint.
 
 With K̃ = √w K √w + αI and G its inverse (on the complement of the unpenalised columns Q), the dual
-coefficients are c = G ỹ, ỹ = √w y, and the held-out residuals r = G_HH⁻¹ c_H (papers 002 §2.6,
-003 (14), 004 (9)). For a criterion with ∂L/∂r = ρ on the test rows, let G_HH μ = ρ. Because
-dG = −G dK̃ G, also on that complement,
+coefficients are c = G ỹ, ỹ = √w y, and the held-out residuals r = G_HH⁻¹ c_H (Cawley and Talbot
+2004, §2.6; Tanaka and Imai 2019, (14); Pahikkala et al. 2006, (9)). For a criterion with ∂L/∂r = ρ
+on the test rows, let G_HH μ = ρ. Because dG = −G dK̃ G, also on that complement,
 
     ∂L/∂K̃ = Σ_j G_{:H} μ_j (G_{:H} r_j − c)ᵀ
 

@@ -79,7 +79,7 @@ def tune(
         As in ``fit``.
     method : {"lbfgs", "nelder-mead"}
         Quasi-Newton with the exact gradient (RBF and Matern kernels), or the simplex search of
-        paper 002 §3 on (log gamma, log alpha), which needs no gradient.
+        Cawley and Talbot (2004) §3 on (log gamma, log alpha), which needs no gradient.
     ard : bool
         One gamma per feature ("lbfgs" only).
     bounds : dict, optional

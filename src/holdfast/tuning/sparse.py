@@ -6,7 +6,7 @@ K_BB + εI = C Cᵀ, W the weighted and centred rows K_{:B}C⁻ᵀ and WᵀW + �
     V = W L⁻ᵀ (and the unpenalised columns Q),   a = N β with N = C⁻ᵀL⁻ᵀ.
 
 The model without the rows H and the basis rows E is β = M(z − V_Hᵀr), z = Vᵀỹ, where M = I − OOᵀ
-projects on N_E β = 0 and (I − V_H M V_Hᵀ) r = ỹ_H − V_H M z (paper 000 Corollary 2 and
+projects on N_E β = 0 and (I − V_H M V_Hᵀ) r = ỹ_H − V_H M z (Pahikkala et al. 2012 Corollary 2 and
 Proposition 1). For a criterion with ∂L/∂r = ρ on the test rows let (I − V_H M V_Hᵀ) μ = ρ and
 d = M V_Hᵀμ: d is the adjoint of β. Holding rows out and removing basis rows both delete rows and
 columns of the saddle matrix [[I, K̃_B], [K̃_Bᵀ, −α(K_BB + εI)]], so one formula covers both:

@@ -1,5 +1,7 @@
 """The summary says what the model says, and shows it without harm."""
 
+import base64
+import gzip
 import json
 import re
 import sys
@@ -23,6 +25,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWar
 
 ALPHAS = np.logspace(-3, 3, 7)
 HOSTILE = '<script>alert("x")</script>"\'&`|*_\n# $x$ %{y} </script><img src=x onerror=alert(1)>'
+
+
+def packed(page, name):
+    """Return what a packed element of a page holds."""
+    text = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)[1]
+    return gzip.decompress(base64.b85decode(text.replace(".", "<"))).decode()
 
 
 def data(seed=0, n_groups=10, size=6):
@@ -309,7 +317,7 @@ class Structure(HTMLParser):
             self.images.append(found.get("aria-label"))
         if name == "a":
             self.links.append(found["href"])
-        if name not in ("meta", "br"):
+        if name not in ("meta", "br", "input"):
             self.stack.append(name)
 
     def handle_endtag(self, name):
@@ -327,7 +335,7 @@ def test_page_is_well_formed_and_accessible(summary):
     assert structure.headings[0] == 1
     assert structure.headings.count(1) == 1
     assert all(b - a <= 1 for a, b in zip(structure.headings, structure.headings[1:], strict=False))
-    assert len(structure.images) == 7
+    assert len(structure.images) == 11
     assert all(len(alt) > 20 for alt in structure.images)
     assert all(link.startswith("#") and link[1:] in structure.ids for link in structure.links)
     assert '<html lang="en">' in page
@@ -370,8 +378,7 @@ def test_hostile_text_is_escaped():
     assert structure.scripts == 3
     assert "img" not in structure.tags
     assert "<img src=x" not in page
-    figures = re.search(r'<script type="application/json" id="figures">(.*?)</script>', page, re.S)
-    loaded = json.loads(figures[1])
+    loaded = json.loads(packed(page, "data"))["figures"]
     labels = loaded["groups"]["data"][0]["y"]
     assert any("&lt;script&gt;" in label for label in labels)
     assert not any("<script" in label for label in labels)
