@@ -30,7 +30,14 @@ from holdfast.cli.completion import completion_script
 from holdfast.cli.demo import tell
 from holdfast.cli.demo_data import FEATURES, make_study
 from holdfast.cli.parser import EXIT_CODES, build_parser
-from holdfast.cli.specs import BASIS_NAMES, parse_basis, parse_cv, parse_gammas, parse_grid
+from holdfast.cli.specs import (
+    BASIS_NAMES,
+    parse_alphas,
+    parse_basis,
+    parse_cv,
+    parse_gamma,
+    parse_grid,
+)
 from holdfast.exceptions import InvalidInputError
 from holdfast.splitters import HBlock, PurgedKFold
 from holdfast.tables import open_source, read_columns
@@ -361,8 +368,11 @@ def test_grids():
     for bad in ("", "a", "1:2", "2:1:5", "0:1:5", "1:2:1", "1:2:x", "-1", "1,nan", "1e-3:inf:4"):
         with pytest.raises(InvalidInputError, match="--alphas must be from:to:count"):
             parse_grid(bad, "--alphas")
-    assert parse_gammas("auto") == (None,)
-    assert parse_gammas("0.5") == (0.5,)
+    assert parse_gamma("auto") == "auto"
+    assert parse_gamma("features") is None
+    assert parse_gamma("0.5") == 0.5
+    assert parse_gamma("0.5,1") == [0.5, 1.0]
+    assert parse_alphas("auto") is None
 
 
 @pytest.mark.parametrize(

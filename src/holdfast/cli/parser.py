@@ -145,8 +145,8 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "--gamma",
         default="auto",
         metavar="G",
-        help="width of the kernel: auto (1 / number of features), a number, or several to choose "
-        "from: 0.01:1:5",
+        help="width of the kernel: auto (the best of several around the median distance), features "
+        "(1 / their number), a number, or several to choose from: 0.01:1:5; default: auto",
     )
     group.add_argument(
         "--degree", type=as_float, default=3, metavar="D", help="of poly; default: 3"
@@ -155,13 +155,19 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "--coef0", type=as_float, default=1.0, metavar="C", help="of poly and sigmoid"
     )
     group.add_argument(
-        "--alphas", default="1e-6:1e3:30", metavar="A:B:N", help="penalties; default: 1e-6:1e3:30"
+        "--alphas",
+        default="auto",
+        metavar="A:B:N",
+        help="penalties: auto (a grid that follows the data, longer if the best lies at its end), "
+        "one, or several such as 1e-6:1e3:30; default: auto",
     )
     group.add_argument(
         "--basis",
+        default="auto",
         metavar="N|NAME:N",
-        help="rows that the model expands in: 500, 0.1, or one of "
-        f"{', '.join(BASIS_NAMES)} and a size, such as greedy:300; default: all rows",
+        help="rows that the model expands in: auto (all, or random rows if they are too many), "
+        f"none (all), 500, 0.1, or one of {', '.join(BASIS_NAMES)} and a size, such as greedy:300; "
+        "default: auto",
     )
     group.add_argument("--no-intercept", action="store_true", help="fit without a bias")
     group = parser.add_argument_group("holding out")
