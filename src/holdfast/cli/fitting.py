@@ -20,7 +20,16 @@ from holdfast.tables.opening import split_names
 if TYPE_CHECKING:
     from holdfast.tables.account import ColumnAccount
 
-__all__ = ["Data", "cv_of", "explain_columns", "fit_model", "make_model", "opened", "read_data"]
+__all__ = [
+    "Data",
+    "check_seed",
+    "cv_of",
+    "explain_columns",
+    "fit_model",
+    "make_model",
+    "opened",
+    "read_data",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +207,7 @@ def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
     """Return the unfitted estimator that the options describe."""
     from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 
+    _check_numbers(options)
     kind = KernelRidgeClassifierCV if options.classify else KernelRidgeCV
     return kind(
         options.kernel,
@@ -217,8 +227,23 @@ def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
     )
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a seed that no generator takes."""
+    if not 0 <= seed < 2**32:
+        raise InvalidInputError(f"--seed must be a whole number from 0 to 2³² − 1; got {seed}.")
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    check_seed(options.seed)
+    if not (options.degree >= 1 and float(options.degree).is_integer()):
+        raise InvalidInputError(
+            f"--degree must be a whole number from 1 up, such as 3; got {options.degree:g}."
+        )
+
+
 def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
     """Return the way of holding out that the options describe; with data, for their rows."""
+    check_seed(options.seed)
     made = parse_cv(
         options.cv,
         group=options.group,

@@ -59,6 +59,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _cv(commands)
     _explain(commands)
+    _tune(commands)
+    _compare(commands)
     _predict(commands)
     _verify(commands)
     _demo(commands)
@@ -76,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _data_options(parser: argparse.ArgumentParser) -> None:
+def _data_options(parser: argparse.ArgumentParser, *, explains: bool = True) -> None:
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
@@ -109,11 +111,12 @@ def _data_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave numbers as they are; default: mean 0, standard deviation 1",
     )
-    group.add_argument(
-        "--explain-columns",
-        action="store_true",
-        help="say how each column is read, and fit nothing; --target is not needed",
-    )
+    if explains:
+        group.add_argument(
+            "--explain-columns",
+            action="store_true",
+            help="say how each column is read, and fit nothing; --target is not needed",
+        )
     _csv_options(group)
 
 
@@ -262,6 +265,47 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _data_options(parser)
     _model_options(parser)
     _output_options(parser.add_argument_group("output"))
+
+
+def _tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "tune",
+        help="find a width for each feature, and which features matter",
+        description="Minimise the exact held-out squared error over the penalty and one width per "
+        "feature, by gradients, and say what the error would be without each feature. For the "
+        "kernels rbf and matern; --gamma and --alphas are what is looked for.",
+    )
+    _data_options(parser, explains=False)
+    _model_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--one-width", action="store_true", help="one width for all features instead of one each"
+    )
+    group.add_argument("--save", metavar="FILE", help="write the model, for predict and verify")
+    _output_options(group)
+
+
+def _compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="which kernel predicts best, and is the difference more than chance?",
+        description="Fit several kernels, a linear one among them, and predict with the mean (or "
+        "the most frequent class) on the same experiments; tell the differences to the best with "
+        "intervals.",
+    )
+    _data_options(parser, explains=False)
+    _model_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--kernels",
+        default="rbf,matern32,linear",
+        metavar="A,B,…",
+        help="the kernels to compare; default: rbf,matern32,linear",
+    )
+    group.add_argument(
+        "--level", type=as_float, default=0.9, metavar="P", help="of the intervals; default: 0.9"
+    )
+    _output_options(group)
 
 
 def _predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

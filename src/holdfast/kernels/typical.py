@@ -51,13 +51,16 @@ def typical_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | No
     Notes
     -----
     Multiples of one over the median of what gamma multiplies: squared distances (RBF, Matérn),
-    sums of absolute differences (Laplacian), squared lengths of rows (polynomial, sigmoid). Pairs
-    of equal rows do not count.
+    sums of absolute differences (Laplacian), squared lengths of rows (polynomial). Pairs of equal
+    rows do not count. The sigmoid kernel is not positive semidefinite, at some widths so badly that
+    there is no model: it keeps its own.
     """
+    if kernel == "sigmoid":
+        return None
     chosen = sample_rows(weights, DISTANCE_ROWS)
     rows = gather(X, chosen) if is_dask(X) else take_rows(X, chosen)
     rows = rows.astype(np.float64)
-    if kernel in ("poly", "polynomial", "sigmoid"):
+    if kernel in ("poly", "polynomial"):
         values = row_norms_squared(rows)
     elif kernel == "laplacian":
         distances = (
