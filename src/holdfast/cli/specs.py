@@ -47,9 +47,10 @@ def parse_grid(text: str, option: str) -> NDArray[np.float64]:
     option : str
         For the error message.
     """
+    names = "auto, features" if option == "--gamma" else "auto"
     problem = InvalidInputError(
-        f"{option} must be auto, from:to:count (such as 1e-6:1e3:30), numbers separated by commas, "
-        f"or one number, all greater than 0; got {text!r}."
+        f"{option} must be {names}, from:to:count (such as 1e-6:1e3:30), numbers separated by "
+        f"commas, or one number, all greater than 0; got {text!r}."
     )
     parts = text.split(":")
     try:
