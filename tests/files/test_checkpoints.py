@@ -38,8 +38,8 @@ def evaluations(monkeypatch):
     scored = []
     original = holdfast.estimators.search._scores
 
-    def counted(problem, planned, scoring, per_target):
-        scores = original(problem, planned, scoring, per_target)
+    def counted(problem, planned, scoring, per_target, alphas):
+        scores = original(problem, planned, scoring, per_target, alphas)
         scored.append(planned.model)
         return scores
 
@@ -204,7 +204,8 @@ original, scored = search._scores, []
 search._scores = lambda *a: scored.append(1) or original(*a)
 scale = 2.0
 kernels = [shared, lambda A, B: scale * shared(A, B)]
-KernelRidgeCV(kernel=kernels, cv=4, checkpoint=sys.argv[1]).fit(words, np.arange(16.0))
+model = KernelRidgeCV(kernel=kernels, alphas=[0.1, 1.0], cv=4, checkpoint=sys.argv[1])
+model.fit(words, np.arange(16.0))
 print(len(scored))
 """
     counts = []

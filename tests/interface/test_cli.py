@@ -30,7 +30,14 @@ from holdfast.cli.completion import completion_script
 from holdfast.cli.demo import tell
 from holdfast.cli.demo_data import FEATURES, make_study
 from holdfast.cli.parser import EXIT_CODES, build_parser
-from holdfast.cli.specs import BASIS_NAMES, parse_basis, parse_cv, parse_gammas, parse_grid
+from holdfast.cli.specs import (
+    BASIS_NAMES,
+    parse_alphas,
+    parse_basis,
+    parse_cv,
+    parse_gamma,
+    parse_grid,
+)
 from holdfast.exceptions import InvalidInputError
 from holdfast.splitters import HBlock, PurgedKFold
 from holdfast.tables import open_source, read_columns
@@ -91,7 +98,7 @@ def test_numbers_are_those_of_python(study, capsys):
     )  # fmt: skip
     found = json.loads(text)
     X, y, groups = naive(study)
-    model = KernelRidgeCV(cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
+    model = KernelRidgeCV(gamma="auto", cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
     model.fit(X, y, groups=groups)
     np.testing.assert_allclose(found["headline"]["value"], np.sqrt(-model.best_score_), rtol=1e-10)
     assert found["headline"]["alpha"] == pytest.approx(model.alpha_)
@@ -186,7 +193,7 @@ def test_predictions_are_the_held_out_ones(study, capsys, suffix):
         assert source.names == ("row", "subject", "experiment", "actual", "prediction", "residual")
         table = read_columns(source, source.names)
     X, y, groups = naive(study)
-    model = KernelRidgeCV(cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
+    model = KernelRidgeCV(gamma="auto", cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
     model.fit(X, y, groups=groups)
     expected = model.held_out(alphas=[model.alpha_]).matrix()[0, :, 0]
     rows = table["row"].astype(int)
@@ -330,6 +337,101 @@ def test_verify_refuses_a_damaged_file(saved, capsys):
     assert "holdfast: error:" in capsys.readouterr().err
 
 
+def large_table(path, m):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(m, 2)).round(3)
+    lines = [f"{a},{b},{a + b:.3f}" for a, b in X]
+    Path(path).write_text("\n".join(["a,b,y", *lines]))
+
+
+def test_many_rows_take_basis_rows_by_themselves_and_say_so(capsys):
+    large_table("large.csv", 1500)
+    # 100 basis rows of 1,500 fit into these 3 MB; a dense model would take 36.
+    options = ["large.csv", "--target", "y", "--memory", "3MB", "--cv", "3", "--gamma", "0.1",
+               "--alphas", "1e-4:1:5"]  # fmt: skip
+    assert main(["cv", *options, "--verify", "0", "--json"]) == 0
+    done = capsys.readouterr()
+    assert "100 of 1,500 rows at random, by itself" in done.err
+    found = json.loads(done.out)
+    plan = json.loads(output(capsys, "explain", *options, "--json"))
+    assert plan["facts"]["model"] == "100 basis rows"
+    assert "100 of 1,500 rows at random" in plan["remarks"][0]
+    taken = next(cost for cost in found["plan"]["costs"] if cost["taken"])
+    assert plan["path"] == taken["path"]
+    for command in ("cv", "explain"):  # who insists on all rows is told alike by both
+        assert main([command, *options, "--basis", "none"]) == 3
+        assert "needs 0.036 GB, more than the 0.003 GB" in capsys.readouterr().err
+
+
+def test_explain_never_plans_what_cannot_be(capsys):
+    large_table("large.csv", 40_000)
+    plan = json.loads(output(capsys, "explain", "large.csv", "--target", "y", "--memory", "2GB",
+                             "--json"))  # fmt: skip
+    assert plan["facts"]["model"] == "2000 basis rows"
+    assert plan["seconds"] < 3600
+    taken = next(cost for cost in plan["costs"] if cost["path"] == plan["path"])
+    assert taken["bytes"] < 4e9
+
+
+def test_tune_tells_which_features_matter(study, capsys):
+    options = [study, "--target", "score", "--features", "dose,jitter,age", "--cv", "4", "--quiet"]
+    found = json.loads(output(capsys, "tune", *options, "--json", "--save", "tuned.holdfast"))
+    verdicts = {row["feature"]: row["verdict"] for row in found["features"]}
+    assert verdicts.keys() == {"dose", "jitter", "age"}
+    assert set(verdicts.values()) <= {"relevant", "irrelevant", "cannot be told"}
+    rises = [row["rise"] for row in found["features"]]
+    assert rises == sorted(rises, reverse=True)
+    text = output(capsys, "tune", *options)
+    assert "error rises by" in text
+    assert "mean squared error" in text
+    assert main(["predict", "tuned.holdfast", study, "--out", "p.csv", "--quiet"]) == 0
+    model = load("tuned.holdfast")
+    assert -model.best_score_ == pytest.approx(found["mean_squared_error"], rel=0.01)
+    assert main(["verify", "tuned.holdfast", "-n", "2"]) == 0
+
+
+def test_tune_with_one_width_and_kernels_without_gradient(study, capsys):
+    options = [study, "--target", "score", "--features", "dose,jitter", "--cv", "4", "--quiet"]
+    text = output(capsys, "tune", *options, "--one-width")
+    assert "gamma =" in text
+    assert "verdict" not in text
+    assert main(["tune", *options, "--kernel", "linear"]) == 3
+    assert "--kernel" in capsys.readouterr().err
+
+
+def test_compare_tells_kernels_apart(study, capsys):
+    options = [study, "--target", "score", "--group", "subject", "--drop", "level,w", "--quiet"]
+    found = json.loads(output(capsys, "compare", *options, "--json", "--kernels", "rbf,linear"))
+    rows = {row["model"]: row for row in found["models"]}
+    assert rows.keys() == {"rbf", "linear", "mean of the target"}
+    assert found["units"] == "groups"
+    scores = [row["score"] for row in found["models"]]
+    assert scores == sorted(scores, reverse=True)
+    X, y, groups = naive(study)
+    model = KernelRidgeCV("linear", cv=LeaveOneGroupOut()).fit(X, y, groups=groups)
+    assert rows["linear"]["score"] == pytest.approx(model.best_score_, rel=1e-9)
+    errors = [y[test] - y[train].mean() for train, test in LeaveOneGroupOut().split(X, y, groups)]
+    naive_score = -np.mean(np.concatenate(errors) ** 2)
+    assert rows["mean of the target"]["score"] == pytest.approx(naive_score)
+    for row in found["models"][1:]:
+        assert row["behind"] == pytest.approx(scores[0] - row["score"])
+        assert row["low"] < row["behind"] < row["high"]
+    assert "p is corrected" in output(capsys, "compare", *options)
+
+
+def test_compare_of_classes(study, capsys):
+    options = [study, "--target", "level", "--classify", "--drop", "subject,w", "--cv", "4"]
+    found = json.loads(output(capsys, "compare", *options, "--json", "--quiet"))
+    assert "most frequent class" in {row["model"] for row in found["models"]}
+    assert found["scoring"] == "accuracy"
+
+
+@pytest.mark.parametrize("kernels", ["", "rbf,rbf", "rbf,wide"])
+def test_compare_refuses_other_kernels(study, capsys, kernels):
+    assert main(["compare", study, "--target", "score", "--kernels", kernels]) == 3
+    assert "--kernels must name kernels" in capsys.readouterr().err
+
+
 def test_explain_is_the_plan_of_cv(study, capsys):
     options = [study, "--target", "score", "--group", "subject", "--drop", "level,w",
                "--alphas", "1e-2:1e2:5"]  # fmt: skip
@@ -359,10 +461,13 @@ def test_grids():
     assert parse_grid("10,0.1,1", "-").tolist() == [0.1, 1, 10]
     assert parse_grid("2", "-").tolist() == [2]
     for bad in ("", "a", "1:2", "2:1:5", "0:1:5", "1:2:1", "1:2:x", "-1", "1,nan", "1e-3:inf:4"):
-        with pytest.raises(InvalidInputError, match="--alphas must be from:to:count"):
+        with pytest.raises(InvalidInputError, match="--alphas must be auto, from:to:count"):
             parse_grid(bad, "--alphas")
-    assert parse_gammas("auto") == (None,)
-    assert parse_gammas("0.5") == (0.5,)
+    assert parse_gamma("auto") == "auto"
+    assert parse_gamma("features") is None
+    assert parse_gamma("0.5") == 0.5
+    assert parse_gamma("0.5,1") == [0.5, 1.0]
+    assert parse_alphas("auto") is None
 
 
 @pytest.mark.parametrize(
@@ -551,7 +656,7 @@ def test_demo(capsys, tmp_path):
     assert "leave-one-out claims" in text
     found = json.loads(
         output(capsys, "cv", "out/study.csv", "--target", "score", "--group", "subject",
-               "--basis", "300", "--json", "--verify", "0")
+               "--basis", "300", "--gamma", "features", "--json", "--verify", "0")
     )  # fmt: skip
     told = float(re.search(r"basis removed\s+([\d.]+)", text)[1])
     assert found["headline"]["value"] == pytest.approx(told, abs=0.01)
@@ -591,7 +696,7 @@ def test_completion_names_every_command_and_option():
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["holdfast", "c"], {"cv", "completion"}),
+        (["holdfast", "c"], {"cv", "compare", "completion"}),
         (["holdfast", "cv", "--kern"], {"--kernel"}),
         (["holdfast", "cv", "--kernel", "mat"], {"matern12", "matern32", "matern52"}),
         (["holdfast", "completion", ""], {"bash", "zsh", "fish", "-h", "--help"}),
@@ -625,8 +730,9 @@ def test_cv_and_verify_agree_on_what_is_not_verified(tmp_path, capsys):
     y = X[:, 0] + 0.1 * rng.normal(size=60)
     lines = [",".join(map(repr, map(float, row))) for row in np.c_[X, y]]
     (tmp_path / "t.csv").write_text("a,b,c,stamp,y\n" + "\n".join(lines) + "\n")
-    asked = ["cv", str(tmp_path / "t.csv"), "--target", "y", "--no-scale", "--save"]
-    poly = [*asked, str(tmp_path / "m"), "--kernel", "poly", "--basis", "20"]
+    asked = ["cv", str(tmp_path / "t.csv"), "--target", "y", "--no-scale"]
+    asked += ["--alphas", "1e-6:1e3:30", "--save"]
+    poly = [*asked, str(tmp_path / "m"), "--kernel", "poly", "--gamma", "0.25", "--basis", "20"]
     assert main(poly) == 0
     out = capsys.readouterr()
     assert "NOT verified" in out.out
@@ -636,3 +742,48 @@ def test_cv_and_verify_agree_on_what_is_not_verified(tmp_path, capsys):
     assert main([*asked, str(tmp_path / "l"), "--kernel", "linear"]) == 0
     assert "NOT verified" not in capsys.readouterr().out
     assert main(["verify", str(tmp_path / "l")]) == 0
+
+
+# --- errors speak in options -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--basis", "99"], "--basis asks for 99 basis rows"),
+        (["--basis", "greedy:99"], "--basis asks for 99 basis rows"),
+        (["--basis", "per-group:3"], "say --group, or use another --basis"),
+        (["--seed", "-1"], "--seed must be a whole number from 0"),
+        (["--kernel", "poly", "--degree", "-1"], "--degree must be a whole number from 1 up"),
+        (["--kernel", "poly", "--degree", "nan"], "--degree"),
+        (["--kernel", "poly", "--coef0", "nan"], "--coef0 must be a finite number"),
+        (["--cv", "500"], "500 folds or steps need at least as many rows"),
+        (["--cv", "time:400"], "401 folds or steps need at least as many rows"),
+        (["--cv", "hblock:300"], "--cv hblock:300 holds out all 48 rows"),
+        (["--scoring", "nonsense"], "--scoring nonsense is not the name"),
+        (["--memory", "lots"], "--memory must be"),
+    ],
+)
+def test_errors_speak_in_options(study, capsys, options, message):
+    command = ["cv", study, "--target", "score", "--drop", "level,w,subject", *options]
+    assert main(command) in (2, 3)
+    told = capsys.readouterr().err
+    assert message in told
+    for python in ("KernelRidge", "random_state", "n_splits", "parameter of", "sklearn."):
+        assert python not in told
+
+
+def test_errors_of_verify_predict_and_tune_speak_in_options(study, capsys):
+    base = [study, "--target", "score", "--features", "dose,jitter", "--cv", "4", "--quiet"]
+    output(capsys, "cv", *base, "--save", "m.holdfast", "--verify", "0", "--alphas", "0.1,1")
+    for arguments, message in [
+        (["verify", "m.holdfast", "-n", "0"], "--experiments must be a whole number, at least 1"),
+        (["verify", "m.holdfast", "--seed", "-2"], "--seed must be a whole number from 0"),
+        (["verify", "m.holdfast", "--tolerance", "-1"], "--tolerance must be a number from 0 up"),
+        (["predict", "m.holdfast", study, "--interval", "2"], "--interval must lie between 0"),
+        (["tune", *base, "--scoring", "r2"], "got --scoring r2"),
+        (["tune", *base, "--held-out-basis", "train"], "tune takes --held-out-basis remove"),
+        (["compare", *base, "--level", "2"], "--level must lie between 0 and 1"),
+    ]:
+        assert main(arguments) == 3
+        assert message in capsys.readouterr().err

@@ -556,7 +556,7 @@ def test_errors_speak_of_options(capsys):
     pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).to_csv("x.csv", index=False)
     common = ["cv", "x.csv", "--target", "y"]
     for options, words in (
-        (["--memory", "10kB"], "Pass --basis 1000"),
+        (["--basis", "none", "--memory", "10kB"], "Pass --basis 1000"),
         (["--held-out-basis", "skip"], "--held-out-basis skip needs a set of basis rows"),
         (["--cv", "100"], "--cv"),
         (["--decimal", ";"], "--decimal must be '.' or ','"),

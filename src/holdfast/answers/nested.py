@@ -262,7 +262,7 @@ def nested(
         with subject.smoother.lock:
             for j, number in enumerate(tasks.source.tolist()):
                 task, held = tasks.select(np.array([j])), outer.held_out[number]
-                run = _Outer(subject, held, task, inner[number], judge, params)
+                run = _Outer(subject, held, task, inner[number], judge.of(subject), params)
                 best[number] = run.chosen(way, best.get(number))
                 report(j + 1, len(tasks), "outer experiments")
     numbers = sorted(best)

@@ -99,7 +99,7 @@ def permutation_test(
     shape = (count, *np.shape(best_score))
     values, null = np.full(count, -np.inf), np.empty(shape)
     for _, subject in subjects:
-        tasks = subject.tasks(experiments)
+        tasks, judge = subject.tasks(experiments), judge.of(subject)
         one = judge.alphas.size * tasks.test.values.size * Y.shape[1]
         with subject.smoother.lock:
             predict = _predictor(subject, tasks, judge, count * Y.shape[1])

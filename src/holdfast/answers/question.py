@@ -32,6 +32,10 @@ class Subject(Protocol):
         """Basis rows; None for a dense or linear model."""
 
     @property
+    def alphas(self) -> FloatArray:
+        """The penalties to compare with this kernel, shape (a,)."""
+
+    @property
     def reselects(self) -> bool:
         """Whether the basis is chosen anew for each experiment."""
 
@@ -131,6 +135,10 @@ class Judge:
                 rule=(rule or self.rule).removesuffix("_rows"),
                 per_target=self.per_target,
             )
+
+    def of(self, subject: Subject) -> Judge:
+        """Return the judge that compares the penalties of a kernel."""
+        return replace(self, alphas=subject.alphas)
 
     def value(self, scores: Scores) -> float:
         """Return what kernels are compared by: the best score, averaged over targets."""

@@ -39,8 +39,8 @@ def as_selector(basis: Basis, m: int | None = None) -> Selector | None:
         )
     if isinstance(basis, str | bytes | dict):
         raise InvalidInputError(
-            f"basis={basis!r} is not understood. Pass None (dense), a number or a fraction of "
-            "rows, row positions, a boolean mask, or a selector from holdfast.basis."
+            f'basis={basis!r} is not understood. Pass None (dense), "auto", a number or a fraction '
+            "of rows, row positions, a boolean mask, or a selector from holdfast.basis."
         )
     if isinstance(basis, Real | np.generic) or (isinstance(basis, np.ndarray) and basis.ndim == 0):
         n = basis.item() if isinstance(basis, np.generic | np.ndarray) else basis

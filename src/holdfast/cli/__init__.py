@@ -1,8 +1,8 @@
 """The command ``holdfast``: from a data file to a trustworthy answer without writing code.
 
 `parser` says what may be asked, `specs` and `fitting` turn options and files into a model,
-`commands` does what was asked, `columns` speaks of the data, `console` prints, `wording` puts the
-library's messages in options, `planning` explains without fitting.
+`commands`, `tuning` and `comparing` do what was asked, `columns` speaks of the data, `console`
+prints, `wording` puts the library's messages in options, `planning` explains without fitting.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _run(arguments: list[str]) -> int:
 
         print(f"holdfast {__version__}")
         return 0
-    if getattr(options, "target", "") is None and not options.explain_columns:
+    explains = getattr(options, "explain_columns", False)
+    if getattr(options, "target", "") is None and not explains:
         return _usage_error(parser, options.command, "the option --target is required")
     if options.command is None:
         parser.print_help()
@@ -91,6 +92,14 @@ def _command(name: str) -> Any:
         return run_demo
     if name == "completion":
         return _completion
+    if name == "tune":
+        from holdfast.cli.tuning import run_tune
+
+        return run_tune
+    if name == "compare":
+        from holdfast.cli.comparing import run_compare
+
+        return run_compare
     from holdfast.cli import commands
 
     return getattr(commands, f"run_{name}")

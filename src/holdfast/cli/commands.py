@@ -19,6 +19,7 @@ from holdfast.cli.columns import check_pipeline, raise_doubts, tell_columns, tel
 from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
 from holdfast.cli.fitting import (
     Data,
+    check_seed,
     cv_of,
     explain_columns,
     fit_model,
@@ -42,7 +43,14 @@ from holdfast.tables import (
 )
 from holdfast.tables.opening import split_names
 
-__all__ = ["run_cv", "run_explain", "run_predict", "run_verify"]
+__all__ = [
+    "check_folders",
+    "run_cv",
+    "run_explain",
+    "run_predict",
+    "run_verify",
+    "save_model",
+]
 
 
 def run_cv(options: argparse.Namespace) -> int:
@@ -157,12 +165,32 @@ def _check_outputs(options: argparse.Namespace) -> None:
         check_plotly()
     if options.predictions:
         check_writable(options.predictions)
-    for path in (options.report, options.save, options.predictions):
+    check_folders(options.report, options.save, options.predictions)
+    if options.predictions == "-" and options.json:
+        raise InvalidInputError("--json and --predictions - both want the standard output.")
+
+
+def check_folders(*paths: str | None) -> None:
+    """Refuse files in folders that are not there."""
+    for path in paths:
         folder = Path(path or ".").parent
         if path and path != "-" and not folder.is_dir():
             raise InvalidInputError(f"Cannot write {path}: there is no folder {str(folder)!r}.")
-    if options.predictions == "-" and options.json:
-        raise InvalidInputError("--json and --predictions - both want the standard output.")
+
+
+def save_model(options: argparse.Namespace, data: Data, model: Any) -> None:
+    """Write a model with how columns become features, for predict and verify."""
+    from holdfast.files import save
+
+    context = {
+        "target": data.roles.target,
+        "group": data.roles.group,
+        "command": _command(options),
+        "data": data.label,
+        "checksum": data.checksum,
+    }
+    save(model, options.save, extras={"table": learned_of(data.preparation), "context": context})
+    remark(f"wrote {options.save}", options.quiet)
 
 
 def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary: Any) -> None:
@@ -171,19 +199,7 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
         write_columns(options.predictions, columns)
         remark(f"wrote {options.predictions}", options.quiet or options.predictions == "-")
     if options.save:
-        from holdfast.files import save
-
-        context = {
-            "target": data.roles.target,
-            "group": data.roles.group,
-            "command": _command(options),
-            "data": data.label,
-            "checksum": data.checksum,
-        }
-        save(
-            model, options.save, extras={"table": learned_of(data.preparation), "context": context}
-        )
-        remark(f"wrote {options.save}", options.quiet)
+        save_model(options, data, model)
     if options.report:
         from holdfast.report import write_report
 
@@ -335,6 +351,11 @@ def run_verify(options: argparse.Namespace) -> int:
     from holdfast.files import load_with_extras, read_archive
     from holdfast.holdout.verify import TOLERANCE
 
+    check_seed(options.seed)
+    if options.tolerance is not None and not options.tolerance >= 0:
+        raise InvalidInputError(
+            f"--tolerance must be a number from 0 up, such as 1e-6; got {options.tolerance:g}."
+        )
     with showing_progress(options.quiet), collected_warnings() as messages:
         model, extras = load_with_extras(options.model)
         if not hasattr(model, "alpha_"):

@@ -46,7 +46,7 @@ def run_demo(options: argparse.Namespace) -> int:
         f"{story['verified']} retrained for real, deviation {story['deviation']:.0e}.",
         f"Report: {report}",
         f"The same from the shell: holdfast cv {data} --target score --group subject "
-        f"--basis {N_BASIS}",
+        f"--basis {N_BASIS} --gamma features",
     ]
     print("\n".join(lines))
     if report.suffix != ".html":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cli.specs import CvSpec, in_time, parse_basis, parse_cv, parse_gammas, parse_grid
+from holdfast.cli.specs import CvSpec, in_time, parse_alphas, parse_basis, parse_cv, parse_gamma
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables import Roles, Source, Table, TablePreparation, open_source, read_columns
@@ -20,7 +20,16 @@ from holdfast.tables.opening import split_names
 if TYPE_CHECKING:
     from holdfast.tables.account import ColumnAccount
 
-__all__ = ["Data", "cv_of", "explain_columns", "fit_model", "make_model", "opened", "read_data"]
+__all__ = [
+    "Data",
+    "check_seed",
+    "cv_of",
+    "explain_columns",
+    "fit_model",
+    "make_model",
+    "opened",
+    "read_data",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,14 +207,14 @@ def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
     """Return the unfitted estimator that the options describe."""
     from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 
+    _check_numbers(options)
     kind = KernelRidgeClassifierCV if options.classify else KernelRidgeCV
-    gammas = parse_gammas(options.gamma)
     return kind(
         options.kernel,
-        gamma=gammas[0] if len(gammas) == 1 else list(gammas),
+        gamma=parse_gamma(options.gamma),
         degree=options.degree,
         coef0=options.coef0,
-        alphas=parse_grid(options.alphas, "--alphas"),
+        alphas=parse_alphas(options.alphas),
         basis=parse_basis(options.basis),
         cv=cv.cv,
         held_out_basis=options.held_out_basis,
@@ -218,8 +227,23 @@ def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
     )
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a seed that no generator takes."""
+    if not 0 <= seed < 2**32:
+        raise InvalidInputError(f"--seed must be a whole number from 0 to 2³² − 1; got {seed}.")
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    check_seed(options.seed)
+    if not (options.degree >= 1 and float(options.degree).is_integer()):
+        raise InvalidInputError(
+            f"--degree must be a whole number from 1 up, such as 3; got {options.degree:g}."
+        )
+
+
 def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
     """Return the way of holding out that the options describe; with data, for their rows."""
+    check_seed(options.seed)
     made = parse_cv(
         options.cv,
         group=options.group,
@@ -237,15 +261,21 @@ def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any,
     """Return the fitted model, of the best width if there are several, and remarks on it."""
     model = make_model(options, cv)
     model.fit(data.X, data.y, sample_weight=data.weights, groups=data.groups)
-    gammas = parse_gammas(options.gamma)
-    if len(gammas) == 1:
-        return model, ()
-    chosen = model.best_params_.get("gamma")
-    remarks = [
-        f"gamma = {chosen:.3g} was chosen among {len(gammas)} values by the same held-out score, "
+    remarks = []
+    if model.basis_indices_.size < len(data.X) and options.basis == "auto":
+        remarks.append(f"Basis rows: {model.explain().facts['basis']} (--basis says how many).")
+    added = model.explain().facts.get("penalties added")
+    if added:
+        remarks.append(f"Penalties were added to the default grid, {added}.")
+    tried = sorted({params["gamma"] for params in model.cv_results_["params"] if "gamma" in params})
+    if len(tried) < 2:
+        return model, tuple(remarks)
+    chosen = model.best_params_["gamma"]
+    remarks.append(
+        f"gamma = {chosen:.3g} was chosen among {len(tried)} values by the same held-out score, "
         "which makes that score a little optimistic."
-    ]
-    if chosen in (gammas[0], gammas[-1]):
-        end = "smallest" if chosen == gammas[0] else "largest"
+    )
+    if chosen in (tried[0], tried[-1]):
+        end = "smallest" if chosen == tried[0] else "largest"
         remarks.append(f"The best gamma is the {end} of those tried: a better one may lie beyond.")
     return model, tuple(remarks)

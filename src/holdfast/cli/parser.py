@@ -60,6 +60,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _cv(commands)
     _explain(commands)
+    _tune(commands)
+    _compare(commands)
     _predict(commands)
     _verify(commands)
     _demo(commands)
@@ -77,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _data_options(parser: argparse.ArgumentParser) -> None:
+def _data_options(parser: argparse.ArgumentParser, *, explains: bool = True) -> None:
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
@@ -110,11 +112,12 @@ def _data_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave numbers as they are; default: mean 0, standard deviation 1",
     )
-    group.add_argument(
-        "--explain-columns",
-        action="store_true",
-        help="say how each column is read, and fit nothing; --target is not needed",
-    )
+    if explains:
+        group.add_argument(
+            "--explain-columns",
+            action="store_true",
+            help="say how each column is read, and fit nothing; --target is not needed",
+        )
     _csv_options(group)
 
 
@@ -146,8 +149,8 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "--gamma",
         default="auto",
         metavar="G",
-        help="width of the kernel: auto (1 / number of features), a number, or several to choose "
-        "from: 0.01:1:5",
+        help="width of the kernel: auto (the best of several around the median distance), features "
+        "(1 / their number), a number, or several to choose from: 0.01:1:5; default: auto",
     )
     group.add_argument(
         "--degree", type=as_float, default=3, metavar="D", help="of poly; default: 3"
@@ -156,13 +159,19 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "--coef0", type=as_float, default=1.0, metavar="C", help="of poly and sigmoid"
     )
     group.add_argument(
-        "--alphas", default="1e-6:1e3:30", metavar="A:B:N", help="penalties; default: 1e-6:1e3:30"
+        "--alphas",
+        default="auto",
+        metavar="A:B:N",
+        help="penalties: auto (a grid that follows the data, longer if the best lies at its end), "
+        "one, or several such as 1e-6:1e3:30; default: auto",
     )
     group.add_argument(
         "--basis",
+        default="auto",
         metavar="N|NAME:N",
-        help="rows that the model expands in: 500, 0.1, or one of "
-        f"{', '.join(BASIS_NAMES)} and a size, such as greedy:300; default: all rows",
+        help="rows that the model expands in: auto (all, or random rows if they are too many), "
+        f"none (all), 500, 0.1, or one of {', '.join(BASIS_NAMES)} and a size, such as greedy:300; "
+        "default: auto",
     )
     group.add_argument("--no-intercept", action="store_true", help="fit without a bias")
     group = parser.add_argument_group("holding out")
@@ -258,6 +267,47 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _data_options(parser)
     _model_options(parser)
     _output_options(parser.add_argument_group("output"))
+
+
+def _tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "tune",
+        help="find a width for each feature, and which features matter",
+        description="Minimise the exact held-out squared error over the penalty and one width per "
+        "feature, by gradients, and say what the error would be without each feature. For the "
+        "kernels rbf and matern; --gamma and --alphas are what is looked for.",
+    )
+    _data_options(parser, explains=False)
+    _model_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--one-width", action="store_true", help="one width for all features instead of one each"
+    )
+    group.add_argument("--save", metavar="FILE", help="write the model, for predict and verify")
+    _output_options(group)
+
+
+def _compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="which kernel predicts best, and is the difference more than chance?",
+        description="Fit several kernels, a linear one among them, and predict with the mean (or "
+        "the most frequent class) on the same experiments; tell the differences to the best with "
+        "intervals.",
+    )
+    _data_options(parser, explains=False)
+    _model_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--kernels",
+        default="rbf,matern32,linear",
+        metavar="A,B,…",
+        help="the kernels to compare; default: rbf,matern32,linear",
+    )
+    group.add_argument(
+        "--level", type=as_float, default=0.9, metavar="P", help="of the intervals; default: 0.9"
+    )
+    _output_options(group)
 
 
 def _predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

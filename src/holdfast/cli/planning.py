@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from holdfast.basis import Random, as_selector
 from holdfast.basis.base import how_many
 from holdfast.cli.fitting import Data
-from holdfast.experiments import Policy, as_experiments, resolve
+from holdfast.estimators.automatic import told_basis
+from holdfast.estimators.model import make_model, rows_with_kernel
+from holdfast.experiments import Policy, resolve
 from holdfast.holdout.plan import make_plan
-from holdfast.smoother import Form, Sizes
+from holdfast.scores.penalties import COUNT
+from holdfast.smoother import Sizes
+from holdfast.smoother.make import is_primal, require_room
 
 if TYPE_CHECKING:
     from holdfast.holdout.plan import Plan
@@ -33,40 +36,34 @@ def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
     Which basis rows a selector picks is not known before it runs, and running it may be the larger
     part of the work: for the plan, random rows stand in for them.
     """
-    m, d = data.X.shape
-    classifier = is_classifier(model)
-    n_classes = len(np.unique(data.y)) if classifier else 0
-    experiments = as_experiments(
-        model.cv, m, X=data.X, y=data.y, groups=data.groups, classifier=classifier
-    )
-    weights = np.ones(m) if data.weights is None else data.weights
+    problem, candidates = model._prepare(data.X, data.y, data.weights, data.groups)
+    m, kernel = problem.weights.size, candidates[0].kernel
     remarks = []
-    basis = None
-    selector = as_selector(model.basis, m)
+    selector, basis = as_selector(problem.basis, m), None
+    if model.basis == "auto" and selector is not None:
+        remarks.append(f"Basis rows: {told_basis(problem.basis, m)} (--basis says how many).")
     if selector is not None:
         size = _basis_size(selector, data)
-        basis = np.sort(np.random.default_rng(model.random_state).permutation(m)[:size])
+        basis = np.sort(np.random.default_rng(problem.seed).permutation(m)[:size])
         if not isinstance(selector, Random):
             remarks.append(
                 f"The cost of choosing the basis rows ({type(selector).__name__}) is not counted; "
                 "random rows stand in for them here."
             )
-    if model.held_out_basis == "reselect" and basis is not None:
+    if problem.policy == "reselect" and basis is not None:
         remarks.append('"reselect" retrains every experiment: expect the naive cost.')
-    if isinstance(model.gamma, list):
-        remarks.append(f"The plan is for one kernel width; {len(model.gamma)} are compared.")
-    policy: Policy = "keep" if model.held_out_basis == "reselect" else model.held_out_basis
-    tasks = resolve(experiments, weights=weights, basis=basis, policy=policy)
-    n_basis = None if basis is None else int(basis.size)
-    form: Form = "features"
-    if n_basis is not None:
-        p = n_basis + int(model.fit_intercept)
-    elif model.kernel == "linear" and d < m:
-        p = d + int(model.fit_intercept)
+    if len(candidates) > 1:
+        remarks.append(f"The plan is for one kernel width; {len(candidates)} are compared.")
+    policy: Policy = "keep" if problem.policy == "reselect" else problem.policy
+    tasks = resolve(problem.experiments, weights=problem.weights, basis=basis, policy=policy)
+    n_alphas = problem.alphas.size or COUNT
+    if basis is not None or is_primal(kernel, problem.X):
+        data_ = rows_with_kernel(kernel, problem.X, None)
+        sizes = make_model(problem, kernel, data_, basis).smoother.sizes(tasks)
     else:
-        form, p = "kernel", m
-    sizes = Sizes(form, m, p, n_classes if n_classes > 2 else 1, n_basis)
-    return make_plan(tasks, sizes, len(model.alphas), model.path), remarks
+        require_room(m, problem.memory)
+        sizes = Sizes("kernel", m, m, problem.Y.shape[1], None, problem.memory)
+    return make_plan(tasks, sizes, n_alphas, problem.path), remarks
 
 
 def _basis_size(selector: Any, data: Data) -> int:

@@ -16,9 +16,10 @@ __all__ = [
     "BASIS_NAMES",
     "CvSpec",
     "in_time",
+    "parse_alphas",
     "parse_basis",
     "parse_cv",
-    "parse_gammas",
+    "parse_gamma",
     "parse_grid",
 ]
 
@@ -46,9 +47,10 @@ def parse_grid(text: str, option: str) -> NDArray[np.float64]:
     option : str
         For the error message.
     """
+    names = "auto, features" if option == "--gamma" else "auto"
     problem = InvalidInputError(
-        f"{option} must be from:to:count (such as 1e-6:1e3:30), numbers separated by commas, or "
-        f"one number, all greater than 0; got {text!r}."
+        f"{option} must be {names}, from:to:count (such as 1e-6:1e3:30), numbers separated by "
+        f"commas, or one number, all greater than 0; got {text!r}."
     )
     parts = text.split(":")
     try:
@@ -67,11 +69,26 @@ def parse_grid(text: str, option: str) -> NDArray[np.float64]:
     return values
 
 
-def parse_gammas(text: str) -> tuple[float | None, ...]:
-    """Return the widths to try: ``auto`` is the estimator's own, one over the features."""
+def parse_gamma(text: str) -> str | float | list[float] | None:
+    """Return the width, or the widths to choose from.
+
+    Parameters
+    ----------
+    text : str
+        ``auto`` (widths around the median distance), ``features`` (one over their number), a
+        number, or several as in `parse_grid`.
+    """
     if text == "auto":
-        return (None,)
-    return tuple(float(gamma) for gamma in parse_grid(text, "--gamma"))
+        return text
+    if text == "features":
+        return None
+    gammas = parse_grid(text, "--gamma").tolist()
+    return float(gammas[0]) if len(gammas) == 1 else gammas
+
+
+def parse_alphas(text: str) -> NDArray[np.float64] | None:
+    """Return the penalties to compare; ``auto`` is None, a grid that follows the data."""
+    return None if text == "auto" else parse_grid(text, "--alphas")
 
 
 def parse_basis(text: str | None) -> Any:
@@ -80,15 +97,19 @@ def parse_basis(text: str | None) -> Any:
     Parameters
     ----------
     text : str or None
-        ``500`` or ``0.1`` (random rows), ``greedy:300`` (a selector and its size), or None.
+        ``500`` or ``0.1`` (random rows), ``greedy:300`` (a selector and its size), ``none`` (a
+        dense model), ``auto`` (dense, or random rows where there are too many), or None.
     """
     if text is None or text == "none":
         return None
+    if text == "auto":
+        return text
     name, colon, size = text.partition(":")
     number = _size(size if colon else name)
     if number is None or (colon and name not in BASIS_NAMES):
         raise InvalidInputError(
-            f"--basis must be a number of rows (500), a fraction (0.1), or name:number with one of "
+            "--basis must be auto, none, a number of rows (500), a fraction (0.1), or name:number "
+            f"with one of "
             f"{', '.join(BASIS_NAMES)}; got {text!r}."
         )
     if not colon:

@@ -55,7 +55,37 @@ _GIVEN = re.compile(rf"(?<![\w.(])(?P<name>{_NAMES})=(?:{_VALUE})")
 _SPOKEN = re.compile(
     r"(?P<before>^|[.:;] |raise |extend |pass |Pass |Leave )"
     r"(?P<name>(?:alphas|sample_weight|memory_limit|groups|held_out_basis)(?=[ ,.;]|$)|"
-    r"(?:scoring|rule|gamma|degree|delimiter|decimal|encoding)(?= must))"
+    r"(?:scoring|rule|gamma|degree|coef0|random_state|delimiter|decimal|encoding)(?= must))"
+)
+#: Sentences that speak of Python, and what they say to someone at the command line.
+_SENTENCES = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"^(?:basis|n|k|max_size) asks for ", "--basis asks for "),
+        (r"^n_experiments must be", "--experiments must be"),
+        (r"^level must lie between 0 and 1", "--interval must lie between 0 and 1, such as 0.9"),
+        (
+            r"^h=(\d+) holds out (.*); h must be at most (\d+) here\. .*$",
+            r"--cv hblock:\1 holds out \2; hblock:\3 is the most here.",
+        ),
+        (
+            r"Cannot have number of (?:splits n_splits|folds)=(\d+) greater than the number of "
+            r"(?:samples|groups)(?:: n_samples)?=(\d+)",
+            r"\1 folds or steps need at least as many rows or groups; there are \2",
+        ),
+        (
+            r"n_splits=(\d+) cannot be greater than the number of members in each class",
+            r"\1 folds, and no class has so many rows",
+        ),
+        (
+            r"^(\w+) needs groups to choose basis rows.*$",
+            "this --basis chooses from every group; say --group, or use another --basis.",
+        ),
+        (r"sklearn\.metrics\.get_scorer_names\(\) lists them", "its documentation lists them"),
+        (r'Use a scorer that is, or method="corrected" in an interval', "Use a --scoring that is"),
+        (r"Use other alphas\b", "Use other --alphas"),
+        (r", a NumPy generator or None(?=; got)", ""),
+    )
 )
 
 
@@ -67,6 +97,8 @@ def in_options(message: str) -> str:
     message : str
         Of an error or a warning.
     """
+    for pattern, words in _SENTENCES:
+        message = pattern.sub(words, message)
     message = _SWITCH.sub(lambda found: _SWITCHES[found[0]], message)
     message = _GIVEN.sub(_given, message)
     return _SPOKEN.sub(lambda found: found["before"] + _OPTIONS[found["name"]], message)

@@ -69,7 +69,7 @@ class BasisCurveDisplay:
             For the lines.
         """
         check_fitted_estimator(estimator)
-        if estimator.basis is None:
+        if estimator._problem.basis is None:
             raise NotSupportedError(
                 "a dense model has no basis rows to keep or remove: fit with basis=..."
             )

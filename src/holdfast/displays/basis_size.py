@@ -36,7 +36,7 @@ class BasisSizeDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, sizes: Any, *, ax: Any = None, **kwargs: Any
+        cls, estimator: Any, X: Any, y: Any, sizes: Any = None, *, ax: Any = None, **kwargs: Any
     ) -> Self:
         """Return the display of a model on these data, computed and plotted.
 

@@ -7,9 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast._typing import FloatArray, IntArray
 from holdfast.displays._axes import check_fitted_estimator, new_axes
 from holdfast.displays.curve_data import cv_curve
 from holdfast.exceptions import InvalidInputError
+from holdfast.scores.penalties import kernel_parts
 
 __all__ = ["ContourDisplay"]
 
@@ -87,15 +89,20 @@ class ContourDisplay:
                 "contours need an estimator fitted with several values of gamma and nothing else "
                 "compared beside the penalties: KernelRidgeCV(gamma=[0.01, 0.1, 1.0]).fit(X, y)."
             )
-        n_alphas = estimator._problem.alphas.size
-        gammas = np.array([float(g) for g in results["param_gamma"][::n_alphas]])
+        parts = kernel_parts(results)
+        gammas = np.array([float(results["param_gamma"][part.start]) for part in parts])
         score = results["pooled_test_score" if estimator.pooled else "mean_test_score"]
+        # Default grids of several widths are parts of one sequence: what was not tried is nan.
+        alphas, place = _distinct(results["alpha"])
+        table = np.full((len(parts), alphas.size), np.nan)
+        for row, part in zip(table, parts, strict=True):
+            row[place[part]] = score[part]
         order = np.argsort(gammas)
         scale = cv_curve(estimator).scale
         display = cls(
-            alphas=estimator._problem.alphas,
+            alphas=alphas,
             gammas=gammas[order],
-            values=scale.shown(score.reshape(-1, n_alphas)[order]),
+            values=scale.shown(table[order]),
             score_name=scale.label,
             lower_is_better=scale.lower_is_better,
         )
@@ -155,3 +162,11 @@ class ContourDisplay:
         ax.set(xscale="log", yscale="log", xlabel="penalty λ (alpha)", ylabel="gamma")
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _distinct(alphas: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the different penalties, increasing, and where each of the given ones is."""
+    _, first, place = np.unique(
+        np.round(np.log10(alphas), 9), return_index=True, return_inverse=True
+    )
+    return alphas[first], place.astype(np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import ScoreScale, score_scale
+from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring, score_experiments
 
 if TYPE_CHECKING:
@@ -119,14 +120,8 @@ def cv_curve(model: CrossValidatedKernelRidge) -> CVCurve:
 
 def _chosen_part(model: CrossValidatedKernelRidge) -> slice:
     """Return where in the columns of `cv_results_` the chosen kernel's penalties are."""
-    n_alphas, params = model._problem.alphas.size, model.cv_results_["params"]
-    chosen = repr(model.best_params_)
-    for start in range(0, len(params), n_alphas):
-        candidate = {k: v for k, v in params[start].items() if k != "alpha"}
-        # repr, because parameters may be arrays, which do not compare to one truth value.
-        if len(params) == n_alphas or repr(candidate) == chosen:
-            return slice(start, start + n_alphas)
-    raise AssertionError("the chosen kernel is among those compared")
+    first = int(np.ravel(model.best_index_)[0])
+    return next(part for part in kernel_parts(model.cv_results_) if first < part.stop)
 
 
 def policy_curves(

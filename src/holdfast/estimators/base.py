@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -22,6 +23,7 @@ from holdfast.data.dask import is_dask, local, on_rows
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
 from holdfast.estimators.answers import Answers
+from holdfast.estimators.automatic import automatic_basis, told_basis
 from holdfast.estimators.certainty import Certainty
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
@@ -34,7 +36,9 @@ from holdfast.holdout import PATHS
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData
+from holdfast.kernels.typical import total_eigenvalue, typical_widths
 from holdfast.scores.choice import check_alphas
+from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.blocks import row_blocks
 
@@ -57,7 +61,12 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
     # "no_validation": checked where it is used, with a clearer message.
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         "kernel": "no_validation",
-        "gamma": [Interval(Real, 0, None, closed="neither"), "array-like", None],
+        "gamma": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+            "array-like",
+            None,
+        ],
         "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "coef0": [Real, "array-like"],
         "kernel_params": [dict, None],
@@ -167,12 +176,18 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             found = search(
                 problem,
                 candidates,
+                self._penalties(problem, candidates),
                 scoring,
                 pooled=self.pooled,
                 rule=self.rule,
                 per_target=self.alpha_per_target,
                 store=store,
             )
+            problem = replace(problem, alphas=found.alphas)
+            if isinstance(self.basis, str):
+                told = {"basis": told_basis(problem.basis, problem.weights.size)}
+                plan = replace(found.plan, facts={**found.plan.facts, **told})
+                found = replace(found, plan=plan)
             self._publish(problem, candidates[found.index], found)
         return self
 
@@ -183,12 +198,12 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         with refusals():
             self._validate_params()
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
-        objects = any(takes_objects(candidate.kernel) for candidate in self._candidates(1))
+        objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())
         rows = check_rows(self, X, objects=objects, reset=True)
         self._frames = library_of(X)
-        candidates = self._candidates(rows.shape[1] if rows.ndim == 2 else None)
         m = rows.shape[0]
         weights = check_weights(sample_weight, m)
+        candidates = self._candidates(rows, weights)
         Y, labels, flat = self._targets(y, m, weights)
         if self.alpha_per_target and self._classes is not None:
             raise NotSupportedError(
@@ -205,10 +220,10 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             weights=weights,
             groups=None if groups is None else np.asarray(groups),
             experiments=experiments,
-            alphas=check_alphas(self.alphas),
+            alphas=np.empty(0) if self.alphas is None else check_alphas(self.alphas),
             flat=flat,
             seed=self._seed(),
-            basis=self.basis,
+            basis=self._resolved_basis(candidates, rows),
             policy=self.held_out_basis,  # type: ignore[arg-type]  # checked by _validate_params
             bias=self.fit_intercept,
             jitter=self.jitter,
@@ -217,6 +232,12 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         )
         return problem, candidates
 
+    def _resolved_basis(self, candidates: list[Candidate], X: Any) -> Any:
+        if not (isinstance(self.basis, str) and self.basis == "auto"):
+            return self.basis
+        kernels = [candidate.kernel for candidate in candidates]
+        return automatic_basis(kernels, X, memory_bytes(self.memory_limit))
+
     def _seed(self) -> int:
         if isinstance(self.random_state, np.random.RandomState):
             return int(self.random_state.randint(np.iinfo(np.int32).max))
@@ -224,7 +245,13 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             return int(np.random.default_rng().integers(2**31))
         return int(self.random_state)
 
-    def _candidates(self, n_features: int | None) -> list[Candidate]:
+    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
+        """Return the kernels to compare on these rows; without rows, kernels of their kind."""
+        n_features: int | None = 1
+        widths = None
+        if X is not None and weights is not None:
+            n_features = X.shape[1] if X.ndim == 2 else None
+            widths = partial(typical_widths, X=X, weights=weights)
         return kernel_grid(
             self.kernel,
             gamma=self.gamma,
@@ -232,17 +259,33 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             coef0=self.coef0,
             kernel_params=self.kernel_params,
             n_features=n_features,
+            widths=widths,
         )
+
+    def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
+        """Return the penalties to compare with each kernel."""
+        if problem.alphas.size:
+            return [Penalties(problem.alphas)] * len(candidates)
+        totals = [
+            total_eigenvalue(
+                rows_with_kernel(candidate.kernel, problem.X, problem.basis),
+                problem.weights,
+                centred=problem.bias,
+            )
+            for candidate in candidates
+        ]
+        return default_penalties(np.array(totals))
 
     def _publish(self, problem: Problem, candidate: Candidate, found: Found) -> None:
         """Fit on all rows with the penalty found and set the fitted attributes."""
         model, choice = found.model, found.choice
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
         fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
+        model = replace(model, problem=problem)
         self._problem, self._model, self._plan = problem, model, found.plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score
-        self.best_index_ = choice.indices + found.index * problem.alphas.size
+        self.best_index_ = choice.indices + found.start
         self.cv_results_ = found.results
         self.best_params_ = candidate.params
         self.basis_selector_ = model.selector

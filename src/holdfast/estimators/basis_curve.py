@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     import pandas
 
 
-@dataclass(frozen=True, eq=False)
+#: How many sizes are tried by default, and the largest of them.
+SIZES, LARGEST = 6, 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class BasisCurve:
     """Held-out scores by selector, policy for held-out basis rows, repeat and size.
 
@@ -66,6 +70,41 @@ class BasisCurve:
     scoring: Any
     classifier: bool
 
+    def __repr__(self) -> str:
+        name = self.scoring if isinstance(self.scoring, str) else None
+        if self.scoring is None:
+            name = "accuracy" if self.classifier else "neg_mean_squared_error"
+        head = ["selector", "policy", *map(str, self.sizes.tolist())]
+        rows = [
+            [selector, policy, *(f"{score:.4g}" for score in self.scores[s, p].mean(axis=0))]
+            for s, selector in enumerate(self.selectors)
+            for p, policy in enumerate(self.policies)
+        ]
+        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+        lines = [
+            "  ".join(
+                f"{cell:<{width}}" if i < 2 else f"{cell:>{width}}"
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in [head, *rows]
+        ]
+        scored = name or getattr(self.scoring, "__name__", "score")
+        return "\n  ".join([f"<held-out {scored} by number of basis rows", *lines]) + ">"
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Any:
+        """Return the curves as a `holdfast.displays.BasisSizeDisplay`, plotted.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+        **kwargs
+            For the lines.
+        """
+        from holdfast.displays.basis_size import BasisSizeDisplay
+
+        return BasisSizeDisplay(self).plot(ax, **kwargs)
+
     def to_frame(self) -> pandas.DataFrame:
         """Return a long pandas table: selector, policy, repeat, size, score, alpha."""
         try:
@@ -85,7 +124,7 @@ def basis_curve(
     estimator: Any,
     X: Any,
     y: Any,
-    sizes: ArrayLike,
+    sizes: ArrayLike | None = None,
     selectors: Mapping[str, Selector] | Sequence[Selector] | None = None,
     *,
     policies: Sequence[str] = ("remove", "keep"),
@@ -103,8 +142,9 @@ def basis_curve(
         ``held_out_basis`` are not. It is not fitted itself.
     X, y, sample_weight, groups
         As for ``estimator.fit``.
-    sizes : sequence of int or of float
-        Numbers of basis rows, or fractions of the rows.
+    sizes : sequence of int or of float, optional
+        Numbers of basis rows, or fractions of the rows. Default: six, in equal ratios, up to half
+        of the rows or 1,000.
     selectors : sequence of selectors, or mapping from names to them, optional
         Ways to choose; their own sizes are ignored. Default: `Random`,
         `RandomlyPivotedCholesky` and `Greedy`.
@@ -119,13 +159,28 @@ def basis_curve(
     Returns
     -------
     BasisCurve
-        `holdfast.displays.BasisSizeDisplay` plots it.
+        ``.plot()``, ``.to_frame()``; printed, a table of scores.
 
     Notes
     -----
     Selectors that add row by row (``nested``) choose once, for the largest size, and its first rows
     make the smaller bases. Each size is one fit; all policies but
     ``"reselect"`` share its factors. The score shown is that of the best penalty of the grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import KernelRidgeCV
+    >>> from holdfast.basis import Random, basis_curve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(200, 2))
+    >>> y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=200)
+    >>> model = KernelRidgeCV(gamma=0.5, cv=5)
+    >>> curve = basis_curve(model, X, y, selectors=[Random()], policies=["remove"])
+    >>> curve.sizes.tolist()
+    [10, 16, 25, 40, 63, 100]
+    >>> bool(curve.scores[0, 0, 0, -1] > curve.scores[0, 0, 0, 0])
+    True
     """
     named = _named(selectors)
     _check_policies(policies)
@@ -208,7 +263,10 @@ def _check_policies(policies: Sequence[str]) -> None:
         )
 
 
-def _counts(sizes: ArrayLike, m: int) -> IntArray:
+def _counts(sizes: ArrayLike | None, m: int) -> IntArray:
+    if sizes is None:
+        most = max(1, min(LARGEST, m // 2))
+        sizes = np.rint(np.geomspace(min(10, most), most, SIZES)).astype(np.int64)
     given = np.atleast_1d(np.asarray(sizes))
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuf":
         raise InvalidInputError(

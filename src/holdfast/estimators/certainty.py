@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import as_experiments
 from holdfast.experiments.splits import check_groups
 from holdfast.kernels.grid import Candidate
+from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring
 
 
@@ -40,6 +42,7 @@ class Certainty:
     alpha_: float | FloatArray
     best_score_: float | FloatArray
     best_params_: dict[str, Any]
+    cv_results_: dict[str, Any]
     cv: Any
     scoring: Any
     pooled: bool
@@ -53,8 +56,8 @@ class Certainty:
         """Return the model, built again from the training rows after unpickling."""
 
     @abstractmethod
-    def _candidates(self, n_features: int | None) -> list[Candidate]:
-        """Return the kernels to compare."""
+    def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
+        """Return the kernels to compare on these rows."""
 
     @property
     @abstractmethod
@@ -78,15 +81,21 @@ class Certainty:
         )
 
     def _subjects(self) -> Iterator[tuple[dict[str, Any], Subject]]:
-        """Yield every kernel that `fit` compared, on all rows; the chosen one as it is."""
-        chosen, X = self._fitted_model(), self._problem.X
-        candidates = self._candidates(X.shape[1] if X.ndim == 2 else None)
+        """Yield every kernel that `fit` compared, on all rows, with the penalties it had there.
+
+        The chosen one is there already.
+        """
+        chosen, problem = self._fitted_model(), self._problem
+        candidates = self._candidates(problem.X, problem.weights)
         if len(candidates) == 1:
             yield self.best_params_, chosen
             return
-        for candidate, model in models(self._problem, candidates):
-            known = candidate.params == self.best_params_
-            yield candidate.params, chosen if known else model()
+        alphas = self.cv_results_["alpha"]
+        parts = [alphas[part] for part in kernel_parts(self.cv_results_)]
+        # An interrupted search compared the first kernels only.
+        for (candidate, model), grid in zip(models(problem, candidates), parts, strict=False):
+            made = chosen if candidate.params == self.best_params_ else model()
+            yield candidate.params, replace(made, problem=replace(problem, alphas=grid))
 
     def _evidence(self) -> Evidence:
         """Return what the model brings to `holdfast.compare`."""

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from holdfast import __version__
-from holdfast._typing import AnyArray
+from holdfast._typing import AnyArray, FloatArray
 from holdfast.basis import Fixed, Selector, as_selector
 from holdfast.data.atomic import atomic_write
 from holdfast.data.dask import is_dask
@@ -33,6 +33,7 @@ from holdfast.estimators.problem import Problem
 from holdfast.exceptions import FileFormatError, HoldfastWarning, InvalidInputError, warn
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate
+from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import Scores, Scoring
 
 #: Kernel values of this many rows tell apart functions that have the same name.
@@ -91,8 +92,8 @@ class Checkpoint:
             self.seed = self._kept_seed()
         _feed(self._digest, self.seed)
 
-    def load(self, candidate: Candidate) -> Scores | None:
-        """Return the scores of a finished kernel, or None."""
+    def load(self, candidate: Candidate) -> tuple[FloatArray, Scores] | None:
+        """Return the penalties of a finished kernel and their scores, or None."""
         path = self._file(candidate)
         if not path.exists():
             return None
@@ -102,11 +103,13 @@ class Checkpoint:
             digest = arrays.pop(_DIGEST, None)
             if digest is None or str(digest) != _digest_of(path.name, arrays):
                 raise FileFormatError("its digest does not fit")
-            scores = Scores(**arrays)
-            if scores.pooled.shape != self._problem.alphas.shape:
+            alphas = check_alphas(arrays.pop("alphas", None))
+            scores, given = Scores(**arrays), self._problem.alphas
+            other = given.size > 0 and not np.array_equal(alphas, given)
+            if other or scores.pooled.shape != alphas.shape:
                 raise FileFormatError("scores of another grid")
-            return scores
-        except (OSError, TypeError, FileFormatError) as error:
+            return alphas, scores
+        except (OSError, TypeError, InvalidInputError, FileFormatError) as error:
             warn(
                 f"the checkpoint file {path.name} cannot be believed ({error}): the scores of "
                 f"{candidate.kernel!r} are computed again.",
@@ -114,9 +117,10 @@ class Checkpoint:
             )
             return None
 
-    def save(self, candidate: Candidate, scores: Scores) -> None:
-        """Write the scores of a finished kernel, whole or not at all."""
+    def save(self, candidate: Candidate, alphas: FloatArray, scores: Scores) -> None:
+        """Write the penalties and scores of a finished kernel, whole or not at all."""
         found: dict[str, Any] = {f.name: getattr(scores, f.name) for f in fields(scores)}
+        found["alphas"] = alphas
         found = {name: value for name, value in found.items() if value is not None}
         path = self._file(candidate)
         with atomic_write(path) as file:

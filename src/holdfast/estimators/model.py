@@ -62,6 +62,11 @@ class Model:
     selector: Selector | None = None
 
     @property
+    def alphas(self) -> FloatArray:
+        """The penalties to compare, shape (a,)."""
+        return self.problem.alphas
+
+    @property
     def reselects(self) -> bool:
         """Whether the basis is chosen anew for each experiment."""
         return self.problem.policy == "reselect" and self.basis is not None

@@ -26,6 +26,7 @@ class Problem:
     groups : ndarray or None
     experiments : Experiments
     alphas : ndarray of shape (a,)
+        The penalties compared; before the search, none stands for the default grid.
     flat : bool
         Whether y was one-dimensional.
     seed : int

@@ -38,6 +38,11 @@ class HeldOutQuestions(ABC):
     def _classes(self) -> NDArray[Any] | None:
         """Class labels, or None for regression."""
 
+    @property
+    def alphas_(self) -> FloatArray:
+        """The penalties compared with the chosen kernel, shape (a,)."""
+        return self._problem.alphas
+
     def _fitted_model(self) -> Model:
         """Return the model, built again from the training rows after unpickling."""
         check_is_fitted(self)

@@ -27,13 +27,21 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         sets of rows, which may be arbitrary objects.
     gamma, degree, coef0, kernel_params
         As in `sklearn.kernel_ridge.KernelRidge`. A list of values (or a list of kernels as
-        `kernel`) is a grid: the best kernel is chosen together with the best penalty. For one
-        width per feature pass a kernel object, such as ``RBF(gamma=[0.1, 2.0])``.
-    alphas : array-like, default=np.logspace(-6, 3, 30)
-        Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ).
-    basis : None, int, float, array-like of int or selector, default=None
-        None: a dense model. Otherwise the basis rows, whose kernel functions the model is made of:
-        how many random rows (or which fraction), row numbers, or a selector from `holdfast.basis`.
+        `kernel`) is a grid: the best kernel is chosen together with the best penalty.
+        ``gamma="auto"`` compares six widths around the median distance of a sample of rows; None
+        is 1 / n_features. For one width per feature pass a kernel object, such as
+        ``RBF(gamma=[0.1, 2.0])``.
+    alphas : array-like or None, default=None
+        Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ). None: 30
+        penalties that follow the data, from T/10⁹ to T, where T is the sum of the eigenvalues of
+        the weighted, centred kernel matrix (of a sample of rows, scaled to all). If the best lies
+        at an end of these, further ones are tried beyond it, once, and `explain` says so. A grid
+        of your own is never extended: there is a `GridEdgeWarning` instead.
+    basis : None, "auto", int, float, array-like of int or selector, default=None
+        None: a dense model. "auto": a dense model of up to 5,000 rows if it fits into memory, else
+        as many random rows (100 to 2,000) as fit, which `explain` tells. Otherwise the basis rows,
+        whose kernel functions the model is made of: how many random rows (or which fraction), row
+        numbers, or a selector from `holdfast.basis`.
     cv : None, int, splitter or iterable, default=None
         None: leave-one-out. A number of folds, any scikit-learn splitter, an iterable of (train,
         test) pairs (every row that is not in train is held out) or of `HoldOut` experiments.
@@ -79,6 +87,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     ----------
     alpha_ : float or ndarray of shape (v,)
         The chosen penalty, one per target with `alpha_per_target`.
+    alphas_ : ndarray of shape (a,)
+        The penalties that were compared with the chosen kernel.
     best_score_ : float or ndarray of shape (v,)
         Its held-out score.
     best_index_ : int or ndarray of shape (v,)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from holdfast._typing import IntArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.certainty import Asked, held_out_units
 from holdfast.answers.gaussian import density_scores
 from holdfast.answers.question import Judge
@@ -41,6 +41,7 @@ from holdfast.kernels.matrix import KernelData, SharedDistances
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, choose, cv_results, rank
 from holdfast.scores.metrics import METRICS
+from holdfast.scores.penalties import Penalties, extended
 from holdfast.scores.scoring import (
     MAX_SPLITS,
     Scores,
@@ -77,20 +78,27 @@ class Found:
         How its held-out predictions were computed.
     choice : Choice
         Its penalty.
+    alphas : ndarray of shape (a,)
+        The penalties it was compared at.
     results : dict
         Columns over all finished candidates and penalties.
+    start : int
+        Where its penalties start in these columns.
     """
 
     index: int
     model: Model
     plan: Plan
     choice: Choice
+    alphas: FloatArray
     results: dict[str, Any]
+    start: int
 
 
 def search(
     problem: Problem,
     candidates: Sequence[Candidate],
+    grids: Sequence[Penalties],
     scoring: Scoring,
     *,
     pooled: bool,
@@ -98,28 +106,34 @@ def search(
     per_target: bool,
     store: Checkpoint | None,
 ) -> Found:
-    """Return the best candidate and penalty.
+    """Return the best candidate and penalty; `grids` are the penalties of each candidate.
 
     Notes
     -----
+    A default grid whose best penalty lies at an end is extended there, with the factors that are
+    there already.
+
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
     """
     provider = _DataProvider(problem, candidates)
-    finished: list[Scores] = []
+    finished: list[tuple[FloatArray, Scores]] = []
     winner, best = 0, -np.inf
     kept: Planned | None = None  # the winner, unless its scores came from the checkpoint
-    for index, candidate in enumerate(candidates):
+    for index, (candidate, grid) in enumerate(zip(candidates, grids, strict=True)):
         try:
             report(index, len(candidates), "kernels")
             planned = None
-            scores = None if store is None else store.load(candidate)
-            if scores is None:
-                planned = _planned(provider, problem, candidate)
-                scores = _scores(problem, planned, scoring, per_target)
+            known = None if store is None else store.load(candidate)
+            if known is None:
+                planned = _planned(provider, problem, candidate, grid.alphas.size)
+                scores = _scores(problem, planned, scoring, per_target, grid.alphas)
+                ends = np.atleast_1d(_best(scores, grid.alphas, pooled, per_target).indices)
+                more = partial(_scores, problem, planned, scoring, per_target)
+                known = extended(grid, scores, ends, more)
                 if store is not None:
-                    store.save(candidate, scores)
-            value = _value(scores, problem, pooled, per_target)
+                    store.save(candidate, *known)
+            value = float(np.mean(_best(known[1], known[0], pooled, per_target).score))
         except KeyboardInterrupt:
             if not finished:
                 raise
@@ -129,18 +143,19 @@ def search(
                 HoldfastWarning,
             )
             break
-        finished.append(scores)
+        finished.append(known)
         if value > best:
             winner, best, kept = index, value, planned
     report(len(finished), len(candidates), "kernels")
     if kept is None:
-        kept = _planned(provider, problem, candidates[winner])
-    scores = finished[winner]
+        kept = _planned(provider, problem, candidates[winner], grids[winner].alphas.size)
+    alphas, scores = finished[winner]
+    problem = replace(problem, alphas=alphas)
     if rule == "1se_rows":
         scores = _with_row_errors(problem, kept.model, scoring, scores, pooled, per_target)
     choice = choose(
         scores,
-        problem.alphas,
+        alphas,
         pooled=pooled,
         rule=rule.removesuffix("_rows"),
         per_target=per_target,
@@ -150,9 +165,27 @@ def search(
     power = 0 if scoring.fast is None else METRICS[scoring.fast].power
     with np.errstate(over="ignore", under="ignore"):
         choice = replace(choice, score=choice.score * np.float64(unit) ** power)
-    shown = [in_units(scores, scoring, unit) for scores in finished]
-    results = _merge(candidates[: len(finished)], shown, problem, pooled)
-    return Found(winner, kept.model, kept.plan, choice, results)
+    shown = [(grid, in_units(scores, scoring, unit)) for grid, scores in finished]
+    results = _merge(candidates[: len(finished)], shown, pooled)
+    start = sum(grid.size for grid, _ in finished[:winner])
+    plan = _told(kept.plan, grids[winner].alphas, alphas)
+    return Found(winner, kept.model, plan, choice, alphas, results, start)
+
+
+def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
+    """Return the plan with a word on penalties that were added to the default grid."""
+    parts = [
+        f"{count} {side}"
+        for count, side in (
+            (int((alphas < first[0]).sum()), "below"),
+            (int((alphas > first[-1]).sum()), "above"),
+        )
+        if count
+    ]
+    if not parts:
+        return plan
+    told = f"{' and '.join(parts)}: the best lay at the end of the default grid"
+    return replace(plan, facts={**plan.facts, "penalties added": told})
 
 
 def models(
@@ -167,36 +200,40 @@ def models(
         yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)
 
 
-def _planned(provider: _DataProvider, problem: Problem, candidate: Candidate) -> Planned:
+def _planned(
+    provider: _DataProvider, problem: Problem, candidate: Candidate, n_alphas: int
+) -> Planned:
     data, basis, selector = provider(candidate)
     model = make_model(problem, candidate.kernel, data, basis, selector)
     tasks = model.tasks(problem.experiments)
-    plan = model.plan(tasks, problem.alphas.size)
+    plan = model.plan(tasks, n_alphas)
     if selector is not None:
         plan = replace(plan, facts={**plan.facts, "choice of basis": selector.explain(len(data))})
     return Planned(model, tasks, plan)
 
 
-def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bool) -> Scores:
+def _scores(
+    problem: Problem, planned: Planned, scoring: Scoring, per_target: bool, alphas: FloatArray
+) -> Scores:
     """Return the scores of one candidate, leaving out splits that are too many to be reported.
 
     If there are very many targets, they are scored in chunks.
     """
     model, tasks, plan = planned
     unit = target_unit(problem.Y)
-    v, k, a = problem.Y.shape[1], tasks.test.values.size, problem.alphas.size
+    v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
     step = v if problem.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (a * k))
     parts, sizes = [], []
     for start in range(0, v, step):
         columns = slice(start, min(start + step, v))
-        values = model.held_out(tasks, problem.alphas, plan.path, columns)
+        values = model.held_out(tasks, alphas, plan.path, columns)
         labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
         if unit != 1.0 and scoring.fast is not None:  # squares would leave the range of numbers
             values, labels = values / unit, labels / unit
         rows, ptr = tasks.test.values, tasks.test.ptr
         if scoring.density:
             errors = problem.Y[rows][:, columns] - values
-            law = spread(model.held_models(tasks, problem.alphas[:1]), problem.alphas, errors)
+            law = spread(model.held_models(tasks, alphas[:1]), alphas, errors)
             owners, weights = tasks.test.owners, problem.weights[rows]
             parts.append(density_scores(scoring.name, law, errors, owners, weights))
         else:
@@ -223,12 +260,11 @@ def _scores(problem: Problem, planned: Planned, scoring: Scoring, per_target: bo
     return replace(scores, splits=splits)
 
 
-def _value(scores: Scores, problem: Problem, pooled: bool, per_target: bool) -> float:
-    """Return the best score of one candidate, averaged over targets that choose for themselves."""
+def _best(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) -> Choice:
+    """Return the best penalty of one candidate, without a word about the ends of the grid."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the edge of the grid matters for the winner only
-        choice = choose(scores, problem.alphas, pooled=pooled, rule="best", per_target=per_target)
-    return float(np.mean(choice.score))
+        warnings.simplefilter("ignore")  # they matter for the winner only
+        return choose(scores, alphas, pooled=pooled, rule="best", per_target=per_target)
 
 
 def _with_row_errors(
@@ -259,30 +295,28 @@ def _with_row_errors(
 
 
 def _merge(
-    candidates: Sequence[Candidate], scores: Sequence[Scores], problem: Problem, pooled: bool
+    candidates: Sequence[Candidate], finished: Sequence[tuple[FloatArray, Scores]], pooled: bool
 ) -> dict[str, Any]:
     """Return one table for all candidates; with one candidate, that of its penalties alone."""
-    parts = [cv_results(part, problem.alphas, pooled) for part in scores]
+    parts = [cv_results(scores, alphas, pooled) for alphas, scores in finished]
     if len(parts) == 1:
         return parts[0]
-    a = problem.alphas.size
     merged: dict[str, Any] = {
         key: np.concatenate([part[key] for part in parts])
         for key in parts[0]
         if key not in ("params", "rank_test_score")
     }
-    names = list(dict.fromkeys(name for candidate in candidates for name in candidate.params))
-    for name in names:
-        column = np.empty(len(parts) * a, dtype=object)
-        for i, candidate in enumerate(candidates):
-            for j in range(i * a, (i + 1) * a):
-                column[j] = candidate.params.get(name)
-        merged[f"param_{name}"] = column
-    merged["params"] = [
+    params = [
         {**candidate.params, "alpha": float(alpha)}
-        for candidate in candidates
-        for alpha in problem.alphas
+        for candidate, (alphas, _) in zip(candidates, finished, strict=True)
+        for alpha in alphas
     ]
+    for name in dict.fromkeys(name for candidate in candidates for name in candidate.params):
+        column = np.empty(len(params), dtype=object)
+        for i, entry in enumerate(params):
+            column[i] = entry.get(name)
+        merged[f"param_{name}"] = column
+    merged["params"] = params
     shown = merged["pooled_test_score" if pooled else "mean_test_score"]
     merged["rank_test_score"] = rank(shown)
     return merged

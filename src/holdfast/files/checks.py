@@ -249,8 +249,12 @@ def _check_results(fitted: dict[str, Any], problem: Any) -> None:
     _real("jitter_", fitted["jitter_"])
     results = fitted["cv_results_"]
     _require(isinstance(results, dict) and "alpha" in results, "cv_results_ has no penalties")
-    size = len(results["alpha"])
-    _require(size and size % problem.alphas.size == 0, "cv_results_ is of other penalties")
+    tried, params = results["alpha"], results.get("params")
+    _numbers("alpha", tried, len(tried))
+    size = len(tried)
+    _require(np.isin(problem.alphas, tried).all(), "cv_results_ is of other penalties")
+    good = isinstance(params, list) and all(isinstance(entry, dict) for entry in params)
+    _require(good, "cv_results_ does not say what was tried")
     for name, column in results.items():
         good = isinstance(column, np.ndarray | list) and len(column) == size
         _require(good, f"the column {name!r} of cv_results_ is of another length")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -40,6 +40,7 @@ def kernel_grid(
     coef0: Any,
     kernel_params: Mapping[str, Any] | None,
     n_features: int | None,
+    widths: Callable[[str], list[float] | None] | None = None,
 ) -> list[Candidate]:
     """Return the candidates: every kernel with every combination of the parameters it takes.
 
@@ -47,8 +48,12 @@ def kernel_grid(
     ----------
     kernel : str, kernel object, callable, or a list of them
     gamma, degree, coef0 : number, None, or a list of values to compare
+        ``gamma="auto"``: the widths that `widths` gives.
     kernel_params : mapping or None
     n_features : int or None
+    widths : callable, optional
+        From the name of a kernel to widths that suit the rows; None, or None from it: the width of
+        the kernel's own, one over the features.
     """
     kernels = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
     if not kernels:
@@ -57,6 +62,8 @@ def kernel_grid(
     found = []
     for entry in kernels:
         names = _PARAMETERS.get(entry, ("gamma",)) if isinstance(entry, str) else ()
+        if isinstance(gamma, str):
+            values["gamma"] = _automatic(entry, names, widths)
         grids = [_values(name, values[name]) for name in names]
         for combination in product(*grids):
             chosen = dict(zip(names, combination, strict=True))
@@ -74,6 +81,18 @@ def kernel_grid(
             'kernel="precomputed" cannot be compared with other kernels: X is its matrix.'
         )
     return found
+
+
+def _automatic(
+    kernel: Any, names: tuple[str, ...], widths: Callable[[str], list[float] | None] | None
+) -> list[float] | None:
+    """Return the widths of gamma="auto" for one kernel."""
+    if kernel == "precomputed" or not isinstance(kernel, str):
+        raise InvalidInputError(
+            'gamma="auto" chooses the width of kernels that are given by name, such as "rbf"; got '
+            f"kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel."
+        )
+    return widths(kernel) if widths is not None and "gamma" in names else None
 
 
 def _values(name: str, value: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from holdfast._typing import FloatArray, Index, IntArray, RowData
+from holdfast._typing import BoolArray, FloatArray, Index, IntArray, RowData
 from holdfast.data.indices import as_slice, row_index
 from holdfast.data.rows import as_rows, take_rows
 from holdfast.exceptions import InvalidInputError, KernelError
@@ -60,6 +60,10 @@ class KernelData(ABC):
     @abstractmethod
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data."""
+
+    def has_column(self) -> BoolArray:
+        """Return for each row whether it can be asked for as a column."""
+        return np.ones(len(self), dtype=bool)
 
     def _index(self, index: Index) -> Index:
         """Return the index with masks and lists turned into checked row numbers."""
@@ -173,6 +177,10 @@ class PrecomputedRows(KernelData):
         rows = slice(None) if rows is None else rows
         values = self._K[self._rows[self._index(rows)], self._matrix_columns(rows)]
         return kernel_matrix(values, values.shape, "precomputed", copy=False)
+
+    def has_column(self) -> BoolArray:
+        """Return for each row whether the matrix has a column for it."""
+        return self._columns >= 0
 
     def take(self, rows: Index) -> "PrecomputedRows":
         """Return the data restricted to those rows, in that order, without copying the matrix."""

@@ -83,7 +83,7 @@ def summarise(
     notes = list(context.warnings)
     contrasts = _contrasts(model, results, asked, target, notes) if contrast else ()
     policies = {}
-    if model.basis is not None and model.held_out_basis != "reselect":
+    if model._problem.basis is not None and model.held_out_basis != "reselect":
         try:
             policies = policy_curves(model)
         except HoldOutError as error:
@@ -144,7 +144,9 @@ def _linked(
     notes: list[str],
 ) -> Linked | None:
     count = float(results.rows.size) * curve.alphas.size * model._problem.Y.shape[1]
-    if count > MOST_NUMBERS or (model.basis is not None and model.held_out_basis == "reselect"):
+    if count > MOST_NUMBERS or (
+        model._problem.basis is not None and model.held_out_basis == "reselect"
+    ):
         notes.append(
             "Left out because it would take long: the slider over the penalties. "
             "model.held_out() gives the predictions at every one."
@@ -164,10 +166,10 @@ def _asked(model: CrossValidatedKernelRidge, context: Context) -> Asked:
         names = tuple(f"x{j}" for j in range(d)) if known is None else tuple(map(str, known))
     n_groups = 0 if training.groups is None else len(np.unique(training.groups))
     basis = "all rows (dense)"
-    if model.basis is not None:
+    if model._problem.basis is not None:
         basis = f"{len(model.basis_indices_):,} of {m:,} rows"
-        selector = type(model.basis).__name__
-        if hasattr(model.basis, "select"):
+        selector = type(model._problem.basis).__name__
+        if hasattr(model._problem.basis, "select"):
             basis += f", chosen by {selector}"
     classifier = model._classes is not None
     return Asked(
@@ -182,7 +184,7 @@ def _asked(model: CrossValidatedKernelRidge, context: Context) -> Asked:
         kernel=words.shortened(repr(model._kernel)),
         basis=basis,
         cv=context.cv or describe_cv(model.cv, context.group),
-        policy=model.held_out_basis if model.basis is not None else "remove (dense)",
+        policy=model.held_out_basis if model._problem.basis is not None else "remove (dense)",
         grid=(
             f"{len(training.alphas)} penalties from {words.number(float(training.alphas[0]), 2)} "
             f"to {words.number(float(training.alphas[-1]), 2)}"

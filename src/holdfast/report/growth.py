@@ -77,7 +77,7 @@ def ask_growth(
 ) -> Growth | None:
     """Return the score over the number of training rows, or groups where groups are held out."""
     problem = model._problem
-    if work_of(model) > _MOST_WORK or (model.held_out_basis == "reselect" and model.basis):
+    if work_of(model) > _MOST_WORK or model._fitted_model().reselects:
         notes.append(
             'Left out because it would take long: "would more rows help?" '
             "(model.learning_curve answers it)."
@@ -131,12 +131,12 @@ def ask_basis_growth(
 ) -> Growth | None:
     """Return the score over the number of basis rows, up to twice as many as there are."""
     problem = model._problem
-    if model.basis is None or model.held_out_basis == "reselect":
+    if model._problem.basis is None or model.held_out_basis == "reselect":
         return None
     if not isinstance(problem.X, np.ndarray) or problem.X.ndim != 2:
         return None
     m, n = int(np.count_nonzero(problem.weights)), len(model.basis_indices_)
-    selector = as_selector(model.basis, problem.weights.size)
+    selector = as_selector(model._problem.basis, problem.weights.size)
     sizes = np.unique([max(2, n // 4), max(2, n // 2), n, min(2 * n, m)])
     if sizes.size < 3 or selector is None or not hasattr(selector, "n"):
         return None

@@ -45,16 +45,14 @@ def check_alphas(alphas: Any) -> FloatArray:
 
     Parameters
     ----------
-    alphas : None, float or one-dimensional array_like
-        None means ``np.logspace(-6, 3, 30)``; a number means a grid of one.
+    alphas : float or one-dimensional array_like
+        A number means a grid of one.
 
     Raises
     ------
     InvalidInputError
         If a value is not a finite positive number, or the values do not increase.
     """
-    if alphas is None:
-        return np.logspace(-6, 3, 30)
     refuse_masked("alphas", alphas)
     try:
         grid = np.asarray(alphas)

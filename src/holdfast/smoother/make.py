@@ -17,7 +17,7 @@ from holdfast.smoother.features import ColumnFeatures, Features, WhitenedFeature
 from holdfast.smoother.kernel_smoother import KernelSmoother
 from holdfast.smoother.scale import Unpenalised
 
-__all__ = ["is_primal", "make_smoother", "require_symmetric"]
+__all__ = ["is_primal", "make_smoother", "require_room", "require_symmetric"]
 
 #: A sparse matrix with more columns than this is never turned into dense features.
 MAX_SPARSE_FEATURES = 2000
@@ -69,13 +69,7 @@ def _kernel_smoother(
     unpenalised: Unpenalised,
     memory: float,
 ) -> KernelSmoother:
-    m = len(data)
-    if 16.0 * m**2 > memory:
-        raise InvalidInputError(
-            f"a dense model of {m} rows needs {16e-9 * m**2:.3g} GB, more than the "
-            f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
-            "rows), or raise memory_limit."
-        )
+    require_room(len(data), memory)
     return KernelSmoother(
         data,
         weights,
@@ -85,6 +79,16 @@ def _kernel_smoother(
         definite=isinstance(kernel, Precomputed) or kernel.positive_semidefinite,
         trusted=not (isinstance(kernel, Precomputed) or kernel.accepts_objects),
     )
+
+
+def require_room(m: int, memory: float) -> None:
+    """Refuse a dense model of so many rows that its matrices do not fit into memory."""
+    if 16.0 * m**2 > memory:
+        raise InvalidInputError(
+            f"a dense model of {m} rows needs {16e-9 * m**2:.3g} GB, more than the "
+            f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
+            "rows), or raise memory_limit."
+        )
 
 
 def is_primal(kernel: Kernel | Precomputed, X: Any) -> bool:

@@ -21,9 +21,10 @@ STEP = 1e-3
 CLOSE = 0.1
 #: Evaluations that one end of a range may take.
 TRIES = 6
-#: A feature does not matter if it lowers the error by less than this many standard errors of the
-#: difference.
+#: How many standard errors of a difference are left for doubt.
 DOUBT = 2.0
+#: A rise of the criterion by less than this share of it, doubt included, does not matter.
+NEGLIGIBLE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +60,25 @@ class Relevance:
         By how much the criterion rises when the gamma of a feature goes to its lower bound.
     standard_error : ndarray of shape (d,)
         Of that rise, from the differences in each experiment.
+    relevant : ndarray of bool, shape (d,)
+        Whether the rise is above two standard errors.
     irrelevant : ndarray of bool, shape (d,)
-        Whether gamma is at its lower bound, or the rise is below two standard errors.
+        Whether gamma is at its lower bound, or the rise and two standard errors together are below
+        2 % of the criterion. A feature that is neither relevant nor irrelevant cannot be told.
     """
 
     rise: FloatArray
     standard_error: FloatArray
+    relevant: NDArray[np.bool_]
     irrelevant: NDArray[np.bool_]
+
+    @property
+    def verdicts(self) -> list[str]:
+        """Of each feature: "relevant", "irrelevant" or "cannot be told"."""
+        return [
+            "relevant" if yes else "irrelevant" if no else "cannot be told"
+            for yes, no in zip(self.relevant, self.irrelevant, strict=True)
+        ]
 
 
 def standard_error(losses: FloatArray, share: FloatArray) -> float:
@@ -199,4 +212,6 @@ def relevance(
         without[1 + j] = bounds[1 + j, 0]
         difference = criterion.evaluate(without, gradient=False).losses - best.losses
         rise[j], error[j] = difference.sum(), standard_error(difference, share)
-    return Relevance(rise, error, at_bound | (rise < DOUBT * error))
+    relevant = ~at_bound & (rise > DOUBT * error)
+    small = rise + DOUBT * error < NEGLIGIBLE * best.value
+    return Relevance(rise, error, relevant, ~relevant & (at_bound | small))

@@ -218,6 +218,8 @@ def _estimator(model: Any) -> Any:
     # Not sklearn's clone: it cannot copy an iterator of splits.
     estimator = type(model)(**model.get_params(deep=False))
     estimator._validate_params()
+    if isinstance(estimator.gamma, str):  # "auto": finding the width is what tuning does
+        estimator.gamma = None
     if estimator.scoring not in (None, "neg_mean_squared_error"):
         raise NotSupportedError(
             "tuning minimises the held-out mean squared error; got "
@@ -234,7 +236,7 @@ def _estimator(model: Any) -> Any:
 
 def _check_kernel(estimator: Any) -> None:
     """Refuse kernels without a gamma, and more than one kernel."""
-    candidates = estimator._candidates(1)
+    candidates = estimator._candidates()
     if len(candidates) > 1:
         raise InvalidInputError(
             "tuning starts from one kernel; got a list of kernels or gammas. Pass one kernel, and "

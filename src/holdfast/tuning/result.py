@@ -110,7 +110,11 @@ class TuneResult:
 
     @property
     def irrelevant(self) -> NDArray[np.bool_] | None:
-        """Which features do not help, shape (d,); None with one gamma or when not looked at."""
+        """Which features surely do not help, shape (d,); None with one gamma or if not measured.
+
+        Those that are not among them need not be relevant: ``relevance.verdicts`` tells the three
+        cases apart.
+        """
         return None if self.relevance is None else self.relevance.irrelevant
 
     def estimator(self, **params: Any) -> Any:

@@ -201,3 +201,32 @@ def test_display():
     ]
     assert set(display.bands_) == set(display.lines_)
     display.figure_.clear()
+
+
+@pytest.mark.parametrize(("m", "last"), [(3, 1), (30, 15), (300, 150), (10_000, 1000)])
+def test_sizes_have_a_default(m, last):
+    from holdfast.estimators.basis_curve import SIZES, _counts
+
+    sizes = _counts(None, m)
+    assert sizes[-1] == last
+    assert 1 <= sizes[0] <= 10
+    assert len(sizes) <= SIZES
+    if m >= 300:
+        ratios = sizes[1:] / sizes[:-1]
+        np.testing.assert_allclose(ratios, ratios[0], rtol=0.1)
+
+
+def test_a_curve_can_be_read_and_plotted():
+    pytest.importorskip("matplotlib").use("Agg")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(60, 2))
+    y = X[:, 0] ** 2 + 0.1 * rng.normal(size=60)
+    model = KernelRidgeCV(gamma=0.5, cv=3)
+    curve = basis_curve(model, X, y, selectors=[Random()], policies=["remove"])
+    text = repr(curve)
+    assert text.startswith("<held-out neg_mean_squared_error by number of basis rows")
+    lines = text.splitlines()
+    assert lines[1].split() == ["selector", "policy", *map(str, curve.sizes)]
+    assert lines[2].split()[:3] == ["Random", "remove", f"{curve.scores[0, 0, 0, 0]:.4g}"]
+    shown = curve.plot()
+    np.testing.assert_array_equal(shown.lines_["Random", "remove"].get_xdata(), curve.sizes)

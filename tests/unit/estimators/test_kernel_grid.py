@@ -34,8 +34,8 @@ def evaluations(monkeypatch):
     scored = []
     original = holdfast.estimators.search._scores
 
-    def counted(problem, planned, scoring, per_target):
-        scores = original(problem, planned, scoring, per_target)
+    def counted(problem, planned, scoring, per_target, alphas):
+        scores = original(problem, planned, scoring, per_target, alphas)
         scored.append(planned.model)
         return scores
 
@@ -262,7 +262,7 @@ def test_the_scores_of_very_many_experiments_are_not_kept_for_every_kernel(monke
         ),
     )
     grid = model(gamma=GAMMAS, cv=None).fit(X, Y)
-    assert [scores.splits.size for scores in scored] == [0] * len(GAMMAS)
+    assert [scores.splits.size for _, scores in scored] == [0] * len(GAMMAS)
     assert "split0_test_score" not in grid.cv_results_
     assert np.isfinite(grid.cv_results_["std_test_score"]).all()
 

@@ -294,7 +294,6 @@ def test_the_chosen_alpha_has_rank_one_even_in_a_tie_by_rounding():
 @pytest.mark.parametrize(
     ("alphas", "expected"),
     [
-        (None, np.logspace(-6, 3, 30)),
         (2, [2.0]),
         (0.5, [0.5]),
         ([1, 2, 30], [1.0, 2.0, 30.0]),

@@ -1,0 +1,111 @@
+"""The command tune: a width for each feature, by the gradient of the held-out error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+from holdfast.cli.commands import check_folders, save_model
+from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
+from holdfast.cli.fitting import Data, cv_of, make_model, read_data
+from holdfast.exceptions import InvalidInputError
+
+__all__ = ["run_tune"]
+
+_KERNELS = ("rbf", "matern12", "matern32", "matern52")
+
+
+def run_tune(options: argparse.Namespace) -> int:
+    """Find the penalty and the widths that minimise the held-out error, and say what matters."""
+    from holdfast.tuning import tune
+
+    if options.kernel not in _KERNELS:
+        raise InvalidInputError(
+            f"tune takes --kernel {', '.join(_KERNELS)}, whose gradients are known; got --kernel "
+            f"{options.kernel}. Compare other kernels with holdfast compare --kernels."
+        )
+    if options.scoring not in (None, "neg_mean_squared_error"):
+        raise InvalidInputError(
+            f"tune minimises the squared error; got --scoring {options.scoring}. Leave it out, or "
+            "choose widths by any score with holdfast cv --gamma."
+        )
+    if options.held_out_basis in ("train", "reselect"):
+        raise InvalidInputError(
+            f"tune takes --held-out-basis remove, keep or skip; got {options.held_out_basis}. "
+            "Judge the widths that it finds with holdfast cv."
+        )
+    check_folders(options.save)
+    make_model(options, cv_of(options))
+    with showing_progress(options.quiet), collected_warnings() as messages:
+        data = read_data(options)
+        cv = cv_of(options, data)
+        model = make_model(options, cv)
+        given: dict[str, Any] = {"sample_weight": data.weights, "groups": data.groups}
+        found = tune(model, data.X, data.y, ard=not options.one_width, **given)
+        fitted = found.estimator().fit(data.X, data.y, **given)
+    features = _features(data, found)
+    if options.json:
+        print(json.dumps(_as_json(data, found, fitted, features, messages), indent=2))
+    else:
+        _tell(data, cv.words, found, features)
+    for note in messages:
+        remark(f"note: {note}", options.quiet)
+    if options.save:
+        save_model(options, data, fitted)
+    return 0
+
+
+def _features(data: Data, found: Any) -> list[dict[str, Any]]:
+    """Return what is known of each feature, those that matter most first."""
+    if found.relevance is None:
+        return []
+    names = map(str, data.preparation.get_feature_names_out())
+    rows = zip(
+        names,
+        found.gamma.tolist(),
+        found.relevance.rise.tolist(),
+        found.relevance.standard_error.tolist(),
+        found.relevance.verdicts,
+        strict=True,
+    )
+    keys = ("feature", "gamma", "rise", "standard_error", "verdict")
+    return sorted((dict(zip(keys, row, strict=True)) for row in rows), key=lambda r: -r["rise"])
+
+
+def _as_json(
+    data: Data, found: Any, fitted: Any, features: list[dict[str, Any]], messages: list[str]
+) -> dict[str, Any]:
+    return {
+        "data": data.label,
+        "mean_squared_error": found.criterion,
+        "standard_error": found.standard_error,
+        "alpha": float(np.ravel(fitted.alpha_)[0]),
+        "gamma": found.gamma.tolist(),
+        "evaluations": found.n_evaluations,
+        "converged": bool(found.success),
+        "features": features,
+        "warnings": messages,
+    }
+
+
+def _tell(data: Data, words: str, found: Any, features: list[dict[str, Any]]) -> None:
+    from holdfast.report.words import number
+
+    print(f"{data.label}, held out by {words}\n")
+    error = f"{number(found.criterion)} ± {number(found.standard_error, 2)}"
+    print(bold(f"  mean squared error {error}") + f"   at λ = {number(found.alpha, 2)}")
+    print(f"  found in {found.n_evaluations} evaluations; it was minimised, so it is optimistic")
+    if not features:
+        print(f"  gamma = {number(float(found.gamma[0]), 3)}")
+        return
+    width = max(len("feature"), *(len(row["feature"]) for row in features))
+    print(f"\n  {'feature':<{width}}  {'gamma':>9}  {'error rises by':>18}  verdict")
+    for row in features:
+        rise = f"{row['rise']:.3g} ± {row['standard_error']:.2g}"
+        if row["rise"] == 0 and row["verdict"] == "irrelevant":
+            rise = "0"
+        print(f"  {row['feature']:<{width}}  {row['gamma']:>9.3g}  {rise:>18}  {row['verdict']}")
+    print("\nThe rise is that of the mean squared error when the model may not use the feature.")

@@ -1,0 +1,107 @@
+"""What is typical of rows and of a kernel on them, from a sample of rows: distances, and size.
+
+The sample is the same in every run, so that widths and penalties that follow the data are part of
+the model's definition and of no seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import manhattan_distances
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.data.dask import gather, is_dask
+from holdfast.data.rows import take_rows
+from holdfast.kernels.matrix import KernelData
+from holdfast.kernels.products import row_norms_squared, squared_distances
+
+__all__ = ["sample_rows", "total_eigenvalue", "typical_widths"]
+
+#: Rows whose distances are looked at, and rows whose kernel values are.
+DISTANCE_ROWS, KERNEL_ROWS = 400, 100
+#: Widths that are compared, as multiples of one over the median squared distance. Kernels are often
+#: best a few times wider than the median distance and seldom much narrower.
+MULTIPLES = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
+
+
+def sample_rows(weights: FloatArray, most: int) -> IntArray:
+    """Return rows of positive weight: all of them, or `most` drawn with a fixed seed."""
+    rows = np.flatnonzero(weights > 0)
+    if rows.size <= most:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+
+
+def typical_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
+    """Return widths to compare for a kernel of that name; None if the rows tell nothing.
+
+    Parameters
+    ----------
+    kernel : str
+        A kernel that has a gamma.
+    X : rows of shape (m, d)
+        An array, a sparse matrix or a Dask array.
+    weights : ndarray of shape (m,)
+        Rows of weight zero take no part.
+
+    Notes
+    -----
+    Multiples of one over the median of what gamma multiplies: squared distances (RBF, Matérn),
+    sums of absolute differences (Laplacian), squared lengths of rows (polynomial). Pairs of equal
+    rows do not count. The sigmoid kernel is not positive semidefinite, at some widths so badly that
+    there is no model: it keeps its own.
+    """
+    if kernel == "sigmoid":
+        return None
+    chosen = sample_rows(weights, DISTANCE_ROWS)
+    rows = gather(X, chosen) if is_dask(X) else take_rows(X, chosen)
+    rows = rows.astype(np.float64)
+    if kernel in ("poly", "polynomial"):
+        values = row_norms_squared(rows)
+    elif kernel == "laplacian":
+        distances = (
+            manhattan_distances(rows) if sp.issparse(rows) else cdist(rows, rows, "cityblock")
+        )
+        values = distances[np.triu_indices(len(chosen), 1)]
+    else:
+        values = squared_distances(rows)[np.triu_indices(len(chosen), 1)]
+    values = values[values > 0]
+    if not values.size:
+        return None
+    middle = 1.0 / float(np.median(values))
+    return [multiple * middle for multiple in MULTIPLES]
+
+
+def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) -> float:
+    """Return about the sum of the eigenvalues of the weighted kernel matrix of all rows.
+
+    Parameters
+    ----------
+    data : KernelData
+        Rows with the kernel.
+    weights : ndarray of shape (m,)
+    centred : bool
+        Whether the model has a bias, which takes the weighted mean out of the kernel.
+
+    Notes
+    -----
+    Σ w_i k_ii − (Σ w_i w_j k_ij)/Σ w_i, over a sample of at most 100 rows and scaled to all: never
+    an m × m product. Exact for fewer rows.
+    """
+    known = np.where(data.has_column(), weights, 0.0)
+    if not (known > 0).any():  # basis rows without weight
+        known = data.has_column().astype(float)
+    rows = sample_rows(known, KERNEL_ROWS)
+    K, w = data.block(rows, rows), known[rows]
+    w = w / w.sum()
+    total = float(w @ np.diag(K))
+    if centred:
+        inner = total - float(w @ K @ w)
+        # Nothing but rounding is left of a constant kernel.
+        total = inner if inner > 1e-12 * abs(total) else total
+    size = abs(total) * float(weights.sum())
+    return size if np.isfinite(size) and size > 0 else 1.0

@@ -1,0 +1,169 @@
+"""gamma="auto": the width is chosen among a handful around the median distance."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold
+
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
+from holdfast.exceptions import InvalidInputError
+from holdfast.kernels import RBF
+from holdfast.kernels.typical import MULTIPLES, typical_widths
+
+
+def skewed_rows(m, seed):
+    """Counters of a busy machine: 21 skewed columns that follow a few loads, in standard units."""
+    rng = np.random.default_rng(seed)
+    loads = rng.normal(size=(m, 4))
+    X = np.exp(loads @ rng.normal(size=(4, 21)) / 2 + 0.2 * rng.normal(size=(m, 21)))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = 100 / (1 + np.exp(-loads[:, 0] - 0.5 * loads[:, 1])) + rng.normal(size=m)
+    return X, y
+
+
+def widths_of(model):
+    return sorted({params["gamma"] for params in model.cv_results_["params"]})
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return skewed_rows(300, seed=2)
+
+
+def test_a_chosen_width_clearly_beats_the_default_on_skewed_columns(rows):
+    X, y = rows
+    chosen = KernelRidgeCV(gamma="auto", cv=5).fit(X, y)
+    default = KernelRidgeCV(cv=5).fit(X, y)
+    assert chosen.best_score_ > 0.5 * default.best_score_  # negative: less than half the error
+
+
+def test_it_is_the_grid_of_these_widths(rows):
+    X, y = rows
+    found = KernelRidgeCV(gamma="auto", cv=5).fit(X, y)
+    middle = 1.0 / np.median(pdist(X, "sqeuclidean"))
+    np.testing.assert_allclose(widths_of(found), middle * np.array(MULTIPLES), rtol=1e-10)
+    same = KernelRidgeCV(gamma=widths_of(found), cv=5).fit(X, y)
+    assert found.best_params_ == same.best_params_
+    assert found.alpha_ == same.alpha_
+    np.testing.assert_array_equal(found.predict(X), same.predict(X))
+
+
+def test_the_winner_scores_what_retraining_says(rows):
+    X, y = rows
+    model = KernelRidgeCV(gamma="auto", cv=KFold(4)).fit(X, y)
+    alone = KernelRidgeCV(gamma=model.best_params_["gamma"], cv=KFold(4), path="retrain")
+    alone.set_params(alphas=[model.alpha_]).fit(X, y)
+    assert alone.best_score_ == pytest.approx(model.best_score_, rel=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern32", "laplacian", "poly"])
+def test_every_kernel_with_a_width_has_widths_of_its_own_kind(kernel, rows):
+    X, _ = rows
+    ones = np.ones(len(X))
+    found = typical_widths(kernel, X, ones)
+    power = 1 if kernel == "laplacian" else 2
+    np.testing.assert_allclose(
+        typical_widths(kernel, 10 * X, ones), np.array(found) / 10**power, rtol=1e-10
+    )
+    np.testing.assert_allclose(typical_widths(kernel, sp.csr_matrix(X), ones), found, rtol=1e-8)
+
+
+def test_rows_without_weight_take_no_part(rows):
+    X, y = rows
+    weights = np.ones(len(X))
+    weights[::3] = 0
+    far = X.copy()
+    far[::3] *= 100
+    kept = weights > 0
+    some = KernelRidgeCV(gamma="auto", cv=5).fit(far, y, sample_weight=weights)
+    np.testing.assert_allclose(
+        widths_of(some), typical_widths("rbf", X[kept], np.ones(kept.sum())), rtol=1e-10
+    )
+
+
+def test_many_rows_are_sampled_the_same_way_each_time():
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    first = typical_widths("rbf", X, np.ones(2000))
+    assert first == typical_widths("rbf", X, np.ones(2000))
+    np.testing.assert_allclose(
+        first, np.array(MULTIPLES) / np.median(pdist(X, "sqeuclidean")), rtol=0.1
+    )
+
+
+def test_rows_that_are_all_the_same_leave_the_kernel_its_own_width():
+    X = np.ones((8, 2))
+    assert typical_widths("rbf", X, np.ones(8)) is None
+    model = KernelRidgeCV(gamma="auto", cv=2).fit(X, np.arange(8.0))
+    assert model.kernel_ == RBF(0.5)
+
+
+def test_with_basis_groups_classes_and_sparse_rows(rows):
+    X, y = rows
+    groups = np.arange(len(X)) % 10
+    model = KernelRidgeCV(gamma="auto", basis=40, cv=GroupKFold(5), random_state=0)
+    model.fit(sp.csr_matrix(X), y, groups=groups)
+    assert len(widths_of(model)) == len(MULTIPLES)
+    assert model.verify(3).max_relative_error < 1e-6
+    classes = KernelRidgeClassifierCV(gamma="auto", cv=4).fit(X, y > np.median(y))
+    assert classes.best_params_["gamma"] in widths_of(classes)
+
+
+def test_files_checkpoints_and_clones(rows, tmp_path):
+    X, y = rows
+    model = KernelRidgeCV(gamma="auto", cv=5, checkpoint=tmp_path / "scores").fit(X, y)
+    resumed = clone(model).fit(X, y)
+    assert len(list((tmp_path / "scores").glob("scores-*.npz"))) == len(MULTIPLES)
+    assert resumed.best_score_ == model.best_score_
+    model.save(tmp_path / "model.holdfast")
+    again = load(tmp_path / "model.holdfast")
+    assert again.gamma == "auto"
+    np.testing.assert_array_equal(again.alphas_, model.alphas_)
+    np.testing.assert_allclose(again.nested(3).values, model.nested(3).values, rtol=1e-8)
+
+
+def test_nested_chooses_the_width_inside_every_outer_experiment(rows):
+    X, y = rows
+    model = KernelRidgeCV(gamma="auto", cv=KFold(3)).fit(X, y)
+    found = model.nested(KFold(4))
+    for number, (train, _) in enumerate(KFold(4).split(X)):
+        # The same widths and penalties, on the training rows alone.
+        best = max(
+            (
+                KernelRidgeCV(gamma=gamma, alphas=grid, cv=KFold(3)).fit(X[train], y[train])
+                for gamma, grid in grids(model)
+            ),
+            key=lambda one: one.best_score_,
+        )
+        assert found.kernels[number]["gamma"] == pytest.approx(best.best_params_["gamma"])
+        assert found.alphas[number] == pytest.approx(best.alpha_)
+
+
+def grids(model):
+    params = model.cv_results_["params"]
+    for gamma in widths_of(model):
+        yield gamma, [entry["alpha"] for entry in params if entry["gamma"] == gamma]
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", RBF(1.0), [RBF(1.0), "rbf"]])
+def test_kernels_with_a_width_of_their_own_are_refused(kernel):
+    K = np.eye(6)
+    with pytest.raises(InvalidInputError, match='gamma="auto" chooses the width of kernels that'):
+        KernelRidgeCV(kernel, gamma="auto").fit(K, np.arange(6.0))
+
+
+def test_kernels_without_a_width_do_not_mind(rows):
+    X, y = rows
+    model = KernelRidgeCV("linear", gamma="auto", cv=5).fit(X, y)
+    assert model.best_score_ == KernelRidgeCV("linear", cv=5).fit(X, y).best_score_
+
+
+def test_dask_rows(rows):
+    da = pytest.importorskip("dask.array")
+    X, y = rows
+    lazy = da.from_array(X, chunks=(75, -1))
+    model = KernelRidgeCV(gamma="auto", basis=20, cv=3, random_state=0).fit(lazy, y)
+    local = KernelRidgeCV(gamma="auto", basis=20, cv=3, random_state=0).fit(X, y)
+    assert model.best_params_ == local.best_params_
+    assert model.best_score_ == pytest.approx(local.best_score_, rel=1e-6)

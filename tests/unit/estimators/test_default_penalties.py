@@ -1,0 +1,188 @@
+"""The default grid of penalties follows the data, and goes on where the best lies at an end."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+import holdfast.smoother.kernel_smoother as kernel_smoother
+from holdfast import KernelRidgeCV
+from holdfast.exceptions import GridEdgeWarning
+from holdfast.kernels import RBF, Linear
+from holdfast.kernels.matrix import KernelRows
+from holdfast.kernels.typical import total_eigenvalue
+from holdfast.scores.penalties import ABOVE, BELOW, COUNT, default_penalties
+from reference.retrain import retrain
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 3)) + 5
+    return X, X[:, 0] + np.sin(X[:, 1]) + 0.3 * rng.normal(size=80)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e4])
+def test_the_unit_of_linear_features_changes_nothing(unit, rows):
+    X, y = rows
+    one = KernelRidgeCV("linear", cv=5).fit(X, y)
+    other = KernelRidgeCV("linear", cv=5).fit(unit * X, y)
+    assert other.best_index_ == one.best_index_
+    np.testing.assert_allclose(other.alphas_, unit**2 * one.alphas_, rtol=1e-9)
+    assert other.best_score_ == pytest.approx(one.best_score_, rel=1e-9)
+    np.testing.assert_allclose(other.predict(unit * X), one.predict(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e5])
+def test_neither_does_that_of_the_weights(factor, rows):
+    X, y = rows
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=len(X))
+    one = KernelRidgeCV(gamma=0.3, cv=5).fit(X, y, sample_weight=weights)
+    other = KernelRidgeCV(gamma=0.3, cv=5).fit(X, y, sample_weight=factor * weights)
+    assert other.best_score_ == pytest.approx(one.best_score_, rel=1e-9)
+    np.testing.assert_allclose(other.alphas_, factor * one.alphas_, rtol=1e-9)
+
+
+def test_a_kernel_that_is_scaled_changes_nothing(rows):
+    X, y = rows
+    one = KernelRidgeCV(RBF(0.3), cv=5).fit(X, y)
+    other = KernelRidgeCV(1000.0 * RBF(0.3), cv=5).fit(X, y)
+    assert other.best_score_ == pytest.approx(one.best_score_, rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kernel", [Linear(), RBF(0.2)])
+def test_the_total_is_the_sum_of_the_eigenvalues(kernel, bias, rows):
+    X, _ = rows
+    w = np.random.default_rng(1).uniform(0, 2, size=len(X))
+    K = kernel(X)
+    root = np.sqrt(w)
+    A = root[:, None] * K * root
+    if bias:
+        q = root / np.linalg.norm(root)
+        P = np.eye(len(X)) - np.outer(q, q)
+        A = P @ A @ P
+    total = total_eigenvalue(KernelRows(kernel, X), w, centred=bias)
+    assert total == pytest.approx(np.linalg.eigvalsh(A).sum(), rel=1e-10)
+
+
+def test_more_rows_than_are_looked_at_give_about_the_same():
+    X = np.random.default_rng(2).normal(size=(3000, 4))
+    exact = 3000 * X.var(axis=0).sum()
+    found = total_eigenvalue(KernelRows(Linear(), X + 1e3), np.ones(3000), centred=True)
+    assert found == pytest.approx(exact, rel=0.2)
+
+
+def test_every_kernel_has_its_own_part_of_one_sequence(rows):
+    X, y = rows
+    parts = default_penalties(np.array([1.0, 1e4, 1e-7]))
+    for total, part in zip([1.0, 1e4, 1e-7], parts, strict=True):
+        assert part.alphas.size == COUNT
+        assert part.alphas[-1] == pytest.approx(total, rel=0.5)
+    common = np.intersect1d(np.log10(parts[0].alphas).round(9), np.log10(parts[1].alphas).round(9))
+    assert common.size > 10
+    model = KernelRidgeCV(["linear", "poly", "rbf"], cv=5).fit(X, y)
+    for kernel in ("linear", "poly", "rbf"):
+        alone = KernelRidgeCV(kernel, cv=5).fit(X, y)
+        scores = [
+            score
+            for score, params in zip(
+                model.cv_results_["pooled_test_score"], model.cv_results_["params"], strict=True
+            )
+            if params["kernel"] == kernel
+        ]
+        assert max(scores) == pytest.approx(alone.best_score_, rel=0.05)
+
+
+def noise(m=60):
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(m, 2)), rng.normal(size=m)
+
+
+def test_the_grid_goes_on_above_where_nothing_can_be_learned():
+    X, y = noise()
+    with pytest.warns(GridEdgeWarning, match="largest of the grid"):
+        model = KernelRidgeCV(gamma=1.0).fit(X, y)
+    assert model.alphas_.size == COUNT + ABOVE
+    assert f"{ABOVE} above" in str(model.explain())
+    ratios = model.alphas_[1:] / model.alphas_[:-1]
+    np.testing.assert_allclose(ratios, ratios[0])
+    assert model.cv_results_["alpha"].size == COUNT + ABOVE
+    assert model.alpha_ == model.cv_results_["alpha"][model.best_index_]
+
+
+def test_the_grid_goes_on_below_where_there_is_no_noise():
+    X = np.linspace(0, 1, 40)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GridEdgeWarning)
+        model = KernelRidgeCV(gamma=2.0, cv=KFold(4, shuffle=True, random_state=0))
+        model.fit(X, np.sin(6 * X[:, 0]))
+    assert model.alphas_.size == COUNT + BELOW
+    assert f"{BELOW} below" in str(model.explain())
+    assert model.best_index_ < BELOW
+
+
+def test_added_penalties_score_what_retraining_says():
+    X, y = noise()
+    with pytest.warns(GridEdgeWarning):
+        model = KernelRidgeCV(gamma=1.0, cv=KFold(4)).fit(X, y)
+    K = RBF(1.0)(X)
+    for index in (COUNT, COUNT + ABOVE - 1):
+        alpha = model.alphas_[index]
+        errors = []
+        for _, test in KFold(4).split(X):
+            held = retrain(K, y[:, None], test, test, alpha)
+            errors.append(y[test] - held[:, 0])
+        assert model.cv_results_["pooled_test_score"][index] == pytest.approx(
+            -np.mean(np.concatenate(errors) ** 2), rel=1e-9
+        )
+
+
+def test_a_grid_of_ones_own_is_never_extended():
+    X, y = noise()
+    with pytest.warns(GridEdgeWarning):
+        model = KernelRidgeCV(gamma=1.0, alphas=[0.1, 1.0]).fit(X, y)
+    np.testing.assert_array_equal(model.alphas_, [0.1, 1.0])
+    assert "penalties added" not in str(model.explain())
+
+
+def test_an_extension_costs_no_further_factorisation(monkeypatch):
+    calls = []
+    real = kernel_smoother.eigh
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(kernel_smoother, "eigh", counted)
+    X, y = noise()
+    with pytest.warns(GridEdgeWarning):
+        model = KernelRidgeCV(gamma=1.0, path="spectral").fit(X, y)
+    assert model.alphas_.size == COUNT + ABOVE
+    assert len(calls) == 1
+
+
+def test_targets_that_choose_for_themselves_extend_both_ends():
+    rng = np.random.default_rng(5)
+    X = np.linspace(0, 1, 40)[:, None]
+    Y = np.c_[np.sin(6 * X[:, 0]), rng.normal(size=40)]
+    with pytest.warns(GridEdgeWarning):
+        model = KernelRidgeCV(gamma=2.0, alpha_per_target=True).fit(X, Y)
+    assert model.alphas_.size == BELOW + COUNT + ABOVE
+    np.testing.assert_array_equal(model.alpha_, model.cv_results_["alpha"][model.best_index_])
+
+
+def test_the_curve_and_the_contours_show_what_was_compared(rows):
+    pytest.importorskip("matplotlib").use("Agg")
+    from holdfast.displays import ContourDisplay
+    from holdfast.displays.curve_data import cv_curve
+
+    X, y = rows
+    model = KernelRidgeCV(gamma=[1e-4, 1e-2, 1.0], cv=5).fit(X, y)
+    np.testing.assert_array_equal(cv_curve(model).alphas, model.alphas_)
+    assert cv_curve(model).chosen_index == int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
+    shown = ContourDisplay.from_estimator(model)
+    assert shown.best == (pytest.approx(model.alpha_), model.best_params_["gamma"])
+    assert shown.values.shape[0] == 3
+    assert np.isfinite(shown.values).sum() == len(model.cv_results_["alpha"])
