@@ -34,8 +34,9 @@ from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.digits import basis_shrinks
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
-from holdfast.scores.scoring import Scores, resolve_scoring, score_experiments
+from holdfast.scores.scoring import Scores, in_units, resolve_scoring, score_experiments
 from holdfast.smoother import Sizes, Smoother
+from holdfast.smoother.scale import target_unit
 
 __all__ = ["NestedPredictions", "Way", "nested", "split_again"]
 
@@ -122,15 +123,18 @@ class NestedPredictions:
         scorer = judge.scoring
         if scoring is not None:
             scorer = resolve_scoring(scoring, classes=judge.classes)
+        fast = scorer.fast is not None and judge.classes is None
+        unit = target_unit(judge.labels) if fast else 1.0  # squares may leave the range of numbers
         found = score_experiments(
             scorer,
-            self.values[None],
+            self.values[None] / unit if unit != 1.0 else self.values[None],
             self.rows,
             self.experiments.test.ptr,
-            judge.labels,
+            judge.labels / unit if unit != 1.0 else judge.labels,
             judge.weights,
             each_target=judge.per_target,
         )
+        found = in_units(found, scorer, unit)
         pooled = judge.pooled if pooled is None else pooled
         whole = found.pooled if pooled else found.mean
         if not judge.per_target:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +33,9 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import as_experiments
 from holdfast.experiments.splits import check_groups
 from holdfast.kernels.grid import Candidate
+from holdfast.scores.metrics import METRICS
 from holdfast.scores.scoring import resolve_scoring
+from holdfast.smoother.scale import target_unit
 
 
 class Certainty:
@@ -87,6 +91,27 @@ class Certainty:
         for candidate, model in models(self._problem, candidates):
             known = candidate.params == self.best_params_
             yield candidate.params, chosen if known else model()
+
+    def _in_range(self) -> tuple[Self, float, float]:
+        """Return this model, or its twin for targets whose squares leave the range of numbers.
+
+        With the unit of the twin's targets and that of its scores. The twin has the same rows,
+        kernel, basis rows and penalty, and targets in that unit.
+        """
+        problem, scoring = self._problem, self._judge().scoring
+        unit = target_unit(problem.Y)
+        if unit == 1.0 or scoring.fast is None or self._classes is not None:
+            return self, 1.0, 1.0
+        twin = copy(self)
+        twin._problem = replace(problem, Y=problem.Y / unit, labels=problem.labels / unit)
+        judge, chosen = twin._judge(), []
+        for _, subject in twin._subjects():
+            tasks = subject.tasks(problem.experiments)
+            path = subject.plan(tasks, problem.alphas.size).path
+            chosen.append(judge.scores(subject.held_out(tasks, problem.alphas, path), tasks))
+        twin.best_score_ = judge.choose(max(chosen, key=judge.value)).score
+        with np.errstate(over="ignore", under="ignore"):
+            return twin, unit, float(np.float64(unit) ** METRICS[scoring.fast].power)
 
     def _evidence(self) -> Evidence:
         """Return what the model brings to `holdfast.compare`."""
@@ -150,7 +175,12 @@ class Certainty:
             groups=None if labels is None else np.asarray(labels),
             classifier=classifier,
         )
-        return nested(self._subjects(), outer, again, self._judge(), self.best_score_, way)
+        own, unit, factor = self._in_range()
+        found = nested(own._subjects(), outer, again, own._judge(), self.best_score_, way)
+        if unit == 1.0:
+            return found
+        values, inner = found.values * unit, _times(found.inner_scores, factor)
+        return replace(found, values=values, inner_scores=inner, judge=self._judge())
 
     def permutation_test(
         self,
@@ -207,15 +237,20 @@ class Certainty:
             None if groups is None else check_groups(groups, m),
             seed_of(random_state),
         )
-        return permutation_test(
-            self._subjects(),
+        own, unit, factor = self._in_range()
+        found = permutation_test(
+            own._subjects(),
             problem.experiments,
-            problem.Y,
-            self._judge(),
-            self.best_score_,
+            own._problem.Y,
+            own._judge(),
+            own.best_score_,
             shuffle,
             count,
         )
+        if unit == 1.0:
+            return found
+        null = _times(found.null_scores, factor)
+        return replace(found, score=self.best_score_, null_scores=null)
 
     def score_interval(
         self,
@@ -270,17 +305,18 @@ class Certainty:
         >>> bool(found.low < found.score < found.high)
         True
         """
-        model = self._fitted_model()
+        self._fitted_model()
         problem, m = self._problem, self._problem.weights.size
         check_choice("method", method, METHODS)
         if groups is None:
             units = held_out_units(problem.experiments, problem.groups, m)
         else:
             units = np.unique(check_groups(groups, m), return_inverse=True)[1].astype(np.int64)
-        return score_interval(
-            model,
+        own, unit, factor = self._in_range()
+        found = score_interval(
+            own._fitted_model(),
             problem.experiments,
-            self._judge(),
+            own._judge(),
             self.alpha_,
             units,
             level=check_level(level),
@@ -289,6 +325,16 @@ class Certainty:
             n_partitions=whole_number("n_partitions", n_partitions),
             seed=seed_of(random_state),
         )
+        if unit == 1.0:
+            return found
+        names = "score", "low", "high", "standard_error", "bias"
+        return replace(found, **{name: _times(getattr(found, name), factor) for name in names})
+
+
+def _times(values: Any, factor: float) -> Any:
+    """Return scores in another unit; they may leave the range of numbers, as `best_score_` does."""
+    with np.errstate(over="ignore", under="ignore"):
+        return values * np.float64(factor) if np.ndim(values) else float(values * factor)
 
 
 def check_level(level: Any) -> float:
