@@ -29,7 +29,7 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.question import Judge, Subject, chosen_values, split_rows
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
-from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments, resolve
+from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments, resolve
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.digits import basis_shrinks
 from holdfast.holdout.plan import PLANNED, make_plan
@@ -194,7 +194,8 @@ def split_again(
     ----------
     cv : None, int, splitter or iterable
         As the model was given it. A splitter splits what is left; the experiments of anything else
-        lose the held-out rows.
+        lose the held-out rows. So do those of `holdfast.splitters`, which know the place of every
+        row: what lies near a row, in space, time or a graph, does so whoever else has left.
     experiments : Experiments
         Those that `cv` stands for on all rows.
     X, labels, groups
@@ -204,6 +205,7 @@ def split_again(
     """
     m = labels.shape[0]
     splits = cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")
+    splits = splits and not isinstance(cv, Splitter)
 
     def again(held: IntArray) -> Experiments:
         left = split_rows(held, m)
