@@ -116,7 +116,7 @@ class HeldOutModels:
                 trace = np.bincount(held.owners, weights=leverage, minlength=len(self))
                 doubtful = np.flatnonzero(trace >= 1.0 - factor.weak)
                 part = self.tasks.select(doubtful)
-                for shape in part.stacks(factor.size, STACK_DOUBLES) if doubtful.size else ():
+                for shape in _stacks(part, factor) if doubtful.size else ():
                     system = factor.held(shape, np.array([alpha]))
                     for piece in system.pieces(shape.H.shape[1] * system.row_size):
                         failed = Definite(system.gaps(piece)[:, 0], factor.weak).failed
@@ -160,8 +160,7 @@ class HeldOutModels:
             warn_of_digits(np.unique(self.alphas), int(kept.sum()))
             factors = [(alpha, columns, factor.relaxed()) for alpha, columns, factor in factors]
         part, v = self.tasks.select(chosen), self.alphas.size
-        fill = factors[0][2].fills
-        for shape in part.stacks(factors[0][2].size, STACK_DOUBLES, fill=fill):
+        for shape in _stacks(part, factors[0][2]):
             parts = [self._stack(shape, *factor, tested) for factor in factors]
             index, (columns, *whole) = chosen[shape.index], parts[0]
             out = self.tasks.test.ptr[index][:, None] + np.arange(shape.T.shape[1])
@@ -295,6 +294,11 @@ class HeldOutModels:
         for index, models in self.blocks():
             values[:, :, index] = U @ models.transpose(1, 2, 0)
         return values
+
+
+def _stacks(tasks: Tasks, factor: Factor) -> list[Shape]:
+    """Return tasks in stacks, each of bounded size."""
+    return tasks.stacks(factor.size, STACK_DOUBLES, fill=factor.fills)
 
 
 def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:
