@@ -26,13 +26,14 @@ def log_densities(spread: Spread) -> FloatArray:
     noise = spread.noise[:, None]
     n = spread.count[None, :, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = n * np.log(2.0 * np.pi * noise) + spread.log_det[..., None] + spread.square / noise
+        level = np.log(2.0 * np.pi * noise) + 2.0 * np.log(spread.unit)
+        found = n * level + spread.log_det[..., None] + spread.square / noise
     return np.asarray(-0.5 * found)
 
 
 def standard_deviations(spread: Spread) -> FloatArray:
     """Return the standard deviation (a, k, v) of each tested row's target."""
-    return np.sqrt(spread.variance[..., None] * spread.noise[:, None])
+    return np.sqrt(spread.variance[..., None] * spread.noise[:, None]) * spread.unit
 
 
 def crps(errors: FloatArray, std: FloatArray) -> FloatArray:

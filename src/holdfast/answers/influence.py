@@ -135,27 +135,28 @@ def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatAr
     The mean square of the decorrelated residuals, and Σ_j w_j (f − f₋H)(x_j)².
     """
     smoother, tasks = models.smoother, models.tasks
-    errors = Y[tasks.test.values]
+    predictions = np.zeros((1, tasks.test.values.size, models.alphas.size))
     squares, cook = (np.empty((len(models), models.alphas.size)) for _ in range(2))
     whole = smoother.model(models.alphas)
     for stack in models.stacks(tested=True):
-        out = tasks.test.ptr[stack.index][:, None] + np.arange(stack.shape.T.shape[1])
-        errors[out] -= stack.predictions.swapaxes(1, 2)
-        squares[stack.index] = stack.squares[..., 0] / max(1, stack.shape.H.shape[1])
+        stack.shape.put(predictions, stack.predictions.swapaxes(1, 2)[None])
+        squares[stack.index] = stack.squares[..., 0] / np.maximum(1, stack.shape.counts)[:, None]
         cook[stack.index] = smoother.fitted_squares(whole - stack.models)
     every = np.arange(len(Y))
     full = smoother.fitted_rows(whole, every) if models.anew.any() else None
     for j, own, coefficients in models.retrained():
         assert full is not None
         f = own.fitted_rows(coefficients, every)
-        errors[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] -= f[tasks.test[j]]
+        predictions[0, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = f[tasks.test[j]]
         cook[j] = smoother.weights @ np.square(full - f)
+    errors = Y[tasks.test.values] - predictions[0]
     # Rows that are tested and not held out, and models trained anew: by their whole law.
     other = np.flatnonzero(models.anew | (tasks.held.sizes < tasks.test.sizes))
     if other.size:
         part = replace(models, tasks=tasks.select(other))
         mine = np.isin(tasks.test.owners, other)
-        law = spread(part, models.alphas[:1], errors[None, mine])
+        unit = smoother.targets.unit  # what `spread` takes are targets as they were given
+        law = spread(part, models.alphas[:1], errors[None, mine] * unit)
         squares[other] = law.square[0] / np.maximum(1, law.count)[:, None]
         alone = np.flatnonzero(law.count == 0)  # nothing there was trained on
         z = np.square(errors[mine]) / law.variance[0][:, None]

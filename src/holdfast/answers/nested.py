@@ -29,13 +29,14 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.question import Judge, Subject, chosen_values, split_rows
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
-from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments, resolve
+from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments, resolve
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.digits import basis_shrinks
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
-from holdfast.scores.scoring import Scores, resolve_scoring, score_experiments
+from holdfast.scores.scoring import Scores, in_units, resolve_scoring, score_experiments
 from holdfast.smoother import Sizes, Smoother
+from holdfast.smoother.scale import target_unit
 
 __all__ = ["NestedPredictions", "Way", "nested", "split_again"]
 
@@ -122,15 +123,18 @@ class NestedPredictions:
         scorer = judge.scoring
         if scoring is not None:
             scorer = resolve_scoring(scoring, classes=judge.classes)
+        fast = scorer.fast is not None and judge.classes is None
+        unit = target_unit(judge.labels) if fast else 1.0  # squares may leave the range of numbers
         found = score_experiments(
             scorer,
-            self.values[None],
+            self.values[None] / unit if unit != 1.0 else self.values[None],
             self.rows,
             self.experiments.test.ptr,
-            judge.labels,
+            judge.labels / unit if unit != 1.0 else judge.labels,
             judge.weights,
             each_target=judge.per_target,
         )
+        found = in_units(found, scorer, unit)
         pooled = judge.pooled if pooled is None else pooled
         whole = found.pooled if pooled else found.mean
         if not judge.per_target:
@@ -190,7 +194,8 @@ def split_again(
     ----------
     cv : None, int, splitter or iterable
         As the model was given it. A splitter splits what is left; the experiments of anything else
-        lose the held-out rows.
+        lose the held-out rows. So do those of `holdfast.splitters`, which know the place of every
+        row: what lies near a row, in space, time or a graph, does so whoever else has left.
     experiments : Experiments
         Those that `cv` stands for on all rows.
     X, labels, groups
@@ -200,6 +205,7 @@ def split_again(
     """
     m = labels.shape[0]
     splits = cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")
+    splits = splits and not isinstance(cv, Splitter)
 
     def again(held: IntArray) -> Experiments:
         left = split_rows(held, m)

@@ -237,14 +237,19 @@ class Answers(HeldOutQuestions):
         σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H| over the experiments of `fit`, in units of √w y.
         """
         check_is_fitted(self)
+        found = np.square(self._noise_deviation())
+        return float(found[0]) if self._problem.flat else found
+
+    def _noise_deviation(self) -> FloatArray:
+        """Return σ̂ (v,), which has a value where its square leaves the range of numbers."""
         if self._noise is None or self._noise[0] is not self._problem:
             model = self._fitted_model()
             alphas = self._alpha_of_each(None)
             grid, index = np.unique(alphas, return_inverse=True)
-            noise = self._spread(model, model.tasks(self._problem.experiments), grid).noise
-            self._noise = (self._problem, noise[index, np.arange(alphas.size)])
-        found = self._noise[1]
-        return float(found[0]) if self._problem.flat else found
+            law = self._spread(model, model.tasks(self._problem.experiments), grid)
+            noise = law.noise[index, np.arange(alphas.size)]
+            self._noise = (self._problem, np.sqrt(noise) * law.unit)
+        return self._noise[1]
 
     def _std(self, rows: Any) -> FloatArray:
         """Return the standard deviation (k, v) of new observations: σ²(1 + var f(x))."""
@@ -253,7 +258,7 @@ class Answers(HeldOutQuestions):
         variance = np.empty((rows.shape[0], alphas.size))
         for block in row_blocks(rows.shape[0], smoother.outputs().size):
             variance[block] = smoother.variances(rows[block], grid)[:, index]
-        return np.sqrt(np.atleast_1d(self.noise_variance_) * (1.0 + variance))
+        return np.asarray(self._noise_deviation() * np.sqrt(1.0 + variance))
 
     def decorrelated_residuals(self, alpha: float | None = None) -> FloatArray:
         """Return residuals that are uncorrelated and of variance one if the model is right.

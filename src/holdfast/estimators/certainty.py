@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,8 +33,10 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import as_experiments
 from holdfast.experiments.splits import check_groups
 from holdfast.kernels.grid import Candidate
+from holdfast.scores.metrics import METRICS
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring
+from holdfast.smoother.scale import target_unit
 
 
 class Certainty:
@@ -97,6 +100,29 @@ class Certainty:
             made = chosen if candidate.params == self.best_params_ else model()
             yield candidate.params, replace(made, problem=replace(problem, alphas=grid))
 
+    def _in_range(self) -> tuple[Self, float, float]:
+        """Return this model, or its twin for targets whose squares leave the range of numbers.
+
+        With the unit of the twin's targets and that of its scores. The twin has the same rows,
+        kernel, basis rows and penalty, and targets in that unit.
+        """
+        problem, scoring = self._problem, self._judge().scoring
+        unit = target_unit(problem.Y)
+        if unit == 1.0 or scoring.fast is None or self._classes is not None:
+            return self, 1.0, 1.0
+        twin = copy(self)
+        twin._problem = replace(problem, Y=problem.Y / unit, labels=problem.labels / unit)
+        best: float = -np.inf
+        for _, subject in twin._subjects():
+            judge = twin._judge().of(subject)
+            tasks = subject.tasks(problem.experiments)
+            path = subject.plan(tasks, judge.alphas.size).path
+            scores = judge.scores(subject.held_out(tasks, judge.alphas, path), tasks)
+            if judge.value(scores) > best:
+                best, twin.best_score_ = judge.value(scores), judge.choose(scores).score
+        with np.errstate(over="ignore", under="ignore"):
+            return twin, unit, float(np.float64(unit) ** METRICS[scoring.fast].power)
+
     def _evidence(self) -> Evidence:
         """Return what the model brings to `holdfast.compare`."""
         model = self._fitted_model()
@@ -159,7 +185,12 @@ class Certainty:
             groups=None if labels is None else np.asarray(labels),
             classifier=classifier,
         )
-        return nested(self._subjects(), outer, again, self._judge(), self.best_score_, way)
+        own, unit, factor = self._in_range()
+        found = nested(own._subjects(), outer, again, own._judge(), self.best_score_, way)
+        if unit == 1.0:
+            return found
+        values, inner = found.values * unit, _times(found.inner_scores, factor)
+        return replace(found, values=values, inner_scores=inner, judge=self._judge())
 
     def permutation_test(
         self,
@@ -216,15 +247,20 @@ class Certainty:
             None if groups is None else check_groups(groups, m),
             seed_of(random_state),
         )
-        return permutation_test(
-            self._subjects(),
+        own, unit, factor = self._in_range()
+        found = permutation_test(
+            own._subjects(),
             problem.experiments,
-            problem.Y,
-            self._judge(),
-            self.best_score_,
+            own._problem.Y,
+            own._judge(),
+            own.best_score_,
             shuffle,
             count,
         )
+        if unit == 1.0:
+            return found
+        null = _times(found.null_scores, factor)
+        return replace(found, score=self.best_score_, null_scores=null)
 
     def score_interval(
         self,
@@ -279,17 +315,18 @@ class Certainty:
         >>> bool(found.low < found.score < found.high)
         True
         """
-        model = self._fitted_model()
+        self._fitted_model()
         problem, m = self._problem, self._problem.weights.size
         check_choice("method", method, METHODS)
         if groups is None:
             units = held_out_units(problem.experiments, problem.groups, m)
         else:
             units = np.unique(check_groups(groups, m), return_inverse=True)[1].astype(np.int64)
-        return score_interval(
-            model,
+        own, unit, factor = self._in_range()
+        found = score_interval(
+            own._fitted_model(),
             problem.experiments,
-            self._judge(),
+            own._judge(),
             self.alpha_,
             units,
             level=check_level(level),
@@ -298,6 +335,16 @@ class Certainty:
             n_partitions=whole_number("n_partitions", n_partitions),
             seed=seed_of(random_state),
         )
+        if unit == 1.0:
+            return found
+        names = "score", "low", "high", "standard_error", "bias"
+        return replace(found, **{name: _times(getattr(found, name), factor) for name in names})
+
+
+def _times(values: Any, factor: float) -> Any:
+    """Return scores in another unit; they may leave the range of numbers, as `best_score_` does."""
+    with np.errstate(over="ignore", under="ignore"):
+        return values * np.float64(factor) if np.ndim(values) else float(values * factor)
 
 
 def check_level(level: Any) -> float:

@@ -17,7 +17,8 @@ from holdfast.exceptions import HoldOutError, NotSupportedError
 from holdfast.experiments import Experiments
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
-from holdfast.scores.scoring import resolve_scoring, score_experiments
+from holdfast.scores.scoring import in_units, resolve_scoring, score_experiments
+from holdfast.smoother.scale import target_unit
 
 
 class Law:
@@ -147,15 +148,19 @@ class HeldOutPredictions:
             law = self._known_law()
             scores = density_scores(scorer.name, law.spread, law.errors, owners, weights)
         else:
+            fast = scorer.fast is not None and self.classes is None
+            unit = target_unit(self.y) if fast else 1.0  # squares may leave the range of numbers
+            scaled = unit != 1.0
             scores = score_experiments(
                 scorer,
-                self.values,
+                self.values / unit if scaled else self.values,
                 self.rows,
                 self.experiments.test.ptr,
-                self.y,
+                self.y / unit if scaled else self.y,
                 self.weights,
                 groups=self.groups,
             )
+            scores = in_units(scores, scorer, unit)
         return scores.pooled if pooled else scores.mean
 
     def _known_law(self) -> Law:
@@ -177,7 +182,8 @@ class HeldOutPredictions:
     @property
     def noise_variance(self) -> FloatArray:
         """σ̂² of these experiments, shape (alphas, targets)."""
-        return self._known_law().spread.noise
+        law = self._known_law().spread
+        return np.asarray(law.noise * law.unit * law.unit)
 
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).

@@ -18,7 +18,7 @@ from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.conjugate import solve_cg
 from holdfast.linalg import Definite, blas_threads, run_pieces
 from holdfast.progress import Counter
-from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows
+from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows, shared
 
 __all__ = [
     "HeldSystem",
@@ -30,13 +30,18 @@ __all__ = [
 #: Doubles that each temporary of one stack of experiments may hold.
 STACK_DOUBLES = 2**20
 
+#: S of all rows is formed, for sets that overlap, at this many penalties at most.
+SHARED_ALPHAS = 4
+
 #: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on …
 CG_ROWS, CG_SYSTEMS = 24, 300
 #: … if no held-out row has more leverage than this: beyond it they need too many steps.
 CG_LEVERAGE = 0.95
 
 
-def held_out_predictions(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+def held_out_predictions(
+    factor: Factor, tasks: Tasks, alphas: FloatArray, *, apart: bool = False
+) -> FloatArray:
     """Return held-out predictions of all tasks, shape (alphas, test rows, targets).
 
     Parameters
@@ -45,20 +50,49 @@ def held_out_predictions(factor: Factor, tasks: Tasks, alphas: FloatArray) -> Fl
         The smoother of all rows, valid for every α given.
     tasks : Tasks
     alphas : ndarray of shape (a,)
+    apart : bool
+        Whether to take each set by itself, however many rows it shares with others.
     """
+    if not apart and alphas.size <= SHARED_ALPHAS:
+        together = _together(factor, tasks, alphas)
+        if together is not None:
+            return together
     predictions = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
     done = Counter(len(tasks), "held-out experiments")
 
     def work(part: Shape) -> None:
-        predictions[:, part.out] = _predictions(factor, part, alphas)
+        part.put(predictions, _predictions(factor, part, alphas))
         done.add(len(part.index))
 
-    parts = tasks.stacks(factor.size + alphas.size * factor.n_targets, STACK_DOUBLES)
+    per_row = factor.size + alphas.size * factor.n_targets
+    parts = tasks.stacks(per_row, STACK_DOUBLES, fill=factor.fills)
     if factor.parallel and len(parts) >= 2 * blas_threads():
         run_pieces(work, parts)
     else:  # threads work inside the part
         for part in parts:
             work(part)
+    return predictions
+
+
+def _together(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray | None:
+    """Return the same where sets share most of their rows, one S for all of them; else None.
+
+    A set whose digits that would cost is asked again by itself.
+    """
+    predictions = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
+    for a, alpha in enumerate(alphas.tolist()):
+        whole = shared(factor, tasks, alpha)
+        if whole is None:
+            return None
+        predictions[a] = held_out_predictions(whole, tasks, alphas[a : a + 1])[0]
+        lost = np.isnan(predictions[a]).any(axis=1)
+        if lost.any():
+            again = np.bincount(tasks.test.owners, weights=lost, minlength=len(tasks)) > 0
+            where = again[tasks.test.owners]
+            part = tasks.select(np.flatnonzero(again))
+            predictions[a, where] = held_out_predictions(
+                factor, part, alphas[a : a + 1], apart=True
+            )[0]
     return predictions
 
 

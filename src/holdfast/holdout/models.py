@@ -5,6 +5,9 @@ anywhere"); a dense one is c₋H = c − G_{·H} r_H, zero on H. In the output c
 smoother f₋H(x) = v(x)·β₋H for any row x, so that all models of all experiments predict any rows by
 one matrix product. Models are made a stack of experiments at a time.
 
+Targets are in the smoother's unit everywhere (`Targets.unit`) but in what `predict`, `only` and
+`published` give.
+
 Experiments that a fast path would answer with too few digits (`holdfast.holdout.digits`) are
 trained anew, each with coordinates of its own.
 """
@@ -20,9 +23,17 @@ import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape, Tasks
-from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.holdout.digits import (
+    TOO_LITTLE,
+    affordable,
+    basis_shrinks,
+    few_left,
+    warn_of_digits,
+)
 from holdfast.holdout.identity import STACK_DOUBLES, residuals
+from holdfast.linalg import Definite
 from holdfast.smoother import Factor, Fit, HeldCoordinates, OtherBasis, Outputs, Smoother
+from holdfast.smoother.factor import FeatureFactor
 
 __all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
 
@@ -79,10 +90,42 @@ class HeldOutModels:
     @cached_property
     def anew(self) -> BoolArray:
         """Which tasks are trained anew."""
+        smoother, tasks = self.smoother, self.tasks
+        everything = np.ones(len(self), dtype=bool)
         if self.basis is not None:
-            return np.ones(len(self), dtype=bool)
-        again = basis_shrinks(self.tasks, self.smoother.n_basis)
-        return again | few_left(self.smoother, self.tasks)
+            return everything
+        hard = smoother.promise(self.alphas) > TOO_LITTLE
+        if hard.any() and affordable(smoother, tasks, self.alphas.size):
+            return everything
+        again = basis_shrinks(tasks, smoother.n_basis) | few_left(smoother, tasks)
+        return np.asarray(again | (self._lost & affordable(smoother, self._those_lost, 1)))
+
+    @cached_property
+    def _lost(self) -> BoolArray:
+        """Which tasks hold out rows that the model nearly interpolates: digits are lost there.
+
+        No pivot of I − S_HH is smaller than 1 − tr S_HH, so that ordinary sets need no look.
+        """
+        lost = np.zeros(len(self), dtype=bool)
+        held = self.tasks.held
+        with self.smoother.lock:
+            for alpha, _, factor in self._factors():
+                if not isinstance(factor, FeatureFactor):
+                    continue
+                leverage = factor.leverages(alpha)[held.values]
+                trace = np.bincount(held.owners, weights=leverage, minlength=len(self))
+                doubtful = np.flatnonzero(trace >= 1.0 - factor.weak)
+                part = self.tasks.select(doubtful)
+                for shape in _stacks(part, factor) if doubtful.size else ():
+                    system = factor.held(shape, np.array([alpha]))
+                    for piece in system.pieces(shape.H.shape[1] * system.row_size):
+                        failed = Definite(system.gaps(piece)[:, 0], factor.weak).failed
+                        lost[doubtful[shape.index[piece]]] |= failed
+        return lost
+
+    @property
+    def _those_lost(self) -> Tasks:
+        return self.tasks.select(np.flatnonzero(self._lost))
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -112,16 +155,22 @@ class HeldOutModels:
             return
         with self.smoother.lock:
             factors = self._factors()
+        kept = self._lost & ~self.anew
+        if kept.any():  # too many to train: with the digits that are left
+            warn_of_digits(np.unique(self.alphas), int(kept.sum()))
+            factors = [(alpha, columns, factor.relaxed()) for alpha, columns, factor in factors]
         part, v = self.tasks.select(chosen), self.alphas.size
-        for shape in part.stacks(factors[0][2].size, STACK_DOUBLES):
+        for shape in _stacks(part, factors[0][2]):
             parts = [self._stack(shape, *factor, tested) for factor in factors]
             index, (columns, *whole) = chosen[shape.index], parts[0]
+            out = self.tasks.test.ptr[index][:, None] + np.arange(shape.T.shape[1])
+            own_shape = shape._replace(index=index, out=out)
             if columns.size < v:
                 whole = [np.empty((*array.shape[:-2], v, array.shape[-1])) for array in whole]
                 for columns, *arrays in parts:
                     for array, own in zip(whole, arrays, strict=True):
                         array[..., columns, :] = own
-            yield Stack(index, shape, *whole)
+            yield Stack(index, own_shape, *whole)
 
     def _stack(
         self, shape: Shape, alpha: float, columns: IntArray, factor: Factor, tested: bool
@@ -164,23 +213,25 @@ class HeldOutModels:
             yield j, own, models
 
     def only(self) -> tuple[Outputs, FloatArray]:
-        """Return u and the coefficients (v, q) of the only model."""
+        """Return u and the coefficients (v, q) of the only model, targets being those given."""
         assert len(self) == 1
+        unit = self.smoother.targets.unit
         if self.anew[0]:
             ((_, own, model),) = self.retrained()
-            return own.outputs(), model
+            return own.outputs(), model * unit
         ((_, models),) = self.blocks()
-        return self.outputs, models[0]
+        return self.outputs, models[0] * unit
 
     def published(self) -> Iterator[tuple[int, Fit]]:
         """Yield (task, its coefficients as a fit publishes them)."""
+        unit = self.smoother.targets.unit
         for index, models in self.blocks():
             for j, model in zip(index.tolist(), models, strict=True):
-                yield j, self.smoother.published(model, self.alphas)
+                yield j, self.smoother.published(model, self.alphas).times(unit)
         level = self.smoother.unpenalised.coefficients(self.smoother.targets.level)
         for j, own in self.smoothers():
             fit = own.fit(self.alphas)
-            yield j, fit._replace(unpenalised=fit.unpenalised + level)
+            yield j, fit._replace(unpenalised=fit.unpenalised + level).times(unit)
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -193,14 +244,17 @@ class HeldOutModels:
         the models themselves. Models are kept while they take no more than KEEP_DOUBLES and made
         again for every slab of rows otherwise; memory is O(J q + block · J), never k J.
         """
-        v, J, kept = self.alphas.size, len(self), self._kept()
+        v, J, kept, unit = self.alphas.size, len(self), self._kept(), self.smoother.targets.unit
         slab = KEEP_DOUBLES // (v * max(1, J if kept is None else int(self.anew.sum())))
         block = slab if kept is None else BLOCK_DOUBLES // (v * max(J, kept.shape[2]))
         for rows in _slices(0, X.shape[0], slab):
             others = self._others(X, rows)
             for part in _slices(rows.start, rows.stop, block):
                 inside = slice(part.start - rows.start, part.stop - rows.start)
-                yield part, self._block(X[part], kept, others[:, inside])
+                values = self._block(X[part], kept, others[:, inside])
+                if unit != 1.0:
+                    values *= unit
+                yield part, values
 
     def _kept(self) -> FloatArray | None:
         """Return the coefficients (v, tasks, q) of all models, unless they are too many."""
@@ -240,6 +294,11 @@ class HeldOutModels:
         for index, models in self.blocks():
             values[:, :, index] = U @ models.transpose(1, 2, 0)
         return values
+
+
+def _stacks(tasks: Tasks, factor: Factor) -> list[Shape]:
+    """Return tasks in stacks, each of bounded size."""
+    return tasks.stacks(factor.size, STACK_DOUBLES, fill=factor.fills)
 
 
 def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:

@@ -35,19 +35,25 @@ class Spread:
     log_det : ndarray of shape (a, J)
         log det of the covariance of the test rows of each experiment, in units of y.
     square : ndarray of shape (a, J, v)
-        rᵀ C⁻¹ r of the test rows of each experiment.
+        rᵀ C⁻¹ r of the test rows of each experiment, r in units of `unit`.
     count : ndarray of int, shape (J,)
         Test rows of positive weight; the others count in neither.
+    unit : float
+        The smoother's unit of targets, whose squares may leave the range of numbers.
     """
 
     variance: FloatArray
     log_det: FloatArray
     square: FloatArray
     count: IntArray
+    unit: float = 1.0
 
     @property
     def noise(self) -> FloatArray:
-        """σ̂² (a, v) = Σ_H r_HᵀC⁻¹r_H / Σ|H|: what maximises the held-out density."""
+        """σ̂² (a, v) = Σ_H r_HᵀC⁻¹r_H / Σ|H|: what maximises the held-out density.
+
+        In squares of `unit`.
+        """
         return np.asarray(self.square.sum(axis=1) / max(1, int(self.count.sum())))
 
 
@@ -76,7 +82,10 @@ def spread(models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> Spr
             weights=models.smoother.scale.trained[tasks.test.values],
             minlength=len(tasks),
         ).astype(np.int64),
+        models.smoother.targets.unit,
     )
+    if found.unit != 1.0:
+        errors = errors / found.unit
     known = np.flatnonzero(~models.anew)
     if known.size:
         _fast(found, models.smoother, tasks, known, alphas, errors)

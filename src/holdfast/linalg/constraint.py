@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, SingularBasisError
 from holdfast.linalg._lapack import dgeqrt, dtrcon
 
@@ -71,22 +71,28 @@ def orthonormal_rows(N: FloatArray) -> FloatArray:
     return O
 
 
-def orthonormal_stacks(N: FloatArray, E: IntArray) -> FloatArray:
+def orthonormal_stacks(N: FloatArray, E: IntArray, spare: BoolArray | None = None) -> FloatArray:
     """Return O (b, p, e): the same for the rows ``N[E[j]]`` (e, p) of every j at once.
 
     One QR factorisation each, without a loop in Python; rows that may be dependent go the way of
-    `orthonormal_rows`, which knows.
+    `orthonormal_rows`, which knows. Columns of O are zero where `spare` (b, e), always at the end
+    of a set, says that a row only fills it up.
     """
     rows = N[E]
+    real = np.ones(E.shape, dtype=bool) if spare is None else ~spare
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = rows / np.linalg.norm(rows, axis=2, keepdims=True)
     if not np.isfinite(rows).all():
-        return np.stack([orthonormal_rows(N[positions]) for positions in E])
-    O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
-    e = E.shape[1]
-    least = np.abs(R[:, np.arange(e), np.arange(e)]).min(axis=1)
+        least = np.zeros(len(E))
+        O = np.zeros(rows.swapaxes(1, 2).shape)  # noqa: E741
+    else:
+        rows[~real] = 0.0  # the factors of the others do not depend on what follows them
+        O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
+        diagonal = np.abs(np.diagonal(R, axis1=1, axis2=2))
+        least = np.where(real, diagonal, np.inf).min(axis=1)
+        O.swapaxes(1, 2)[~real] = 0.0
     for j in np.flatnonzero(least < 1e-6).tolist():
-        O[j] = orthonormal_rows(N[E[j]])
+        O[j][:, real[j]] = orthonormal_rows(N[E[j, real[j]]])
     return np.asarray(O)
 
 

@@ -16,6 +16,7 @@ rows are streamed, is decided here and nowhere else.
 | `system`, `factorise` | rows with their Gram matrix; from these to factors with enough digits |
 | `factor` | the smoother in coordinates where the penalty is diagonal |
 | `held` | I − S on held-out rows |
+| `shared` | the same for sets that share most of their rows |
 | `outputs` | any model as one product, for rows that are not in the data |
 | `equations` | normal equations of the rows that are left |
 | `base` | the interface |
@@ -31,6 +32,7 @@ from holdfast.smoother.held import Held, HeldCoordinates, same_rows
 from holdfast.smoother.kernel_smoother import KernelSmoother
 from holdfast.smoother.outputs import Outputs
 from holdfast.smoother.scale import Unpenalised
+from holdfast.smoother.shared import shared
 
 __all__ = [
     "Alone",
@@ -52,4 +54,5 @@ __all__ = [
     "WhitenedFeatures",
     "basis_epsilon",
     "same_rows",
+    "shared",
 ]

@@ -69,6 +69,11 @@ class Factor(ABC):
         return True
 
     @property
+    def fills(self) -> bool:
+        """Whether stacks may be filled up: tasks of different sizes side by side."""
+        return False
+
+    @property
     @abstractmethod
     def n_targets(self) -> int:
         """The number v of targets."""
@@ -154,6 +159,11 @@ class Coordinates(Factor):
         return replace(self, weak=0.0)
 
     @property
+    def fills(self) -> bool:
+        """Whether rows are kept, so that a spare one costs nothing to fetch."""
+        return isinstance(self.V, np.ndarray)
+
+    @property
     def parallel(self) -> bool:
         """Whether rows are kept, or their features may be made side by side."""
         return not isinstance(self.V, StreamedRows) or self.V.features.parallel
@@ -172,17 +182,21 @@ class Coordinates(Factor):
 
     def held(self, shape: Shape, alphas: FloatArray) -> HeldCoordinates:
         """Return the smoother on the rows of stacked tasks."""
-        V, D = self.V[shape.H], self.D(alphas)
+        V, Y, D, spare = self.V[shape.H], self.Ys[shape.H], self.D(alphas), shape.spare
+        if spare is not None:
+            V[spare.H] = 0.0
+            Y[spare.H] = 0.0
         return HeldCoordinates(
             V=V,
             out=self.outputs(shape.T, V if same_rows(shape) else self.V[shape.T]),
             D=D,
             R=self.R(D),
-            O=constraints(self.N, shape.E),
+            O=constraints(self.N, shape.E, None if spare is None else spare.E),
             z=self.z,
-            Y=self.Ys[shape.H],
+            Y=Y,
             kappa=self.kappa,
             weak=self.weak * self.kappa,
+            spare=None if spare is None else spare.H,
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import (
     PIECE_DOUBLES,
@@ -101,6 +101,9 @@ class HeldCoordinates(Held):
     kappa : float
     weak : float
         A pivot of I − S_HH no larger than this has lost too many digits.
+    spare : ndarray of bool, shape (b, h), or None
+        Rows that only fill up sets of different sizes: V and Y are zero there, I − S_HH is that of
+        the identity, and so residuals are zero. Spare columns of O are zero as well.
     """
 
     V: FloatArray
@@ -112,6 +115,7 @@ class HeldCoordinates(Held):
     Y: FloatArray
     kappa: float
     weak: float = 0.0
+    spare: BoolArray | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -154,8 +158,11 @@ class HeldCoordinates(Held):
         """Return I − S_HH (g, a, h, h)."""
         V, h = self.V[piece], self.V.shape[1]
         if not self.definite:
-            return np.asarray((V[:, None] * self.R[:, None]) @ V[:, None].swapaxes(2, 3))
+            M = np.asarray((V[:, None] * self.R[:, None]) @ V[:, None].swapaxes(2, 3))
+            self._fill(M, piece)
+            return M
         M = weighted_products(V, self.R)
+        self._fill(M, piece)
         if self.kappa:
             np.negative(M, out=M)
             M[..., np.arange(h), np.arange(h)] += self.kappa
@@ -163,6 +170,13 @@ class HeldCoordinates(Held):
         if J is not None:
             M += J.swapaxes(2, 3) @ J
         return M
+
+    def _fill(self, M: FloatArray, piece: slice) -> None:
+        """Put a diagonal, of the size of the others, where nothing is held out and κ = 0."""
+        if self.spare is not None and not self.kappa:
+            sizes = np.abs(np.diagonal(M, axis1=2, axis2=3)).max(axis=2)  # (g, a)
+            task, row = np.nonzero(self.spare[piece])
+            M[task, :, row, row] = np.where(sizes > 0.0, sizes, 1.0)[task]
 
     def leverages(self, alphas: IntArray | slice) -> FloatArray:
         """Return S_ii (b h, a) of the held-out rows, before removal, for some of the penalties."""
@@ -177,7 +191,7 @@ class HeldCoordinates(Held):
         Ot = np.ascontiguousarray(self.O[piece].swapaxes(1, 2))
         g, e, p = Ot.shape
         a, h = len(D), V.shape[1]
-        OtDO = weighted_products(Ot, D)
+        OtDO = _definite_products(Ot, D)
         DO = (D[None, :, None, :] * Ot[:, None]).reshape(g, a * e, p)
         J = (DO @ V.swapaxes(1, 2)).reshape(g, a, e, h)
         if e == 1:
@@ -225,7 +239,7 @@ def removed_part(O: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray: 
     """Return D O (OᵀDO)⁻¹ Oᵀ β for β (g or 1, a, v, p): what the constraint takes away."""
     g, (_, a, v, p) = len(O), beta.shape
     Ot = np.ascontiguousarray(O.swapaxes(1, 2))
-    inner = weighted_products(Ot, D)  # (g, a, e, e)
+    inner = _definite_products(Ot, D)  # (g, a, e, e)
     along = (beta.reshape(-1, a * v, p) @ O).reshape(g, a, v, -1)
     weight = solve_small(inner, along.swapaxes(2, 3)).swapaxes(2, 3)  # (g, a, v, e)
     taken: FloatArray = weight.reshape(g, a * v, -1) @ Ot
@@ -234,8 +248,21 @@ def removed_part(O: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray: 
     return taken
 
 
-def constraints(N: FloatArray | None, E: IntArray) -> FloatArray | None:
-    """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed."""
+def _definite_products(Ot: FloatArray, D: FloatArray) -> FloatArray:
+    """Return OᵀDO (g, a, e, e), with ones on the diagonal for columns of zeros: no constraints."""
+    products = weighted_products(Ot, D)
+    diagonal = np.einsum("gaee->gae", products)
+    diagonal[diagonal == 0.0] = 1.0
+    return products
+
+
+def constraints(
+    N: FloatArray | None, E: IntArray, spare: BoolArray | None = None
+) -> FloatArray | None:
+    """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed.
+
+    Its columns are zero where `spare` (b, e) says that a position only fills up a stack.
+    """
     e = E.shape[1]
     if e == 0:
         return None
@@ -243,7 +270,7 @@ def constraints(N: FloatArray | None, E: IntArray) -> FloatArray | None:
     if e == 1:  # one row each: normalise all at once
         rows = N[E[:, 0]]
         return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
-    return orthonormal_stacks(N, E)
+    return orthonormal_stacks(N, E, spare)
 
 
 def same_rows(shape: Shape) -> bool:

@@ -306,7 +306,7 @@ def _blocks(tasks: Tasks, p: int) -> tuple[Block, ...]:
         step = max(1, STACK_DOUBLES // (h * p))
         for start in range(0, len(shape.index), step):
             part = slice(start, start + step)
-            stack = Shape(*(array[part] for array in shape))
+            stack = shape.cut(part)
             distinct = np.unique(stack.H).size == stack.H.size
             found.append(Block(stack, _places(stack.H, stack.T), distinct))
     return tuple(found)

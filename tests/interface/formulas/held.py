@@ -31,6 +31,7 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.equations import eliminate
 from holdfast.smoother.held import constraints, removed_part
+from holdfast.smoother.shared import shared
 from interface.formulas import example, same
 from interface.formulas.problem import (
     M_E,
@@ -124,6 +125,17 @@ def _():
     for a, J in enumerate(held.removal(slice(0, 1))[0]):
         M = M_E(D[a], O)
         same(V @ np.diag(D[a]) @ V.T - J.T @ J, V @ M @ V.T)
+
+
+@example("smoother.shared.shared", "smoother.shared.HeldShared")
+def _():
+    several = as_experiments([HoldOut(H), HoldOut(H[:-1]), HoldOut(H[1:])], m)
+    sets = resolve(several, weights=w, basis=B, policy="remove")
+    whole = shared(feature_smoother().factor(), sets, alpha)
+    held = whole.held(shape(), np.array([alpha]))
+    S = naive_S(alpha, E)
+    same(held.gaps(slice(0, 1))[0, 0], np.eye(H.size) - S[np.ix_(H, H)])
+    same(held.errors()[0, 0], (Ys - S @ Ys)[H])
 
 
 @example("smoother.held.HeldCoordinates.betas", "smoother.held.HeldCoordinates.predict")

@@ -19,6 +19,7 @@ from sklearn.model_selection import (
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import as_experiments
+from holdfast.splitters import HBlock, LeaveNeighbourhoodOut
 from reference.retrain import retrain
 
 M = 48
@@ -184,6 +185,31 @@ def test_groups_in_both_loops():
             found = model.nested(LeaveOneGroupOut(), way=way)
             assert_same(found, expected)
             assert_same(model.nested(LeaveOneGroupOut(), groups=groups, way=way), expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("inside", ["neighbourhoods", "rows in order"])
+def test_splitters_that_know_the_place_of_rows(inside, way):
+    """Inner neighbourhoods are those of all rows, without the rows that left."""
+    X, y = data()
+    if inside == "neighbourhoods":
+        cv, distance = (
+            LeaveNeighbourhoodOut(X[:, :2], 0.6),
+            np.linalg.norm(X[:, None, :2] - X[:, :2], axis=2),
+        )
+        near = distance <= 0.6
+    else:
+        cv = HBlock(3)
+        near = np.abs(np.arange(M)[:, None] - np.arange(M)) <= 3
+    model = fitted(X, y, cv=cv)
+    outer = KFold(4, shuffle=True, random_state=0)
+    found = model.nested(outer, way=way)
+    for j, (left, out) in enumerate(outer.split(X)):
+        sets = [HoldOut(np.flatnonzero(near[i][left]), [k]) for k, i in enumerate(left.tolist())]
+        again = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=sets).fit(X[left], y[left])
+        assert found.alphas[j] == again.alpha_
+        np.testing.assert_allclose(found.predictions[j][:, 0], again.predict(X[out]), rtol=1e-8)
+        np.testing.assert_allclose(found.inner_scores[j], again.best_score_, rtol=1e-8)
 
 
 def test_explicit_lists_lose_the_outer_rows():

@@ -1,0 +1,170 @@
+"""Sets of many sizes side by side, and sets that share their rows, against really training again.
+
+Stacks are filled up to one size, and S is formed once for overlapping sets; neither may be seen in
+the answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from holdfast import HoldOut, KernelRidgeCV
+from holdfast.experiments import Ragged, Tasks, tasks
+from holdfast.holdout import identity
+from tolerances import relative_difference, tolerance
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+
+SEED, M = 17, 90
+RNG = np.random.default_rng(SEED)
+X = RNG.uniform(-1, 1, size=(M, 2))
+Y = np.stack([np.sin(3 * X[:, 0]), X[:, 1] ** 2 + 2.0], axis=1) + 0.1 * RNG.normal(size=(M, 2))
+BASIS = RNG.choice(M, 30, replace=False)
+WEIGHTS = {"none": None, "zeros": RNG.uniform(0.3, 2.0, M)}
+WEIGHTS["zeros"][[4, 5, *BASIS[:2]]] = 0.0
+MODELS = {
+    "dense": (None, "remove"),
+    "remove": (BASIS, "remove"),
+    "keep": (BASIS, "keep"),
+    "train": (BASIS, "train"),
+    "skip": (BASIS, "skip"),
+}
+
+
+def neighbourhoods():
+    near = np.linalg.norm(X[:, None] - X, axis=2)
+    return [HoldOut(np.flatnonzero(row <= 0.45), [i]) for i, row in enumerate(near)]
+
+
+def ragged_groups():
+    sizes = [9, 11, 12, 13, 14, 15, 16]
+    return [HoldOut(rows) for rows in np.split(RNG.permutation(M), np.cumsum(sizes)[:-1])]
+
+
+def some_tested():
+    return [HoldOut(e.held_out, e.held_out[: 1 + e.held_out.size // 2]) for e in ragged_groups()]
+
+
+EXPERIMENTS = {
+    "neighbourhoods": neighbourhoods(),
+    "groups": ragged_groups(),
+    "some_tested": some_tested(),
+}
+
+
+def fitted(model, weights, alphas, bias=True, kernel="rbf"):
+    basis, policy = MODELS[model]
+    return KernelRidgeCV(
+        kernel,
+        gamma=4.0,
+        alphas=alphas,
+        basis=basis,
+        held_out_basis=policy,
+        fit_intercept=bias,
+        path="spectral",
+    ).fit(X, Y, sample_weight=WEIGHTS[weights])
+
+
+def retrained(model, experiments):
+    again = KernelRidgeCV(**{**model.get_params(), "path": "retrain", "cv": experiments})
+    return again.fit(X, Y, sample_weight=model._problem.weights).held_out().values
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("weights", "bias"), [("none", True), ("zeros", True), ("zeros", False)])
+@pytest.mark.parametrize("which", EXPERIMENTS)
+@pytest.mark.parametrize("count", [1, 9])
+def test_ragged_sets_are_retrained_models(model, weights, bias, which, count):
+    found = fitted(model, weights, np.logspace(-2, 1, count), bias)
+    got = found.held_out(EXPERIMENTS[which]).values
+    difference = relative_difference(got, retrained(found, EXPERIMENTS[which]))
+    assert difference <= tolerance("retraining"), f"{difference:.1e} apart, seed={SEED}"
+
+
+def test_the_sets_of_these_tests_do_share_and_do_fill(monkeypatch):
+    seen = {"shared": 0, "filled": 0}
+    real, stacks = identity.shared, Tasks.stacks
+
+    def counted(*arguments):
+        answer = real(*arguments)
+        seen["shared"] += answer is not None
+        return answer
+
+    def filled(self, *arguments, **options):
+        parts = stacks(self, *arguments, **options)
+        seen["filled"] += sum(part.spare is not None for part in parts)
+        return parts
+
+    monkeypatch.setattr(identity, "shared", counted)
+    monkeypatch.setattr(Tasks, "stacks", filled)
+    model = fitted("remove", "none", [0.1])
+    model.held_out(EXPERIMENTS["groups"])
+    assert seen["shared"] == 0
+    assert seen["filled"] > 0
+    model.held_out(EXPERIMENTS["neighbourhoods"])
+    assert seen["shared"] == 1
+
+
+def test_basis_rows_that_are_nearly_dependent_are_asked_by_themselves(monkeypatch):
+    """P_EE squares the condition of the rows N_E: such sets must not be answered from S."""
+    close = X.copy()
+    close[BASIS[1::2]] = close[BASIS[::2]] + 1e-5  # pairs of basis rows almost alike
+    near = np.linalg.norm(close[:, None] - close, axis=2)
+    sets = [HoldOut(np.flatnonzero(row <= 0.45), [i]) for i, row in enumerate(near)]
+    options = {"gamma": 4.0, "alphas": [1e-3], "basis": BASIS, "path": "spectral"}
+    model = KernelRidgeCV(**options).fit(close, Y)
+    got = model.held_out(sets).values
+    monkeypatch.setattr(identity, "SHARED_ALPHAS", 0)
+    apart = model.held_out(sets).values
+    assert relative_difference(got, apart) <= 1e-9, f"seed={SEED}"
+
+
+def test_a_row_that_nothing_else_supports():
+    """A leverage near one, among overlapping sets: trained anew, as everywhere."""
+    far = X.copy()
+    far[3] = 40.0
+    y = Y.copy()
+    y[3] = 5.0
+    near = np.linalg.norm(far[:, None] - far, axis=2)
+    sets = [HoldOut(np.flatnonzero(row <= 0.45), [i]) for i, row in enumerate(near)]
+    basis = np.union1d(BASIS, [3])
+    options = {"gamma": 4.0, "basis": basis, "alphas": [1e-9], "held_out_basis": "keep"}
+    model = KernelRidgeCV(**options, path="spectral").fit(far, y)
+    truth = KernelRidgeCV(**options, path="retrain", cv=sets).fit(far, y).held_out().values
+    assert relative_difference(model.held_out(sets).values, truth) <= 1e-7, f"seed={SEED}"
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e140])
+def test_targets_of_any_size(size):
+    sets = EXPERIMENTS["neighbourhoods"]
+    options = {"gamma": 4.0, "basis": BASIS, "alphas": [0.1], "path": "spectral"}
+    one = KernelRidgeCV(**options).fit(X, Y).held_out(sets).values
+    other = KernelRidgeCV(**options).fit(X, Y * size).held_out(sets).values
+    assert relative_difference(other / size, one) <= tolerance("law"), f"seed={SEED}"
+
+
+def test_stacks_hold_every_task_once_and_repeat_the_first_number():
+    rng = np.random.default_rng(0)
+    held = Ragged.from_arrays([rng.choice(50, k, replace=False) for k in rng.integers(11, 17, 60)])
+    removed = Ragged.from_arrays([np.arange(k) for k in rng.integers(0, 7, 60)])
+    every = Tasks(held, removed, held, np.arange(60))
+    parts = every.stacks(1, 10**6, fill=True)
+    assert len(parts) < len(list(every.shapes()))
+    assert sorted(np.concatenate([part.index for part in parts]).tolist()) == list(range(60))
+    written = np.zeros((1, held.values.size))
+    for part in parts:
+        for i, j in enumerate(part.index.tolist()):
+            spare = part.spare or tasks.Spare(*(np.zeros(a.shape, bool) for a in part[1:4]))
+            np.testing.assert_array_equal(part.H[i][~spare.H[i]], held[j])
+            np.testing.assert_array_equal(part.E[i][~spare.E[i]], removed[j])
+            assert (part.H[i][spare.H[i]] == held[j][0]).all()
+            assert part.H.shape[1] <= np.ceil(held[j].size * tasks.ROW_STEP)
+            assert (removed[j].size == 0) == (part.E.shape[1] == 0)
+        part.put(written, part.T[None].astype(float))
+    np.testing.assert_array_equal(written[0], held.values)
+
+
+def test_sets_of_one_size_stay_as_they_are():
+    rows = Ragged.from_arrays([np.arange(4) + 4 * j for j in range(9)])
+    for part in Tasks(rows, Ragged.empty(9), rows, np.arange(9)).stacks(1, 10**6, fill=True):
+        assert part.spare is None
