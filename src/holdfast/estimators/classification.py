@@ -38,7 +38,7 @@ checkpoint, random_state
     classes_ : ndarray
         Class labels, sorted.
     alpha_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
-intercept_, jitter_, n_features_in_, feature_names_in_
+intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         As in `KernelRidgeCV`, with one target per class, or one in all for two classes.
 
     Examples
