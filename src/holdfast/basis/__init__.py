@@ -4,6 +4,7 @@
 |---|---|---|
 | `Random` | nothing | uniform |
 | `Fixed` | nothing | the user's own rows |
+| `Points` | nothing | the user's own vectors, which need not be rows |
 | `PerGroup` | groups | the same number from every group |
 | `BalancedOverFolds` | folds | the same number from every fold |
 | `Greedy` | kernel, y | one at a time, of a few candidates the best for the model's error |
@@ -26,6 +27,7 @@ from holdfast.basis.greedy import Greedy
 from holdfast.basis.grouped import BalancedOverFolds, PerGroup
 from holdfast.basis.kmeans import KMeans
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
+from holdfast.basis.points import Points
 from holdfast.basis.prune import Prune
 from holdfast.basis.random import Fixed, Random
 from holdfast.basis.resolve import as_selector, resolve_basis
@@ -42,6 +44,7 @@ __all__ = [
     "Greedy",
     "KMeans",
     "PerGroup",
+    "Points",
     "Prune",
     "Random",
     "RandomlyPivotedCholesky",

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
-from holdfast.basis import Fixed, Selector, as_selector, resolve_basis
+from holdfast.basis import Fixed, Points, Selector, as_selector, resolve_basis
 from holdfast.cluster import ClusterSmoother, DaskRows
 from holdfast.data.dask import is_dask
 from holdfast.data.indices import row_numbers
@@ -29,6 +29,7 @@ from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan, make_plan
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
+from holdfast.kernels.points import RowsAndPoints
 from holdfast.progress import report
 from holdfast.smoother import OtherBasis, Smoother, Unpenalised, basis_epsilon
 from holdfast.smoother.make import make_smoother, require_symmetric
@@ -164,6 +165,8 @@ def make_model(
 
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
     """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
+    if isinstance(basis, Points):
+        return _with_points(kernel, X, basis)
     if not isinstance(kernel, Precomputed):
         return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
     if is_dask(X):
@@ -188,13 +191,28 @@ def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> Kernel
     return PrecomputedRows(X, columns=columns)
 
 
+def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAndPoints:
+    """Return rows and kernel together with basis vectors that are no rows."""
+    if isinstance(kernel, Precomputed):
+        raise NotSupportedError(
+            'kernel="precomputed" has no values for points that are no rows. Pass the rows with a '
+            "kernel, or basis=[row numbers]; points may stand among the rows with weight zero."
+        )
+    if is_dask(X):
+        raise NotSupportedError(
+            "Points are for rows in memory; got a Dask array. Pass basis=[row numbers] or a number "
+            "of rows, or X.compute()."
+        )
+    return RowsAndPoints(kernel, X, basis.points(X))
+
+
 def selector_of(problem: Problem) -> Selector | None:
     """Return the selector of basis rows; warn if its choice biases the held-out scores."""
     selector = as_selector(problem.basis, problem.X.shape[0])
     if selector is None:
         return None
     if problem.policy == "reselect":
-        if isinstance(selector, Fixed) or "experiments" in selector.needs:
+        if isinstance(selector, Fixed | Points) or "experiments" in selector.needs:
             raise NotSupportedError(
                 'held_out_basis="reselect" chooses basis rows anew from the training rows of '
                 f"each experiment, which {type(selector).__name__} does not allow. Pass a "

@@ -95,7 +95,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     n_splits_ : int
         Number of experiments.
     basis_indices_ : ndarray of int
-        Basis rows; all rows for a dense model.
+        Basis rows; all rows for a dense model; m, m + 1, … for `basis.Points`, which are no rows.
     dual_coef_ : ndarray of shape (n,) or (n, v)
         Coefficients of the basis rows.
     intercept_ : float or ndarray of shape (v,)
