@@ -15,7 +15,7 @@
 | `Prune` | kernel, y | start large, drop what matters least to exact leave-one-out |
 
 `basis_curve` shows how the held-out error falls with the number of rows, for any of them.
-Only the exact `FeatureVectors` ever holds an m × m matrix.
+Only the exact `FeatureVectors` ever holds an m × m matrix, and none of more than 1 GB.
 """
 
 from typing import TYPE_CHECKING, Any
