@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -34,7 +34,7 @@ from holdfast.progress import report
 from holdfast.smoother import OtherBasis, Smoother, Unpenalised, basis_epsilon
 from holdfast.smoother.make import make_smoother, require_symmetric
 
-__all__ = ["Model", "choose_basis", "make_model", "rows_with_kernel", "selector_of"]
+__all__ = ["Model", "choose_basis", "make_model", "redrawn", "rows_with_kernel", "selector_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,8 @@ class Model:
     smoother : Smoother
     selector : Selector or None
         What chose the basis rows, with its fitted attributes.
+    draw : int
+        Which draw of the basis rows this is; 0 is that of `fit`.
     """
 
     problem: Problem
@@ -61,6 +63,7 @@ class Model:
     epsilon: float
     smoother: Smoother
     selector: Selector | None = None
+    draw: int = 0
 
     @property
     def reselects(self) -> bool:
@@ -112,7 +115,7 @@ class Model:
         weights = problem.weights.copy()
         weights[held] = 0.0
         train = np.flatnonzero(weights > 0)
-        seed = [problem.seed, crc32(np.sort(held).tobytes())]
+        seed = [problem.seed, crc32(np.sort(held).tobytes()), *([self.draw] if self.draw else [])]
         chosen = resolve_basis(
             clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
             self.data.take(train),
@@ -228,7 +231,23 @@ def selector_of(problem: Problem) -> Selector | None:
     return selector
 
 
-def choose_basis(problem: Problem, selector: Selector | None, data: KernelData) -> IntArray | None:
+def redrawn(model: Model, kernel: Kernel | Precomputed, draw: int) -> Model:
+    """Return the model with another draw of its basis rows, or of those of each experiment."""
+    problem = model.problem
+    if draw == 0:
+        return model
+    if model.reselects:
+        return replace(model, draw=draw)
+    selector = as_selector(problem.basis, problem.weights.size)
+    assert selector is not None
+    data = rows_with_kernel(kernel, problem.X, problem.basis)
+    basis = choose_basis(problem, clone(selector), data, draw)
+    return replace(make_model(problem, kernel, data, basis), draw=draw)
+
+
+def choose_basis(
+    problem: Problem, selector: Selector | None, data: KernelData, draw: int = 0
+) -> IntArray | None:
     """Return the basis rows of the model on all rows, or None for a dense model."""
     return resolve_basis(
         selector,
@@ -237,5 +256,5 @@ def choose_basis(problem: Problem, selector: Selector | None, data: KernelData) 
         problem.weights,
         problem.groups,
         problem.experiments,
-        np.random.default_rng(problem.seed),
+        np.random.default_rng([problem.seed, draw] if draw else problem.seed),
     )

@@ -10,15 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.basis import Fixed, Points, as_selector
 from holdfast.basis.base import whole_number
-from holdfast.estimators.model import Model, make_model, rows_with_kernel
+from holdfast.estimators.model import Model, make_model, redrawn, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.results import HeldOutPredictions, Law
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, as_experiments
+from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 from holdfast.kernels import Kernel, Precomputed
+from holdfast.progress import report
 from holdfast.scores.choice import check_alphas
 
 
@@ -49,7 +51,12 @@ class HeldOutQuestions(ABC):
         return self._model
 
     def held_out(
-        self, cv: Any = None, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
+        self,
+        cv: Any = None,
+        groups: ArrayLike | None = None,
+        alphas: ArrayLike | None = None,
+        *,
+        basis_draws: int = 1,
     ) -> HeldOutPredictions:
         """Return exact held-out predictions on the training rows for any way of holding out.
 
@@ -61,6 +68,13 @@ class HeldOutQuestions(ABC):
             For splitters and scores that use groups; None: the groups of `fit`.
         alphas : array-like, optional
             Penalties; None: the grid of `fit`.
+        basis_draws : int, default=1
+            How often the basis rows are drawn. An experiment is a held-out set, its test rows and
+            the chance that the model was trained with (paper 000 (6)): with d draws all
+            experiments are listed d times, one draw after another, the first being that of `fit`,
+            and scores average over the draws as well. Under ``held_out_basis="reselect"`` every
+            experiment has draws of its own; under other policies each draw is one more fit. A
+            selector that leaves nothing to chance chooses the same rows every time.
 
         Notes
         -----
@@ -86,16 +100,13 @@ class HeldOutQuestions(ABC):
                 "groups must come with cv; got groups alone. Pass the cv that uses them as well."
             )
         grid = problem.alphas if alphas is None else check_alphas(alphas)
-        tasks = model.tasks(experiments)
-        values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
-        tested = experiments
-        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
-            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-        law = None
-        if self._classes is None:
-            law = Law(
-                model.held_models(tasks, grid[:1]), grid, problem.Y[tasks.test.values] - values
-            )
+        draws = whole_number("basis_draws", basis_draws)
+        if draws > 1:
+            tested, values = self._drawn(model, experiments, grid, draws)
+            law = None
+        else:
+            tasks, tested, values = _held_out(model, experiments, grid)
+            law = self._law(model, tasks, grid, values)
         return HeldOutPredictions(
             tested,
             grid,
@@ -107,6 +118,31 @@ class HeldOutQuestions(ABC):
             labels,
             law,
         )
+
+    def _law(self, model: Model, tasks: Tasks, grid: FloatArray, values: FloatArray) -> Law | None:
+        if self._classes is not None:
+            return None
+        errors = self._problem.Y[tasks.test.values] - values
+        return Law(model.held_models(tasks, grid[:1]), grid, errors)
+
+    def _drawn(
+        self, model: Model, experiments: Experiments, grid: FloatArray, draws: int
+    ) -> tuple[Experiments, FloatArray]:
+        """Return experiments and predictions of several draws of the basis, end to end."""
+        selector = as_selector(model.problem.basis, model.problem.weights.size)
+        if selector is None or isinstance(selector, Fixed | Points):
+            raise NotSupportedError(
+                "basis_draws is for basis rows that are drawn; these are all rows or the user's "
+                "own. Pass basis=100 (or another number of rows) or a selector, and fit again."
+            )
+        parts = []
+        for draw in range(draws):
+            _, tested, values = _held_out(redrawn(model, self._kernel, draw), experiments, grid)
+            parts.append((tested, values))
+            report(draw + 1, draws, "draws of the basis")
+        held = Ragged.joined([tested.held_out for tested, _ in parts])
+        test = Ragged.joined([tested.test for tested, _ in parts])
+        return Experiments(held, test), np.concatenate([values for _, values in parts], axis=1)
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -144,3 +180,15 @@ class HeldOutQuestions(ABC):
         """Return the plan of `fit`: the path taken, the cost and memory of each, and why."""
         check_is_fitted(self)
         return self._plan
+
+
+def _held_out(
+    model: Model, experiments: Experiments, grid: FloatArray
+) -> tuple[Tasks, Experiments, FloatArray]:
+    """Return the tasks of some experiments, what is tested after the policy, and predictions."""
+    tasks = model.tasks(experiments)
+    values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
+    tested = experiments
+    if len(tasks) < len(experiments) or tasks.test is not experiments.test:
+        tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
+    return tasks, tested, values
