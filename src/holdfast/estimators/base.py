@@ -289,10 +289,12 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             coef = factor * np.asarray(basis.X.T @ self._dual_coef)
         return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
 
-    def _decision(self, X: Any) -> FloatArray:
-        """Return model values for new rows, shape (k, v)."""
+    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
+        """Return model values for new rows, shape (k, v); the model's own are checked already."""
         check_is_fitted(self)
-        rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
+        rows = X
+        if not checked:
+            rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
         if is_dask(rows):
             lazy: FloatArray = self._lazy_decision(rows)
             return lazy

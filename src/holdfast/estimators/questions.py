@@ -20,7 +20,6 @@ from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 from holdfast.kernels import Kernel, Precomputed
-from holdfast.progress import report
 from holdfast.scores.choice import check_alphas
 
 
@@ -100,13 +99,17 @@ class HeldOutQuestions(ABC):
                 "groups must come with cv; got groups alone. Pass the cv that uses them as well."
             )
         grid = problem.alphas if alphas is None else check_alphas(alphas)
-        draws = whole_number("basis_draws", basis_draws)
-        if draws > 1:
-            tested, values = self._drawn(model, experiments, grid, draws)
-            law = None
-        else:
-            tasks, tested, values = _held_out(model, experiments, grid)
-            law = self._law(model, tasks, grid, values)
+        parts = []
+        for draw in range(self._draws(basis_draws)):
+            drawn = redrawn(model, self._kernel, draw)
+            tasks = drawn.tasks(experiments)
+            path = drawn.plan(tasks, grid.size).path
+            parts.append((tasks, drawn.held_out(tasks, grid, path)))
+        tested, values = _listed(experiments, parts)
+        law = None
+        if self._classes is None and len(parts) == 1:
+            errors = problem.Y[tasks.test.values] - values
+            law = Law(model.held_models(tasks, grid[:1]), grid, errors)
         return HeldOutPredictions(
             tested,
             grid,
@@ -119,30 +122,16 @@ class HeldOutQuestions(ABC):
             law,
         )
 
-    def _law(self, model: Model, tasks: Tasks, grid: FloatArray, values: FloatArray) -> Law | None:
-        if self._classes is not None:
-            return None
-        errors = self._problem.Y[tasks.test.values] - values
-        return Law(model.held_models(tasks, grid[:1]), grid, errors)
-
-    def _drawn(
-        self, model: Model, experiments: Experiments, grid: FloatArray, draws: int
-    ) -> tuple[Experiments, FloatArray]:
-        """Return experiments and predictions of several draws of the basis, end to end."""
-        selector = as_selector(model.problem.basis, model.problem.weights.size)
-        if selector is None or isinstance(selector, Fixed | Points):
+    def _draws(self, basis_draws: int) -> int:
+        """Return how often the basis rows are drawn, if they are."""
+        draws = whole_number("basis_draws", basis_draws)
+        selector = as_selector(self._problem.basis, self._problem.weights.size)
+        if draws > 1 and (selector is None or isinstance(selector, Fixed | Points)):
             raise NotSupportedError(
                 "basis_draws is for basis rows that are drawn; these are all rows or the user's "
                 "own. Pass basis=100 (or another number of rows) or a selector, and fit again."
             )
-        parts = []
-        for draw in range(draws):
-            _, tested, values = _held_out(redrawn(model, self._kernel, draw), experiments, grid)
-            parts.append((tested, values))
-            report(draw + 1, draws, "draws of the basis")
-        held = Ragged.joined([tested.held_out for tested, _ in parts])
-        test = Ragged.joined([tested.test for tested, _ in parts])
-        return Experiments(held, test), np.concatenate([values for _, values in parts], axis=1)
+        return draws
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -182,13 +171,18 @@ class HeldOutQuestions(ABC):
         return self._plan
 
 
-def _held_out(
-    model: Model, experiments: Experiments, grid: FloatArray
-) -> tuple[Tasks, Experiments, FloatArray]:
-    """Return the tasks of some experiments, what is tested after the policy, and predictions."""
-    tasks = model.tasks(experiments)
-    values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
-    tested = experiments
-    if len(tasks) < len(experiments) or tasks.test is not experiments.test:
-        tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-    return tasks, tested, values
+def _listed(
+    experiments: Experiments, parts: list[tuple[Tasks, FloatArray]]
+) -> tuple[Experiments, FloatArray]:
+    """Return what is tested after the policy, and predictions, one draw after another."""
+    listed = []
+    for tasks, _ in parts:
+        tested = experiments
+        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
+            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
+        listed.append(tested)
+    if len(parts) == 1:
+        return listed[0], parts[0][1]
+    held = Ragged.joined([tested.held_out for tested in listed])
+    test = Ragged.joined([tested.test for tested in listed])
+    return Experiments(held, test), np.concatenate([values for _, values in parts], axis=1)
