@@ -365,7 +365,7 @@ def test_run_greedy(monkeypatch):
 def test_run_groups(monkeypatch, parses):
     monkeypatch.setattr(p000_groups, "stand_in", lambda: parses)
     monkeypatch.delenv("HOLDFAST_DATA", raising=False)
-    page = finish(p000_groups.bias(Options(1), silent), "p000-fig8")
+    page = finish(p000_groups.bias(Options(2), silent), "p000-fig8")
     assert "Not run: public parse sample." in page
     finish(p000_groups.heat_maps(Options(1), silent), "p000-fig9")
     page = finish(p000_groups.table_2(Options(1), silent), "p000-table2")
