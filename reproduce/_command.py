@@ -37,9 +37,10 @@ def parser() -> argparse.ArgumentParser:
         help=f"at most {QUICK} repetitions, to see it run; too few to decide every claim",
     )
     effort.add_argument(
-        "--decide",
+        "--again",
         action="store_true",
-        help="run nothing: decide the claims of an earlier run in DIR anew and rewrite its page",
+        help="run nothing: rewrite pages and figures of earlier runs in DIR from their numbers; "
+        "claims that follow from the numbers alone are decided anew",
     )
     command.add_argument("--out", default="reproduced", metavar="DIR", help="default: reproduced")
     command.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
@@ -71,8 +72,8 @@ def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int
     for id in ids:
         n = min(EXPERIMENTS[id].repetitions, QUICK) if arguments.quick else arguments.repetitions
         try:
-            if arguments.decide:
-                entry = decide(id, arguments.out)
+            if arguments.again:
+                entry = again(id, arguments.out)
             else:
                 entry = run(id, n, arguments.seed, arguments.data, arguments.out)
         except HoldfastError as error:
@@ -105,17 +106,20 @@ def run(
     return entry
 
 
-def decide(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
-    """Decide the claims of an earlier run anew, rewrite its files in `out`, return its record."""
+def again(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
+    """Rewrite the files of an earlier run in `out` from its numbers, and return its record.
+
+    Titles, figures and pages are made by the code of today, and so are the claims, where the
+    experiment can decide them from its numbers; the numbers stay as they are.
+    """
     experiment, path = EXPERIMENTS[id], Path(out) / f"{id}.json"
-    if experiment.decide is None or not path.exists():
-        raise InvalidInputError(
-            f"{id} cannot be decided without a run: "
-            + ("its claims need more than its numbers." if path.exists() else f"no {path}.")
-        )
+    if not path.exists():
+        raise InvalidInputError(f"there is no earlier run, {path}. Leave out --again to run it.")
     entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    claims = experiment.decide(entry["numbers"], entry["repetitions"])
-    entry["claims"] = [asdict(claim) for claim in claims]
+    entry["paper"], entry["title"] = experiment.paper, experiment.title
+    if experiment.decide is not None:
+        claims = experiment.decide(entry["numbers"], entry["repetitions"])
+        entry["claims"] = [asdict(claim) for claim in claims]
     write(experiment, entry, Path(out))
     return entry
 

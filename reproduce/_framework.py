@@ -132,8 +132,8 @@ class Experiment:
     paper_repetitions : int or None
         The paper's number, where it gives one.
     decide : callable or None
-        Numbers and repetitions to claims, for long experiments: claims can then be decided anew
-        without running again.
+        Numbers and repetitions to claims, for long experiments: ``--again`` then decides the
+        claims anew without running.
     """
 
     id: str
