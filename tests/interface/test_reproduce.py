@@ -22,12 +22,15 @@ from reproduce import (
     _lssvm,
     _measure,
     _writer,
+    p000_complexity,
     p000_greedy,
     p000_groups,
     p000_sinusoid,
     p000_speed,
+    p000_tasks,
     p000_variance,
     p002_boston,
+    p002_lemma,
     p002_motorcycle,
     p003_grid,
     p004_clusters,
@@ -48,10 +51,12 @@ ROOT = Path(reproduce.__file__).parent.parent
 SEED = 20240
 IDS = [
     "p000-table1",
+    "p000-corollaries",
     "p000-fig1",
     "p000-fig2",
     "p000-fig3",
     "p000-fig4",
+    "p000-tasks",
     "p000-fig5",
     "p000-fig6",
     "p000-fig6-narrow",
@@ -65,6 +70,7 @@ IDS = [
     "p002-table1",
     "p002-fig3",
     "p002-fig4",
+    "p002-lemma1",
     "p003-fig1",
     "p004-fig1",
 ]
@@ -343,6 +349,53 @@ def test_run_variance(tmp_path):
     fake_folder(tmp_path, "pumadyn32nm", 8192, 32, 4499)
     page = finish(p000_variance.pumadyn(Options(2, folder=tmp_path), silent), "p000-fig4")
     assert "| rows, features | 4,499, 32 | 4,499, 32 |" in page
+
+
+def test_run_tasks(tmp_path, monkeypatch):
+    for name, rows, columns, train in (
+        ("ailerons", 13750, 40, 7154),
+        ("elevators", 16599, 18, 8752),
+        ("pole", 15000, 48, 5000),
+        ("pumadyn32nm", 8192, 32, 4499),
+    ):
+        fake_folder(tmp_path, name, rows, columns, train)
+    monkeypatch.setattr(p000_tasks, "ALPHAS", p000_tasks.ALPHAS[:2])
+    page = finish(p000_tasks.tasks(Options(2, folder=tmp_path), silent), "p000-tasks")
+    assert "Pole Telecomm" in page
+
+
+def test_run_lemma():
+    outcome = p002_lemma.lemma(Options(40), silent)
+    finish(outcome, "p002-lemma1")
+    assert outcome.claims[0].holds is True
+    X, y = make_sinusoid(30, seed=1).X, make_sinusoid(30, seed=1).y
+    model = KernelRidgeCV(gamma=p002_lemma.GAMMA, alphas=p002_lemma.ALPHAS[4:5]).fit(X, y)
+    np.testing.assert_allclose(p002_lemma.path(X, y, X[:5])[4], model.predict(X[:5]), rtol=1e-6)
+
+
+def test_run_complexity(monkeypatch):
+    for name, value in (
+        ("N_ROWS", 60),
+        ("N_BASIS", 6),
+        ("N_DENSE", 30),
+        ("FOLDS", (3, 60)),
+        ("DENSE_FOLDS", (3, 30)),
+        ("SIZES", (4, 6)),
+        ("COUNTS", (1, 3)),
+    ):
+        monkeypatch.setattr(p000_complexity, name, value)
+    finish(p000_complexity.costs(Options(1), silent), "p000-corollaries")
+
+
+def test_a_page_is_written_again_from_its_numbers(tmp_path):
+    source = ROOT / "docs" / "reproduce" / "p000-fig4.json"
+    (tmp_path / "p000-fig4.json").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    stream = io.StringIO()
+    assert reproduce.main(["p000-fig4", "--again", "--out", str(tmp_path)], stream) == 0
+    page = (tmp_path / "p000-fig4.md").read_text(encoding="utf-8")
+    assert page == (source.parent / "p000-fig4.md").read_text(encoding="utf-8")
+    assert "cannot be told" in page
+    assert reproduce.main(["p000-fig3", "--again", "--out", str(tmp_path)], stream) == 2
 
 
 def test_run_sinusoid(monkeypatch):
