@@ -46,6 +46,8 @@ def draw(numbers: Mapping[str, Any]) -> Any:
         lines = {name: part[name] for name in part if name != "x"}
         curves(panel, part["x"], lines, xlabel=label, ylabel="CPU seconds", log=True)
         panel.set_xscale("log")
+        panel.set_xticks(part["x"], labels=[str(x) for x in part["x"]])
+        panel.minorticks_off()
     return figure
 
 

@@ -112,7 +112,7 @@ def _claims(where: str, runs: Mapping[str, Floats], why: str) -> list[Claim]:
         Claim(
             f"{where}: approach 1 has only a small pessimistic bias",
             weakest([told(*_mean(bias)), told(0.2 - _mean(bias)[0], _mean(bias)[1])]),
-            f"{_percent(bias)} above the test error, averaged over λ (rule: above 0, below 22 %)",
+            f"{_percent(bias)} against the test error, averaged over λ (rule: 0 to 22 %)",
             why,
         ),
         Claim(
@@ -143,7 +143,7 @@ def _claims(where: str, runs: Mapping[str, Floats], why: str) -> list[Claim]:
         Claim(
             f"{where}: one basis row per group is better than as many random rows",
             told(*_mean(better)),
-            f"the lowest test error of random rows is {_percent(better)} higher",
+            f"the lowest test error, random rows against one per group: {_percent(better)}",
             why,
         ),
     ]

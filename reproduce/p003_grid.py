@@ -51,6 +51,19 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     return figure
 
 
+def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
+    """Return the verdicts, from constants, times and crossings."""
+    constants = numbers["constants"]
+    claims = [
+        _order(constants, GENERAL, "inverse of a general matrix"),
+        _order(constants, "R_I", "inverse of a positive definite matrix"),
+    ]
+    for kind in KINDS:
+        part = numbers[kind]
+        claims += _claims(kind, part["seconds"], part["crossing"], part["differences"])
+    return claims
+
+
 @experiment(
     "p003-fig1",
     paper="003 Figure 1",
@@ -58,6 +71,7 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     draw=draw,
     repetitions=5,
     paper_repetitions=100,
+    decide=decide,
 )
 def grid(options: Options, progress: Progress) -> Outcome:
     """Return median times of four methods; `repetitions` is the number of timings."""
@@ -71,10 +85,6 @@ def grid(options: Options, progress: Progress) -> Outcome:
         "counts": list(COUNTS),
         "constants": constants,
     }
-    claims = [
-        _order(constants, GENERAL, "inverse of a general matrix"),
-        _order(constants, "R_I", "inverse of a positive definite matrix"),
-    ]
     comparison = [(k, f"{v}", f"{constants[k]:.2f}") for k, v in PAPER_CONSTANTS.items()]
     comparison.insert(2, (GENERAL, "1.88 (which inverse is not said)", f"{constants[GENERAL]:.2f}"))
     for part, kind in enumerate(KINDS):
@@ -92,7 +102,6 @@ def grid(options: Options, progress: Progress) -> Outcome:
             "measured": _crossing(seconds),
         }
         numbers[kind] = {"seconds": seconds, "crossing": crossing, "differences": differences}
-        claims += _claims(kind, seconds, crossing, differences)
         comparison.append(
             (
                 f"{kind}: eigendecomposition wins from",
@@ -101,6 +110,7 @@ def grid(options: Options, progress: Progress) -> Outcome:
                 f"with the general inverse: {crossing['predicted_general']:.1f})",
             )
         )
+    claims = decide(numbers, options.repetitions)
     return Outcome(numbers, claims, _SETTINGS, comparison, _NOTES)
 
 

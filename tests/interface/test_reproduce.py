@@ -351,17 +351,20 @@ def test_run_variance(tmp_path):
     assert "| rows, features | 4,499, 32 | 4,499, 32 |" in page
 
 
-def test_run_tasks(tmp_path, monkeypatch):
-    for name, rows, columns, train in (
-        ("ailerons", 13750, 40, 7154),
-        ("elevators", 16599, 18, 8752),
-        ("pole", 15000, 48, 5000),
-        ("pumadyn32nm", 8192, 32, 4499),
-    ):
-        fake_folder(tmp_path, name, rows, columns, train)
-    monkeypatch.setattr(p000_tasks, "ALPHAS", p000_tasks.ALPHAS[:2])
-    page = finish(p000_tasks.tasks(Options(2, folder=tmp_path), silent), "p000-tasks")
-    assert "Pole Telecomm" in page
+def test_tasks_side_by_side():
+    def numbers(pole):
+        values = {"Ailerons": 1.0, "Elevators": 2.0, "Pole Telecomm": pole, "Pumadyn": 0.5}
+        parts = {
+            name: {"variance": [[v] * 4] * 3, "relative variance": [[v] * 4] * 3}
+            for name, v in values.items()
+        }
+        return {"log2_alpha": [0.0, 1.0, 2.0, 3.0], "tasks": parts}
+
+    for pole, holds in ((20.0, True), (2.1, None), (0.2, False)):
+        claims = p000_tasks.decide(numbers(pole), 100)
+        assert [claim.holds for claim in claims] == [holds, holds]
+    assert "Elevators, which is next" in claims[0].evidence
+    assert p000_tasks.draw(numbers(3.0)).axes
 
 
 def test_run_lemma():
@@ -380,8 +383,8 @@ def test_run_complexity(monkeypatch):
         ("N_DENSE", 30),
         ("FOLDS", (3, 60)),
         ("DENSE_FOLDS", (3, 30)),
-        ("SIZES", (4, 6)),
-        ("COUNTS", (1, 3)),
+        ("SIZES", (3, 4, 5, 6)),
+        ("COUNTS", (1, 2, 3, 4)),
     ):
         monkeypatch.setattr(p000_complexity, name, value)
     finish(p000_complexity.costs(Options(1), silent), "p000-corollaries")
