@@ -319,8 +319,8 @@ _NOTES = (
     "Taken literally the printed hyper-parameters give a useless model (penalty 415; kernel width "
     "a third of a millisecond). Read as σ = 13.1 ms and penalty 1.2055e-3 they give a ten-fold "
     "error within a few per cent of the lowest and about 15 feature vectors: so we read them. "
-    "Another reading keeps σ⁻² = 13.1 and scales time to [0, 1], which is σ = 15.3 ms; its error is "
-    "a little higher.",
+    "Another reading keeps σ⁻² = 13.1 and scales time to [0, 1], which is σ = 15.3 ms; its error "
+    "is a little higher.",
 )
 _TIME_NOTES = (
     *_NOTES,
