@@ -1,7 +1,7 @@
 """Feature-vector selection whose cost does not depend on the number of rows.
 
 At each step a few rows are drawn as candidates and a few others to judge them on. Only kernel
-values among these and the rows chosen so far are computed (Cawley and Talbot 2002; paper 002,
+values among these and the rows chosen so far are computed (Cawley and Talbot 2002; 2004,
 §2.4.1): with K_BB = L Lᵀ and F = K_{:B} L⁻ᵀ for the rows drawn, Δ = K − FFᵀ as everywhere.
 """
 

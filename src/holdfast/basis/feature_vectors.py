@@ -43,15 +43,15 @@ class FeatureVectors(Selector):
     Attributes
     ----------
     errors_ : (n,) array
-        Mean reconstruction error after each step (paper 002, Fig. 3), over all rows; with
-        ``evaluate`` an estimate, over the rows drawn at that step.
+        Mean reconstruction error after each step (Cawley and Talbot 2004, Fig. 3), over all
+        rows; with ``evaluate`` an estimate, over the rows drawn at that step.
     stopped_ : {"size", "tol", "rank"}
         What ended the selection.
 
     Notes
     -----
-    Paper 002, §2.4.1 (Baudat and Anouar 2001): one row at a time, maximise the mean over i of
-    K_Biᵀ K_BB⁻¹ K_Bi / k_ii. With Δ = K - K_{:B} K_BB⁻¹ K_{B:} a candidate h raises it by
+    Cawley and Talbot (2004), §2.4.1 (Baudat and Anouar 2001): one row at a time, maximise the mean
+    over i of K_Biᵀ K_BB⁻¹ K_Bi / k_ii. With Δ = K - K_{:B} K_BB⁻¹ K_{B:} a candidate h raises it by
     mean_i Δ_ih² / (Δ_hh k_ii), so nothing is solved.
 
     | variant | memory | a row costs |
@@ -61,7 +61,7 @@ class FeatureVectors(Selector):
     | ``sample=c, evaluate=e`` | O((c + e)n) | O((c + e)n²), (c + e)n + ce kernel values |
 
     A kernel matrix of more than 1 GB is computed anew, block by block, for every row. The last
-    variant is the improved algorithm of paper 002 (Cawley and Talbot 2002), O(n³) in all for any
+    variant is the improved algorithm of Cawley and Talbot (2002), O(n³) in all for any
     number of rows: 59 and 59 are its usual numbers. It stops at the rank when ten draws in a row
     bring no independent candidate.
 

@@ -69,7 +69,7 @@ class HeldOutQuestions(ABC):
             Penalties; None: the grid of `fit`.
         basis_draws : int, default=1
             How often the basis rows are drawn. An experiment is a held-out set, its test rows and
-            the chance that the model was trained with (paper 000 (6)): with d draws all
+            the chance that the model was trained with (Pahikkala et al. 2012 (6)): with d draws all
             experiments are listed d times, one draw after another, the first being that of `fit`,
             and scores average over the draws as well. Under ``held_out_basis="reselect"`` every
             experiment has draws of its own; under other policies each draw is one more fit. A

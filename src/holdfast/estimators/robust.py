@@ -100,7 +100,7 @@ def robust_weights(
     Notes
     -----
     Weighted least-squares support vector machines (Suykens, De Brabanter, Lukas and Vandewalle
-    2002; reference 10 of paper 002): ŝ is the distance between the quartiles of the residuals over
+    2002): ŝ is the distance between the quartiles of the residuals over
     1.349, which is the standard deviation if they are normal, and the weights are
 
         1  for |r/ŝ| ≤ c₁,   (c₂ − |r/ŝ|)/(c₂ − c₁)  in between, at least `least`.
