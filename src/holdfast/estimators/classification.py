@@ -48,7 +48,8 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
     -----
     For two classes the decision function has, up to a factor and a level, the direction of the
     kernel Fisher discriminant whose within-class scatter is regularised by `alpha_` (Cawley
-    and Talbot 2004, §4; docs/theory.md has the proof): only the threshold differs. `predict` compares with 0;
+    and Talbot 2004, §4; docs/theory.md has the proof): only the threshold differs.
+    `predict` compares with 0;
     ``model.decision_function(X) > model.fisher_threshold_`` is Fisher's rule for classes that are
     equally frequent where it is used. With balanced weights, ``sample_weight`` one over the
     number of rows of each class, both thresholds are 0, and so held-out predictions are those of
