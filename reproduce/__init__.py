@@ -10,12 +10,15 @@ This package is part of the source, not of what is installed.
 | module | experiments |
 |---|---|
 | `p000_speed` | paper 000, Table 1 |
+| `p000_complexity` | paper 000, Corollaries 3–5; 001; 004 |
 | `p000_variance` | paper 000, Figures 1–4 |
+| `p000_tasks` | paper 000 §6.2, the four tasks of Figures 1–4 side by side |
 | `p000_sinusoid` | paper 000, Figures 5 and 6 |
 | `p000_greedy` | paper 000, Figure 7 |
 | `p000_groups` | paper 000, Figures 8 and 9, Table 2 |
 | `p002_motorcycle` | paper 002, Figures 1 and 2, Table 1 |
 | `p002_boston` | paper 002, Figures 3 and 4 |
+| `p002_lemma` | paper 002, Lemma 1 |
 | `p003_grid` | paper 003, Figure 1 |
 | `p004_clusters` | paper 004, Figure 1 |
 """
@@ -30,12 +33,15 @@ __all__ = ["EXPERIMENTS", "Claim", "Experiment", "Options", "Outcome", "main", "
 # Importing a module registers its experiments, so the list is in this order.
 for _module in (
     "p000_speed",
+    "p000_complexity",
     "p000_variance",
+    "p000_tasks",
     "p000_sinusoid",
     "p000_greedy",
     "p000_groups",
     "p002_motorcycle",
     "p002_boston",
+    "p002_lemma",
     "p003_grid",
     "p004_clusters",
 ):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-from holdfast.exceptions import HoldfastError
+from holdfast.exceptions import HoldfastError, InvalidInputError
 from holdfast.progress import ProgressBar
 from reproduce._framework import EXPERIMENTS, Options
 from reproduce._writer import record, write, write_index
@@ -33,6 +35,12 @@ def parser() -> argparse.ArgumentParser:
         "--quick",
         action="store_true",
         help=f"at most {QUICK} repetitions, to see it run; too few to decide every claim",
+    )
+    effort.add_argument(
+        "--again",
+        action="store_true",
+        help="run nothing: rewrite pages and figures of earlier runs in DIR from their numbers; "
+        "claims that follow from the numbers alone are decided anew",
     )
     command.add_argument("--out", default="reproduced", metavar="DIR", help="default: reproduced")
     command.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
@@ -64,7 +72,10 @@ def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int
     for id in ids:
         n = min(EXPERIMENTS[id].repetitions, QUICK) if arguments.quick else arguments.repetitions
         try:
-            entry = run(id, n, arguments.seed, arguments.data, arguments.out)
+            if arguments.again:
+                entry = again(id, arguments.out)
+            else:
+                entry = run(id, n, arguments.seed, arguments.data, arguments.out)
         except HoldfastError as error:
             if everything and isinstance(error, DataNotFoundError):
                 _complain(f"{id} is not run: {error}")
@@ -95,6 +106,24 @@ def run(
     return entry
 
 
+def again(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
+    """Rewrite the files of an earlier run in `out` from its numbers, and return its record.
+
+    Titles, figures and pages are made by the code of today, and so are the claims, where the
+    experiment can decide them from its numbers; the numbers stay as they are.
+    """
+    experiment, path = EXPERIMENTS[id], Path(out) / f"{id}.json"
+    if not path.exists():
+        raise InvalidInputError(f"there is no earlier run, {path}. Leave out --again to run it.")
+    entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    entry["paper"], entry["title"] = experiment.paper, experiment.title
+    if experiment.decide is not None:
+        claims = experiment.decide(entry["numbers"], entry["repetitions"])
+        entry["claims"] = [asdict(claim) for claim in claims]
+    write(experiment, entry, Path(out))
+    return entry
+
+
 def listing() -> str:
     """Return the table of experiments, one line each."""
     lines = [f"{'id':<14} {'paper':<26} what"]
@@ -106,9 +135,8 @@ def summary(entry: dict[str, Any], folder: Path) -> str:
     """Return the claims of a run and where its page is."""
     lines = [f"{entry['id']}: {entry['title']} ({entry['seconds']} s)"]
     for claim in entry["claims"]:
-        lines.append(
-            f"  {'holds         ' if claim['holds'] else 'DOES NOT HOLD '} {claim['text']}"
-        )
+        verdict = {True: "holds", False: "DOES NOT HOLD", None: "cannot be told"}[claim["holds"]]
+        lines.append(f"  {verdict:<14} {claim['text']}")
         lines.append(f"                  {claim['evidence']}")
     return "\n".join([*lines, f"  page: {folder / entry['id']}.md"]) + "\n"
 

@@ -44,6 +44,8 @@ def curves(
     for (label, y), colour, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
         ax.plot(x, y, label=label, color=colour, marker=marker, markersize=3.5, linewidth=1.4)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    if xlabel.startswith("log₂"):
+        ax.locator_params(axis="x", integer=True)  # the grids are whole powers of two
     if log:
         ax.set_yscale("log")
     ax.grid(visible=True, alpha=0.3)

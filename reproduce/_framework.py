@@ -47,8 +47,9 @@ class Claim:
     ----------
     text : str
         The statement.
-    holds : bool
-        Decided from the numbers of the run, by a rule fixed before the run.
+    holds : bool or None
+        Decided from the numbers of the run, by a rule fixed before the run. None: the numbers
+        are too noisy to tell.
     evidence : str
         The numbers that decide it.
     why : str
@@ -56,9 +57,30 @@ class Claim:
     """
 
     text: str
-    holds: bool
+    holds: bool | None
     evidence: str
     why: str = ""
+
+
+#: A difference counts when it is this many standard errors away from nothing.
+BAND = 2.0
+
+
+def told(gap: float, noise: float, band: float = BAND) -> bool | None:
+    """Return whether a difference is positive: yes, no, or None where its noise hides that.
+
+    Parameters
+    ----------
+    gap : float
+        The difference that the statement says is positive.
+    noise : float
+        Its standard error.
+    band : float
+        Standard errors on either side of zero within which it cannot be told.
+    """
+    if not gap > band * noise:
+        return False if gap < -band * noise else None
+    return True
 
 
 @dataclass(frozen=True)
@@ -87,6 +109,7 @@ class Outcome:
 
 
 Run = Callable[[Options, Progress], Outcome]
+Decide = Callable[[Mapping[str, Any], int], Sequence[Claim]]
 Draw = Callable[[Mapping[str, Any]], Any]
 
 
@@ -108,6 +131,9 @@ class Experiment:
         Default number of repetitions: minutes on two cores.
     paper_repetitions : int or None
         The paper's number, where it gives one.
+    decide : callable or None
+        Numbers and repetitions to claims, for long experiments: ``--again`` then decides the
+        claims anew without running.
     """
 
     id: str
@@ -117,6 +143,7 @@ class Experiment:
     draw: Draw
     repetitions: int
     paper_repetitions: int | None = None
+    decide: Decide | None = None
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
@@ -130,13 +157,16 @@ def experiment(
     draw: Draw,
     repetitions: int = 1,
     paper_repetitions: int | None = None,
+    decide: Decide | None = None,
 ) -> Callable[[Run], Run]:
     """Return a decorator that registers a function as the experiment `id`."""
 
     def register(run: Run) -> Run:
         if id in EXPERIMENTS:
             raise InvalidInputError(f"Two experiments are called {id!r}.")
-        EXPERIMENTS[id] = Experiment(id, paper, title, run, draw, repetitions, paper_repetitions)
+        EXPERIMENTS[id] = Experiment(
+            id, paper, title, run, draw, repetitions, paper_repetitions, decide
+        )
         return run
 
     return register

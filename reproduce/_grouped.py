@@ -157,7 +157,7 @@ def coefficients(data: Dataset, kernel: Kernel, basis: Rows, alpha: float) -> di
     return {name: float(total / count) for name, (total, count) in sums.items()}
 
 
-def why_not(task: GroupedTask, ratio: float) -> str:
+def why_not(task: GroupedTask, ratio: float, paper_groups: int = 501) -> str:
     """Return why a claim may fail on this data: no clusters, or too few of them."""
     assert task.train.groups is not None
     n_groups = np.unique(task.train.groups).size
@@ -166,6 +166,9 @@ def why_not(task: GroupedTask, ratio: float) -> str:
             f"these groups are hardly clusters: kernel values within a group are {ratio:.1f} times "
             "those between groups (paper: about 3), so it matters little what happens to one row."
         )
-    if n_groups < 100:
-        return f"there are only {n_groups} training groups (paper: 501): the estimates are noisy."
+    if n_groups < min(100, paper_groups):
+        return (
+            f"there are only {n_groups} training groups (paper: {paper_groups}): the estimates are "
+            "noisy."
+        )
     return ""

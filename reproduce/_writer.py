@@ -14,6 +14,8 @@ from typing import Any
 from reproduce._figures import save
 from reproduce._framework import Claim, Experiment, Options, Outcome
 
+VERDICTS = {True: "holds", False: "**does not hold**", None: "*cannot be told*"}
+
 
 def record(
     experiment: Experiment, options: Options, outcome: Outcome, seconds: float
@@ -95,14 +97,18 @@ def index(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return a Markdown page that lists runs and how many of the paper's claims held."""
     rows = []
     for entry in entries:
-        held = sum(bool(claim["holds"]) for claim in entry["claims"])
+        verdicts = [claim["holds"] for claim in entry["claims"]]
         link = f"[{entry['id']}]({entry['id']}.md)"
-        rows.append((link, entry["paper"], entry["title"], f"{held} of {len(entry['claims'])}"))
+        held = f"{verdicts.count(True)} of {len(verdicts)}"
+        if None in verdicts:
+            held += f" ({verdicts.count(None)} cannot be told)"
+        rows.append((link, entry["paper"], entry["title"], held))
     head = "# The papers, reproduced"
     lead = (
         "Each page shows one experiment: the paper's setting and ours, the numbers side by side, "
         "and whether each statement of the paper holds in our run. Statements are decided by the "
-        "run itself, by rules fixed beforehand; one that does not hold is reported as such."
+        "run itself, by rules fixed beforehand; one that does not hold is reported as such, and so "
+        "is one that the noise of the run leaves open."
     )
     return (
         "\n\n".join([head, lead, table(("id", "paper", "what", "claims that hold"), rows)]) + "\n"
@@ -119,7 +125,7 @@ def table(head: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _claims(claims: list[Claim]) -> str:
-    rows = [(c.text, "holds" if c.holds else "**does not hold**", c.evidence) for c in claims]
+    rows = [(c.text, VERDICTS[c.holds], c.evidence) for c in claims]
     return table(("claim", "here", "evidence"), rows)
 
 
@@ -127,7 +133,7 @@ def _reasons(claims: list[Claim]) -> list[str]:
     """Return why claims do not hold, each reason once with all the claims that it is for."""
     failed: dict[str, list[str]] = {}
     for claim in claims:
-        if not claim.holds and claim.why:
+        if claim.holds is False and claim.why:
             failed.setdefault(claim.why, []).append(claim.text)
     return [f"*{'; '.join(texts)}*: {why}" for why, texts in failed.items()]
 

@@ -25,6 +25,9 @@ Rows = NDArray[np.int64]
 
 PRINTED = Reading("as printed: σ⁻² = 13.1, λ = 1/(2γ) = 415", 13.1, 1.0 / (2 * 1.2055e-3))
 LIKELY = Reading("read as σ = 13.1 ms, λ = 1.2055e-3", 13.1**-2, 1.2055e-3)
+SCALED = Reading(
+    "time scaled to [0, 1]: σ⁻² = 13.1 as printed, λ = 1.2055e-3", 13.1 / 55.2**2, 1.2055e-3
+)
 N_BASIS = 15
 PAPER_SECONDS = {"explicit": 0.396950, "fast": 0.003072}
 PAPER_ERROR = 7.6e-6
@@ -71,7 +74,7 @@ def models(options: Options, progress: Progress) -> Outcome:
     """Return the dense and the sparse model, and how the printed parameters are to be read."""
     data = load("motorcycle", options.folder)
     progress(0, 2, "hyper-parameters")
-    readings = [PRINTED, LIKELY, choose(data.X, data.y, LIKELY, options.seed)]
+    readings = [PRINTED, LIKELY, SCALED, choose(data.X, data.y, LIKELY, options.seed)]
     errors = [ten_fold_error(data.X, data.y, reading, options.seed) for reading in readings]
     progress(1, 2, "models")
     basis, all_vectors = feature_vectors(data, N_BASIS), feature_vectors(data, None)
@@ -96,15 +99,20 @@ def models(options: Options, progress: Progress) -> Outcome:
     ]
     comparison += [
         ("feature vectors until K_SS is singular", "15", str(all_vectors.size)),
-        ("σ of our own choice", "13.1 (see below)", f"{readings[2].gamma ** -0.5:.1f} ms"),
-        ("λ of our own choice", "1.2055e-3 (see below)", f"{readings[2].alpha:.2g}"),
+        (
+            "the same, time scaled to [0, 1], σ⁻² = 13.1",
+            "15",
+            str(select(data.X, data.y, SCALED.gamma, FeatureVectors()).size),
+        ),
+        ("σ of our own choice", "13.1 (see below)", f"{readings[3].gamma ** -0.5:.1f} ms"),
+        ("λ of our own choice", "1.2055e-3 (see below)", f"{readings[3].alpha:.2g}"),
     ]
     claims = _model_claims(errors, gap, int(all_vectors.size))
     return Outcome(numbers, claims, _SETTINGS, comparison, _NOTES)
 
 
 def _model_claims(errors: list[float], gap: float, n_vectors: int) -> list[Claim]:
-    printed, likely, best = errors
+    printed, likely, scaled, best = errors
     return [
         Claim(
             "The sparse model with 15 basis vectors is functionally identical to the dense one",
@@ -127,6 +135,11 @@ def _model_claims(errors: list[float], gap: float, n_vectors: int) -> list[Claim
             "The printed hyper-parameters minimise the ten-fold error, read as σ and penalty",
             likely < 1.05 * best,
             f"ten-fold MSE {likely:.0f}, lowest found {best:.0f} (rule: within 5 %)",
+        ),
+        Claim(
+            "The printed hyper-parameters minimise the ten-fold error, with time scaled to [0, 1]",
+            scaled < 1.05 * best,
+            f"ten-fold MSE {scaled:.0f}, lowest found {best:.0f} (rule: within 5 %)",
         ),
     ]
 
@@ -305,7 +318,9 @@ _SETTINGS = [
 _NOTES = (
     "Taken literally the printed hyper-parameters give a useless model (penalty 415; kernel width "
     "a third of a millisecond). Read as σ = 13.1 ms and penalty 1.2055e-3 they give a ten-fold "
-    "error within a few per cent of the lowest and about 15 feature vectors: so we read them.",
+    "error within a few per cent of the lowest and about 15 feature vectors: so we read them. "
+    "Another reading keeps σ⁻² = 13.1 and scales time to [0, 1], which is σ = 15.3 ms; its error "
+    "is a little higher.",
 )
 _TIME_NOTES = (
     *_NOTES,

@@ -19,6 +19,7 @@ _WHERE = {
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
     "open_rows": "holdfast.tables.rows",
+    "robust_weights": "holdfast.estimators.robust",
     "tune": "holdfast.tuning",
 }
 _MODULES = ("basis", "displays", "exceptions", "kernels", "report", "splitters", "tuning")
@@ -37,6 +38,7 @@ __all__ = [  # resolved by __getattr__
     "load",
     "open_rows",
     "report",
+    "robust_weights",
     "splitters",
     "tune",
     "tuning",
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from holdfast.answers.comparison import compare
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.regression import KernelRidgeCV
+    from holdfast.estimators.robust import robust_weights
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
     from holdfast.tables.rows import open_rows

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import (
     GridSearchCV,
@@ -31,7 +32,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Random
 from holdfast.exceptions import InvalidInputError, KernelError, SelectionBiasWarning
-from holdfast.kernels import RBF
+from holdfast.kernels import RBF, Linear
 
 SEED = 1
 RNG = np.random.default_rng(SEED)
@@ -432,6 +433,39 @@ def test_coefficients_make_the_predictions(options, y, fit_intercept):
     assert np.ndim(fitted.intercept_) == y.ndim - 1
     if not fit_intercept:
         assert not np.any(fitted.intercept_)
+
+
+@pytest.mark.parametrize("kernel", ["linear", 3.0 * Linear()], ids=["linear", "scaled"])
+@pytest.mark.parametrize("basis", [None, 3])
+@pytest.mark.parametrize("rows", [X, sp.csr_array(X), X[:3]], ids=["dense", "sparse", "wide"])
+def test_coef_of_a_linear_kernel(kernel, basis, rows):
+    m = rows.shape[0]
+    for y in (Y[:m], Y2[:m]):
+        fitted = model(kernel=kernel, basis=basis, cv=3, held_out_basis="keep").fit(rows, y)
+        assert fitted.coef_.shape == (*y.shape[1:], rows.shape[1])
+        expected = rows @ fitted.coef_.T + fitted.intercept_
+        np.testing.assert_allclose(fitted.predict(rows), expected, rtol=1e-8, atol=1e-10)
+
+
+def test_coef_as_scikit_learn_has_it():
+    ours, theirs = model(kernel="linear", alphas=[0.5]).fit(X, Y2), Ridge(alpha=0.5).fit(X, Y2)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-8)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-8)
+    labels = np.arange(M) % 3
+    for classes in (LABELS, labels):
+        judge = KernelRidgeClassifierCV("linear", alphas=ALPHAS, cv=5).fit(X, classes)
+        decision = X @ judge.coef_.T + judge.intercept_
+        np.testing.assert_allclose(judge.decision_function(X), decision, rtol=1e-8, atol=1e-10)
+
+
+def test_coef_of_another_kernel_is_not_there():
+    for kernel in ("rbf", Linear() + 1.0, "precomputed"):
+        fitted = model(kernel=kernel).fit(X @ X.T if kernel == "precomputed" else X, Y)
+        assert not hasattr(fitted, "coef_")
+    with pytest.raises(AttributeError, match=r"coef_ is there for a linear kernel only.*dual_coef"):
+        model().fit(X, Y).coef_  # noqa: B018  # asking is the point
+    with pytest.raises(NotFittedError):
+        model(kernel="linear").coef_  # noqa: B018
 
 
 def test_without_bias_it_is_kernel_ridge():

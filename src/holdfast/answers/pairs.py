@@ -150,7 +150,8 @@ def leave_pair_out(
     rows = np.flatnonzero(smoother.weights > 0)
     place = np.full(smoother.weights.size, -1)
     if basis is not None and policy != "keep":
-        place[basis] = np.arange(basis.size)
+        inside = basis < place.size  # numbers from there on are points, which are no rows
+        place[basis[inside]] = np.flatnonzero(inside)
     if policy == "skip":
         rows = rows[place[rows] < 0]
     rows = rows[np.argsort(place[rows] >= 0, kind="stable")]  # basis rows last

@@ -4,6 +4,7 @@
 |---|---|---|
 | `Random` | nothing | uniform |
 | `Fixed` | nothing | the user's own rows |
+| `Points` | nothing | the user's own vectors, which need not be rows |
 | `PerGroup` | groups | the same number from every group |
 | `BalancedOverFolds` | folds | the same number from every fold |
 | `Greedy` | kernel, y | one at a time, of a few candidates the best for the model's error |
@@ -14,7 +15,7 @@
 | `Prune` | kernel, y | start large, drop what matters least to exact leave-one-out |
 
 `basis_curve` shows how the held-out error falls with the number of rows, for any of them.
-Only the exact `FeatureVectors` ever holds an m × m matrix.
+Only the exact `FeatureVectors` ever holds an m × m matrix, and none of more than 1 GB.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from holdfast.basis.greedy import Greedy
 from holdfast.basis.grouped import BalancedOverFolds, PerGroup
 from holdfast.basis.kmeans import KMeans
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
+from holdfast.basis.points import Points
 from holdfast.basis.prune import Prune
 from holdfast.basis.random import Fixed, Random
 from holdfast.basis.resolve import as_selector, resolve_basis
@@ -42,6 +44,7 @@ __all__ = [
     "Greedy",
     "KMeans",
     "PerGroup",
+    "Points",
     "Prune",
     "Random",
     "RandomlyPivotedCholesky",

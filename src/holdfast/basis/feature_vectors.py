@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import SQRT_EPS, Pool, Selector, check_positive, how_many, whole_number
+from holdfast.basis.drawn_vectors import choose_drawn
+from holdfast.basis.exact_vectors import Gains, keeps_matrix
 from holdfast.basis.residual import Residual
 from holdfast.exceptions import KernelError
 
 # Takes which rows are usable; returns the row chosen and the gaps Δ_ii that it leaves.
 _Step = Callable[[NDArray[np.bool_]], tuple[int, FloatArray]]
-_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once, so that they stay in cache
 
 
 class FeatureVectors(Selector):
@@ -32,7 +33,8 @@ class FeatureVectors(Selector):
         with 59 the winner is, with probability 0.95, among the best twentieth.
     evaluate : int, optional
         With ``sample``: judge the candidates on that many random rows, drawn anew at each step,
-        instead of all rows.
+        instead of all rows. Then nothing goes through all rows, and the cost does not depend on
+        their number.
     rank_tol : float
         A row whose own relative error δ (Cawley and Talbot 2004, eq. 4) is at most this counts as
         dependent on the chosen rows. When all rows do, the numerical rank is reached and selection
@@ -41,7 +43,8 @@ class FeatureVectors(Selector):
     Attributes
     ----------
     errors_ : (n,) array
-        Mean reconstruction error over all rows after each step (Cawley and Talbot 2004, Fig. 3).
+        Mean reconstruction error after each step (Cawley and Talbot 2004, Fig. 3), over all
+        rows; with ``evaluate`` an estimate, over the rows drawn at that step.
     stopped_ : {"size", "tol", "rank"}
         What ended the selection.
 
@@ -49,11 +52,18 @@ class FeatureVectors(Selector):
     -----
     Cawley and Talbot (2004), §2.4.1 (Baudat and Anouar 2001): one row at a time, maximise the mean
     over i of K_Biᵀ K_BB⁻¹ K_Bi / k_ii. With Δ = K - K_{:B} K_BB⁻¹ K_{B:} a candidate h raises it by
-    mean_i Δ_ih² / (Δ_hh k_ii), so nothing is solved, and Δ is updated by rank one.
+    mean_i Δ_ih² / (Δ_hh k_ii), so nothing is solved.
 
-    The exact variant **holds the whole m × m kernel matrix in memory**, 8 m² bytes, and
-    takes O(m²) time per row chosen. The sampled variant (Cawley and Talbot 2002) needs O(mn)
-    memory and O(e c n + m n) per row chosen, for c candidates and e evaluated rows.
+    | variant | memory | a row costs |
+    |---|---|---|
+    | exact | O(mn), and the kernel matrix if that takes at most 1 GB | O(m²), one product with it |
+    | ``sample=c`` | O(mn) | O(mcn), c columns of the kernel matrix |
+    | ``sample=c, evaluate=e`` | O((c + e)n) | O((c + e)n²), (c + e)n + ce kernel values |
+
+    A kernel matrix of more than 1 GB is computed anew, block by block, for every row. The last
+    variant is the improved algorithm of Cawley and Talbot (2002), O(n³) in all for any
+    number of rows: 59 and 59 are its usual numbers. It stops at the rank when ten draws in a row
+    bring no independent candidate.
 
     With row weights the means are weighted, as if rows were repeated. A row with k_ii = 0 is
     reconstructed by anything: it counts as error 0 and is never chosen. y is not looked at.
@@ -84,24 +94,29 @@ class FeatureVectors(Selector):
         """Return one line for a plan: what choosing from m rows takes."""
         if self.sample is not None:
             return super().explain(m)
-        return f"{self!r}: holds the whole {m} x {m} kernel matrix, {8e-6 * m * m:.0f} MB"
+        if keeps_matrix(m):
+            return f"{self!r}: holds the whole {m} x {m} kernel matrix, {8e-6 * m * m:.0f} MB"
+        return f"{self!r}: computes the {m} x {m} kernel matrix anew, in blocks, for every row"
+
+    errors_: FloatArray
 
     def _choose(self, pool: Pool) -> IntArray:
         m = len(pool)
         size = m if self.max_size is None else how_many(self.max_size, m, "max_size")
         tol = -1.0 if self.tol is None else check_positive("tol", self.tol, zero=True)
         rank_tol = check_positive("rank_tol", self.rank_tol, zero=True)
-        diagonal = pool.data.diag()
-        if np.any(diagonal < 0):
-            raise KernelError(
-                "FeatureVectors needs a positive semi-definite kernel, and this one has negative "
-                "values on its diagonal. Use another kernel, or another selector such as Random."
-            )
+        evaluate = m if self.evaluate is None else whole_number("evaluate", self.evaluate)
+        if self.sample is not None and evaluate < m:
+            sample = whole_number("sample", self.sample)
+            drawn = choose_drawn(pool, size, tol, rank_tol, sample, evaluate, _diagonal)
+            self.errors_, self.stopped_ = drawn.errors, drawn.stopped
+            return drawn.rows
+        diagonal = _diagonal(pool, None)
         # Weight of row i in the mean: w_i / (k_ii Σw), and 0 for rows with k_ii = 0.
         live = diagonal > 0
         share = np.where(live, pool.weights, 0.0) / pool.weights.sum()
         share[live] /= diagonal[live]
-        step = _exact(pool, share) if self.sample is None else self._sampled(pool, share)
+        step = Gains(pool, share).choose if self.sample is None else self._sampled(pool, share)
         chosen: list[int] = []
         errors: list[float] = []
         gap = diagonal
@@ -118,13 +133,12 @@ class FeatureVectors(Selector):
             if errors[-1] <= tol:
                 self.stopped_ = "tol"
                 break
-        self.errors_: FloatArray = np.array(errors)
+        self.errors_ = np.array(errors)
         return np.array(chosen, dtype=np.int64)
 
     def _sampled(self, pool: Pool, share: FloatArray) -> _Step:
         """Return a function that chooses the best of a few random rows and gives the new gaps."""
         sample = whole_number("sample", self.sample)
-        evaluate = len(pool) if self.evaluate is None else whole_number("evaluate", self.evaluate)
         residual, remaining = Residual(pool.data), np.arange(len(pool))
 
         def step(usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
@@ -134,45 +148,22 @@ class FeatureVectors(Selector):
             if not len(rows):  # an unlucky draw: choose among the rows that will do
                 left = np.flatnonzero(usable)
                 rows = pool.rng.choice(left, size=min(sample, len(left)), replace=False)
-            if evaluate < len(pool):
-                on = pool.rng.choice(len(pool), size=evaluate, replace=False)
-                gains = share[on] @ np.square(residual.block(on, rows))
-                best = int(rows[np.argmax(gains / residual.gap[rows])])
-                residual.add(np.array([best]))
-            else:
-                columns = residual.block(slice(None), rows)  # (m, c)
-                c = int(np.argmax(share @ np.square(columns) / residual.gap[rows]))
-                best = int(rows[c])
-                residual.extend(rows[[c]], columns[:, [c]])
+            columns = residual.block(slice(None), rows)  # (m, c)
+            c = int(np.argmax(share @ np.square(columns) / residual.gap[rows]))
+            best = int(rows[c])
+            residual.extend(rows[[c]], columns[:, [c]])
             remaining = remaining[remaining != best]
             return best, residual.gap
 
         return step
 
 
-def _exact(pool: Pool, share: FloatArray) -> _Step:
-    """Return a function that chooses the best of all rows and gives the new gaps.
-
-    Δ is updated and its gains are summed in one pass over blocks of rows, since both are limited by
-    memory traffic.
-    """
-    m = len(pool)
-    left = pool.data.block(slice(None), slice(None))  # Δ, the only m × m matrix of all selectors
-    height = max(1, _BLOCK_ENTRIES // m)
-    blocks = [slice(start, start + height) for start in range(0, m, height)]
-    gains = np.zeros(m)
-    for block in blocks:
-        gains += share[block] @ np.square(left[block])
-
-    def step(usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
-        nonlocal gains
-        gap = left.diagonal()
-        best = int(np.argmax(np.where(usable, gains / np.where(usable, gap, 1.0), -1.0)))
-        column = left[best] / np.sqrt(gap[best])
-        gains = np.zeros(m)
-        for block in blocks:
-            left[block] -= np.outer(column[block], column)
-            gains += share[block] @ np.square(left[block])
-        return best, left.diagonal().copy()
-
-    return step
+def _diagonal(pool: Pool, rows: IntArray | None) -> FloatArray:
+    """Return k_ii of these rows (None: all), or refuse a kernel that cannot be one."""
+    diagonal = pool.data.diag(rows)
+    if np.any(diagonal < 0):
+        raise KernelError(
+            "FeatureVectors needs a positive semi-definite kernel, and this one has negative "
+            "values on its diagonal. Use another kernel, or another selector such as Random."
+        )
+    return diagonal

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import Selector, how_many
+from holdfast.basis.points import Points
 from holdfast.basis.random import Fixed, Random, check_rows
 from holdfast.exceptions import InvalidInputError
 
@@ -62,10 +63,13 @@ def resolve_basis(
 ) -> IntArray | None:
     """Return the basis rows (n,) in the order of choice, or None for the dense model.
 
+    `Points` are numbered after the rows.
+
     The arguments after ``basis`` are those of `Selector.select`. What a selector returns, also
     one written by a user, is checked: whole numbers, in range, distinct, at least one.
     """
     selector = as_selector(basis, len(data))
     if selector is None:
         return None
-    return check_rows(selector.select(data, y, weights, groups, experiments, rng), len(data))
+    chosen = selector.select(data, y, weights, groups, experiments, rng)
+    return chosen if isinstance(selector, Points) else check_rows(chosen, len(data))

@@ -33,9 +33,9 @@ from holdfast.estimators.search import Found, search
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.holdout import PATHS
-from holdfast.kernels import Precomputed
+from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
 from holdfast.kernels.grid import Candidate, kernel_grid
-from holdfast.kernels.matrix import KernelData
+from holdfast.kernels.matrix import KernelData, KernelRows
 from holdfast.kernels.typical import total_eigenvalue, typical_widths
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
@@ -53,6 +53,14 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+def _linear_factor(kernel: Kernel | Precomputed) -> float | None:
+    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
+    if isinstance(kernel, Scaled):
+        inner = _linear_factor(kernel.kernel)
+        return None if inner is None else kernel.factor * inner
+    return 1.0 if isinstance(kernel, Linear) else None
 
 
 class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
@@ -303,10 +311,33 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
 
     # -- predictions ------------------------------------------------------------------------------
 
-    def _decision(self, X: Any) -> FloatArray:
-        """Return model values for new rows, shape (k, v)."""
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients of the columns of X, for a linear kernel: (d,), or (v, d) of v targets.
+
+        ``X @ coef_.T + intercept_`` is what the model predicts. Other kernels have none.
+        """
         check_is_fitted(self)
-        rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
+        factor = _linear_factor(self._kernel)
+        if factor is None:
+            raise AttributeError(
+                f"coef_ is there for a linear kernel only, and the kernel is {self._kernel!r}: no "
+                "column of X has a coefficient. Use dual_coef_, the coefficients of the basis rows."
+            )
+        coef = self._linear_coef
+        if coef is None:
+            data, columns = self._basis_data()
+            basis = data.take(columns)
+            assert isinstance(basis, KernelRows)  # a linear kernel has rows of numbers
+            coef = factor * np.asarray(basis.X.T @ self._dual_coef)
+        return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
+
+    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
+        """Return model values for new rows, shape (k, v); the model's own are checked already."""
+        check_is_fitted(self)
+        rows = X
+        if not checked:
+            rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
         if is_dask(rows):
             lazy: FloatArray = self._lazy_decision(rows)
             return lazy

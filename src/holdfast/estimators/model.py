@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
-from holdfast.basis import Fixed, Selector, as_selector, resolve_basis
+from holdfast.basis import Fixed, Points, Selector, as_selector, resolve_basis
 from holdfast.cluster import ClusterSmoother, DaskRows
 from holdfast.data.dask import is_dask
 from holdfast.data.indices import row_numbers
@@ -29,11 +29,12 @@ from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan, make_plan
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
+from holdfast.kernels.points import RowsAndPoints
 from holdfast.progress import report
 from holdfast.smoother import OtherBasis, Smoother, Unpenalised, basis_epsilon
 from holdfast.smoother.make import make_smoother, require_symmetric
 
-__all__ = ["Model", "choose_basis", "make_model", "rows_with_kernel", "selector_of"]
+__all__ = ["Model", "choose_basis", "make_model", "redrawn", "rows_with_kernel", "selector_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class Model:
     smoother : Smoother
     selector : Selector or None
         What chose the basis rows, with its fitted attributes.
+    draw : int
+        Which draw of the basis rows this is; 0 is that of `fit`.
     """
 
     problem: Problem
@@ -60,6 +63,7 @@ class Model:
     epsilon: float
     smoother: Smoother
     selector: Selector | None = None
+    draw: int = 0
 
     @property
     def alphas(self) -> FloatArray:
@@ -116,7 +120,7 @@ class Model:
         weights = problem.weights.copy()
         weights[held] = 0.0
         train = np.flatnonzero(weights > 0)
-        seed = [problem.seed, crc32(np.sort(held).tobytes())]
+        seed = [problem.seed, crc32(np.sort(held).tobytes()), *([self.draw] if self.draw else [])]
         chosen = resolve_basis(
             clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
             self.data.take(train),
@@ -169,6 +173,8 @@ def make_model(
 
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
     """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
+    if isinstance(basis, Points):
+        return _with_points(kernel, X, basis)
     if not isinstance(kernel, Precomputed):
         return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
     if is_dask(X):
@@ -193,13 +199,28 @@ def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> Kernel
     return PrecomputedRows(X, columns=columns)
 
 
+def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAndPoints:
+    """Return rows and kernel together with basis vectors that are no rows."""
+    if isinstance(kernel, Precomputed):
+        raise NotSupportedError(
+            'kernel="precomputed" has no values for points that are no rows. Pass the rows with a '
+            "kernel, or basis=[row numbers]; points may stand among the rows with weight zero."
+        )
+    if is_dask(X):
+        raise NotSupportedError(
+            "Points are for rows in memory; got a Dask array. Pass basis=[row numbers] or a number "
+            "of rows, or X.compute()."
+        )
+    return RowsAndPoints(kernel, X, basis.points(X))
+
+
 def selector_of(problem: Problem) -> Selector | None:
     """Return the selector of basis rows; warn if its choice biases the held-out scores."""
     selector = as_selector(problem.basis, problem.X.shape[0])
     if selector is None:
         return None
     if problem.policy == "reselect":
-        if isinstance(selector, Fixed) or "experiments" in selector.needs:
+        if isinstance(selector, Fixed | Points) or "experiments" in selector.needs:
             raise NotSupportedError(
                 'held_out_basis="reselect" chooses basis rows anew from the training rows of '
                 f"each experiment, which {type(selector).__name__} does not allow. Pass a "
@@ -215,7 +236,23 @@ def selector_of(problem: Problem) -> Selector | None:
     return selector
 
 
-def choose_basis(problem: Problem, selector: Selector | None, data: KernelData) -> IntArray | None:
+def redrawn(model: Model, kernel: Kernel | Precomputed, draw: int) -> Model:
+    """Return the model with another draw of its basis rows, or of those of each experiment."""
+    problem = model.problem
+    if draw == 0:
+        return model
+    if model.reselects:
+        return replace(model, draw=draw)
+    selector = as_selector(problem.basis, problem.weights.size)
+    assert selector is not None
+    data = rows_with_kernel(kernel, problem.X, problem.basis)
+    basis = choose_basis(problem, clone(selector), data, draw)
+    return replace(make_model(problem, kernel, data, basis), draw=draw)
+
+
+def choose_basis(
+    problem: Problem, selector: Selector | None, data: KernelData, draw: int = 0
+) -> IntArray | None:
     """Return the basis rows of the model on all rows, or None for a dense model."""
     return resolve_basis(
         selector,
@@ -224,5 +261,5 @@ def choose_basis(problem: Problem, selector: Selector | None, data: KernelData) 
         problem.weights,
         problem.groups,
         problem.experiments,
-        np.random.default_rng(problem.seed),
+        np.random.default_rng([problem.seed, draw] if draw else problem.seed),
     )

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.basis import Fixed, Points, as_selector
 from holdfast.basis.base import whole_number
-from holdfast.estimators.model import Model, make_model, rows_with_kernel
+from holdfast.estimators.model import Model, make_model, redrawn, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.results import HeldOutPredictions, Law
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, as_experiments
+from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 from holdfast.kernels import Kernel, Precomputed
@@ -54,7 +55,12 @@ class HeldOutQuestions(ABC):
         return self._model
 
     def held_out(
-        self, cv: Any = None, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
+        self,
+        cv: Any = None,
+        groups: ArrayLike | None = None,
+        alphas: ArrayLike | None = None,
+        *,
+        basis_draws: int = 1,
     ) -> HeldOutPredictions:
         """Return exact held-out predictions on the training rows for any way of holding out.
 
@@ -66,6 +72,13 @@ class HeldOutQuestions(ABC):
             For splitters and scores that use groups; None: the groups of `fit`.
         alphas : array-like, optional
             Penalties; None: the grid of `fit`.
+        basis_draws : int, default=1
+            How often the basis rows are drawn. An experiment is a held-out set, its test rows and
+            the chance that the model was trained with (Pahikkala et al. 2012 (6)): with d draws all
+            experiments are listed d times, one draw after another, the first being that of `fit`,
+            and scores average over the draws as well. Under ``held_out_basis="reselect"`` every
+            experiment has draws of its own; under other policies each draw is one more fit. A
+            selector that leaves nothing to chance chooses the same rows every time.
 
         Notes
         -----
@@ -91,16 +104,17 @@ class HeldOutQuestions(ABC):
                 "groups must come with cv; got groups alone. Pass the cv that uses them as well."
             )
         grid = problem.alphas if alphas is None else check_alphas(alphas)
-        tasks = model.tasks(experiments)
-        values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
-        tested = experiments
-        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
-            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
+        parts = []
+        for draw in range(self._draws(basis_draws)):
+            drawn = redrawn(model, self._kernel, draw)
+            tasks = drawn.tasks(experiments)
+            path = drawn.plan(tasks, grid.size).path
+            parts.append((tasks, drawn.held_out(tasks, grid, path)))
+        tested, values = _listed(experiments, parts)
         law = None
-        if self._classes is None:
-            law = Law(
-                model.held_models(tasks, grid[:1]), grid, problem.Y[tasks.test.values] - values
-            )
+        if self._classes is None and len(parts) == 1:
+            errors = problem.Y[tasks.test.values] - values
+            law = Law(model.held_models(tasks, grid[:1]), grid, errors)
         return HeldOutPredictions(
             tested,
             grid,
@@ -112,6 +126,17 @@ class HeldOutQuestions(ABC):
             labels,
             law,
         )
+
+    def _draws(self, basis_draws: int) -> int:
+        """Return how often the basis rows are drawn, if they are."""
+        draws = whole_number("basis_draws", basis_draws)
+        selector = as_selector(self._problem.basis, self._problem.weights.size)
+        if draws > 1 and (selector is None or isinstance(selector, Fixed | Points)):
+            raise NotSupportedError(
+                "basis_draws is for basis rows that are drawn; these are all rows or the user's "
+                "own. Pass basis=100 (or another number of rows) or a selector, and fit again."
+            )
+        return draws
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -149,3 +174,20 @@ class HeldOutQuestions(ABC):
         """Return the plan of `fit`: the path taken, the cost and memory of each, and why."""
         check_is_fitted(self)
         return self._plan
+
+
+def _listed(
+    experiments: Experiments, parts: list[tuple[Tasks, FloatArray]]
+) -> tuple[Experiments, FloatArray]:
+    """Return what is tested after the policy, and predictions, one draw after another."""
+    listed = []
+    for tasks, _ in parts:
+        tested = experiments
+        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
+            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
+        listed.append(tested)
+    if len(parts) == 1:
+        return listed[0], parts[0][1]
+    held = Ragged.joined([tested.held_out for tested in listed])
+    test = Ragged.joined([tested.test for tested in listed])
+    return Experiments(held, test), np.concatenate([values for _, values in parts], axis=1)

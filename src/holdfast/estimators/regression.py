@@ -105,10 +105,12 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     n_splits_ : int
         Number of experiments.
     basis_indices_ : ndarray of int
-        Basis rows; all rows for a dense model.
+        Basis rows; all rows for a dense model; m, m + 1, … for `basis.Points`, which are no rows.
     dual_coef_ : ndarray of shape (n,) or (n, v)
         Coefficients of the basis rows.
     intercept_ : float or ndarray of shape (v,)
+    coef_ : ndarray of shape (d,) or (v, d)
+        For a linear kernel only: coefficients of the columns of X, as in scikit-learn's `Ridge`.
     jitter_ : float
         The absolute ε used; 0 for a dense model.
     noise_variance_ : float or ndarray of shape (v,)

@@ -164,6 +164,11 @@ class HeldOutPredictions:
         return scores.pooled if pooled else scores.mean
 
     def _known_law(self) -> Law:
+        if self.law is None and self.classes is None:
+            raise NotSupportedError(
+                "std and log_density are for one draw of the basis rows; these are predictions of "
+                "several. Ask held_out without basis_draws."
+            )
         if self.law is None:
             raise NotSupportedError(
                 "std and log_density are for regression: the decision values of a classifier are "

@@ -20,7 +20,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.certainty import Asked, held_out_units
 from holdfast.answers.gaussian import density_scores
 from holdfast.answers.question import Judge
-from holdfast.basis import Selector
+from holdfast.basis import Points, Selector
 from holdfast.data.dask import is_dask
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.model import (
@@ -332,7 +332,8 @@ class _DataProvider:
         # A choice of basis rows that looks at the kernel is made anew for each candidate.
         self._same_basis = self.selector is None or not self.selector.data_dependent
         widths = [c for c in candidates if SharedDistances.serves(c.kernel)]
-        self._share = len(widths) > 1 and self._same_basis and not is_dask(problem.X)
+        rows = not (is_dask(problem.X) or isinstance(self.selector, Points))
+        self._share = len(widths) > 1 and self._same_basis and rows
 
     def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
         data = rows_with_kernel(candidate.kernel, self.problem.X, self.problem.basis)

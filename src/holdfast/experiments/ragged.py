@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,13 @@ class Ragged:
         """Return the consecutive numbers from start_j up to and without stop_j, for each j."""
         ptr = np.concatenate([[0], np.cumsum(stop - start)]).astype(np.int64)
         return cls(np.arange(ptr[-1]) + np.repeat(start - ptr[:-1], stop - start), ptr)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ragged]) -> Ragged:
+        """Return the items of several, one after another."""
+        sizes = np.concatenate([part.sizes for part in parts])
+        ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(np.concatenate([part.values for part in parts]), ptr)
 
     @classmethod
     def empty(cls, length: int) -> Ragged:

@@ -183,8 +183,9 @@ def resolve(
     weights : ndarray of shape (m,)
         Row weights; rows of weight zero are never trained on.
     basis : ndarray of int or None
-        Row numbers of the basis; None for a dense model, where holding a row out and removing it
-        from the basis are the same thing (representer theorem).
+        Row numbers of the basis, from m on for vectors that are no rows; None for a dense model,
+        where holding a row out and removing it from the basis are the same thing (representer
+        theorem).
     policy : {"remove", "keep", "train", "skip", "reselect"}
         See Pahikkala et al. (2012) §6.2 and §6.4. "reselect" leaves the choice of basis rows to the
         caller.
@@ -193,7 +194,8 @@ def resolve(
     trained = weights > 0
     position = np.full(n_rows, -1)
     if basis is not None:
-        position[basis] = np.arange(basis.size)
+        inside = basis < n_rows  # numbers from there on are points, which are no rows
+        position[basis[inside]] = np.flatnonzero(inside)
     elif policy in ("train", "skip"):
         raise NotSupportedError(
             f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
@@ -204,8 +206,8 @@ def resolve(
     removed = Ragged.empty(len(experiments))
     source = np.arange(len(experiments))
     if policy == "remove" and basis is not None:
-        inside = held.filter(position[held.values] >= 0)
-        removed = Ragged(position[inside.values], inside.ptr)
+        leaving = held.filter(position[held.values] >= 0)
+        removed = Ragged(position[leaving.values], leaving.ptr)
         if (removed.sizes >= basis.size).any():
             j = int(np.argmax(removed.sizes >= basis.size))
             raise HoldOutError(

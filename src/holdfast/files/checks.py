@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast.basis import Points
 from holdfast.data.frames import LIBRARIES
 from holdfast.data.npz import briefly
 from holdfast.exceptions import FileFormatError, HoldfastError
@@ -212,7 +213,11 @@ def _check_coefficients(fitted: dict[str, Any], problem: Any) -> None:
     rows = fitted["basis_indices_"]
     good = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind in "iu" and rows.size
     _require(good, "the basis rows are none")
-    _require(((rows >= 0) & (rows < m)).all(), "basis rows are not there")
+    first, last = 0, m
+    if isinstance(problem.basis, Points):
+        first, last = m, m + problem.basis.points(problem.X).shape[0]
+        _require(rows.size == last - first, "basis points are not there")
+    _require(((rows >= first) & (rows < last)).all(), "basis rows are not there")
     _require(np.unique(rows).size == rows.size, "a basis row is named twice")
     if problem.basis is None:
         _require(np.array_equal(rows, np.arange(m)), "a dense model expands in all rows")

@@ -2,8 +2,8 @@
 
 Costs are seconds, from counts of floating-point operations and a few rates: how fast a matrix
 product runs, and how much slower than that an eigendecomposition, a tridiagonal reduction or a
-Cholesky factorisation is (R_E, R_I, R_L of paper 003). The shipped rates are those of an ordinary
-two-core machine: with fixed rates the same fit takes the same path every time.
+Cholesky factorisation is (R_E, R_I, R_L of Tanaka and Imai 2019). The shipped rates are those of an
+ordinary two-core machine: with fixed rates the same fit takes the same path every time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 From the smoother on held-out rows (`holdfast.smoother.held`) to held-out residuals, for stacks of
 experiments of one shape and all penalties at once; and from there to predictions of any rows.
-Papers 000 (Corollary 2), 002 §2.6, 003 (16), 004 (9)–(10): one formula.
+Pahikkala et al. 2012 (Corollary 2), Cawley and Talbot 2004 §2.6, Tanaka and Imai 2019 (16) and
+Pahikkala et al. 2006 (9)–(10): one formula.
 
 Cost per penalty: Σ_H |H|² p + |H|³ by direct systems, about ten times Σ_H 4|H| p by conjugate
 gradients; leave-one-out m p.

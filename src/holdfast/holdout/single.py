@@ -1,6 +1,6 @@
-"""One factor for each penalty, then |H| × |H| systems (paper 002; An et al. 2007 for dense models).
+"""One factor for each penalty, then |H| × |H| systems.
 
-The choice for one or two penalties: a Cholesky factorisation costs a fraction of an
+Cawley and Talbot 2004; for dense models An et al. 2007. The choice for one or two penalties: a Cholesky factorisation costs a fraction of an
 eigendecomposition, but serves one penalty only.
 """
 

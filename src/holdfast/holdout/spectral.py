@@ -1,4 +1,4 @@
-"""One factor for every penalty, then |H| × |H| systems (papers 000, 003, 004).
+"""One factor for every penalty, then |H| × |H| systems (Pahikkala et al. 2012).
 
 The choice when held-out sets are small and penalties are many: one eigendecomposition serves all.
 """

@@ -1,7 +1,8 @@
 """Kernels: small frozen objects that turn two sets of rows into a matrix.
 
 A kernel is called as `k(X, Z)` and returns a fresh float64 matrix of shape (len(X), len(Z));
-`k(X)` is the symmetric matrix of X with itself. Kernels add and multiply:
+`k(X)` is the symmetric matrix of X with itself. Kernels add and multiply,
+with each other and with numbers:
 
 >>> from holdfast.kernels import RBF, Linear
 >>> k = RBF(gamma=0.5) + 2.0 * Linear()
@@ -12,13 +13,13 @@ A kernel is called as `k(X, Z)` and returns a fresh float64 matrix of shape (len
 |---|---|---|
 | `dot` | `Linear`, `Polynomial`, `Cosine`, `Sigmoid` | inner products |
 | `stationary` | `RBF`, `Matern`, `Laplacian` | distances |
-| `compose` | `Sum`, `Product`, `Scaled`, `Normalised` | other kernels |
+| `compose` | `Sum`, `Product`, `Scaled`, `Normalised`, `Constant` | other kernels, numbers |
 | `adapters` | `FunctionKernel`, `SklearnKernel` | a function; a Gaussian-process kernel |
 """
 
 from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
 from holdfast.kernels.base import Kernel
-from holdfast.kernels.compose import Normalised, Product, Scaled, Sum
+from holdfast.kernels.compose import Constant, Normalised, Product, Scaled, Sum
 from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from holdfast.kernels.products import squared_distances
 from holdfast.kernels.resolve import KERNEL_NAMES, Precomputed, resolve_kernel
@@ -27,6 +28,7 @@ from holdfast.kernels.stationary import RBF, Laplacian, Matern
 __all__ = [
     "KERNEL_NAMES",
     "RBF",
+    "Constant",
     "Cosine",
     "FunctionKernel",
     "Kernel",

@@ -51,9 +51,14 @@ class Kernel(ABC):
         return Normalised(self)
 
     def __add__(self, other: Any) -> "Sum":
-        from holdfast.kernels.compose import Sum
+        from holdfast.kernels.compose import Constant, Sum
 
+        if isinstance(other, Real):
+            other = Constant(float(other))
         return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
+
+    def __radd__(self, other: Any) -> "Sum":
+        return self.__add__(other)
 
     def __mul__(self, other: Any) -> "Product | Scaled":
         from holdfast.kernels.compose import Product

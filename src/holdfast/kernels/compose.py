@@ -1,4 +1,4 @@
-"""Kernels made of kernels: sums, products, multiples and the normalised kernel."""
+"""Kernels made of kernels and numbers: sums, products, multiples, constants, normalised kernels."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import FloatArray
+from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import positive_number
 from holdfast.kernels.products import row_blocks
 
-__all__ = ["Normalised", "Product", "Scaled", "Sum"]
+__all__ = ["Constant", "Normalised", "Product", "Scaled", "Sum"]
 
 
 def _require_kernel(kernel: Any) -> None:
@@ -112,6 +113,50 @@ class Scaled(Kernel):
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self.kernel.diag(X) * self.factor
+
+
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """The same value c for every two rows; in a sum also written `k + 2.0`.
+
+    Parameters
+    ----------
+    value : float, default 1.0
+        c, positive.
+
+    Notes
+    -----
+    A kernel with a constant added is a model with a bias whose square over c is penalised like
+    the rest (Pahikkala et al. 2012, footnote 1): with `fit_intercept=False` it stands for
+    the bias b of ``λ(b²/c + aᵀKa)``. The larger c, the closer to the bias without penalty of
+    `fit_intercept=True`, beside which a constant makes no difference to a dense model.
+
+    Examples
+    --------
+    >>> from holdfast.kernels import RBF
+    >>> k = RBF(gamma=0.5) + 2.0
+    >>> k([[0.0], [1.0]]).round(3).tolist()
+    [[3.0, 2.607], [2.607, 3.0]]
+    """
+
+    value: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", positive_number("value", self.value))
+
+    @property
+    def accepts_objects(self) -> bool:
+        """True: the rows are only counted."""
+        return True
+
+    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
+        """Return the constant for every row of X with every row of Z (default: X)."""
+        m = as_rows(X).shape[0]
+        return np.full((m, m if Z is None else as_rows(Z).shape[0]), self.value)
+
+    def diag(self, X: Any) -> FloatArray:
+        """Return the constant for every row, shape (len(X),)."""
+        return np.full(as_rows(X).shape[0], self.value)
 
 
 @dataclass(frozen=True)

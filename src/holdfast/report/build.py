@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast.basis import Points
 from holdfast.displays.curve_data import CVCurve, cv_curve, policy_curves
 from holdfast.displays.row_data import PartScore, RowResults, part_scores, row_results
 from holdfast.exceptions import HoldOutError
@@ -169,7 +170,9 @@ def _asked(model: CrossValidatedKernelRidge, context: Context) -> Asked:
     if model._problem.basis is not None:
         basis = f"{len(model.basis_indices_):,} of {m:,} rows"
         selector = type(model._problem.basis).__name__
-        if hasattr(model._problem.basis, "select"):
+        if isinstance(model._problem.basis, Points):
+            basis = f"{len(model.basis_indices_):,} points that are no rows"
+        elif hasattr(model._problem.basis, "select"):
             basis += f", chosen by {selector}"
     classifier = model._classes is not None
     return Asked(

@@ -5,10 +5,10 @@ fitted values ŷ_i = out_i · D z, and the model without the rows H is β = M(z 
 (`holdfast.smoother.held`). There are three kinds:
 
 - `FeatureFactor`: S = V D Vᵀ and out = V. From the spectrum of the Gram matrix it holds for every
-  α; from a Cholesky factorisation for one (paper 002): Λ = 1, D = 1.
-- `KernelFactor`: a dense model by its spectrum (003 (16), 004 (4)). I − S = α V D' Vᵀ with D' = D,
-  zero at the unpenalised columns, and out = V·Λ: no subtraction from the identity, so nothing
-  cancels at tiny α.
+  α; from a Cholesky factorisation for one (Cawley and Talbot 2004): Λ = 1, D = 1.
+- `KernelFactor`: a dense model by its spectrum (Tanaka and Imai 2019 (16), Pahikkala et al. 2006 (4)).
+  I − S = α V D' Vᵀ with D' = D, zero at the unpenalised columns, and out = V·Λ: no subtraction from
+  the identity, so nothing cancels at tiny α.
 - `InverseFactor`: a dense model at one α by G = (K + αI)⁻¹, I − S = αG.
 """
 
@@ -200,7 +200,7 @@ class Coordinates(Factor):
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:
-        """Return this from products of squared coordinates with D (paper 004 (10))."""
+        """Return this from products of squared coordinates with D (Pahikkala et al. 2006 (10))."""
         rows = shape.T[:, 0]
         D, V = self.D(alphas), self.V[rows]
         out = self.outputs(rows, V)

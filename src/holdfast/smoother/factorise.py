@@ -120,8 +120,8 @@ def diagonalise(
 
     Notes
     -----
-    The eigendecomposition WᵀW = T Λ Tᵀ gives V = W T (paper 000 (15), (23)) where the eigenvalues
-    show that this has enough digits; a rotation changes no norm, so every path may use the rotated
+    The eigendecomposition WᵀW = T Λ Tᵀ gives V = W T (Pahikkala et al. 2012 (15), (23))
+    where the eigenvalues show that this has enough digits; a rotation changes no norm, so every path may use the rotated
     rows. Otherwise a triangular factor that does not square (`holdfast.linalg.graded`) serves
     penalties from `least` on.
     """

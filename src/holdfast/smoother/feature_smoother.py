@@ -2,9 +2,9 @@
 
 W (m × (p + s)) holds the features √w(φ − uB), orthogonal to the unpenalised columns, and those
 columns √w u themselves; WᵀW is its Gram matrix. Sparse models have φ = C⁻¹k(B, x) with
-K_BB + εI = C Cᵀ (paper 000 (14)–(15)), a linear kernel φ(x) = x. The model is f(x) = φ(x)·θ, the
-penalty α‖θ‖². Features are whitened before any Gram matrix is formed: K_BᵀK_B would square the
-condition of K_BB, WᵀW does not.
+K_BB + εI = C Cᵀ (Pahikkala et al. 2012 (14)–(15)), a linear kernel φ(x) = x. The model is
+f(x) = φ(x)·θ, the penalty α‖θ‖². Features are whitened before any Gram matrix is formed: K_BᵀK_B
+would square the condition of K_BB, WᵀW does not.
 """
 
 from __future__ import annotations

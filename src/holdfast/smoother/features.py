@@ -1,8 +1,9 @@
 """Feature rows of models with fewer features than rows, computed block by block.
 
 `WhitenedFeatures`: a sparse model on basis rows B, φ(x) = C⁻¹ k(B, x) with K_BB + εI = C Cᵀ
-(paper 000 (14)–(15)). `ColumnFeatures`: a linear kernel, φ(x) = x. Both can be followed by a linear
-map of the features, which is how rotated coordinates are streamed without keeping m × p numbers.
+(Pahikkala et al. 2012 (14)–(15)). `ColumnFeatures`: a linear kernel, φ(x) = x. Both can be followed
+by a linear map of the features, which is how rotated coordinates are streamed without keeping m × p
+numbers.
 """
 
 from __future__ import annotations
@@ -337,8 +338,8 @@ class SomeRows(Features):
 class ReadyFeatures(Features):
     """Feature rows that another smoother has made already, after some basis rows were removed.
 
-    Removing basis rows E is the constraint N_E θ = 0 (paper 000, Proposition 1): with Z an
-    orthonormal basis of its solutions, the features φᵀZ are those of the model on B∖E.
+    Removing basis rows E is the constraint N_E θ = 0 (Pahikkala et al. 2012, Proposition 1): with
+    Z an orthonormal basis of its solutions, the features φᵀZ are those of the model on B∖E.
 
     Attributes
     ----------

@@ -7,8 +7,8 @@ model whose targets on H were lowered by r, which is the model without H when r 
 residuals (`holdfast.holdout`).
 
 Removed basis rows. A model on B∖E is the same problem under the constraint N_E β = 0, where row j
-of N gives the coefficient of basis row j (paper 000, Proposition 1). With O an orthonormal basis of
-the span of the rows N_E,
+of N gives the coefficient of basis row j (Pahikkala et al. 2012, Proposition 1). With O an
+orthonormal basis of the span of the rows N_E,
 
     M = D − D O (OᵀDO)⁻¹ OᵀD
 
@@ -280,7 +280,7 @@ def same_rows(shape: Shape) -> bool:
 
 @dataclass(frozen=True)
 class HeldInverse(Held):
-    """A dense model at one penalty, by its inverse G: I − S = αG (An et al. 2007, 003 (14)).
+    """A dense model at one penalty, by its inverse G: I − S = αG (An et al. 2007).
 
     Attributes
     ----------

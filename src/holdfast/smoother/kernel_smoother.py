@@ -143,7 +143,7 @@ class KernelSmoother(Smoother):
     ) -> KernelFactor:
         """Return the factor for every penalty, from one eigendecomposition.
 
-        Papers 003 (16) and 004 (4). Memory: two m × m matrices.
+        Tanaka and Imai 2019 (16) and Pahikkala et al. 2006 (4). Memory: two m × m matrices.
         """
         live, root, s = self.scale.trained, self.scale.root, self.unpenalised.count
         if self.definite:
@@ -420,7 +420,7 @@ class KernelSmoother(Smoother):
         columns: slice,
         basis: OtherBasis | None = None,
     ) -> FloatArray:
-        """Return predictions by the optimality conditions of the LS-SVM, paper 002.
+        """Return predictions by the optimality conditions of the LS-SVM, Cawley and Talbot 2004.
 
         One bordered system per penalty, solved by LU, as a check on the other ways.
         """

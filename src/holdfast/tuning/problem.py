@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray, RowData
-from holdfast.basis import as_selector
+from holdfast.basis import Points, as_selector
 from holdfast.data.rows import take_rows
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.model import choose_basis, rows_with_kernel
@@ -267,6 +267,11 @@ def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
             "by looking at rows that are later held out: the tuned criterion may be optimistic.",
             SelectionBiasWarning,
             stacklevel=4,
+        )
+    if isinstance(selector, Points):
+        raise NotSupportedError(
+            "tuning takes basis rows; got Points, which are no rows. Tune with basis=[row "
+            "numbers] or a number of rows, then pass the points with the gamma that was found."
         )
     data = rows_with_kernel(kernel, training.X, training.basis)
     return choose_basis(training, selector, data)

@@ -80,6 +80,11 @@ def _():
     same(found, (0.4 * dot + 1.0) ** 3 / np.sqrt(np.outer(square, square[:4])))
 
 
+@example("kernels.Constant")
+def _():
+    same((kernels.RBF(0.4) + 2.0)(X, X[:4]), K[:, :4] + 2.0)
+
+
 @example("kernels.matrix.KernelRows.block")
 def _():
     same(data.block(H, B), K[np.ix_(H, B)])

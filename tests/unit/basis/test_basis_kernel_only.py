@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from holdfast.basis import FarthestPoint, FeatureVectors, KMeans
+from holdfast.basis import FarthestPoint, FeatureVectors, KMeans, exact_vectors
 from holdfast.basis.base import SQRT_EPS, Pool
 from holdfast.basis.pivoted_cholesky import pivot
 from holdfast.exceptions import KernelError
@@ -50,6 +50,99 @@ def test_feature_vectors_as_naive(kernel, sample):
     for j in range(1, len(rows) + 1):
         error = 1.0 - reconstruction(K, rows[:j].tolist())
         np.testing.assert_allclose(selector.errors_[j - 1], error, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.4), Polynomial(3), RBF(0.01)], ids=repr)
+def test_feature_vectors_without_the_kernel_matrix(kernel, monkeypatch):
+    """Computed in blocks of few rows, chosen and judged as with the matrix in memory."""
+    data = KernelRows(kernel, np.random.default_rng(0).normal(size=(60, 3)))
+    kept, streamed = FeatureVectors(40), FeatureVectors(40)
+    rows = kept.select(data)
+    assert "whole 60 x 60" in kept.explain(60)
+    monkeypatch.setattr(exact_vectors, "_KEPT_BYTES", 1.0)
+    monkeypatch.setattr(exact_vectors, "_BLOCK_ENTRIES", 60 * 7)
+    counted = Counted(kernel, data.X)
+    np.testing.assert_array_equal(streamed.select(counted), rows)
+    np.testing.assert_allclose(streamed.errors_, kept.errors_, rtol=1e-8, atol=1e-14)
+    assert counted.largest <= 60 * 7
+    assert "anew, in blocks" in streamed.explain(60)
+
+
+def test_gains_are_summed_anew_before_rounding_decides():
+    """A smooth kernel, whose gains fall by twelve digits: still those of Δ itself."""
+    K = kernel_matrix(80, kernel=RBF(0.02))
+    share = np.full(80, 1 / 80)
+    gains, usable = exact_vectors.Gains(pool_of(K), share), np.ones(80, dtype=bool)
+    left = K.copy()
+    for _ in range(25):
+        best, gap = gains.choose(usable)
+        usable[best] = False
+        v = left[:, best] / np.sqrt(left[best, best])
+        left -= np.outer(v, v)
+        some = usable & (gap > 1e-8)
+        naive = share @ np.square(left)
+        error = np.abs(gains._g - naive)[some] / gap[some]
+        assert error.max(initial=0.0) <= 1e-4 * (naive[some] / gap[some]).max(initial=1.0)
+
+
+class Counted(KernelRows):
+    """Counts the kernel values that are computed, and the most at once."""
+
+    values, largest = 0, 0
+
+    def block(self, rows, columns):
+        part = super().block(rows, columns)
+        self.values += part.size
+        self.largest = max(self.largest, part.size)
+        return part
+
+    def diag(self, rows=None):
+        part = super().diag(rows)
+        self.values += part.size
+        return part
+
+
+def test_drawn_feature_vectors_cost_the_same_for_any_number_of_rows():
+    """Paper 002, §2.4.1: O(n³) for the improved algorithm, and no ℓ in it."""
+    n, c, e = 30, 20, 25
+    for m in (200, 2000, 20_000):
+        data = Counted(RBF(0.4), np.random.default_rng(0).normal(size=(m, 3)))
+        rows = FeatureVectors(n, sample=c, evaluate=e).select(data, rng=0)
+        assert np.unique(rows).size == n
+        assert data.values <= sum((c + e) * (j + 1) + c * e for j in range(n))
+
+
+def test_drawn_feature_vectors_as_naive():
+    m, n, c, e = 50, 12, 8, 11
+    K, weights = kernel_matrix(m), np.random.default_rng(1).uniform(0.5, 2.0, size=m)
+    selector = FeatureVectors(n, sample=c, evaluate=e)
+    rows = selector.select(PrecomputedRows(K), weights=weights, rng=4)
+    rng, chosen = np.random.default_rng(4), []
+    for found, error in zip(rows, selector.errors_, strict=True):
+        drawn = [int(j) for j in rng.choice(m, size=c, replace=False) if j not in chosen]
+        on = rng.choice(m, size=e, replace=False)
+
+        def error_with(basis, on=on):
+            B = K[np.ix_(basis, basis)]
+            lost = [K[i, i] - K[i, basis] @ np.linalg.solve(B, K[basis, i]) for i in on]
+            return float(np.average(lost / K[on, on], weights=weights[on]))
+
+        errors = [error_with([*chosen, j]) for j in drawn]
+        assert found == drawn[int(np.argmin(errors))]
+        np.testing.assert_allclose(error, min(errors), rtol=1e-7)
+        chosen.append(int(found))
+
+
+def test_drawn_feature_vectors_stop():
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    selector = FeatureVectors(sample=10, evaluate=20)
+    assert len(selector.select(KernelRows(Linear(), X), rng=0)) == 4
+    assert selector.stopped_ == "rank"
+    selector = FeatureVectors(tol=0.2, sample=10, evaluate=20)
+    selector.select(KernelRows(RBF(0.1), X), rng=0)
+    assert selector.stopped_ == "tol"
+    with pytest.raises(KernelError, match="negative values on its diagonal"):
+        FeatureVectors(3, sample=5, evaluate=5).select(KernelRows(Sigmoid(1.0, -10.0), X))
 
 
 @pytest.mark.parametrize("sample", [None, 10])

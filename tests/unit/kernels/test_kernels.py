@@ -17,11 +17,13 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 
+from holdfast import KernelRidgeCV
 from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError, NotSupportedError
 from holdfast.kernels import (
     KERNEL_NAMES,
     RBF,
+    Constant,
     Cosine,
     FunctionKernel,
     Kernel,
@@ -414,6 +416,26 @@ def test_whether_a_kernel_is_positive_semidefinite():
     assert np.linalg.eigvalsh(Polynomial(2, 1.0, -1.0)(X)).min() < -1e-3  # the flag means something
 
 
+def test_a_constant_adds_a_penalised_bias():
+    """Paper 000, footnote 1: k + c is the model f + b with penalty λ(aᵀKa + b²/c)."""
+    m, c, alpha = 20, 2.5, 0.3
+    X, y = rows(m, 2, 90), rows(m, 1, 91)[:, 0]
+    k = RBF(0.4)
+    assert k + c == c + k == Sum((k, Constant(c)))
+    np.testing.assert_array_equal((k + c)(X, X[:4]), k(X, X[:4]) + c)
+    np.testing.assert_array_equal((k + c).diag(X), 1.0 + c)
+    assert Constant()(["a", "b"], ["c"]).tolist() == [[1.0], [1.0]]
+    model = KernelRidgeCV(k + c, alphas=[alpha], fit_intercept=False).fit(X, y)
+    # the same minimum over (a, b), by the normal equations of the stacked problem
+    K, ones = k(X), np.ones((m, 1))
+    A = np.hstack([K, ones])
+    penalty = np.zeros((m + 1, m + 1))
+    penalty[:m, :m], penalty[m, m] = K, 1.0 / c
+    theta = np.linalg.solve(A.T @ A + alpha * penalty, A.T @ y)
+    np.testing.assert_allclose(model.predict(X), A @ theta, rtol=1e-8)
+    np.testing.assert_allclose(model.dual_coef_.sum() * c, theta[-1], rtol=1e-6)
+
+
 def test_normalised_kernel():
     X, Z = rows(8, 6, 29), rows(5, 6, 30)
     k = Polynomial(3, 0.5, 1.0)
@@ -436,11 +458,14 @@ def test_normalised_kernel_of_a_zero_row_is_an_error():
 
 
 def test_operators_refuse_what_is_no_kernel():
-    for operation in (lambda: RBF(1.0) + 1, lambda: RBF(1.0) * "2", lambda: [1.0] * RBF(1.0)):
+    for operation in (lambda: RBF(1.0) + "1", lambda: RBF(1.0) * "2", lambda: [1.0] * RBF(1.0)):
         with pytest.raises(TypeError):
             operation()
     for operation in (lambda: -1.0 * RBF(1.0), lambda: 0 * RBF(1.0), lambda: np.nan * RBF(1.0)):
         with pytest.raises(InvalidInputError, match="factor must be a finite number > 0"):
+            operation()
+    for operation in (lambda: RBF(1.0) + 0.0, lambda: -1 + RBF(1.0), lambda: Constant(np.inf)):
+        with pytest.raises(InvalidInputError, match="value must be a finite number > 0"):
             operation()
     for operation in (lambda: Sum((RBF(1.0), "rbf")), lambda: Normalised("rbf"), lambda: Sum(())):
         with pytest.raises(InvalidInputError, match="kernel"):
@@ -545,6 +570,8 @@ ALL = [kernel for kernel, *_ in PLAIN] + [
     RBF([0.5, 1.0]),
     RBF(1.0) + 2.0 * Linear() * Cosine(),
     Polynomial(2).normalised(),
+    RBF(1.0) + 2.0,
+    Constant(3.0),
     FunctionKernel(shared_letters, {"weight": 2.0}),
     SklearnKernel(gp.Matern(0.5, nu=1.5)),
 ]
