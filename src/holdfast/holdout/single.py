@@ -1,7 +1,7 @@
 """One factor for each penalty, then |H| × |H| systems.
 
-Cawley and Talbot 2004; for dense models An et al. 2007. The choice for one or two penalties: a Cholesky factorisation costs a fraction of an
-eigendecomposition, but serves one penalty only.
+Cawley and Talbot 2004; for dense models An et al. 2007. The choice for one or two penalties: a
+Cholesky factorisation costs a fraction of an eigendecomposition, but serves one penalty only.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ fitted values ŷ_i = out_i · D z, and the model without the rows H is β = M(z 
 
 - `FeatureFactor`: S = V D Vᵀ and out = V. From the spectrum of the Gram matrix it holds for every
   α; from a Cholesky factorisation for one (Cawley and Talbot 2004): Λ = 1, D = 1.
-- `KernelFactor`: a dense model by its spectrum (Tanaka and Imai 2019 (16), Pahikkala et al. 2006 (4)).
+- `KernelFactor`: a dense model by its spectrum (Tanaka and Imai 2019 (16)).
   I − S = α V D' Vᵀ with D' = D, zero at the unpenalised columns, and out = V·Λ: no subtraction from
   the identity, so nothing cancels at tiny α.
 - `InverseFactor`: a dense model at one α by G = (K + αI)⁻¹, I − S = αG.

@@ -121,9 +121,9 @@ def diagonalise(
     Notes
     -----
     The eigendecomposition WᵀW = T Λ Tᵀ gives V = W T (Pahikkala et al. 2012 (15), (23))
-    where the eigenvalues show that this has enough digits; a rotation changes no norm, so every path may use the rotated
-    rows. Otherwise a triangular factor that does not square (`holdfast.linalg.graded`) serves
-    penalties from `least` on.
+    where the eigenvalues show that this has enough digits; a rotation changes no norm, so every
+    path may use the rotated rows. Otherwise a triangular factor that does not square
+    (`holdfast.linalg.graded`) serves penalties from `least` on.
     """
     p, m = system.p, system.support
     gram = system.whole_gram[:p, :p]
