@@ -43,7 +43,7 @@ class Shape(NamedTuple):
     out: IntArray  # (b, t): where the predictions of T go in the flat list of all test rows
     spare: Spare | None = None  # for sets of different sizes
 
-    def cut(self, part: slice) -> Shape:
+    def cut(self, part: slice | BoolArray) -> Shape:
         """Return some of the tasks."""
         spare = None if self.spare is None else Spare(*(mask[part] for mask in self.spare))
         H, E, T, out = self.H[part], self.E[part], self.T[part], self.out[part]

@@ -65,6 +65,11 @@ class Stack(NamedTuple):
     squares: FloatArray
     predictions: FloatArray
 
+    def only(self, chosen: BoolArray) -> Stack:
+        """Return some of the tasks."""
+        index, shape, *arrays = self
+        return Stack(index[chosen], shape.cut(chosen), *(array[chosen] for array in arrays))
+
 
 @dataclass(frozen=True, eq=False)
 class HeldOutModels:
@@ -90,6 +95,14 @@ class HeldOutModels:
     @cached_property
     def anew(self) -> BoolArray:
         """Which tasks are trained anew."""
+        if self._anew_at_once.all():
+            return self._anew_at_once
+        lost = self._lost & affordable(self.smoother, self._those_lost, 1)
+        return np.asarray(self._anew_at_once | lost)
+
+    @cached_property
+    def _anew_at_once(self) -> BoolArray:
+        """Which tasks are trained anew, whatever their systems turn out to be."""
         smoother, tasks = self.smoother, self.tasks
         everything = np.ones(len(self), dtype=bool)
         if self.basis is not None:
@@ -97,14 +110,14 @@ class HeldOutModels:
         hard = smoother.promise(self.alphas) > TOO_LITTLE
         if hard.any() and affordable(smoother, tasks, self.alphas.size):
             return everything
-        again = basis_shrinks(tasks, smoother.n_basis) | few_left(smoother, tasks)
-        return np.asarray(again | (self._lost & affordable(smoother, self._those_lost, 1)))
+        return basis_shrinks(tasks, smoother.n_basis) | few_left(smoother, tasks)
 
     @cached_property
     def _lost(self) -> BoolArray:
         """Which tasks hold out rows that the model nearly interpolates: digits are lost there.
 
-        No pivot of I − S_HH is smaller than 1 − tr S_HH, so that ordinary sets need no look.
+        No pivot of I − S_HH is smaller than 1 − tr S_HH, so that ordinary sets need no look. Who
+        goes through `stacks` first learns it there, where these systems are solved in any case.
         """
         lost = np.zeros(len(self), dtype=bool)
         held = self.tasks.held
@@ -149,42 +162,74 @@ class HeldOutModels:
             yield stack.index, stack.models
 
     def stacks(self, *, tested: bool = False) -> Iterator[Stack]:
-        """Yield the same with what led there; `tested`: and predictions of the test rows."""
-        chosen = np.flatnonzero(~self.anew)
-        if not chosen.size:
-            return
-        with self.smoother.lock:
-            factors = self._factors()
-        kept = self._lost & ~self.anew
-        if kept.any():  # too many to train: with the digits that are left
-            warn_of_digits(np.unique(self.alphas), int(kept.sum()))
+        """Yield the same with what led there; `tested`: and predictions of the test rows.
+
+        A system is solved once: sets whose digits turn out to be lost are left out, and `anew` then
+        knows them. Where they are too many to train, they follow with the digits that are left.
+        """
+        known = "_lost" in self.__dict__
+        lost = self._lost if known else np.zeros(len(self), dtype=bool)
+        chosen = np.flatnonzero(~(self._anew_at_once | lost))
+        factors: list[tuple[float, IntArray, Factor]] = []
+        if not self._anew_at_once.all():
+            with self.smoother.lock:
+                factors = self._factors()
+        for stack, failed in self._solved(chosen, factors, tested):
+            lost[stack.index[failed]] = True
+            if not failed.any():
+                yield stack
+            elif not failed.all():
+                yield stack.only(~failed)
+        if not known:
+            self.__dict__["_lost"] = lost  # as the property would
+        kept = np.flatnonzero(self._lost & ~self.anew)
+        if kept.size:
+            warn_of_digits(np.unique(self.alphas), kept.size)
             factors = [(alpha, columns, factor.relaxed()) for alpha, columns, factor in factors]
+            for stack, _ in self._solved(kept, factors, tested):
+                yield stack
+
+    def _solved(
+        self, chosen: IntArray, factors: list[tuple[float, IntArray, Factor]], tested: bool
+    ) -> Iterator[tuple[Stack, BoolArray]]:
+        """Yield the stacks of some tasks, and which of their sets have lost their digits."""
         part, v = self.tasks.select(chosen), self.alphas.size
-        for shape in _stacks(part, factors[0][2]):
+        for shape in _stacks(part, factors[0][2]) if chosen.size else ():
             parts = [self._stack(shape, *factor, tested) for factor in factors]
-            index, (columns, *whole) = chosen[shape.index], parts[0]
+            index, (columns, *whole, _) = chosen[shape.index], parts[0]
             out = self.tasks.test.ptr[index][:, None] + np.arange(shape.T.shape[1])
             own_shape = shape._replace(index=index, out=out)
+            failed = np.any([failed for *_, failed in parts], axis=0)
             if columns.size < v:
                 whole = [np.empty((*array.shape[:-2], v, array.shape[-1])) for array in whole]
-                for columns, *arrays in parts:
+                for columns, *arrays, _ in parts:
                     for array, own in zip(whole, arrays, strict=True):
                         array[..., columns, :] = own
-            yield Stack(index, own_shape, *whole)
+            yield Stack(index, own_shape, *whole), failed
 
     def _stack(
         self, shape: Shape, alpha: float, columns: IntArray, factor: Factor, tested: bool
-    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Return targets, then models, squares and predictions of stacked tasks at one penalty."""
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, BoolArray]:
+        """Return targets, then models, squares and predictions of stacked tasks at one penalty.
+
+        And which of the sets have lost their digits: what is returned for those means nothing.
+        """
         held = factor.held(shape, np.array([alpha]))
         errors = held.errors()
-        r = residuals(held, errors)
+        r = residuals(held, errors, told=True)
+        lost = np.zeros(len(r[0]), dtype=bool)
+        if isinstance(factor, FeatureFactor):
+            lost = np.isnan(r[0]).any(axis=(1, 2))
+            r[:, lost] = 0.0
         models = self.smoother.held_models(factor, shape, held, r)
         scale = 1.0 if isinstance(held, HeldCoordinates) and held.kappa else alpha
         squares = scale * (r[0] * errors[0]).sum(axis=1)[..., None]
         values = np.empty((len(models), columns.size, 0))
         if tested:
-            values = held.predict(r)[0].swapaxes(1, 2)
+            if isinstance(held, HeldCoordinates) and held.kappa:  # f = out·β: β is there
+                values = models @ held.out.swapaxes(1, 2)
+            else:
+                values = held.predict(r)[0].swapaxes(1, 2)
             if self.smoother.unpenalised.count:
                 level = self.smoother.unpenalised.level(shape.T, self.smoother.targets.level)
                 values += (
@@ -192,7 +237,7 @@ class HeldOutModels:
                     if level.ndim == 1
                     else level[..., columns].swapaxes(1, 2)
                 )
-        return columns, self.smoother.with_level(models, columns), squares, values
+        return columns, self.smoother.with_level(models, columns), squares, values, lost
 
     def smoothers(self) -> Iterator[tuple[int, Smoother]]:
         """Yield (task, its own smoother) of those that are trained anew."""
@@ -216,11 +261,10 @@ class HeldOutModels:
         """Return u and the coefficients (v, q) of the only model, targets being those given."""
         assert len(self) == 1
         unit = self.smoother.targets.unit
-        if self.anew[0]:
-            ((_, own, model),) = self.retrained()
-            return own.outputs(), model * unit
-        ((_, models),) = self.blocks()
-        return self.outputs, models[0] * unit
+        for _, models in self.blocks():
+            return self.outputs, models[0] * unit
+        ((_, own, model),) = self.retrained()
+        return own.outputs(), model * unit
 
     def published(self) -> Iterator[tuple[int, Fit]]:
         """Yield (task, its coefficients as a fit publishes them)."""
@@ -258,16 +302,17 @@ class HeldOutModels:
 
     def _kept(self) -> FloatArray | None:
         """Return the coefficients (v, tasks, q) of all models, unless they are too many."""
-        known = ~self.anew
-        if not known.any():
+        maybe = ~self._anew_at_once
+        if not maybe.any():
             return np.empty((self.alphas.size, 0, 0))
-        shape = self.alphas.size, int(known.sum()), self.outputs.size
+        shape = self.alphas.size, int(maybe.sum()), self.outputs.size
         if np.prod(shape) > KEEP_DOUBLES:
             return None
-        kept, place = np.empty(shape), np.cumsum(known) - 1
+        kept, place = np.empty(shape), np.cumsum(maybe) - 1
         for index, models in self.blocks():
             kept[:, place[index]] = models.swapaxes(0, 1)
-        return kept
+        known = ~self.anew[maybe]  # what the pass over all systems has told
+        return kept if known.all() else kept[:, known]
 
     def _others(self, X: Any, rows: slice) -> FloatArray:
         """Return predictions (v, rows, tasks) of the models that are trained anew."""
