@@ -3,7 +3,8 @@
 For every size some rows are drawn to train on and the others are held out: an experiment like any
 other, so that no model is fitted outside the hold-out machinery. The curve is extended by the power
 law error(n) = a + b n⁻ᶜ (Cortes, Jackel, Solla, Vapnik & Denker 1994; Viering & Loog 2023), fitted
-to the means, and again to bootstrap samples of the draws: their spread says how sure it is.
+to the means, and again to bootstrap samples of the draws: their spread says how sure it is. Errors
+count in proportion to the mean error of their size, so a size without any error tells nothing.
 """
 
 from __future__ import annotations
@@ -26,20 +27,34 @@ __all__ = ["Extrapolation", "LearningCurve", "check_sizes", "draws"]
 POWERS, SAMPLES = np.linspace(0.1, 2.0, 39), 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Extrapolation:
     """The error expected of a larger training set.
 
     Attributes
     ----------
     sizes, error, low, high : ndarray of shape (n,)
-        Sizes, expected errors and bounds at the level asked for.
+        Sizes, expected errors and bounds at the level asked for; NaN where they cannot be told.
+    unknown : str
+        Why they cannot be told; empty where they can.
     """
 
     sizes: FloatArray
     error: FloatArray
     low: FloatArray
     high: FloatArray
+    unknown: str = ""
+
+    def __repr__(self) -> str:
+        if self.unknown:
+            return f"<the error of more rows cannot be told: {self.unknown}>"
+        told = (
+            f"{size:g}: {error:.4g} ({low:.4g} to {high:.4g})"
+            for size, error, low, high in zip(
+                self.sizes, self.error, self.low, self.high, strict=True
+            )
+        )
+        return f"<expected error at {', '.join(told)}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +106,8 @@ class LearningCurve:
     ) -> Extrapolation:
         """Return the error that the power law expects at other sizes, with bounds.
 
+        NaN, with the reason in ``unknown``, where a draw has no score or a size has no error.
+
         Parameters
         ----------
         sizes : array-like of numbers
@@ -104,15 +121,31 @@ class LearningCurve:
                 "an extrapolation fits three numbers, so it needs at least four sizes; got "
                 f"{self.sizes.size}. Ask learning_curve for more sizes."
             )
-        at = np.asarray(sizes, dtype=np.float64)
+        at = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
         n, errors = self.sizes.astype(float), self.errors
+        mean = errors.mean(axis=1)
+        unknown = self._unknown(mean)
+        if unknown:
+            nothing = np.full(at.size, np.nan)
+            return Extrapolation(at, nothing, nothing, nothing, unknown)
         rng = np.random.default_rng(random_state)
         samples = np.empty((SAMPLES, at.size))
         for i in range(SAMPLES):
             pick = rng.integers(errors.shape[1], size=errors.shape)
-            samples[i] = _power_law(n, np.take_along_axis(errors, pick, axis=1).mean(axis=1), at)
+            sample = np.take_along_axis(errors, pick, axis=1).mean(axis=1)
+            samples[i] = _power_law(n, sample, at, mean)
         low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return Extrapolation(at, _power_law(n, errors.mean(axis=1), at), low, high)
+        return Extrapolation(at, _power_law(n, mean, at, mean), low, high)
+
+    def _unknown(self, mean: FloatArray) -> str:
+        """Return why these mean errors tell nothing about other sizes, or nothing."""
+        for size, error in zip(self.sizes.tolist(), mean.tolist(), strict=True):
+            where = f"of the draws with {size} {self.unit}"
+            if not np.isfinite(error):
+                return f"some {where} have no score ({self.scoring})"
+            if error <= 0.0:
+                return f"the mean error {where} is {error:.4g}, and a power law has none"
+        return ""
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a table: size, repeat, score."""
@@ -125,12 +158,15 @@ class LearningCurve:
         return make_frame(columns, library or self.frames)
 
 
-def _power_law(n: FloatArray, error: FloatArray, at: FloatArray) -> FloatArray:
-    """Return a + b·at⁻ᶜ with the best a, b ≥ 0 for the best of the powers c."""
+def _power_law(n: FloatArray, error: FloatArray, at: FloatArray, unit: FloatArray) -> FloatArray:
+    """Return a + b·at⁻ᶜ with the best a, b ≥ 0 for the best of the powers c.
+
+    Errors count in units of `unit`, one for each size.
+    """
     best, found = np.inf, np.empty(at.size)
     for power in POWERS:
         columns = np.column_stack([np.ones_like(n), (n / n[0]) ** -power])
-        coefficients, left = nnls(columns / error[:, None], np.ones_like(n))  # relative errors
+        coefficients, left = nnls(columns / unit[:, None], error / unit)
         if left < best:
             best = left
             found = coefficients[0] + coefficients[1] * (at / n[0]) ** -power

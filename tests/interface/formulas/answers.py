@@ -244,4 +244,5 @@ def _():
 @example("answers.learning._power_law")
 def _():
     sizes, at = np.array([10.0, 20, 40, 80]), np.array([160.0, 320])
-    same(_power_law(sizes, 0.3 + 2.0 * sizes**-0.5, at), 0.3 + 2.0 * at**-0.5)
+    error = 0.3 + 2.0 * sizes**-0.5
+    same(_power_law(sizes, error, at, error), 0.3 + 2.0 * at**-0.5)

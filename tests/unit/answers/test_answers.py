@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
@@ -225,6 +226,45 @@ def test_extrapolation_finds_a_power_law():
     truth = 0.2 + 3.0 * 1000**-0.75
     assert more.low[0] <= truth <= more.high[0]
     assert more.error[0] == pytest.approx(truth, rel=0.05)
+
+
+def test_extrapolation_with_draws_without_errors():
+    sizes = np.array([20, 40, 80, 160, 320])
+    wrong = np.random.default_rng(0).binomial(30, 2.0 / sizes[:, None], size=(5, 12)) / 30
+    wrong[-1, 0] = 1 / 30
+    assert (wrong.mean(axis=1) > 0).all()
+    assert (wrong == 0).sum() > 12  # so that some bootstrap samples of a size have no error
+    more = LearningCurve(sizes, 1.0 - wrong, "rows", "accuracy").extrapolate([640, 1280])
+    assert not more.unknown
+    assert (more.low >= 0).all()
+    assert (more.low <= more.error).all()
+    assert (more.error <= more.high).all()
+    assert more.high[0] < wrong[0].mean()
+    assert "640" in repr(more)
+
+
+@pytest.mark.parametrize(("score", "reason"), [(1.0, "160 groups is 0"), (np.nan, "no score")])
+def test_extrapolation_that_cannot_be_told(score, reason):
+    scores = np.linspace(0.5, 0.9, 5)[:, None] + np.zeros((5, 3))
+    scores[3] = score
+    curve = LearningCurve(np.array([20, 40, 80, 160, 320]), scores, "groups", "accuracy")
+    more = curve.extrapolate([640, 1280])
+    for values in (more.error, more.low, more.high):
+        assert np.isnan(values).all()
+        assert values.shape == (2,)
+    assert reason in more.unknown
+    assert "cannot be told" in repr(more)
+
+
+def test_extrapolation_for_a_classifier_that_is_often_right():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    classifier = KernelRidgeClassifierCV(gamma=0.01, alphas=[0.1, 1.0], basis=60, random_state=0)
+    curve = classifier.fit(X, y).learning_curve([60, 150, 300, 450, 550], 6, random_state=0)
+    assert (curve.scores == 1.0).any()
+    assert (curve.mean < 1.0).all()
+    more = curve.extrapolate([1000])
+    assert 0.0 <= more.low[0] <= more.high[0] < 0.2
 
 
 def test_dask_rows_predict_without_them():
