@@ -91,6 +91,16 @@ def test_imports_point_one_way(path):
             assert there in allowed, f"{module_of(path)} imports {name}, which stands above it"
 
 
+def test_nobody_asks_which_smoother_it_is():
+    kinds = re.compile(r"(isinstance|issubclass)\([^()]*(Feature|Kernel|Cluster)Smoother\b")
+    asked = [
+        path.name
+        for path in SOURCE.rglob("*.py")
+        if path.parent.name != "smoother" and kinds.search(path.read_text(encoding="utf-8"))
+    ]
+    assert not asked
+
+
 def test_folders_are_few_levels_deep():
     edges = defaultdict(set)
     for path in SOURCE.rglob("*.py"):

@@ -34,7 +34,6 @@ from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.progress import report
 from holdfast.scores.scoring import score_experiments
-from holdfast.smoother import FeatureSmoother
 
 __all__ = [
     "METHODS",
@@ -228,7 +227,7 @@ class Asked:
         def at(alphas: FloatArray) -> FloatArray:
             path, smoother = subject.plan(tasks, alphas.size).path, subject.smoother
             quick = path == "fold_gram" and alphas.size <= 2 and not subject.reselects
-            if quick and isinstance(smoother, FeatureSmoother):
+            if quick and smoother.sums_sets:
                 return unions_of_folds(smoother, tasks, alphas)
             return subject.held_out(tasks, alphas, path)
 

@@ -25,7 +25,7 @@ from holdfast.linalg import (
     orthonormal_rows,
     run_pieces,
 )
-from holdfast.smoother import Equations, FeatureSmoother, Smoother
+from holdfast.smoother import Equations, Smoother
 from holdfast.smoother.equations import FeatureEquations
 from holdfast.smoother.factor import Coordinates
 
@@ -88,8 +88,9 @@ class Folds:
 
     Parameters
     ----------
-    smoother : FeatureSmoother
-        Of all rows. Those that are asked later differ from it in their targets alone.
+    smoother : Smoother
+        Of all rows, one that it `serves`. Those that are asked later differ from it in their
+        targets alone.
     tasks : Tasks
     alphas : ndarray of shape (a,)
 
@@ -99,10 +100,10 @@ class Folds:
     predictions, beside O(p) to solve.
     """
 
-    def __init__(self, smoother: FeatureSmoother, tasks: Tasks, alphas: FloatArray) -> None:
+    def __init__(self, smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> None:
         self.tasks, self.alphas = tasks, alphas
         disjoint = int(np.bincount(tasks.held.values, minlength=1).max()) <= 1
-        if disjoint and len(tasks) * smoother.system.p <= 4 * smoother.weights.size:
+        if disjoint and len(tasks) * smoother.sizes(tasks).p <= 4 * smoother.weights.size:
             smoother.sum_sets(tasks.held)  # the same sums for every block
         self._afresh: BoolArray = few_left(smoother, tasks)
         self._kept: dict[int, _Fold] = {}
@@ -110,13 +111,13 @@ class Folds:
     @staticmethod
     def serves(smoother: Smoother, tasks: Tasks) -> bool:
         """Whether the equations of all folds are there, and their reductions find room."""
-        if not isinstance(smoother, FeatureSmoother):
+        if not smoother.sums_sets:
             return False
-        p, t = float(smoother.system.p), float(tasks.test.values.size)
+        p, t = float(smoother.sizes(tasks).p), float(tasks.test.values.size)
         room = 8.0 * (len(tasks) * p**2 + t * p) <= MOST_BYTES
         return room and not basis_shrinks(tasks, smoother.n_basis).any()
 
-    def predict(self, smoother: FeatureSmoother) -> FloatArray:
+    def predict(self, smoother: Smoother) -> FloatArray:
         """Return held-out predictions (a, k, v) for the targets of this smoother."""
         tasks, alphas, v = self.tasks, self.alphas, smoother.targets.count
         values = np.empty((alphas.size, tasks.test.values.size, v))
@@ -126,7 +127,7 @@ class Folds:
             equations = smoother.equations(held, removed, slice(None), bool(self._afresh[j]))
             fold = self._kept.get(j)
             if fold is None:
-                rows = smoother.system.W[test]
+                rows = smoother.equation_rows(test)
                 fold = self._kept[j] = _Fold.of(equations, rows, smoother.scale.root[test])
             values[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = fold.predict(equations, alphas)
 
@@ -204,7 +205,7 @@ class Sets:
         return smoother.restore(values, rows, slice(None))
 
 
-def unions_of_folds(smoother: FeatureSmoother, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+def unions_of_folds(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> FloatArray:
     """Return held-out predictions (a, k, v) of the path "fold_gram" for one or two penalties.
 
     Notes

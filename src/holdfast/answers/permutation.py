@@ -24,7 +24,7 @@ from holdfast.holdout.plan import PLANNED
 from holdfast.progress import report
 from holdfast.scores.choice import TIE
 from holdfast.scores.scoring import score_experiments
-from holdfast.smoother import FeatureSmoother, Smoother
+from holdfast.smoother import Smoother
 
 __all__ = ["PermutationTest", "permutation_test"]
 
@@ -126,7 +126,6 @@ def _predictor(
     kept: Folds | Sets | None = None
     simple = np.zeros(len(tasks), dtype=bool)
     if path == "fold_gram" and not subject.reselects and Folds.serves(smoother, tasks):
-        assert isinstance(smoother, FeatureSmoother)
         kept, simple = Folds(smoother, tasks, alphas), ~simple
     elif path == "spectral" and not subject.reselects:
         simple = Sets.serves(smoother, tasks, alphas)  # makes the factor: copies share its rows

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Shape, Tasks
+from holdfast.experiments import Ragged, Shape, Tasks
 from holdfast.linalg import run_pieces
 from holdfast.smoother.equations import Equations
 from holdfast.smoother.factor import Factor
@@ -159,6 +159,18 @@ class Smoother(ABC):
     def largest_value(self) -> float:
         """The largest kernel value that rounding errors come from; 0 without a kernel."""
         return 0.0
+
+    #: Whether equations of folds are sums over sets of rows that are kept here, for any targets:
+    #: only then ask for `sum_sets` and `equation_rows`.
+    sums_sets: ClassVar[bool] = False
+
+    def sum_sets(self, sets: Ragged) -> None:
+        """Keep the Gram matrix and the products with the targets of each of some disjoint sets."""
+        raise AssertionError("nothing is summed here: sums_sets is False")
+
+    def equation_rows(self, rows: IntArray) -> FloatArray:
+        """Return rows √w v(x) (k, p + s) in the coordinates of `equations`, unpenalised last."""
+        raise AssertionError("nothing is summed here: sums_sets is False")
 
     def announce(self, tasks: Tasks) -> None:  # noqa: B027  # most have nothing to prepare
         """Announce tasks to be solved fold by fold, before the first pass over the rows."""

@@ -87,6 +87,7 @@ class FeatureSmoother(Smoother):
     form: ClassVar[Form] = "features"
     # Half is where summing the rows that are left becomes cheaper than subtracting the others.
     least_share: ClassVar[float] = 0.5
+    sums_sets: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -231,6 +232,10 @@ class FeatureSmoother(Smoother):
 
         run_pieces(work, range(len(sets)), None if self._ready_for_folds() else 1)
         self._system = replace(system, sets=SetSums.settled(sets, sums, len(Ys)))
+
+    def equation_rows(self, rows: IntArray) -> FloatArray:
+        """Return rows of W."""
+        return np.asarray(self.system.W[rows])
 
     # -- the model on all rows ---------------------------------------------------------------------
 
