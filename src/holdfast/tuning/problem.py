@@ -28,6 +28,7 @@ from holdfast.exceptions import (
 )
 from holdfast.experiments import Experiments, Policy, Ragged, Shape, Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
+from holdfast.scores.scorers import DENSITIES
 from holdfast.smoother import Unpenalised
 from holdfast.tuning.widths import differentiable
 
@@ -220,6 +221,13 @@ def _estimator(model: Any) -> Any:
     estimator._validate_params()
     if isinstance(estimator.gamma, str):  # "auto": finding the width is what tuning does
         estimator.gamma = None
+    if isinstance(estimator.scoring, str) and estimator.scoring in DENSITIES:
+        raise NotSupportedError(
+            f"tuning minimises the held-out mean squared error; got scoring={estimator.scoring!r}, "
+            "which scores the law of the targets and whose gradient is not known here. Tune with "
+            f"scoring=None, then result.estimator(scoring={estimator.scoring!r}) chooses alpha by "
+            "it; or compare a list of gammas by it with KernelRidgeCV."
+        )
     if estimator.scoring not in (None, "neg_mean_squared_error"):
         raise NotSupportedError(
             "tuning minimises the held-out mean squared error; got "

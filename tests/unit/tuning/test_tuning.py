@@ -66,6 +66,19 @@ def test_estimator_reproduces_the_criterion():
     assert isinstance(result.kernel, Matern)
 
 
+@pytest.mark.filterwarnings("ignore:the best")
+@pytest.mark.parametrize("scoring", ["log_density", "crps"])
+def test_laws_are_refused_and_then_choose_alpha(scoring):
+    X, y = wave(30)
+    with pytest.raises(NotSupportedError, match=f"scoring='{scoring}'"):
+        tune(KernelRidgeCV("rbf", cv=3, scoring=scoring), X, y)
+    result = tune(KernelRidgeCV("rbf", cv=3), X, y, flatness=False)
+    fitted = result.estimator(scoring=scoring).fit(X, y)
+    scores = fitted.cv_results_["pooled_test_score"]
+    assert fitted.best_score_ == scores.max()
+    assert fitted.cv_results_["alpha"][len(scores) // 2] == pytest.approx(result.alpha)
+
+
 def test_an_iterator_of_splits_serves_the_estimator_too():
     X, y = wave(30)
     pairs = ((np.delete(np.arange(30), rows), rows) for rows in np.array_split(np.arange(30), 3))

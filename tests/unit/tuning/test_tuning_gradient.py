@@ -284,6 +284,8 @@ def test_inputs_stay_as_they_are():
         ({"kernel": "precomputed"}, NotSupportedError, "no gamma"),
         ({"kernel": RBF(1.0) + RBF(2.0)}, NotSupportedError, "no gamma"),
         ({"scoring": "r2"}, NotSupportedError, "scoring='r2'"),
+        ({"scoring": "log_density"}, NotSupportedError, "law of the targets"),
+        ({"scoring": "crps"}, NotSupportedError, r"result.estimator\(scoring='crps'\)"),
         ({"alpha_per_target": True}, NotSupportedError, "alpha_per_target"),
         ({"basis": 5, "held_out_basis": "reselect"}, NotSupportedError, "remove"),
         ({"basis": 5, "held_out_basis": "train"}, NotSupportedError, "remove"),
