@@ -7,7 +7,15 @@ import sys
 import time
 
 from torture.families import FAMILIES, problem
-from torture.measure import FACTOR, measure
+from torture.measure import FACTOR, Measured, measure
+from torture.ways import WAYS
+
+
+def measured(name: str, seed: int, ways: bool) -> list[Measured]:
+    """Return the errors of the paths and, if asked, of the other ways that the problem has."""
+    drawn = problem(name, seed)
+    others = [way(drawn) for way in WAYS.values()] if ways else []
+    return [measure(drawn), *(found for found in others if found is not None)]
 
 
 def main() -> int:
@@ -15,6 +23,9 @@ def main() -> int:
     parser.add_argument("--problems", type=int, default=200, help="problems in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
+    parser.add_argument(
+        "--ways", action="store_true", help="also the cluster, reselected basis rows and tuning"
+    )
     asked = parser.parse_args()
     names = asked.family or sorted(FAMILIES)
     worst: dict[tuple[str, str], tuple[float, int]] = {}
@@ -23,13 +34,13 @@ def main() -> int:
     for number in range(asked.problems):
         name, seed = names[number % len(names)], asked.seed + number // len(names)
         try:
-            found = measure(problem(name, seed))
+            parts = measured(name, seed, asked.ways)
         except Exception as error:
             print(f"{name} seed {seed}: {type(error).__name__}: {error}")
             failures += 1
             continue
-        for path in found.paths:
-            ratio = found.excess(path)
+        ratios = {path: found.excess(path) for found in parts for path in found.paths}
+        for path, ratio in ratios.items():
             failures += ratio > FACTOR
             worst[name, path] = max(worst.get((name, path), (0.0, 0)), (ratio, seed))
     paths = list(dict.fromkeys(path for _, path in worst))

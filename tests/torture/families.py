@@ -155,7 +155,7 @@ def duplicates(rng: Rng) -> dict[str, Any]:
 @family
 def target_sizes(rng: Rng) -> dict[str, Any]:
     made = linear(rng, rng.normal(size=(24, 4)))
-    return {**made, "y": made["y"] * 10.0 ** rng.uniform(-160, 140)}
+    return {**made, "y": made["y"] * 10.0 ** rng.uniform(-170, 150)}
 
 
 @family

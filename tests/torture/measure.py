@@ -128,19 +128,16 @@ def _references(p: Problem) -> tuple[Floats, Floats]:
     return np.array(exact), np.array(qr)
 
 
-def _fitted(p: Problem, path: str) -> KernelRidgeCV:
-    estimator = KernelRidgeCV(
+def estimator(p: Problem, path: str) -> KernelRidgeCV:
+    """Return the estimator of a problem."""
+    return KernelRidgeCV(
         **p.kernel, alphas=p.alphas, basis=p.basis, held_out_basis=p.policy, fit_intercept=p.bias,
         cv=[HoldOut(rows) for rows in p.sets], path=path,
     )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
-        return estimator.fit(p.X, p.y, sample_weight=p.weights)
 
 
-def _package(p: Problem, path: str) -> tuple[Floats, set[float]]:
+def answered(model: KernelRidgeCV) -> tuple[Floats, set[float]]:
     """Return predictions (alphas, test rows) and the penalties that a warning named."""
-    model = _fitted(p, path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         values = model.held_out().values[:, :, 0]
@@ -149,3 +146,13 @@ def _package(p: Problem, path: str) -> tuple[Floats, set[float]]:
         if isinstance(entry.message, DigitsWarning):
             told |= set(entry.message.alphas)
     return values, told
+
+
+def _fitted(p: Problem, path: str) -> KernelRidgeCV:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        return estimator(p, path).fit(p.X, p.y, sample_weight=p.weights)
+
+
+def _package(p: Problem, path: str) -> tuple[Floats, set[float]]:
+    return answered(_fitted(p, path))

@@ -203,7 +203,7 @@ class Answers(HeldOutQuestions):
                 f"alpha must be one number, or one for each of the {v} targets; got shape "
                 f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
             )
-        check_alphas(np.unique(wanted))
+        check_alphas(np.unique(wanted), "alpha")
         return np.broadcast_to(wanted.astype(np.float64), v)
 
     def _flat(self, values: FloatArray) -> FloatArray:

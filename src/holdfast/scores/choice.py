@@ -40,56 +40,58 @@ class Choice:
     score: float | FloatArray
 
 
-def check_alphas(alphas: Any) -> FloatArray:
+def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
     """Return the grid of penalties as a (a,) float64 array, positive and strictly increasing.
 
     Parameters
     ----------
     alphas : float or one-dimensional array_like
         A number means a grid of one.
+    name : str
+        What the caller's argument is called.
 
     Raises
     ------
     InvalidInputError
         If a value is not a finite positive number, or the values do not increase.
     """
-    refuse_masked("alphas", alphas)
+    refuse_masked(name, alphas)
     try:
         grid = np.asarray(alphas)
     except ValueError as error:  # ragged lists
         raise InvalidInputError(
-            f"alphas must be a number or a one-dimensional list of numbers, got {alphas!r}"
+            f"{name} must be a number or a one-dimensional list of numbers, got {alphas!r}"
         ) from error
     if grid.dtype.kind not in "iuf" and grid.size:
-        raise InvalidInputError(f"alphas must be real numbers, got values of type {grid.dtype}")
+        raise InvalidInputError(f"{name} must be real numbers, got values of type {grid.dtype}")
     if grid.ndim > 1:
         raise InvalidInputError(
-            f"alphas must be a number or one-dimensional, got an array of shape {grid.shape}"
+            f"{name} must be a number or one-dimensional, got an array of shape {grid.shape}"
         )
     if grid.size == 0:
         raise InvalidInputError(
-            "alphas must hold at least one value, got none: pass penalties, or None for a default"
+            f"{name} must hold at least one value, got none: pass penalties, or None for a default"
         )
     grid = np.atleast_1d(grid).astype(np.float64)
     if not np.isfinite(grid).all():
         bad = grid[~np.isfinite(grid)][0]
-        raise InvalidInputError(f"alphas must be finite, got {bad}: leave it out")
+        raise InvalidInputError(f"{name} must be finite, got {bad}: leave it out")
     if grid.min() <= 0:
         raise InvalidInputError(
-            f"alphas must be greater than 0, got {grid.min():g}; "
+            f"{name} must be greater than 0, got {grid.min():g}; "
             "for almost no penalty use a small value such as 1e-10"
         )
     step = np.diff(grid)
     if (step < 0).any():
         first = int(np.argmax(step < 0))
         raise InvalidInputError(
-            f"alphas must be in increasing order, got {grid[first]:g} before {grid[first + 1]:g}: "
-            "pass np.sort(alphas)"
+            f"{name} must be in increasing order, got {grid[first]:g} before {grid[first + 1]:g}: "
+            f"pass np.sort({name})"
         )
     if (step == 0).any():
         raise InvalidInputError(
-            f"alphas must not repeat a value, got {grid[1:][step == 0][0]:g} more than once: "
-            "pass np.unique(alphas)"
+            f"{name} must not repeat a value, got {grid[1:][step == 0][0]:g} more than once: "
+            f"pass np.unique({name})"
         )
     return grid
 

@@ -331,6 +331,9 @@ def test_unusable_alphas(alphas, message):
     with pytest.raises(InvalidInputError, match=message) as caught:
         check_alphas(alphas)
     assert str(caught.value).startswith("alphas must")
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        check_alphas(alphas, "alpha")
+    assert str(caught.value).startswith("alpha must")
 
 
 def test_alphas_are_copied():
