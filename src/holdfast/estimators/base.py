@@ -36,11 +36,12 @@ from holdfast.holdout import PATHS
 from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData, KernelRows
-from holdfast.kernels.typical import total_eigenvalue, typical_widths
+from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.blocks import row_blocks
+from holdfast.smoother.make import is_primal
 
 
 @contextmanager
@@ -274,15 +275,14 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         """Return the penalties to compare with each kernel."""
         if problem.alphas.size:
             return [Penalties(problem.alphas)] * len(candidates)
-        totals = [
-            total_eigenvalue(
-                rows_with_kernel(candidate.kernel, problem.X, problem.basis),
-                problem.weights,
-                centred=problem.bias,
-            )
-            for candidate in candidates
-        ]
-        return default_penalties(np.array(totals))
+        totals, least = np.empty(len(candidates)), np.full(len(candidates), np.inf)
+        for i, candidate in enumerate(candidates):
+            data = rows_with_kernel(candidate.kernel, problem.X, problem.basis)
+            totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
+            if problem.basis is None and is_primal(candidate.kernel, problem.X):
+                rank = int(problem.X.shape[1])
+                least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
+        return default_penalties(totals, least)
 
     def _publish(self, problem: Problem, candidate: Candidate, found: Found) -> None:
         """Fit on all rows with the penalty found and set the fitted attributes."""

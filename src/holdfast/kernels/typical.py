@@ -19,7 +19,7 @@ from holdfast.data.rows import take_rows
 from holdfast.kernels.matrix import KernelData
 from holdfast.kernels.products import row_norms_squared, squared_distances
 
-__all__ = ["sample_rows", "total_eigenvalue", "typical_widths"]
+__all__ = ["least_eigenvalue", "sample_rows", "total_eigenvalue", "typical_widths"]
 
 #: Rows whose distances are looked at, and rows whose kernel values are.
 DISTANCE_ROWS, KERNEL_ROWS = 400, 100
@@ -92,12 +92,7 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
     Σ w_i k_ii − (Σ w_i w_j k_ij)/Σ w_i, over a sample of at most 100 rows and scaled to all: never
     an m × m product. Exact for fewer rows.
     """
-    known = np.where(data.has_column(), weights, 0.0)
-    if not (known > 0).any():  # basis rows without weight
-        known = data.has_column().astype(float)
-    rows = sample_rows(known, KERNEL_ROWS)
-    K, w = data.block(rows, rows), known[rows]
-    w = w / w.sum()
+    K, w = _sample(data, weights)
     total = float(w @ np.diag(K))
     if centred:
         inner = total - float(w @ K @ w)
@@ -105,3 +100,38 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
         total = inner if inner > 1e-12 * abs(total) else total
     size = abs(total) * float(weights.sum())
     return size if np.isfinite(size) and size > 0 else 1.0
+
+
+def least_eigenvalue(data: KernelData, weights: FloatArray, rank: int, *, centred: bool) -> float:
+    """Return about the smallest of the `rank` eigenvalues that a kernel of few columns has.
+
+    Parameters
+    ----------
+    data : KernelData
+        Rows with the kernel.
+    weights : ndarray of shape (m,)
+    rank : int
+        Number of columns.
+    centred : bool
+        As in `total_eigenvalue`.
+
+    Notes
+    -----
+    Of the same sample. Columns in different units have eigenvalues many decades apart.
+    """
+    K, w = _sample(data, weights)
+    if centred:
+        level = K @ w
+        K = K - level - level[:, None] + float(w @ level)
+    root = np.sqrt(w)
+    values = np.linalg.eigvalsh(root[:, None] * K * root)[::-1]
+    return float(values[min(rank, len(values) - centred) - 1]) * float(weights.sum())
+
+
+def _sample(data: KernelData, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the kernel of some rows, and their weights, which add up to one."""
+    known = np.where(data.has_column(), weights, 0.0)
+    if not (known > 0).any():  # basis rows without weight
+        known = data.has_column().astype(float)
+    rows = sample_rows(known, KERNEL_ROWS)
+    return data.block(rows, rows), known[rows] / known[rows].sum()

@@ -110,8 +110,8 @@ class KernelSmoother(Smoother):
         diagonal = np.abs(np.diag(self.K)[self.scale.trained]) * np.square(
             self.scale.root[self.scale.trained]
         )
-        largest, middle = float(diagonal.max()), float(np.median(diagonal))
-        return 4 * np.finfo(np.float64).eps * (largest + alphas) / (middle + alphas)
+        largest, smallest = float(diagonal.max()), float(diagonal.min())
+        return 4 * np.finfo(np.float64).eps * (largest + alphas) / (smallest + alphas)
 
     @property
     def largest_value(self) -> float:
