@@ -54,11 +54,10 @@ class FeatureVectors(Selector):
     over i of K_Biᵀ K_BB⁻¹ K_Bi / k_ii. With Δ = K - K_{:B} K_BB⁻¹ K_{B:} a candidate h raises it by
     mean_i Δ_ih² / (Δ_hh k_ii), so nothing is solved.
 
-    | variant | memory | a row costs |
-    |---|---|---|
-    | exact | O(mn), and the kernel matrix if that takes at most 1 GB | O(m²), one product with it |
-    | ``sample=c`` | O(mn) | O(mcn), c columns of the kernel matrix |
-    | ``sample=c, evaluate=e`` | O((c + e)n) | O((c + e)n²), (c + e)n + ce kernel values |
+    Per row chosen, the exact variant costs O(m²), one product with the kernel matrix, and O(mn)
+    memory beside that matrix, which is kept if it takes at most 1 GB. With ``sample=c`` it costs
+    O(mcn), c columns of the kernel matrix, and O(mn) memory; with ``sample=c, evaluate=e``
+    O((c + e)n²), (c + e)n + ce kernel values, and O((c + e)n) memory.
 
     A kernel matrix of more than 1 GB is computed anew, block by block, for every row. The last
     variant is the improved algorithm of Cawley and Talbot (2002), O(n³) in all for any
