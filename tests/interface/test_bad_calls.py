@@ -62,5 +62,6 @@ def test_the_page_shows_the_table():
 
 def outcomes(page):
     """Return the lines of the tables without their last column."""
+    page = page.replace("ArrowStringArray", "StringArray")  # what pandas calls it depends
     lines = [line for line in page.splitlines() if line.startswith("| ") and "---" not in line]
     return [line.rsplit(" | ", 1)[0] for line in lines]

@@ -77,6 +77,7 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
         rows = as_rows(X)
         if rows.ndim == 1 or rows.dtype.kind not in "biuf":
             return _objects(estimator, rows, reset)
+    _require_unique_names(X)
     X = require_numbers("X", X)
     with refusals("X"):
         rows = check_array(
@@ -90,6 +91,15 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
         require_finite("X", rows)
         validate_data(estimator, X, reset=reset, skip_check_array=True)  # width and names
     return rows
+
+
+def _require_unique_names(X: Any) -> None:
+    names = [str(name) for name in getattr(X, "columns", ())]
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise InvalidInputError(
+            f"X must have unique column names; got {twice!r} more than once. Rename or drop one."
+        )
 
 
 def _check_dask(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -251,7 +251,7 @@ def test_works_in_scikit_learn(splitter):
 
 def test_works_with_metadata_routing():
     with sklearn.config_context(enable_metadata_routing=True):
-        predicted = cross_val_predict(Ridge(), X, Y, cv=HBlock(2))
+        predicted = cross_val_predict(Ridge(), X, Y, cv=HBlock(2), params={})
         GridSearchCV(
             Ridge(),
             {"alpha": [0.1, 1.0]},
