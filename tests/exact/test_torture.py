@@ -130,3 +130,15 @@ def test_targets_of_any_size_choose_the_same_penalty(unit):
     plain, other = (KernelRidgeCV(gamma=0.1).fit(X, y * factor) for factor in (1.0, unit))
     assert other.alpha_ == plain.alpha_
     np.testing.assert_allclose(other.predict(X) / unit, plain.predict(X), rtol=1e-9)
+
+
+def test_an_empty_row_is_no_loss_of_digits():
+    """A document without words is small by nature: nothing is trained anew, nobody is warned."""
+    from holdfast import KernelRidgeCV
+
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(30, 60))
+    X[4] = 0.0
+    model = KernelRidgeCV(kernel="linear", alphas=[1e-6, 1.0], scoring="r2").fit(X, X[:, 0])
+    smoother = model._fitted_model().smoother
+    assert smoother.promise(np.array([1e-6])).max() < 1e-13

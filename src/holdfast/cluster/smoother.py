@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -25,23 +25,21 @@ from holdfast.cluster.rows import CrossRows, DaskRows
 from holdfast.data.dask import gather, local
 from holdfast.data.watched import compute
 from holdfast.exceptions import InvalidInputError
-from holdfast.experiments import Ragged, Shape, Tasks
+from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.linalg import eigh
 from holdfast.progress import report
-from holdfast.smoother import Equations, Factor, Features, Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother import Equations, Factor, Features, OtherBasis, Sizes
 from holdfast.smoother.base import Fit
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.factorise import FLOOR, diagonalise, feature_factor, single_factor
+from holdfast.smoother.feature_form import FeatureForm
 from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
-from holdfast.smoother.held import Held
 from holdfast.smoother.moments import sample_level
-from holdfast.smoother.outputs import FeatureOutputs
-from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted
+from holdfast.smoother.rows import StreamedRows
 from holdfast.smoother.scale import Unpenalised
-from holdfast.smoother.system import FeatureSystem, coefficients, solve, solve_each, transform
-from holdfast.smoother.system_models import feature_models, feature_outputs, half_residuals
+from holdfast.smoother.system import FeatureSystem, coefficients, solve, transform
 
 __all__ = ["ClusterSmoother"]
 
@@ -51,7 +49,7 @@ FAN_IN = 8
 FOLDS_AT_ONCE = 64
 
 
-class ClusterSmoother(Smoother):
+class ClusterSmoother(FeatureForm):
     """The smoother of a sparse or linear model whose rows are a Dask array.
 
     Parameters
@@ -65,9 +63,6 @@ class ClusterSmoother(Smoother):
     epsilon : float
         ε of a model on basis rows.
     """
-
-    form: ClassVar[Form] = "features"
-    least_share: ClassVar[float] = 0.5
 
     def __init__(
         self,
@@ -109,6 +104,11 @@ class ClusterSmoother(Smoother):
         return FeatureSystem(rows, gram, z, np.pad(N, ((0, 0), (0, s))), B, norms)
 
     @property
+    def system(self) -> FeatureSystem:
+        """The weighted system, in its current coordinates."""
+        return self._system
+
+    @property
     def _streamed(self) -> StreamedRows:
         assert isinstance(self._system.W, StreamedRows)
         return self._system.W
@@ -145,11 +145,6 @@ class ClusterSmoother(Smoother):
     # -- sizes ------------------------------------------------------------------------------------
 
     @property
-    def n_basis(self) -> int | None:
-        """The number n of basis rows; None for a linear kernel."""
-        return self.features.n_basis
-
-    @property
     def additive(self) -> bool:
         """Whether the coordinates are those of the features, or a rotation of them."""
         return self._system.least == 0.0
@@ -183,10 +178,6 @@ class ClusterSmoother(Smoother):
             _compute(_tree([_call(work.triangle, *p, shared) for p, _ in parts], work.stack))[0]
         ]
 
-    def fit(self, alphas: FloatArray) -> Fit:
-        """Return the model on all rows."""
-        return self._published(solve_each(self._system, alphas), alphas)
-
     def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
         coef, unpenalised = coefficients(self._system, theta, self.targets.level, self.unpenalised)
         if self.n_basis is not None:
@@ -197,73 +188,30 @@ class ClusterSmoother(Smoother):
         Y = self.targets.Y + self.unpenalised.U @ self.targets.level
         return Fit(self.weights[:, None] * (Y - values) / alphas, coef, unpenalised)
 
-    def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii of every row."""
-        return self.factor(least=alpha).leverages(alpha)
-
-    # -- models as coefficients -------------------------------------------------------------------
-
-    def outputs(self) -> FeatureOutputs:
-        """Return v(x) in the coordinates that the system has now, without the rows."""
-        return feature_outputs(self._system, work.bare(self.features), self.unpenalised)
-
-    def model(self, alphas: FloatArray) -> FloatArray:
-        """Return θ (v, p + s) with the targets' level."""
-        return self.with_level(solve_each(self._system, alphas).T)
-
-    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
-        """Return β (b, v, p + s)."""
-        return feature_models(held, r)
-
-    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
-        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
-        theta = coefficients.T.copy()
-        theta[self.features.size :] -= self.targets.level
-        return self._published(theta, alphas)
+    def _portable(self) -> Features:
+        return work.bare(self.features)
 
     def without(
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
     ) -> ClusterSmoother:
         """Return the smoother without rows and basis rows, from a pass of its own."""
+        return self._without(held, removed, basis, slice(None))
+
+    def _without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None, columns: slice
+    ) -> ClusterSmoother:
         weights = self.weights.copy()
         weights[held] = 0.0
-        if basis is None:
-            rows = None if self.basis is None else np.delete(self.basis, removed)
-            basis = None if rows is None else OtherBasis(rows, self.epsilon)
+        if basis is None and self.basis is not None:
+            basis = OtherBasis(np.delete(self.basis, removed), self.epsilon)
         return ClusterSmoother(
             self.data,
             weights,
-            self.targets.Y,
+            self.targets.Y[:, columns],
             self.unpenalised.retrained(weights),
             basis=None if basis is None else basis.rows,
             epsilon=0.0 if basis is None else basis.epsilon,
         )
-
-    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
-        """Return W θ without the weights."""
-        blocks = RowBlocks(self._system.W, rows, once=True)
-        return np.asarray(fitted(blocks, self.scale.root[rows], coefficients.T[None])[0])
-
-    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
-        """Return Σ_j Λ_j β_j²: no row is looked at."""
-        return np.asarray(np.square(coefficients) @ self.factor().Lambda)
-
-    # -- the Gaussian view ------------------------------------------------------------------------
-
-    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
-        """Return φ D φᵀ."""
-        factor = self.factor()
-        out = factor.outputs(rows, factor.V[rows])
-        return np.asarray((out * factor.D(alphas)[:, None]) @ out.T)
-
-    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
-        """Return φ·Dφ."""
-        D = self.factor(least=float(alphas.min())).D(alphas)
-        return np.asarray(np.square(self.outputs()(X)) @ D.T)
-
-    def half_residuals(self, alpha: float) -> FloatArray:
-        """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
-        return half_residuals(self.factor(least=alpha), alpha)
 
     # -- models without some rows -----------------------------------------------------------------
 
@@ -406,19 +354,7 @@ class ClusterSmoother(Smoother):
         basis: OtherBasis | None = None,
     ) -> FloatArray:
         """Return predictions (a, t, v) of a model fitted from scratch."""
-        weights = self.weights.copy()
-        weights[held] = 0.0
-        if basis is None:
-            rows = None if self.basis is None else np.delete(self.basis, removed)
-            basis = None if rows is None else OtherBasis(rows, self.epsilon)
-        model = ClusterSmoother(
-            self.data,
-            weights,
-            self.targets.Y[:, columns],
-            self.unpenalised.retrained(weights),
-            basis=None if basis is None else basis.rows,
-            epsilon=0.0 if basis is None else basis.epsilon,
-        )
+        model = self._without(held, removed, basis, columns)
         models = np.stack([solve(model._system, slice(None), float(a)) for a in alphas])
         rows_of, shared = _share(work.bare_rows(model._streamed)), _share(models)
         parts = list(model._tested(test, 0))
@@ -429,11 +365,6 @@ class ClusterSmoother(Smoother):
         return model.restore(predictions, test, slice(None))
 
     # -- how much of the data some rows carry -----------------------------------------------------
-
-    @property
-    def norms(self) -> FloatArray:
-        """‖W_i‖² of every trained row."""
-        return self._system.norms
 
     def shift(self, held: IntArray) -> float:
         """Return ‖Q_HᵀW_H‖²."""

@@ -14,13 +14,13 @@ from copy import copy
 from dataclasses import replace
 from math import inf
 from threading import RLock
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
-from holdfast.experiments import Ragged, Shape, Tasks, atoms
+from holdfast.experiments import Ragged, Tasks, atoms
 from holdfast.linalg import (
     Accuracy,
     Complement,
@@ -28,10 +28,10 @@ from holdfast.linalg import (
     run_pieces,
     solve_small,
 )
-from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.base import Fit, OtherBasis, Sizes
 from holdfast.smoother.blocks import even_blocks
 from holdfast.smoother.equations import FeatureEquations, eliminate
-from holdfast.smoother.factor import Factor, FeatureFactor
+from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.factorise import (
     FLOOR,
     diagonalise,
@@ -40,10 +40,9 @@ from holdfast.smoother.factorise import (
     settled,
     single_factor,
 )
+from holdfast.smoother.feature_form import FeatureForm
 from holdfast.smoother.features import Features, ReadyFeatures, SomeRows
-from holdfast.smoother.held import Held
 from holdfast.smoother.moments import SetSums, moments, sample_level
-from holdfast.smoother.outputs import FeatureOutputs
 from holdfast.smoother.rows import (
     FeatureRows,
     RowBlocks,
@@ -54,8 +53,7 @@ from holdfast.smoother.rows import (
     gram_and_rhs,
 )
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
-from holdfast.smoother.system import FeatureSystem, coefficients, solve, solve_each, transform
-from holdfast.smoother.system_models import feature_models, feature_outputs, half_residuals
+from holdfast.smoother.system import FeatureSystem, coefficients, solve, transform
 
 __all__ = ["FeatureSmoother"]
 
@@ -64,7 +62,7 @@ __all__ = ["FeatureSmoother"]
 SIDE_BY_SIDE_FROM = 128
 
 
-class FeatureSmoother(Smoother):
+class FeatureSmoother(FeatureForm):
     """The smoother of features.
 
     Parameters
@@ -84,9 +82,6 @@ class FeatureSmoother(Smoother):
     and is rotated when the factor for every penalty is first asked for.
     """
 
-    form: ClassVar[Form] = "features"
-    # Half is where summing the rows that are left becomes cheaper than subtracting the others.
-    least_share: ClassVar[float] = 0.5
     sums_sets: ClassVar[bool] = True
 
     def __init__(
@@ -151,16 +146,6 @@ class FeatureSmoother(Smoother):
         run_pieces(work, even_blocks(*W.shape))
 
     # -- sizes -------------------------------------------------------------------------------------
-
-    @property
-    def n_basis(self) -> int | None:
-        """The number n of basis rows; None for a linear kernel."""
-        return self.features.n_basis
-
-    @property
-    def largest_value(self) -> float:
-        """The largest kernel value of a basis row with itself."""
-        return self.features.largest_value
 
     @property
     def _size(self) -> int:
@@ -264,10 +249,6 @@ class FeatureSmoother(Smoother):
         for part, W in RowBlocks(system.W, once=True):
             yield W[trained[part], : system.p]
 
-    def fit(self, alphas: FloatArray) -> Fit:
-        """Return the model on all rows; that of a linear kernel also by its columns."""
-        return self._published(solve_each(self.system, alphas), alphas)
-
     def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
         system = self.system
         coef, unpenalised = coefficients(system, theta, self.targets.level, self.unpenalised)
@@ -277,29 +258,8 @@ class FeatureSmoother(Smoother):
         residual = self.targets.Ys - values * self.scale.trained[:, None]
         return Fit(self.scale.root[:, None] * residual / alphas, coef, unpenalised)
 
-    def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii of every row."""
-        return self.factor(least=alpha).leverages(alpha)
-
-    # -- models as coefficients --------------------------------------------------------------------
-
-    def outputs(self) -> FeatureOutputs:
-        """Return v(x) in the coordinates that the system has now."""
-        return feature_outputs(self.system, self.features.portable(), self.unpenalised)
-
-    def model(self, alphas: FloatArray) -> FloatArray:
-        """Return θ (v, p + s) with the targets' level."""
-        return self.with_level(solve_each(self.system, alphas).T)
-
-    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
-        """Return β (b, v, p + s)."""
-        return feature_models(held, r)
-
-    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
-        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
-        theta = coefficients.T.copy()
-        theta[self.features.size :] -= self.targets.level
-        return self._published(theta, alphas)
+    def _portable(self) -> Features:
+        return self.features.portable()
 
     def without(
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
@@ -310,32 +270,6 @@ class FeatureSmoother(Smoother):
         weights[held] = 0.0
         unpenalised = self.unpenalised.retrained(weights)
         return FeatureSmoother(features, weights, self.targets.Y, unpenalised, self.memory)
-
-    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
-        """Return W θ without the weights."""
-        blocks = RowBlocks(self.system.W, rows, once=True)
-        return np.asarray(fitted(blocks, self.scale.root[rows], coefficients.T[None])[0])
-
-    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
-        """Return Σ_j Λ_j β_j²: no row is looked at."""
-        return np.asarray(np.square(coefficients) @ self.factor().Lambda)
-
-    # -- the Gaussian view -------------------------------------------------------------------------
-
-    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
-        """Return φ D φᵀ."""
-        factor = self.factor()
-        out = factor.outputs(rows, factor.V[rows])
-        return np.asarray((out * factor.D(alphas)[:, None]) @ out.T)
-
-    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
-        """Return φ·Dφ."""
-        D = self.factor(least=float(alphas.min())).D(alphas)
-        return np.asarray(np.square(self.outputs()(X)) @ D.T)
-
-    def half_residuals(self, alpha: float) -> FloatArray:
-        """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
-        return half_residuals(self.factor(least=alpha), alpha)
 
     # -- models without some rows ------------------------------------------------------------------
 
@@ -479,11 +413,6 @@ class FeatureSmoother(Smoother):
         return other
 
     # -- how much of the data some rows carry ------------------------------------------------------
-
-    @property
-    def norms(self) -> FloatArray:
-        """Approximate ‖W_i‖² of every row, the unpenalised columns left out."""
-        return self.system.norms
 
     def shift(self, held: IntArray) -> float:
         """Return ‖Q_HᵀW_H‖²."""

@@ -141,7 +141,7 @@ class WhitenedFeatures(Features):
     @property
     def largest_value(self) -> float:
         """The largest diagonal entry of K_BB."""
-        return float(np.abs(self.data.diag(self.basis)).max())
+        return self.whitening.largest
 
     def without(self, removed: IntArray) -> WhitenedFeatures:
         """Return the features of the model on the other basis rows, whitened anew."""

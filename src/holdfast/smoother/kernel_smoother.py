@@ -107,11 +107,12 @@ class KernelSmoother(Smoother):
         Deflation and decompositions mix all rows, and the largest leave their rounding errors in
         the smallest.
         """
-        diagonal = np.abs(np.diag(self.K)[self.scale.trained]) * np.square(
-            self.scale.root[self.scale.trained]
-        )
-        largest, smallest = float(diagonal.max()), float(diagonal.min())
-        return 4 * np.finfo(np.float64).eps * (largest + alphas) / (smallest + alphas)
+        trained = self.scale.trained
+        diagonal, weights = np.abs(np.diag(self.K)[trained]), self.weights[trained]
+        largest = float((diagonal * weights).max())
+        # A row without a single feature is small by nature, a row of small weight is not.
+        usual = float(np.median(diagonal)) * float(weights.min())
+        return 4 * np.finfo(np.float64).eps * (largest + alphas) / (usual + alphas)
 
     @property
     def largest_value(self) -> float:
