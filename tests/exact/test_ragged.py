@@ -168,3 +168,11 @@ def test_sets_of_one_size_stay_as_they_are():
     rows = Ragged.from_arrays([np.arange(4) + 4 * j for j in range(9)])
     for part in Tasks(rows, Ragged.empty(9), rows, np.arange(9)).stacks(1, 10**6, fill=True):
         assert part.spare is None
+
+
+def test_removed_basis_rows_count_in_the_size_of_a_stack():
+    rows = Ragged.from_arrays([np.arange(4) + 4 * j for j in range(9)])
+    removed = Ragged.from_arrays([np.arange(3)] * 9)
+    every = Tasks(rows, removed, rows, np.arange(9))
+    assert [len(part.index) for part in every.stacks(2, 64)] == [4, 4, 1]
+    assert [len(part.index) for part in every.stacks(2, 64, per_removed=2)] == [1] * 9

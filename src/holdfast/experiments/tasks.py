@@ -20,9 +20,9 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 #: Sets whose sizes differ by no more than these factors may be filled up to one size: held-out and
 #: test rows, and removed basis rows, of which there are fewer.
-ROW_STEP, BASIS_STEP = 1.15, 1.5
+ROW_STEP, BASIS_STEP = 1.25, 2.0
 #: … if by themselves they make less than this share of a stack.
-FILLED = 1.0 / 16
+FILLED = 1.0 / 4
 
 
 class Spare(NamedTuple):
@@ -135,16 +135,19 @@ class Tasks:
         )
         return Shape(index, H, E, T, out, Spare(*spare))
 
-    def stacks(self, per_row: int, most: int, *, fill: bool = False) -> list[Shape]:
+    def stacks(
+        self, per_row: int, most: int, *, per_removed: int = 0, fill: bool = False
+    ) -> list[Shape]:
         """Return the groups of `shapes`, cut so that each holds no more than `most` numbers.
 
-        A task counts `per_row` for each of its held and test rows; a stack has at least one task.
-        With `fill`, sizes that make only a small part of a stack are filled up to similar ones.
+        A task counts `per_row` for each of its held and test rows, and `per_removed` for each pair
+        of such a row and a removed basis row; a stack has at least one task. With `fill`, sizes
+        that make only a small part of a stack are filled up to similar ones.
         """
         parts = []
         for shape in self.shapes(fill_below=FILLED * most / per_row if fill else 0.0):
             rows = max(1, shape.H.shape[1] + shape.T.shape[1])
-            step = max(1, most // (rows * per_row))
+            step = max(1, most // (rows * (per_row + per_removed * shape.E.shape[1])))
             for start in range(0, len(shape.index), step):
                 parts.append(shape.cut(slice(start, start + step)))
         return parts

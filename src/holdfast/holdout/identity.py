@@ -66,7 +66,7 @@ def held_out_predictions(
         done.add(len(part.index))
 
     per_row = factor.size + alphas.size * factor.n_targets
-    parts = tasks.stacks(per_row, STACK_DOUBLES, fill=factor.fills)
+    parts = tasks.stacks(per_row, STACK_DOUBLES, per_removed=alphas.size, fill=factor.fills)
     if factor.parallel and len(parts) >= 2 * blas_threads():
         run_pieces(work, parts)
     else:  # threads work inside the part

@@ -28,12 +28,19 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import (
-    PIECE_DOUBLES,
     orthonormal_stacks,
     run_pieces,
     solve_small,
     weighted_products,
 )
+
+#: Doubles in the largest temporary of one piece of work. Two megabytes is more than a core's own
+#: cache holds, but with smaller pieces threads wait for the interpreter: a quarter of it took up to
+#: twice as long on two cores, four times as much gained nothing.
+PIECE_DOUBLES = 2**18
+
+#: Predictions smaller than this share of the targets are not computed as y − r.
+CANCELLING = 0.1
 
 __all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "same_rows"]
 
@@ -140,19 +147,12 @@ class HeldCoordinates(Held):
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""
         (a, b, h, v), p = self.shape, self.D.shape[1]
         beta = (self.R[:, None] * self.z.T).reshape(a * v, p)
-        if self.O is None:
-            fitted = self.V.reshape(b * h, p) @ beta.T
-        else:
-            fitted = np.empty((b, h, a * v))
-            whole, O = beta.reshape(1, a, v, p), self.O  # noqa: E741
-
-            def work(piece: slice) -> None:
-                left = (whole - removed_part(O[piece], self.D, whole)).reshape(-1, a * v, p)
-                np.matmul(self.V[piece], left.swapaxes(1, 2), out=fitted[piece])
-
-            run_pieces(work, self.pieces(a * v * p))
-        fitted = fitted.reshape(b, h, a, v).transpose(2, 0, 1, 3)
-        return np.ascontiguousarray(self.kappa * self.Y - fitted if self.kappa else fitted)
+        fitted = (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, v).transpose(2, 0, 1, 3)
+        errors = np.ascontiguousarray(self.kappa * self.Y - fitted if self.kappa else fitted)
+        if self._removed is not None:
+            J, t = self._removed
+            errors += (J.swapaxes(2, 3) @ t).swapaxes(0, 1)
+        return errors
 
     def gaps(self, piece: slice) -> FloatArray:
         """Return I − S_HH (g, a, h, h)."""
@@ -185,18 +185,31 @@ class HeldCoordinates(Held):
 
     def removal(self, piece: slice, alphas: IntArray | slice = slice(None)) -> FloatArray | None:
         """Return J (g, a, e, h), or None without constraints."""
+        return None if self._removed is None else self._removed[0][piece, alphas]
+
+    @cached_property
+    def _removed(self) -> tuple[FloatArray, FloatArray] | None:
+        """J (b, a, e, h) and L⁻¹OᵀDz (b, a, e, v), or None without constraints."""
         if self.O is None:
             return None
-        V, D = self.V[piece], self.D[alphas]
-        Ot = np.ascontiguousarray(self.O[piece].swapaxes(1, 2))
-        g, e, p = Ot.shape
-        a, h = len(D), V.shape[1]
-        OtDO = _definite_products(Ot, D)
-        DO = (D[None, :, None, :] * Ot[:, None]).reshape(g, a * e, p)
-        J = (DO @ V.swapaxes(1, 2)).reshape(g, a, e, h)
-        if e == 1:
-            return np.asarray(J / np.sqrt(OtDO))
-        return np.asarray(solve_small(np.asarray(np.linalg.cholesky(OtDO)), J))
+        (a, b, h, v), (p, e) = self.shape, self.O.shape[1:]
+        O = self.O  # noqa: E741
+        both = np.empty((b, a, e, h + v))
+
+        def work(piece: slice) -> None:
+            Ot = np.ascontiguousarray(O[piece].swapaxes(1, 2))
+            g = len(Ot)
+            OtDO = _definite_products(Ot, self.D)
+            DO = (self.D[None, :, None, :] * Ot[:, None]).reshape(g, a * e, p)
+            both[piece, ..., :h] = (DO @ self.V[piece].swapaxes(1, 2)).reshape(g, a, e, h)
+            both[piece, ..., h:] = (DO @ self.z).reshape(g, a, e, v)
+            if e == 1:
+                both[piece] /= np.sqrt(OtDO)
+            else:
+                both[piece] = solve_small(np.asarray(np.linalg.cholesky(OtDO)), both[piece])
+
+        run_pieces(work, self.pieces(a * e * p))
+        return np.ascontiguousarray(both[..., :h]), np.ascontiguousarray(both[..., h:])
 
     def constrained_rows(self) -> FloatArray:
         """Return V_H (I − OOᵀ), which is V_H M where D = 1, shape (b, h, p)."""
@@ -222,6 +235,18 @@ class HeldCoordinates(Held):
         return np.asarray(beta)
 
     def predict(self, r: FloatArray) -> FloatArray:
+        """Return out · β, or y − r for the rows held out where no digits cancel in it."""
+        if not (self.kappa and self.out is self.V):
+            return self._products(r)
+        predictions = np.asarray(self.Y - r)
+        largest = np.abs(predictions).max(axis=2, initial=0.0)  # (a, b, v)
+        small = largest < CANCELLING * np.abs(self.Y).max(axis=1, initial=0.0)
+        again = np.flatnonzero(small.any(axis=(1, 2)))
+        if again.size:
+            predictions[again] = self.at(again)._products(r[again])
+        return predictions
+
+    def _products(self, r: FloatArray) -> FloatArray:
         """Return out · β: two products per task for all penalties."""
         (a, b, h, v), p = self.shape, self.D.shape[1]
         predictions = np.empty((a, b, self.out.shape[1], v))
