@@ -86,8 +86,8 @@ def _order_taken(data: Data) -> str:
 def check_pipeline(model: Any, data: Data, n_verify: int) -> Any:
     """Return what preparing inside the training rows changes; None where it would take long."""
     m, d = data.X.shape
-    size = m if model._problem.basis is None else len(model.basis_indices_)
-    dense = model._problem.basis is None
+    size = len(model.basis_indices_) if model._problem.on_basis else m
+    dense = not model._problem.on_basis
     work = float(m) * size**2 if not (dense and model.kernel == "linear") else float(m) * d**2
     if n_verify < 1 or model.held_out_basis == "reselect":
         return None

@@ -69,7 +69,7 @@ class BasisCurveDisplay:
             For the lines.
         """
         check_fitted_estimator(estimator)
-        if estimator._problem.basis is None:
+        if not estimator._problem.on_basis:
             raise NotSupportedError(
                 "a dense model has no basis rows to keep or remove: fit with basis=..."
             )

@@ -158,7 +158,7 @@ class Answers(HeldOutQuestions):
             )
         ((_, fit),) = models.published()
         n, removed = self.basis_indices_.size, models.tasks.removed[0]
-        gone = models.tasks.held[0] if self._problem.basis is None else removed
+        gone = removed if self._problem.on_basis else models.tasks.held[0]
         if len(fit.dual) < n:  # trained anew, on the basis that is left
             dual = np.zeros((n, fit.dual.shape[1]))
             dual[np.delete(np.arange(n), removed)] = fit.dual

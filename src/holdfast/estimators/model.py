@@ -73,7 +73,7 @@ class Model:
     @property
     def reselects(self) -> bool:
         """Whether the basis is chosen anew for each experiment."""
-        return self.problem.policy == "reselect" and self.basis is not None
+        return self.problem.reselects
 
     def tasks(self, experiments: Experiments) -> Tasks:
         """Return the tasks that experiments become under the policy."""

@@ -58,3 +58,13 @@ class Problem:
     jitter: float
     path: str
     memory: float
+
+    @property
+    def on_basis(self) -> bool:
+        """Whether the model is expanded in some basis rows, and not in all rows."""
+        return self.basis is not None
+
+    @property
+    def reselects(self) -> bool:
+        """Whether each experiment chooses basis rows of its own."""
+        return self.on_basis and self.policy == "reselect"

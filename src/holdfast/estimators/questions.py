@@ -50,7 +50,7 @@ class HeldOutQuestions(ABC):
         problem = self._problem
         if self._model is None or self._model.problem is not problem:
             data = rows_with_kernel(self._kernel, problem.X, problem.basis)
-            basis = None if problem.basis is None else self.basis_indices_
+            basis = self.basis_indices_ if problem.on_basis else None
             self._model = make_model(problem, self._kernel, data, basis)
         return self._model
 

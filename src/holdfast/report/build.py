@@ -84,7 +84,7 @@ def summarise(
     notes = list(context.warnings)
     contrasts = _contrasts(model, results, asked, target, notes) if contrast else ()
     policies = {}
-    if model._problem.basis is not None and model.held_out_basis != "reselect":
+    if model._problem.on_basis and not model._problem.reselects:
         try:
             policies = policy_curves(model)
         except HoldOutError as error:
@@ -145,9 +145,7 @@ def _linked(
     notes: list[str],
 ) -> Linked | None:
     count = float(results.rows.size) * curve.alphas.size * model._problem.Y.shape[1]
-    if count > MOST_NUMBERS or (
-        model._problem.basis is not None and model.held_out_basis == "reselect"
-    ):
+    if count > MOST_NUMBERS or model._problem.reselects:
         notes.append(
             "Left out because it would take long: the slider over the penalties. "
             "model.held_out() gives the predictions at every one."
@@ -167,7 +165,7 @@ def _asked(model: CrossValidatedKernelRidge, context: Context) -> Asked:
         names = tuple(f"x{j}" for j in range(d)) if known is None else tuple(map(str, known))
     n_groups = 0 if training.groups is None else len(np.unique(training.groups))
     basis = "all rows (dense)"
-    if model._problem.basis is not None:
+    if model._problem.on_basis:
         basis = f"{len(model.basis_indices_):,} of {m:,} rows"
         selector = type(model._problem.basis).__name__
         if isinstance(model._problem.basis, Points):
@@ -187,7 +185,7 @@ def _asked(model: CrossValidatedKernelRidge, context: Context) -> Asked:
         kernel=words.shortened(repr(model._kernel)),
         basis=basis,
         cv=context.cv or describe_cv(model.cv, context.group),
-        policy=model.held_out_basis if model._problem.basis is not None else "remove (dense)",
+        policy=model.held_out_basis if model._problem.on_basis else "remove (dense)",
         grid=(
             f"{len(training.alphas)} penalties from {words.number(float(training.alphas[0]), 2)} "
             f"to {words.number(float(training.alphas[-1]), 2)}"

@@ -131,7 +131,7 @@ def ask_basis_growth(
 ) -> Growth | None:
     """Return the score over the number of basis rows, up to twice as many as there are."""
     problem = model._problem
-    if model._problem.basis is None or model.held_out_basis == "reselect":
+    if not model._problem.on_basis or model._problem.reselects:
         return None
     if not isinstance(problem.X, np.ndarray) or problem.X.ndim != 2:
         return None

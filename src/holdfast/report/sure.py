@@ -111,7 +111,7 @@ class Sureness:
 def work_of(model: CrossValidatedKernelRidge) -> float:
     """Return rows × features², what a fit is made of (features of a dense model: rows)."""
     m = int(model._problem.weights.size)
-    if model._problem.basis is not None:
+    if model._problem.on_basis:
         return float(m) * len(model.basis_indices_) ** 2
     d = int(getattr(model, "n_features_in_", m))
     return float(m) * (min(m, d) if model.kernel == "linear" else m) ** 2
@@ -158,8 +158,8 @@ def _interval(
     target: int,
 ) -> dict[str, Any]:
     level = ask.level or LEVEL
-    reselects = model.held_out_basis == "reselect" and model._problem.basis is not None
-    most = _CHEAP if model._problem.basis is None else _CHEAP_BASIS
+    reselects = model._problem.reselects
+    most = _CHEAP_BASIS if model._problem.on_basis else _CHEAP
     cheap = work_of(model) <= most and not reselects
     tries: list[tuple[str, int]] = [("asymptotic", 1)]
     if ask.level is not None:

@@ -110,7 +110,7 @@ def prepare_inside(
                 rule="best",
                 scoring=None,
                 cv=[experiment],
-                basis=None if model._problem.basis is None else model.basis_indices_,
+                basis=model.basis_indices_ if model._problem.on_basis else None,
                 checkpoint=None,
             )
             y = problem.labels.ravel() if problem.flat else problem.labels
