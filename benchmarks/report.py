@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.problems import PROBLEMS
-from benchmarks.rivals import YARDSTICK
+from benchmarks.rivals import RIVALS, YARDSTICK
 
 START, END = "<!-- benchmarks: start -->", "<!-- benchmarks: end -->"
 OURS = ("holdfast", "holdfast-remove", "holdfast-default", "holdfast-streamed")
@@ -125,7 +125,9 @@ def target_lines(run: Run) -> list[tuple[str, ...]]:
         others = [
             (seconds(records, record["rival"]), record["label"])
             for record in records
-            if record["rival"] not in (*OURS, YARDSTICK) and record["status"] == "ok"
+            if record["rival"] not in OURS
+            and not RIVALS[record["rival"]].single
+            and record["status"] == "ok"
         ]
         best = min((pair for pair in others if math.isfinite(pair[0])), default=None)
         cells = [fraction(seconds(records, rival), unit) for rival in OURS]

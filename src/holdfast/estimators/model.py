@@ -55,6 +55,9 @@ class Model:
         What chose the basis rows, with its fitted attributes.
     draw : int
         Which draw of the basis rows this is; 0 is that of `fit`.
+    known : ndarray of shape (a, test rows, v) or None
+        Held-out predictions of the experiments of `fit` at all its penalties, if they are few
+        enough to be kept.
     """
 
     problem: Problem
@@ -64,6 +67,7 @@ class Model:
     smoother: Smoother
     selector: Selector | None = None
     draw: int = 0
+    known: FloatArray | None = None
 
     @property
     def alphas(self) -> FloatArray:
@@ -242,7 +246,7 @@ def redrawn(model: Model, kernel: Kernel | Precomputed, draw: int) -> Model:
     if draw == 0:
         return model
     if model.reselects:
-        return replace(model, draw=draw)
+        return replace(model, draw=draw, known=None)
     selector = as_selector(problem.basis, problem.weights.size)
     assert selector is not None
     data = rows_with_kernel(kernel, problem.X, problem.basis)

@@ -82,10 +82,11 @@ class HeldOutQuestions(ABC):
 
         Notes
         -----
-        The factors of `fit` give the answer and nothing is retrained, with two exceptions:
-        ``held_out_basis="reselect"``, which means retraining, and experiments that leave little of
-        the data or of the basis, for which retraining is more accurate (`explain` counts those
-        that lose much of the basis).
+        What `fit` computed is kept where it is small (16 MB), and returned for its own experiments
+        and penalties. Otherwise its factors give the answer and nothing is retrained, with two
+        exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments that
+        leave little of the data or of the basis, for which retraining is more accurate (`explain`
+        counts those that lose much of the basis).
         """
         model, problem = self._fitted_model(), self._problem
         experiments = problem.experiments
@@ -108,6 +109,9 @@ class HeldOutQuestions(ABC):
         for draw in range(self._draws(basis_draws)):
             drawn = redrawn(model, self._kernel, draw)
             tasks = drawn.tasks(experiments)
+            if cv is None and alphas is None and drawn.known is not None:
+                parts.append((tasks, drawn.known.copy()))
+                continue
             path = drawn.plan(tasks, grid.size).path
             parts.append((tasks, drawn.held_out(tasks, grid, path)))
         tested, values = _listed(experiments, parts)

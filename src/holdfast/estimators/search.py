@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -53,15 +53,30 @@ from holdfast.scores.scoring import (
 from holdfast.smoother.scale import target_unit
 
 #: Doubles of held-out predictions that are kept at once; more targets than that come in chunks.
-CHUNK_DOUBLES = 2**27
+CHUNK_DOUBLES = 2**25
+#: Doubles of held-out predictions that a fitted model keeps for `held_out`.
+KEPT_DOUBLES = 2**21
 
 
-class Planned(NamedTuple):
-    """A candidate on all rows, with the tasks that judge it and the plan for them."""
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A candidate on all rows, with the tasks that judge it and the plan for them.
+
+    `seen` collects its held-out predictions, with the penalties they are for.
+    """
 
     model: Model
     tasks: Tasks
     plan: Plan
+    seen: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+
+    def known(self, alphas: FloatArray) -> FloatArray | None:
+        """Return the predictions at all of these penalties, or None where they were too many."""
+        grids = [grid for grid, _ in self.seen]
+        if not grids or sum(grid.size for grid in grids) != alphas.size:
+            return None
+        values = np.concatenate([values for _, values in self.seen])
+        return np.asarray(values[np.argsort(np.concatenate(grids), kind="stable")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +184,8 @@ def search(
     results = _merge(candidates[: len(finished)], shown, pooled)
     start = sum(grid.size for grid, _ in finished[:winner])
     plan = _told(kept.plan, grids[winner].alphas, alphas)
-    return Found(winner, kept.model, plan, choice, alphas, results, start)
+    model = replace(kept.model, known=kept.known(alphas))
+    return Found(winner, model, plan, choice, alphas, results, start)
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
@@ -219,7 +235,7 @@ def _scores(
 
     If there are very many targets, they are scored in chunks.
     """
-    model, tasks, plan = planned
+    model, tasks, plan = planned.model, planned.tasks, planned.plan
     unit = target_unit(problem.Y)
     v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
     step = v if problem.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (a * k))
@@ -227,6 +243,8 @@ def _scores(
     for start in range(0, v, step):
         columns = slice(start, min(start + step, v))
         values = model.held_out(tasks, alphas, plan.path, columns)
+        if a * k * v <= KEPT_DOUBLES:
+            planned.seen.append((alphas, values))
         labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
         if unit != 1.0 and scoring.fast is not None:  # squares would leave the range of numbers
             values, labels = values / unit, labels / unit

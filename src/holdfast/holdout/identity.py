@@ -31,6 +31,9 @@ __all__ = [
 #: Doubles that each temporary of one stack of experiments may hold.
 STACK_DOUBLES = 2**20
 
+#: Targets come in parts of this many for each coordinate and penalty, and for each held-out row.
+TARGETS_PER_ROW = 4
+
 #: S of all rows is formed, for sets that overlap, at this many penalties at most.
 SHARED_ALPHAS = 4
 
@@ -58,7 +61,18 @@ def held_out_predictions(
         together = _together(factor, tasks, alphas)
         if together is not None:
             return together
-    predictions = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
+    v = factor.n_targets
+    predictions = np.empty((alphas.size, tasks.test.values.size, v))
+    step = _targets_at_once(factor, tasks, alphas.size)
+    if v > step:
+
+        def some(columns: slice) -> None:
+            part = held_out_predictions(factor.select(columns), tasks, alphas, apart=True)
+            predictions[..., columns] = part
+
+        columns = [slice(start, min(start + step, v)) for start in range(0, v, step)]
+        run_pieces(some, columns, None if factor.parallel else 1)
+        return predictions
     done = Counter(len(tasks), "held-out experiments")
 
     def work(part: Shape) -> None:
@@ -73,6 +87,17 @@ def held_out_predictions(
         for part in parts:
             work(part)
     return predictions
+
+
+def _targets_at_once(factor: Factor, tasks: Tasks, n_alphas: int) -> int:
+    """Return how many targets share a stack.
+
+    So many that what depends on the rows alone (the coordinates, the matrices I − S_HH) is a small
+    part of the work, and no more: stacks of a few rows with many targets would scale z by D anew
+    for every few rows.
+    """
+    largest = int(tasks.held.sizes.max(initial=1))
+    return int(TARGETS_PER_ROW * max(factor.size / n_alphas, largest)) + 1
 
 
 def _together(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray | None:

@@ -21,7 +21,7 @@ from holdfast.holdout.identity import (
     rows_without_themselves,
     solve_direct,
 )
-from holdfast.smoother import HeldCoordinates
+from holdfast.smoother import HeldCoordinates, factor
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.scale import RowScale
 from reference import held as twin
@@ -387,8 +387,10 @@ def tasks_of(held, test, removed=None):
 @pytest.mark.usefixtures("n_threads")
 @pytest.mark.parametrize("stack", [1, 2**20], ids=["a task at a time", "all at once"])
 @pytest.mark.parametrize("n_alphas", [2, 13])
-def test_predictions_of_tasks_of_all_shapes(monkeypatch, stack, n_alphas):
+@pytest.mark.parametrize("per_row", [0, 4], ids=["a target at a time", "all targets"])
+def test_predictions_of_tasks_of_all_shapes(monkeypatch, stack, n_alphas, per_row):
     monkeypatch.setattr(identity, "STACK_DOUBLES", stack)
+    monkeypatch.setattr(identity, "TARGETS_PER_ROW", per_row)
     monkeypatch.setattr(identity, "blas_threads", lambda: 1)
     given = twin.problem(150, 12, 1, 1, 0, 2, np.geomspace(1e-2, 1e2, n_alphas), 60, bias=True)
     rng = np.random.default_rng(61)
@@ -405,6 +407,23 @@ def test_predictions_of_tasks_of_all_shapes(monkeypatch, stack, n_alphas):
         expected = given.U[test[j]] @ twin.coefficients(one)[:, 0]
         found = values[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]]
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_many_targets_never_share_a_stack_with_few_rows(monkeypatch):
+    """The cost of scaling z by D for every few rows would grow with the square of the targets."""
+    given = twin.problem(90, 12, 1, 1, 0, 700, np.geomspace(1e-2, 1e2, 6), 62, bias=True)
+    scaled = []
+    times = factor.times
+
+    def counted(rows, D, z):
+        scaled.append(D.size * z.shape[1])
+        return times(rows, D, z)
+
+    monkeypatch.setattr(factor, "times", counted)
+    rows = [[i] for i in range(90)]
+    values = held_out_predictions(feature_factor(given), tasks_of(rows, rows), given.alphas)
+    assert values.shape == (6, 90, 700)
+    assert sum(scaled) == given.D.size * 700  # each target once
 
 
 def test_a_single_row_of_leverage_one_has_no_answer():
