@@ -241,9 +241,9 @@ def relevance_figure(found: Relevance) -> Figure:
             "color": "@text",
         },
         "marker": {"color": ["@accent" if v == "relevant" else "@muted" for v in verdicts]},
-        "hovertemplate": "%{text}<br>+%{x:.4g}: %{customdata}<extra></extra>",
+        "hovertemplate": "%{text}<br>%{x:+.4g}: %{customdata}<extra></extra>",
     }
-    names = [escape(n if len(n) <= 24 else n[:23] + "…") for n in found.names[shown]]
+    names = [escape(n if len(n) <= 20 else n[:19] + "…") for n in found.names[shown]]
     axis = {"tickvals": list(range(rise.size)), "ticktext": names, "automargin": True}
     made = figure([trace], {"title": {"text": f"rise of the {found.label}"}}, axis)
     made["layout"]["height"] = 120 + 22 * max(rise.size, 4)

@@ -2,21 +2,23 @@
 
 Each held-out row is predicted by the model that never saw it, first as it is, then with the values
 of one column taken from another held-out row: permutation importance (Breiman 2001; Fisher, Rudin &
-Dominici 2019) of held-out models. Nothing is trained for it: held-out models are coefficients
-(`holdfast.holdout.models`), and shuffled rows are new rows to them.
+Dominici 2019) of held-out models. These are coefficients (`holdfast.holdout.models`), and shuffled
+rows are new rows to them. Only where many more rows are held out than there are features is a model
+sooner trained than derived; then it is trained.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Tasks
+from holdfast.holdout.models import HeldOutModels, predict_with
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -48,6 +50,8 @@ class Shuffle:
         Rows to predict, and the task of each.
     donors : ndarray of int, shape (shuffles, k)
         The row that gives its value.
+    trained : bool
+        Whether the models are trained anew.
     """
 
     X: FloatArray
@@ -56,6 +60,7 @@ class Shuffle:
     rows: IntArray
     owner: IntArray
     donors: IntArray
+    trained: bool
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,16 +95,19 @@ def plan_shuffle(
     rng = np.random.default_rng(seed)
     every = fitted.tasks(problem.experiments)
     sizes = fitted.smoother.sizes(every)
+    each = problem.X.shape[1] + KERNEL_VALUE + (sizes.p if sizes.form == "features" else 0)
     h, order = every.held.sizes.astype(float), rng.permutation(len(every))
-    chosen = order[np.cumsum((h * h * (h + sizes.p))[order]) <= MOST_WORK]
+    costs, anew = h * h * (h + sizes.p), float(sizes.m) * sizes.p * each
+    trained = sizes.form == "features" and anew < costs.mean()
+    chosen = order[np.cumsum(np.full(h.size, anew) if trained else costs[order]) <= MOST_WORK]
     if not chosen.size or fitted.reselects:
         return None
     tasks = every.select(np.sort(chosen))
     counted = np.flatnonzero(problem.weights[tasks.test.values] > 0)
-    each = problem.X.shape[1] + KERNEL_VALUE + (sizes.p if sizes.form == "features" else 0)
 
     def work(rows: int, shuffles: int) -> float:
-        per_row = float(sizes.p) * (each + sizes.v * min(len(tasks), rows))
+        models = 1 if trained else min(len(tasks), rows)
+        per_row = float(sizes.p) * (each + sizes.v * models)
         return float((1 + len(columns) * shuffles) * rows * per_row)
 
     # More rows tell more than more shuffles of the same rows.
@@ -115,7 +123,7 @@ def plan_shuffle(
     rows = tasks.test.values[picked]
     different, place = np.unique(rows, return_inverse=True)
     donors = [_next_in_a_ring(different, rng)[place] for _ in range(shuffles)]
-    return Shuffle(problem.X, columns, tasks.select(used), rows, owner, np.stack(donors))
+    return Shuffle(problem.X, columns, tasks.select(used), rows, owner, np.stack(donors), trained)
 
 
 def _next_in_a_ring(rows: IntArray, rng: np.random.Generator) -> IntArray:
@@ -143,18 +151,42 @@ def shuffled_losses(
         Which of several targets.
     """
     k, v = shuffle.rows.size, model._problem.Y.shape[1]
-    alphas = np.full(v, float(held.alphas[0]))
-    flat = np.empty((shuffle.shape[0], v))
-    for part, found in model._fitted_model().held_models(shuffle.tasks, alphas).predict(shuffle):
-        at = np.arange(part.start, part.stop)
-        flat[part] = found[:, at - part.start, shuffle.owner[at % k]].T
-    values = flat.reshape(-1, k, v)
+    values = _predictions(model, shuffle, np.full(v, float(held.alphas[0]))).reshape(-1, k, v)
     if held.classes is None:
         losses = np.square(values[:, :, target] - held.y[shuffle.rows, target])
     else:
-        wrong = dataclasses.replace(held, values=values).labels() != held.y[shuffle.rows]
+        wrong = replace(held, values=values).labels() != held.y[shuffle.rows]
         losses = wrong.astype(np.float64)
     return losses[0], losses[1:].reshape(len(shuffle.columns), -1, k).mean(axis=1)
+
+
+def _predictions(
+    model: CrossValidatedKernelRidge, shuffle: Shuffle, alphas: FloatArray
+) -> FloatArray:
+    """Return predictions (rows of all blocks, v), each by the model of its own experiment."""
+    fitted, k = model._fitted_model(), shuffle.rows.size
+    values = np.empty((shuffle.shape[0], alphas.size))
+    if shuffle.trained:
+        smoother = fitted.smoother
+        by_block = values.reshape(-1, k, alphas.size)
+        for j, own, coefficients in _Trained(smoother, shuffle.tasks, alphas).retrained():
+            mine = np.flatnonzero(shuffle.owner == j)
+            part = replace(shuffle, rows=shuffle.rows[mine], donors=shuffle.donors[:, mine])
+            found = predict_with(part, (own.outputs(), coefficients * smoother.targets.unit))
+            by_block[:, mine] = found.reshape(-1, mine.size, alphas.size)
+        return values
+    for rows, found in fitted.held_models(shuffle.tasks, alphas).predict(shuffle):
+        at = np.arange(rows.start, rows.stop)
+        values[rows] = found[:, at - rows.start, shuffle.owner[at % k]].T
+    return values
+
+
+class _Trained(HeldOutModels):
+    """Held-out models that are all trained anew."""
+
+    @cached_property
+    def anew(self) -> BoolArray:
+        return np.ones(len(self), dtype=bool)
 
 
 def rises(

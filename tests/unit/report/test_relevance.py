@@ -103,9 +103,11 @@ def rbf(A, B):
         ({"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)}, rbf, False),
         ({"cv": LeaveOneGroupOut()}, rbf, True),
         ({"cv": GroupKFold(4), "basis": 15, "random_state": 0}, rbf, True),
-        ({"cv": 5, "kernel": "linear"}, linear_kernel, False),
+        ({"cv": GroupKFold(2), "basis": 6, "random_state": 0}, rbf, True),
+        ({"cv": 12, "kernel": "linear"}, linear_kernel, False),
+        ({"cv": 2, "kernel": "linear"}, linear_kernel, False),
     ],
-    ids=["folds", "one row", "repeated", "groups", "basis", "linear"],
+    ids=["folds", "one row", "repeated", "groups", "basis", "few basis", "linear", "halves"],
 )
 def test_equals_shuffling_and_retraining(options, kernel, grouped):
     X, y, groups = data()
@@ -116,6 +118,7 @@ def test_equals_shuffling_and_retraining(options, kernel, grouped):
     found = ask(model, seed=3)
     features = [np.array([0]), np.array([1]), np.array([2, 3, 4])]
     shuffle = plan_shuffle(model, features, 3)
+    assert shuffle.trained == (len(shuffle.tasks) == 2)  # halves, and few features
     assert found.shuffled == shuffle.rows.size == np.sum(weights[model.held_out().rows] > 0)
     losses = naive_losses(model, X, y[:, None], features, shuffle, weights, kernel)
     unit = groups[shuffle.rows] if grouped else shuffle.rows
