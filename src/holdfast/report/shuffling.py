@@ -116,7 +116,7 @@ def plan_shuffle(
         shuffles -= 1
     while k and work(k, shuffles) > MOST_WORK:
         k = 9 * k // 10
-    if k < min(counted.size, LEAST_ROWS):
+    if k < max(4, min(counted.size, LEAST_ROWS)):
         return None
     picked = np.sort(rng.permutation(counted)[:k])
     used, owner = np.unique(tasks.test.owners[picked], return_inverse=True)
