@@ -15,7 +15,16 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import flights, memory, planner_sweep, reading, report, runner, truth
+from benchmarks import (
+    flights,
+    memory,
+    planner_sweep,
+    reading,
+    relevance,
+    report,
+    runner,
+    truth,
+)
 from benchmarks.measure import timed
 from benchmarks.problems import COMMON, DEFAULT, FULL, PROBLEMS, SMOKE, Model, Problem, generate
 from benchmarks.rivals import RIVALS, YARDSTICK
@@ -264,3 +273,10 @@ def test_reading_on_small_files(tmp_path: Path) -> None:
     record = reading.measure(tmp_path, 0.1, 2_100, 20)
     assert record["error"] < 1.0
     assert "of which reading" in reading.describe(record)
+
+
+@pytest.mark.parametrize("world", relevance.WORLDS[1::3], ids=lambda world: world.name)
+def test_relevance_finds_the_column_that_matters(world: relevance.World) -> None:
+    seen = relevance.looks_relevant(world, 0)
+    assert seen[0]
+    assert not seen.all()

@@ -86,6 +86,9 @@ def _summary(
         title=options.title or f"{data.roles.target} in {data.label}",
         target=str(data.roles.target),
         feature_names=tuple(map(str, data.preparation.get_feature_names_out())),
+        sources=tuple(
+            column for column, made in data.preparation.features_of().items() for _ in made
+        ),
         group=data.roles.group or "group",
         cv=cv.words,
         preparation=data.sentences,

@@ -22,6 +22,7 @@ from holdfast.report.context import Context
 from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
 from holdfast.report.linked import MOST_NUMBERS, Linked, ask_linked
 from holdfast.report.moments import ask_time
+from holdfast.report.relevance import ask_relevance
 from holdfast.report.spread import ask_coverage
 from holdfast.report.summary import (
     Asked,
@@ -126,6 +127,9 @@ def summarise(
         linked=_linked(model, curve, results, parts, target, notes),
         coverage=ask_coverage(held, results, ask.level or LEVEL, target, notes),
         classes=ask_classes(held),
+        relevance=ask_relevance(
+            model, held, asked.feature_names, context.sources, notes, ask.seed, target
+        ),
         growth={name: found for name, found in growth.items() if isinstance(found, Growth)},
         time=(
             ask_time(results, context.time, context.moments)

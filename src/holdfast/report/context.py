@@ -46,6 +46,9 @@ class Context:
         Name of the column that puts rows in order of time.
     moments : ndarray of shape (m,), optional
         That column: numbers or datetime64.
+    sources : tuple of str, optional
+        For each feature the column that it came from, such as that of a 0/1 feature of one level;
+        by default each feature is a column of its own.
     """
 
     title: str = "Held-out report"
@@ -63,3 +66,4 @@ class Context:
     inside: InsideOut | None = None
     time: str | None = None
     moments: NDArray[Any] | None = None
+    sources: tuple[str, ...] | None = None

@@ -16,6 +16,7 @@ from holdfast.report.classes import class_figures
 from holdfast.report.growth import growth_figures
 from holdfast.report.moments import time_figure
 from holdfast.report.plots import Figure, escape, figure, line, numbers, penalty_axis, title
+from holdfast.report.relevance import relevance_figure
 from holdfast.report.spread import coverage_figures
 from holdfast.report.summary import Contrast, Leverage, RowSample, Summary
 from holdfast.report.words import number
@@ -44,6 +45,8 @@ def figures(summary: Summary) -> dict[str, Figure]:
         found |= coverage_figures(summary.coverage, summary.asked.target)
     if summary.classes:
         found |= class_figures(summary.classes)
+    if summary.relevance:
+        found["relevance"] = relevance_figure(summary.relevance)
     if summary.time:
         found["time"] = time_figure(summary.time)
     found |= growth_figures(summary.growth)

@@ -10,6 +10,13 @@ from holdfast.report.classes import CLASS_HEADER, class_rows
 from holdfast.report.columns import COLUMN_HEADER, column_rows
 from holdfast.report.growth import growth_rows, growth_words
 from holdfast.report.moments import time_rows, time_words
+from holdfast.report.relevance import (
+    MEANING,
+    relevance_header,
+    relevance_rows,
+    relevance_title,
+    relevance_words,
+)
 from holdfast.report.spread import coverage_rows, coverage_words
 from holdfast.report.summary import Summary
 from holdfast.report.words import beliefs, count, number, size
@@ -109,7 +116,7 @@ def _parts(parts: Sequence[PartScore], label: str) -> list[str]:
 
 
 def _findings(summary: Summary) -> list[str]:
-    """Return what the sections on intervals, classes, time and growth say."""
+    """Return what the sections on intervals, classes, columns, time and growth say."""
     lines: list[str] = []
     if summary.coverage:
         lines += ["## How far off a single prediction is", ""]
@@ -117,6 +124,11 @@ def _findings(summary: Summary) -> list[str]:
         lines += _table(("promised", "held", "mean width"), coverage_rows(summary.coverage))
     if summary.classes:
         lines += ["## Finding each class", "", *_table(CLASS_HEADER, class_rows(summary.classes))]
+    if summary.relevance:
+        found = summary.relevance
+        lines += [f"## {relevance_title(found)}", "", _text(relevance_words(found)), ""]
+        lines += _table(relevance_header(found), relevance_rows(found)[:_MAX_ROWS])
+        lines += [MEANING, ""]
     if summary.time:
         lines += ["## Over time", "", _text(time_words(summary.time)), ""]
         lines += _table(
@@ -125,9 +137,9 @@ def _findings(summary: Summary) -> list[str]:
         )
     if summary.growth:
         lines += ["## Would more rows help?", ""]
-    for found in summary.growth.values():
-        lines += [_text(growth_words(found)), ""]
-        lines += _table((found.unit, found.label, "spread over draws"), growth_rows(found))
+    for growth in summary.growth.values():
+        lines += [_text(growth_words(growth)), ""]
+        lines += _table((growth.unit, growth.label, "spread over draws"), growth_rows(growth))
     return lines
 
 

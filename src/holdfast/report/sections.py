@@ -13,6 +13,7 @@ from holdfast.report.growth import growth_section
 from holdfast.report.markup import Html, join, table, tag
 from holdfast.report.moments import time_section
 from holdfast.report.parts import Section, figure_element, section
+from holdfast.report.relevance import relevance_section
 from holdfast.report.spread import coverage_section
 from holdfast.report.summary import Summary
 from holdfast.report.sure import chance_words
@@ -87,6 +88,8 @@ def all_sections(summary: Summary, drawn: set[str]) -> list[Section]:
         found.append(coverage_section(summary.coverage))
     if summary.classes:
         found.append(class_section(summary.classes))
+    if summary.relevance:
+        found.append(relevance_section(summary.relevance))
     if summary.time:
         found.append(time_section(summary.time))
     if summary.growth:

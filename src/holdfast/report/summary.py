@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.report.growth import Growth
     from holdfast.report.linked import Linked
     from holdfast.report.moments import OverTime
+    from holdfast.report.relevance import Relevance
     from holdfast.report.spread import Coverage
     from holdfast.report.sure import Sureness
     from holdfast.tables.account import ColumnAccount
@@ -322,6 +323,8 @@ class Summary:
         "growth" over the number of rows or groups, "basis" over that of basis rows.
     time : OverTime or None
         Residuals over time.
+    relevance : Relevance or None
+        Which columns the model uses.
     """
 
     title: str
@@ -350,6 +353,7 @@ class Summary:
     classes: tuple[ClassCurve, ...] = ()
     growth: dict[str, Growth] = field(default_factory=dict)
     time: OverTime | None = None
+    relevance: Relevance | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary in JSON's types; numbers that JSON lacks become None."""

@@ -335,7 +335,7 @@ def test_page_is_well_formed_and_accessible(summary):
     assert structure.headings[0] == 1
     assert structure.headings.count(1) == 1
     assert all(b - a <= 1 for a, b in zip(structure.headings, structure.headings[1:], strict=False))
-    assert len(structure.images) == 11
+    assert len(structure.images) == 12
     assert all(len(alt) > 20 for alt in structure.images)
     assert all(link.startswith("#") and link[1:] in structure.ids for link in structure.links)
     assert '<html lang="en">' in page

@@ -186,7 +186,11 @@ def test_light_and_dark(browser, page_file):
         # The theme may change while the page is open.
         other = "dark" if scheme == "light" else "light"
         made.page.emulate_media(color_scheme=other)
-        made.page.wait_for_timeout(300)
+        made.page.wait_for_function(
+            "before => getComputedStyle(document.querySelector('#fig-curve .xtick text')).fill"
+            " !== before",
+            arg=axis,
+        )
         turned = made.page.evaluate(
             "() => getComputedStyle(document.querySelector('#fig-curve .xtick text')).fill"
         )
