@@ -363,7 +363,7 @@ def test_reselect_is_retraining_with_the_rows_chosen(split, weights, bias):
     ).fit(X, Y, sample_weight=w, groups=GROUPS)
     experiments = experiments_of(split)
     Recorded.chosen = []
-    got = estimator.held_out().values
+    got = estimator.held_out(SPLITS[split](), GROUPS).values  # not what `fit` has kept
     assert len(Recorded.chosen) == len(experiments)
     expected = []
     for (held_out, test), block in zip(experiments, Recorded.chosen, strict=True):

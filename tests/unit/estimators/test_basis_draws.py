@@ -61,7 +61,8 @@ def test_every_draw_is_retrained_on_its_basis(policy):
 def test_every_experiment_draws_for_itself():
     model = fitted("reselect")
     DRAWN.clear()
-    found = model.held_out(basis_draws=DRAWS)
+    experiments = model._problem.experiments  # named, so that nothing kept by `fit` is used
+    found = model.held_out(experiments, basis_draws=DRAWS)
     assert len({tuple(rows) for rows in DRAWN}) == DRAWS * 4
     K = RBF(0.3)(X)
     for j, basis in enumerate(DRAWN):
