@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from math import inf
 from typing import Any
 
@@ -33,11 +34,18 @@ from holdfast.progress import report
 from holdfast.smoother import Equations, Factor, Features, OtherBasis, Sizes
 from holdfast.smoother.base import Fit
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.factorise import FLOOR, diagonalise, feature_factor, single_factor
+from holdfast.smoother.factorise import (
+    FLOOR,
+    diagonalise,
+    feature_factor,
+    ridge_of_triangle,
+    settled,
+    single_factor,
+)
 from holdfast.smoother.feature_form import FeatureForm
 from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
 from holdfast.smoother.moments import sample_level
-from holdfast.smoother.rows import StreamedRows
+from holdfast.smoother.rows import FeatureRows, StreamedRows
 from holdfast.smoother.scale import Unpenalised
 from holdfast.smoother.system import FeatureSystem, coefficients, solve, transform
 
@@ -79,12 +87,17 @@ class ClusterSmoother(FeatureForm):
         self._chunks = list(data.X.to_delayed().ravel())
         self._ends = np.cumsum(data.X.chunks[0])
         self.features = _features(data, basis, epsilon)
-        self._system = self._build()
 
-    def _build(self) -> FeatureSystem:
-        """Return the system, with streamed rows, from one pass over the chunks."""
+    def _rough_rows(self) -> StreamedRows:
+        """Return the rows, their part along the unpenalised columns taken out by a sample."""
+        rough = sample_level(self.features, self.scale, self.unpenalised)
+        return StreamedRows(self.features, rough, self.scale, self.unpenalised)
+
+    @cached_property
+    def _system(self) -> FeatureSystem:
+        """The system, with streamed rows, from one pass over the chunks when it is first needed."""
         Ys, features, s = self.targets.Ys, self.features, self.unpenalised.count
-        rough = sample_level(features, self.scale, self.unpenalised)
+        rough = self._rough_rows().B
         shared = _share(work.Whole(work.bare(features), rough))
         pairs, places = [], []
         # Chunks without a trained row add nothing, and their norms are not needed elsewhere.
@@ -160,15 +173,27 @@ class ClusterSmoother(FeatureForm):
     def factor(self, alpha: float | None = None, least: float = inf) -> FeatureFactor:
         """Return the factor, with rows that are made on the workers."""
         if alpha is not None:
-            return single_factor(self._system, self._triangles, alpha, self.targets.Ys, self.scale)
+            parts = self._system, self._triangles, alpha, self.targets.Ys, self.scale
+            return single_factor(*parts, self._remainder)
         with self.lock:
             system = self._system
             if not system.diagonal or least < system.least:
                 gram = None if system.diagonal else system.gram[: system.p, : system.p]
                 spectrum = None if gram is None else eigh(gram)
                 found = diagonalise(system, spectrum, self._triangles, least)
-                self._system = system = found.applied(transform(system, found.T))
+                rotated = found.applied(transform(system, found.T))
+                beta = solve(rotated, slice(None), min(least, 1.0))
+                known = rotated.gram[:, None] * beta
+                self._system = system = settled(rotated, beta, known, self.scale, self._remainder)
         return feature_factor(system, self.targets.Ys, self.scale)
+
+    def _remainder(self, V: FeatureRows, beta: FloatArray) -> FloatArray:
+        """Return Vᵀ(Ys − Vβ) over the trained rows, from a pass over the chunks."""
+        assert isinstance(V, StreamedRows)
+        shared, models = _share(work.bare_rows(V)), _share(beta)
+        parts = self._parts(np.flatnonzero(self.scale.trained), slice(None))
+        calls = [_call(work.left_over, *part, shared, models) for part, _ in parts]
+        return np.asarray(_compute(_tree(calls))[0])
 
     def _triangles(self) -> list[FloatArray]:
         """Return one triangle with the Gram matrix of all trained rows, from QR on the workers."""
@@ -323,8 +348,7 @@ class ClusterSmoother(FeatureForm):
         parts = [part for part, _ in self._parts(np.flatnonzero(keep), columns)]
         means = _call(work.means, _tree([_call(work.along, *part, rows) for part in parts]))
         sums = _tree([_call(work.fold_moments, *part, rows, means) for part in parts])
-        floor = FLOOR / int(keep.sum())
-        return _call(work.fresh, sums, means, N_E, floor)
+        return _call(work.fresh, sums, means, N_E, int(keep.sum()), self._system.T is not None)
 
     def _tested(
         self, test: IntArray, first: int
@@ -353,10 +377,15 @@ class ClusterSmoother(FeatureForm):
         columns: slice,
         basis: OtherBasis | None = None,
     ) -> FloatArray:
-        """Return predictions (a, t, v) of a model fitted from scratch."""
+        """Return predictions (a, t, v) of a model fitted from scratch, by QR on the workers."""
         model = self._without(held, removed, basis, columns)
-        models = np.stack([solve(model._system, slice(None), float(a)) for a in alphas])
-        rows_of, shared = _share(work.bare_rows(model._streamed)), _share(models)
+        rows, p = model._rough_rows(), model.features.size
+        rows_of = _share(work.bare_rows(rows))
+        kept = model._parts(np.flatnonzero(model.scale.trained), slice(None))
+        triangles = [_call(work.reduce_rows, *part, rows_of) for part, _ in kept]
+        stack = partial(work.stack_reduced, size=rows.shape[1])
+        models = ridge_of_triangle(_compute(_tree(triangles, stack))[0], alphas, p, rows.shape[1])
+        shared = _share(models)
         parts = list(model._tested(test, 0))
         calls = [_call(work.fold_predict, *part, rows_of, shared) for part, _ in parts]
         predictions = np.empty((alphas.size, test.size, models.shape[2]))

@@ -19,6 +19,7 @@ from holdfast.linalg import Accuracy, solve_small, stacked_qr
 from holdfast.smoother import ColumnFeatures, Factor, Features, WhitenedFeatures
 from holdfast.smoother.equations import FeatureEquations, eliminate
 from holdfast.smoother.factor import FeatureFactor
+from holdfast.smoother.factorise import reduced, remainder, stacked_triangle, summed
 from holdfast.smoother.moments import Moments, moments
 from holdfast.smoother.rows import (
     RowBlocks,
@@ -169,6 +170,22 @@ def stack(parts: Sequence[FloatArray]) -> FloatArray:
     return stacked_qr(parts, parts[0].shape[1], 0.0).unordered()
 
 
+def reduce_rows(X: Any, part: Part, rows: StreamedRows) -> FloatArray:
+    """Return the triangle of some rows and their targets, by QR."""
+    return reduced(RowBlocks(_streamed(X, part, rows), once=True), part.Ys, rows.B.shape[1])
+
+
+def stack_reduced(parts: Sequence[FloatArray], size: int) -> FloatArray:
+    """Return the triangle of several such triangles, of `size` columns beside the targets."""
+    return stacked_triangle(parts, size)
+
+
+def left_over(X: Any, part: Part, rows: StreamedRows, beta: FloatArray) -> FloatArray:
+    """Return Vᵀ(Ys − Vβ) of some rows of a chunk."""
+    trained = np.ones(len(part.Ys), dtype=bool)
+    return remainder(_streamed(X, part, rows), beta, part.Ys, trained)
+
+
 def along(X: Any, part: Part, rows: StreamedRows) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return QᵀW without the unpenalised columns, QᵀYs and QᵀQ of some rows of a chunk."""
     Q = part.unpenalised.Q
@@ -214,10 +231,11 @@ def fresh(
     sums: tuple[FloatArray, FloatArray],
     centre: tuple[FloatArray, FloatArray],
     N_E: FloatArray,
-    floor: float,
+    n_rows: int,
+    rotated: bool,
 ) -> FeatureEquations:
     """Return the equations of training rows that were summed directly."""
-    return FeatureEquations(*sums, N_E, Accuracy(np.diag(sums[0]), floor), *centre)
+    return FeatureEquations(*sums, N_E, summed(sums[0], n_rows, rotated), *centre)
 
 
 def fold_predict(X: Any, part: Part, rows: StreamedRows, models: FloatArray) -> FloatArray:

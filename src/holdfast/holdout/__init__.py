@@ -181,7 +181,7 @@ def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
         masks = {"retrain": again, "fold_gram": ~again}
     else:
         few = few_left(smoother, tasks) & ~again
-        masks = {"retrain": again, path: ~(again | few)}
-        directly = "fold_gram" if smoother.additive else "retrain"
-        masks[directly] = masks.get(directly, ~everything) | few
+        masks = {"retrain": again, "fold_gram": ~everything, path: ~(again | few)}
+        # Before the path itself, whose factor may leave coordinates that cannot be summed.
+        masks["fold_gram" if smoother.additive else "retrain"] |= few
     return {way: mask for way, mask in masks.items() if mask.any()}

@@ -37,6 +37,12 @@ TARGETS_PER_ROW = 4
 #: S of all rows is formed, for sets that overlap, at this many penalties at most.
 SHARED_ALPHAS = 4
 
+#: A set is also lost where I − S_HH shrinks some direction below this share of what a pivot may be.
+#: Such a direction need not show in a single pivot.
+DIRECTION = 0.1
+#: With pivots up to this, predictions below this share of their residuals have cancelled.
+CLOSE, VANISHING = 1e-2, 1e-2
+
 #: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on …
 CG_ROWS, CG_SYSTEMS = 24, 300
 #: … if no held-out row has more leverage than this: beyond it they need too many steps.
@@ -128,9 +134,14 @@ def _predictions(factor: Factor, part: Shape, alphas: FloatArray) -> FloatArray:
         alone = factor.alone(part, alphas)
         if alone is not None:
             values = _alone_predictions(alone) if part.H.size else alone.fitted
-            return values[:, :, None]
+            return _known(values[:, :, None], part, alone.weak)
     held = factor.held(part, alphas)
-    return held.predict(residuals(held))
+    return _known(held.predict(residuals(held)), part, held.weak)
+
+
+def _known(values: FloatArray, part: Shape, weak: float) -> FloatArray:
+    """Return the predictions, NaN where nothing is held out and the factor itself lacks digits."""
+    return values if part.H.size or weak < 1.0 else np.full_like(values, np.nan)
 
 
 def _alone(shape: Shape) -> bool:
@@ -148,7 +159,12 @@ def _alone_predictions(alone: Alone) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         r = alone.errors / gap
     values = alone.fitted - alone.lift.T[:, :, None] * r
-    return np.asarray(np.where(gap > alone.weak, values, np.nan))
+    good = gap > alone.weak
+    if alone.weak > 0.0 and gap.min(initial=1.0) <= CLOSE:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weighted = values * ((1.0 - gap) / alone.lift.T[:, :, None])  # as residuals are
+        good = good & ((gap > CLOSE) | ~(np.abs(weighted) < VANISHING * np.abs(r)))
+    return np.asarray(np.where(good, values, np.nan))
 
 
 def rows_without_themselves(errors: FloatArray, leverage: FloatArray) -> FloatArray:
@@ -163,6 +179,7 @@ def residuals(held: Held, errors: FloatArray | None = None, *, told: bool = Fals
     With `told`, every set that has lost its digits is NaN: only a factorisation can tell.
     """
     a, b, h, _ = held.shape
+    Y = held.targets if errors is None else None
     errors = held.errors() if errors is None else errors
     if h == 0:
         return errors
@@ -171,7 +188,7 @@ def residuals(held: Held, errors: FloatArray | None = None, *, told: bool = Fals
         leverages = held.leverages(slice(None)).reshape(b, h, a) if told else np.zeros((b, h, a))
         if (leverages.sum(axis=1) < 1.0 - held.weak).all():
             return _iterated(held, errors)
-    return solve_direct(held, errors)
+    return solve_direct(held, errors, Y)
 
 
 def _iterated(held: HeldCoordinates, errors: FloatArray) -> FloatArray:
@@ -191,10 +208,11 @@ def _iterated(held: HeldCoordinates, errors: FloatArray) -> FloatArray:
     return r
 
 
-def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
+def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) -> FloatArray:
     """Return the residuals by forming and factorising each |H| × |H| matrix.
 
-    NaN for a set and penalty whose matrix has lost its digits: leverages are too close to 1.
+    NaN for a set and penalty whose matrix has lost its digits: leverages are too close to 1. With
+    the targets Y (b, h, v) also where little is left of them in the predictions Y − r.
 
     Notes
     -----
@@ -206,13 +224,40 @@ def solve_direct(held: Held, errors: FloatArray) -> FloatArray:
     def work(piece: slice) -> None:
         M, e = held.gaps(piece), errors[:, piece].swapaxes(0, 1)
         if not held.definite:  # no Cholesky factorisation
-            r[:, piece] = np.linalg.solve(M, e).swapaxes(0, 1)
-            return
-        r[:, piece] = Definite(M, held.weak).solve(e).swapaxes(0, 1)
+            x = np.linalg.solve(M, e)
+        elif not held.weak:
+            x = Definite(M).solve(e)
+        else:
+            x = _solve_weak(Definite(M, held.weak), e, held.weak, Y if Y is None else Y[piece])
+        r[:, piece] = x.swapaxes(0, 1)
 
     if r.size:
         run_pieces(work, held.pieces(h * max(held.row_size, h * a)))
     return r
+
+
+def _solve_weak(
+    system: Definite, errors: FloatArray, weak: float, Y: FloatArray | None
+) -> FloatArray:
+    """Return the solutions (g, a, h, v), NaN where some direction has lost its digits.
+
+    How much M⁻¹ lengthens one more vector, of signs, tells the smallest eigenvalue of M from above.
+    """
+    h = errors.shape[2]
+    if h > 1:
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], h)[:, None]
+        sides = np.concatenate([errors, np.broadcast_to(signs, (*errors.shape[:3], 1))], axis=3)
+        x = system.solve(sides)
+        x, lost = x[..., :-1], np.abs(x[..., -1]).max(axis=2) * (DIRECTION * weak) > 1.0
+    else:
+        x = system.solve(errors)
+        lost = np.zeros(x.shape[:2], dtype=bool)
+    close = system.smallest <= CLOSE
+    if Y is not None and close.any():
+        left, size = (np.abs(part).max(axis=2) for part in (Y[:, None] - x, x))  # (g, a, v)
+        lost |= close & (left < VANISHING * size).any(axis=2)
+    x[lost] = np.nan
+    return np.asarray(x)
 
 
 class HeldSystem:

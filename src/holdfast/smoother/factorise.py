@@ -7,26 +7,24 @@ factor that does not square takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from holdfast._typing import FloatArray
+from holdfast._typing import BoolArray, FloatArray
 from holdfast.linalg import (
+    Accuracy,
     Graded,
     coordinates,
     scaled_cholesky,
     stacked_qr,
     triangle_of,
 )
-from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.rows import (
-    RowBlocks,
-)
+from holdfast.smoother.rows import FeatureRows, RowBlocks
 from holdfast.smoother.scale import RowScale
 from holdfast.smoother.system import FeatureSystem, penalty_mask, transform
 
@@ -35,10 +33,18 @@ __all__ = [
     "Diagonal",
     "diagonalise",
     "feature_factor",
+    "reduced",
+    "remainder",
     "ridge_by_qr",
+    "ridge_of_triangle",
     "settled",
     "single_factor",
+    "stacked_triangle",
+    "summed",
 ]
+
+#: Gives Vᵀ(Ys − Vβ) over the trained rows, wherever those are.
+Remainder = Callable[[FeatureRows, FloatArray], FloatArray]
 
 #: Rounding errors of sums, and the largest relative error for which no better factor is made.
 ROUNDING, ENOUGH = 4 * float(np.finfo(np.float64).eps), 1e-12
@@ -50,6 +56,16 @@ WEAK = 1e-3
 LONGER = 10.0
 
 
+def summed(gram: FloatArray, n_rows: int, rotated: bool) -> Accuracy:
+    """Return how well the Gram matrix of some rows is known, a sum over these rows alone.
+
+    Each column by itself; but where a rotation has mixed the columns, the rounding errors of the
+    largest are in all of them.
+    """
+    known_to = Accuracy(np.diag(gram), FLOOR / n_rows)
+    return known_to.mixed(len(gram)) if rotated else known_to
+
+
 def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> FeatureFactor:
     """Return the factor of a rotated system, which holds for every penalty from `least` on."""
     mask = penalty_mask(*system.B.shape[::-1])
@@ -59,22 +75,26 @@ def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> Fe
 
 
 def settled(
-    system: FeatureSystem, beta: FloatArray, known: FloatArray, Ys: FloatArray, scale: RowScale
+    system: FeatureSystem, beta: FloatArray, known: FloatArray, scale: RowScale, left: Remainder
 ) -> FeatureSystem:
     """Return the system with z = VᵀYs free of the errors of rows much longer than others.
 
     Such rows are fitted almost exactly. For any model β, z = VᵀVβ + Vᵀ(Ys − Vβ). The first part is
-    `known` without a sum over rows, and the products in the second are small. Where no row is much
-    longer, or rows are not kept, the system is returned unchanged.
+    `known` without a sum over rows, and the products in the second are small: `left` sums them in a
+    pass over the rows. Where no row is much longer, the system is returned unchanged.
     """
-    V, norms = system.W, system.norms[scale.trained]
-    if not isinstance(V, np.ndarray) or norms.max() <= LONGER**2 * np.median(norms):
+    norms = system.norms[scale.trained]
+    if norms.max() <= LONGER**2 * np.median(norms):
         return system
-    z = known.copy()
-    for rows in row_blocks(*V.shape):
-        left = (Ys[rows] - V[rows] @ beta) * scale.trained[rows, None]
-        z += V[rows].T @ left
-    return replace(system, z=z)
+    return replace(system, z=known + left(system.W, beta))
+
+
+def remainder(V: FeatureRows, beta: FloatArray, Ys: FloatArray, trained: BoolArray) -> FloatArray:
+    """Return Vᵀ(Ys − Vβ) over the trained rows."""
+    z = np.zeros((V.shape[1], Ys.shape[1]))
+    for part, rows in RowBlocks(V, once=True):
+        z += rows.T @ ((Ys[part] - rows @ beta) * trained[part, None])
+    return z
 
 
 class Diagonal(NamedTuple):
@@ -171,6 +191,7 @@ def single_factor(
     alpha: float,
     Ys: FloatArray,
     scale: RowScale,
+    left: Remainder,
 ) -> FeatureFactor:
     """Return the factor at one penalty: WᵀW + αI = RᵀR and V = W R⁻¹, so that S = V Vᵀ."""
     p, size = system.p, len(system.z)
@@ -180,7 +201,7 @@ def single_factor(
     scaled = transform(system, T)
     known = scaled.z.copy()  # VᵀV = I − αTᵀT
     known[:p] -= alpha * (T.T @ (T @ scaled.z[:p]))
-    scaled = settled(scaled, scaled.z, known, Ys, scale)
+    scaled = settled(scaled, scaled.z, known, scale, left)
     one, none = np.ones(size), np.zeros(size)
     weak = max(WEAK, R.promise(system.support) / (10 * ENOUGH))
     return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, T, weak)
@@ -189,24 +210,41 @@ def single_factor(
 def ridge_by_qr(rows: RowBlocks, Ys: FloatArray, alphas: FloatArray, p: int) -> FloatArray:
     """Return θ (a, p + s, v) by QR of the augmented system: nothing is squared.
 
+    W and y are reduced to a triangle once, block by block; each penalty adds √α I below it.
+    """
+    return ridge_of_triangle(reduced(rows, Ys, p), alphas, p, rows.shape[1])
+
+
+def reduced(rows: RowBlocks, Ys: FloatArray, p: int) -> FloatArray:
+    """Return the triangle (p + s, p + s + v) of (W, Ys) by QR, block by block, longest rows first.
+
     The unpenalised columns, which come last in `rows`, are put first: they are then eliminated
-    before the others. W and y are reduced to a triangle once, block by block, longest rows first;
-    each penalty adds √α I below it.
+    before the others.
     """
     size, v = rows.shape[1], Ys.shape[1]
     order = np.roll(np.arange(size), size - p)
     R: FloatArray = np.zeros((0, size + v))
     for part, W in rows:
-        stacked = np.vstack([R, np.hstack([W[:, order], Ys[part]])])
-        longest = np.argsort(-np.abs(stacked[:, :size]).max(axis=1), kind="stable")
-        R = triangle_of(stacked[longest])[:size]
+        R = stacked_triangle([R, np.hstack([W[:, order], Ys[part]])], size)
+    return R
+
+
+def stacked_triangle(parts: Sequence[FloatArray], size: int) -> FloatArray:
+    """Return the triangle of stacked rows; the first `size` columns say which are longest."""
+    stacked = np.vstack(parts)
+    longest = np.argsort(-np.abs(stacked[:, :size]).max(axis=1), kind="stable")
+    return triangle_of(stacked[longest])[:size]
+
+
+def ridge_of_triangle(R: FloatArray, alphas: FloatArray, p: int, size: int) -> FloatArray:
+    """Return θ (a, p + s, v) from the triangle of `reduced`."""
+    v = R.shape[1] - size
+    order = np.roll(np.arange(size), size - p)
     models = np.empty((alphas.size, size, v))
     penalty = np.zeros((p, size + v))
     for a, alpha in enumerate(alphas):
         penalty[:, size - p : size] = np.sqrt(alpha) * np.eye(p)
-        stacked = np.vstack([R, penalty])
-        longest = np.argsort(-np.abs(stacked[:, :size]).max(axis=1), kind="stable")
-        full = triangle_of(stacked[longest])
-        theta = solve_triangular(full[:size, :size], full[:size, size:], check_finite=False)
+        full = stacked_triangle([R, penalty], size)
+        theta = solve_triangular(full[:, :size], full[:, size:], check_finite=False)
         models[a, order] = theta
     return models

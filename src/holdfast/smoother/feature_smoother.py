@@ -36,9 +36,11 @@ from holdfast.smoother.factorise import (
     FLOOR,
     diagonalise,
     feature_factor,
+    remainder,
     ridge_by_qr,
     settled,
     single_factor,
+    summed,
 )
 from holdfast.smoother.feature_form import FeatureForm
 from holdfast.smoother.features import Features, ReadyFeatures, SomeRows
@@ -227,7 +229,8 @@ class FeatureSmoother(FeatureForm):
     def factor(self, alpha: float | None = None, least: float = inf) -> FeatureFactor:
         """Return the factor for every penalty from `least` on, or a Cholesky factor at one."""
         if alpha is not None:
-            return single_factor(self.system, self._trained, alpha, self.targets.Ys, self.scale)
+            parts = self.system, self._trained, alpha, self.targets.Ys, self.scale
+            return single_factor(*parts, self._remainder)
         with self.lock:  # one thread makes it, the others find it
             system = self.system
             if not system.diagonal or least < system.least:
@@ -240,8 +243,11 @@ class FeatureSmoother(FeatureForm):
                 rotated = found.applied(rotated)
                 beta = solve(rotated, slice(None), min(least, 1.0))
                 known = rotated.gram[:, None] * beta
-                self._system = system = settled(rotated, beta, known, self.targets.Ys, self.scale)
+                self._system = system = settled(rotated, beta, known, self.scale, self._remainder)
         return feature_factor(system, self.targets.Ys, self.scale)
+
+    def _remainder(self, V: FeatureRows, beta: FloatArray) -> FloatArray:
+        return remainder(V, beta, self.targets.Ys, self.scale.trained)
 
     def _trained(self) -> Iterator[FloatArray]:
         """Yield the trained rows of W under the penalty, block by block."""
@@ -311,18 +317,17 @@ class FeatureSmoother(FeatureForm):
 
     def _sum_afresh(self, train: IntArray, Ys: FloatArray, N_E: FloatArray) -> FeatureEquations:
         """Return the equations by summing over the training rows: nothing cancels."""
-        system = self.system
+        system, rotated = self.system, self.system.T is not None
         rows, Y, Q = RowBlocks(system.W, train), Ys[train], self.unpenalised.Q[train]
         if not Q.shape[1]:
             A, b = gram_and_rhs(rows, Y)
-            known_to = Accuracy(np.diag(A), FLOOR / train.size)
+            known_to = summed(A, train.size, rotated)
             return FeatureEquations(A, b, N_E, known_to, system.B, Q.T @ Y)
         corner = Q.T @ Q
         mean = solve_small(corner, along(rows, Q)[:, : system.p])
         level = solve_small(corner, Q.T @ Y)
         A, b = centred_gram_and_rhs(rows, Y, Q, mean, level)
-        known_to = Accuracy(np.diag(A), FLOOR / train.size)
-        return FeatureEquations(A, b, N_E, known_to, mean, level)
+        return FeatureEquations(A, b, N_E, summed(A, train.size, rotated), mean, level)
 
     def fitted(self, equations: FeatureEquations, models: FloatArray, test: IntArray) -> FloatArray:
         """Return W θ of the test rows, which often are the held-out rows just read."""

@@ -74,6 +74,11 @@ class Held(ABC):
     weak: float = 0.0
 
     @property
+    def targets(self) -> FloatArray | None:
+        """√w y (b, h, v) of the held-out rows, if predictions are what residuals leave of them."""
+        return None
+
+    @property
     def definite(self) -> bool:
         """Whether I − S_HH is positive definite: always, unless the kernel is indefinite."""
         return True
@@ -137,6 +142,11 @@ class HeldCoordinates(Held):
     def at(self, alphas: IntArray) -> HeldCoordinates:
         """Return the same for some of the penalties."""
         return replace(self, D=self.D[alphas], R=self.R[alphas])
+
+    @property
+    def targets(self) -> FloatArray | None:
+        """√w y where S is known; I − S itself cancels nothing."""
+        return self.Y if self.kappa else None
 
     @cached_property
     def definite(self) -> bool:

@@ -138,6 +138,8 @@ class HeldShared(Held):
         Errors on H and fitted values on T of the model on all rows.
     root : ndarray of shape (b, t)
         √w on T.
+    Y : ndarray of shape (b, h, v)
+        √w y on H.
     weak : float
         A pivot of I − S_HH no larger than this has lost too many digits.
     """
@@ -147,6 +149,7 @@ class HeldShared(Held):
     e: FloatArray
     f: FloatArray
     root: FloatArray
+    Y: FloatArray
     weak: float = 0.0
 
     @classmethod
@@ -156,7 +159,8 @@ class HeldShared(Held):
         k, h = len(whole.S), H.shape[1]
         M = whole.S.take(H[:, :, None] * k + H[:, None])
         S_T = whole.S.take(T[:, :, None] * k + H[:, None])
-        e, f = whole.factor.Ys[shape.H] - whole.fitted[H], whole.fitted[T]
+        Y, f = whole.factor.Ys[shape.H], whole.fitted[T]
+        e = Y - whole.fitted[H]
         if shape.E.shape[1]:
             n = len(whole.P)
             P = whole.P.take(shape.E[:, :, None] * n + shape.E[:, None])
@@ -177,12 +181,18 @@ class HeldShared(Held):
         M[:, np.arange(h), np.arange(h)] += 1.0
         if shape.spare is not None:
             _no_rows(M, S_T, e, shape.spare.H)
-        return cls(M, S_T, e, f, whole.factor.scale.root[shape.T], whole.factor.weak)
+            Y[shape.spare.H] = 0.0
+        return cls(M, S_T, e, f, whole.factor.scale.root[shape.T], Y, whole.factor.weak)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """(1, b, h, v)."""
         return 1, *self.e.shape
+
+    @property
+    def targets(self) -> FloatArray:
+        """√w y of the held-out rows."""
+        return self.Y
 
     @property
     def row_size(self) -> int:
