@@ -290,7 +290,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
         fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
         model = replace(model, problem=problem)
-        self._problem, self._model, self._plan = problem, model, found.plan
+        plan = found.plan.with_digits(model.smoother, problem.alphas, chosen)
+        self._problem, self._model, self._plan = problem, model, plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score
         self.best_index_ = choice.indices + found.start

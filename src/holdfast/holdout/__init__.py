@@ -50,6 +50,7 @@ from holdfast._typing import BoolArray, FloatArray
 from holdfast.experiments import Tasks
 from holdfast.holdout import fold_gram, retrain, single, spectral
 from holdfast.holdout.digits import (
+    TOLD_BOUND,
     TOO_LITTLE,
     affordable,
     basis_shrinks,
@@ -107,6 +108,7 @@ def predict(
     for j in range(0 if smoother.unpenalised.constant else len(tasks)):
         smoother.unpenalised.require_determined(tasks.held[j])
     warn_of_rounding(smoother, alphas)
+    warn_of_unlike_rows(alphas, smoother.unlike_rows(alphas), TOLD_BOUND)
     with smoother.lock:  # rows must not be rotated while others read them
         hard = smoother.promise(alphas) > TOO_LITTLE
         if path != "retrain" and hard.any():

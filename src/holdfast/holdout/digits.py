@@ -21,6 +21,8 @@ from holdfast.experiments import Tasks
 from holdfast.smoother import Smoother
 
 __all__ = [
+    "TOLD_BOUND",
+    "TOO_LITTLE",
     "affordable",
     "basis_shrinks",
     "few_left",
@@ -32,8 +34,10 @@ __all__ = [
 
 #: Relative errors beyond this are too large for a path that promises no better.
 TOO_LITTLE = 1e-11
-#: Relative errors beyond this are worth a warning.
+#: Relative errors beyond this are worth a warning, …
 TOLD = 1e-8
+#: … and bounds beyond this, which errors rarely reach, where far-away rows are the reason.
+TOLD_BOUND = 5e-8
 #: What retraining may cost where digits are lost: this many operations are always free, …
 FREE_OPERATIONS = 2e10
 #: … and beyond that, if it takes no more than this many plain fits.
@@ -124,9 +128,9 @@ def warn_of_rounding(smoother: Smoother, alphas: FloatArray) -> None:
         )
 
 
-def warn_of_unlike_rows(alphas: FloatArray, errors: FloatArray) -> None:
+def warn_of_unlike_rows(alphas: FloatArray, errors: FloatArray, least: float = TOLD) -> None:
     """Say at which penalties one far-away row costs the others their digits."""
-    told = alphas[errors > TOLD]
+    told = alphas[errors > least]
     if not told.size:
         return
     warn(

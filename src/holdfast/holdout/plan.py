@@ -9,17 +9,24 @@ a digit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+import numpy as np
+
+from holdfast._typing import FloatArray
 from holdfast.experiments import Tasks
 from holdfast.holdout.costs import COSTS
 from holdfast.holdout.digits import basis_shrinks
+from holdfast.smoother import Smoother
 from holdfast.smoother.base import Sizes
 
 Path = Literal["spectral", "fold_gram", "single"]
 #: The paths that are compared; the naive twin is never the cheapest.
 PLANNED: tuple[Path, ...] = get_args(Path)
+
+#: What a double has.
+MOST_DIGITS = 15.0
 
 #: No path is refused for taking this much, however low the limit.
 LEAST_BYTES = 2**26
@@ -36,11 +43,17 @@ class Cost:
         Estimated time beyond what all paths share.
     bytes : float
         Memory needed at once.
+    digits, digits_at_worst : float or None
+        Decimal digits that the path promises of held-out predictions, beside the largest target or
+        prediction: at the chosen penalty, and at the worst of the grid. None before the fit, and
+        where the fit had no need of the factor that could tell.
     """
 
     path: Path
     seconds: float
     bytes: float
+    digits: float | None = None
+    digits_at_worst: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,20 +83,57 @@ class Plan:
     def __str__(self) -> str:
         best = min(cost.seconds for cost in self.costs)
         lines = [f"{name:<24}{value}" for name, value in self.facts.items()]
+        told = any(cost.digits is not None for cost in self.costs)
         lines += ["", f"{'path':<12}{'estimate':>12}{'× cheapest':>12}{'memory':>12}"]
+        lines[-1] += f"{'digits':>16}" if told else ""
         for cost in self.costs:
             mark = " ← taken" if cost.path == self.path else ""
+            digits = f"{digits_in_words(cost):>16}" if told else ""
             lines.append(
                 f"{cost.path:<12}{_time(cost.seconds):>12}{cost.seconds / best:>12.2f}"
-                f"{_size(cost.bytes):>12}{mark}"
+                f"{_size(cost.bytes):>12}{digits}{mark}"
             )
         why = "cheapest that fits" if self.asked == "auto" else f"path={self.asked!r} was asked for"
-        return "\n".join([*lines, "", f"taken: {self.path} ({why})"])
+        lines += ["", f"taken: {self.path} ({why})"]
+        if told:
+            lines.append(
+                "digits: promised of held-out predictions, at the chosen and at the worst penalty"
+            )
+        return "\n".join(lines)
+
+    def with_digits(self, smoother: Smoother, alphas: FloatArray, chosen: FloatArray) -> Plan:
+        """Return the plan with the digits that each path promises, as far as the smoother knows.
+
+        Parameters
+        ----------
+        smoother : Smoother
+            After the fit.
+        alphas, chosen : ndarray
+            The penalties of the grid, and those that were chosen.
+        """
+
+        def told(cost: Cost) -> Cost:
+            errors = smoother.path_promise(cost.path, np.append(chosen, alphas))
+            if errors is None:
+                return cost
+            digits = np.clip(-np.log10(errors), 0.0, MOST_DIGITS)
+            here, worst = float(digits[: chosen.size].min()), float(digits.min())
+            return replace(cost, digits=here, digits_at_worst=worst)
+
+        return replace(self, costs=tuple(told(cost) for cost in self.costs))
 
     def _repr_html_(self) -> str:
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def digits_in_words(cost: Cost) -> str:
+    """Return the digits that a path promises, as a table shows them."""
+    if cost.digits is None or cost.digits_at_worst is None:
+        return "—"
+    here, worst = int(cost.digits), int(cost.digits_at_worst)
+    return f"about {here}" if here == worst else f"{here}, at worst {worst}"
 
 
 def _time(seconds: float) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from holdfast.exceptions import NotSupportedError
+from holdfast.holdout.plan import digits_in_words
 from holdfast.report.summary import Certificate, PathCost, PlanTable
 
 if TYPE_CHECKING:
@@ -25,33 +24,19 @@ def plan_table(model: CrossValidatedKernelRidge) -> PlanTable:
         "the cheapest that fits" if plan.asked == "auto" else f"asked for with path={plan.asked!r}"
     )
     return PlanTable(
-        facts=(
-            *((name, _fact(value)) for name, value in plan.facts.items()),
-            ("digits", _digits(model)),
-        ),
+        facts=tuple((name, _fact(value)) for name, value in plan.facts.items()),
         costs=tuple(
             PathCost(
                 cost.path,
                 cost.seconds,
                 cost.seconds / cheapest if cheapest > 0 else 1.0,
                 cost.bytes / 1e6,
+                digits_in_words(cost),
                 cost.path == plan.path,
             )
             for cost in plan.costs
         ),
         why=f"{plan.path}: {why}",
-    )
-
-
-def _digits(model: CrossValidatedKernelRidge) -> str:
-    """Return what the factors promise of the predictions, before any of them is checked."""
-    smoother, alphas = model._fitted_model().smoother, model._problem.alphas
-    promised = smoother.promise(alphas)
-    if not promised.any():
-        return "factors were chosen so that rounding stays far below the check that follows"
-    here = float(smoother.promise(np.atleast_1d(np.asarray(model.alpha_, dtype=float)))[0])
-    return (
-        f"relative errors of about {here:.0e} promised; {promised.max():.0e} at the worst penalty"
     )
 
 

@@ -166,10 +166,11 @@ def _plan(summary: Summary) -> list[str]:
             number(c.seconds),
             f"{c.ratio:.2f}",
             size(c.megabytes),
+            c.digits,
         )
         for c in summary.plan.costs
     ]
-    header = ("path", "seconds, estimated", "× cheapest", "memory")
+    header = ("path", "seconds, estimated", "× cheapest", "memory", "digits promised")
     return [
         "## The plan and its cost",
         "",

@@ -386,10 +386,11 @@ def _plan(summary: Summary) -> Section:
             number(cost.seconds),
             f"{cost.ratio:.2f}",
             size(cost.megabytes),
+            cost.digits,
         )
         for cost in plan.costs
     ]
-    header = ("path", "seconds, estimated", "times the cheapest", "memory")
+    header = ("path", "seconds, estimated", "times the cheapest", "memory", "digits promised")
     return section(
         "plan",
         "The plan and its cost",

@@ -218,6 +218,7 @@ class PathCost:
     seconds: float
     ratio: float
     megabytes: float
+    digits: str
     taken: bool
 
 

@@ -155,6 +155,17 @@ class Smoother(ABC):
         """
         return np.zeros(alphas.size)
 
+    def unlike_rows(self, alphas: FloatArray) -> FloatArray:
+        """Return the errors (a,) that far-away rows may cost on every path; 0 without such rows."""
+        return np.zeros(alphas.size)
+
+    @abstractmethod
+    def path_promise(self, path: str, alphas: FloatArray) -> FloatArray | None:
+        """Return the errors (a,) that a path promises, beside the largest target or prediction.
+
+        Nothing is factorised to tell: None where the factor that knows was not needed so far.
+        """
+
     @property
     def largest_value(self) -> float:
         """The largest kernel value that rounding errors come from; 0 without a kernel."""

@@ -29,16 +29,19 @@ from holdfast.smoother.scale import RowScale
 from holdfast.smoother.system import FeatureSystem, penalty_mask, transform
 
 __all__ = [
+    "ENOUGH",
     "FLOOR",
     "Diagonal",
     "diagonalise",
     "feature_factor",
+    "held_promise",
     "reduced",
     "remainder",
     "ridge_by_qr",
     "ridge_of_triangle",
     "settled",
     "single_factor",
+    "single_promise",
     "stacked_triangle",
     "summed",
 ]
@@ -70,7 +73,7 @@ def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> Fe
     """Return the factor of a rotated system, which holds for every penalty from `least` on."""
     mask = penalty_mask(*system.B.shape[::-1])
     # The digits that holding rows out costs come on top of those that the factor has lost.
-    weak = max(WEAK, system.promise / (10 * ENOUGH))
+    weak = float(weakest(system.promise))
     return FeatureFactor(system.W, system.gram, mask, system.z, Ys, scale, system.N, weak=weak)
 
 
@@ -178,6 +181,29 @@ def promise(largest: float, smallest: float, alpha: float, m: float) -> float:
     return ROUNDING * (largest + alpha) / ((smallest + alpha) * m)
 
 
+def weakest(promised: FloatArray | float) -> FloatArray:
+    """Return the smallest 1 − leverage that may be used, from what the factor has lost already."""
+    return np.maximum(WEAK, np.asarray(promised) / (10 * ENOUGH))
+
+
+def held_promise(promised: FloatArray) -> FloatArray:
+    """Return the relative errors of held-out predictions from those of the factor.
+
+    Rows that would lose more are trained anew.
+    """
+    return np.asarray(np.maximum(promised, ROUNDING) / np.minimum(weakest(promised), 1.0))
+
+
+def single_promise(Lambda: FloatArray, alphas: FloatArray, m: float) -> FloatArray:
+    """Return what `single_factor` promises at each penalty, from the spectrum of WᵀW.
+
+    Where a Cholesky factorisation would lose too much, a QR factorisation loses the root of it.
+    """
+    condition = (Lambda.max(initial=0.0) + alphas) / (Lambda.min(initial=0.0) + alphas)
+    squared = ROUNDING * condition / m
+    return np.asarray(np.where(squared <= ENOUGH, squared, ROUNDING * np.sqrt(condition) / m))
+
+
 def _diagonal(system: FeatureSystem, Lambda: FloatArray) -> FloatArray:
     """Return the diagonal of the Gram matrix, with ones for the unpenalised columns."""
     gram = np.ones(len(system.z))
@@ -203,7 +229,7 @@ def single_factor(
     known[:p] -= alpha * (T.T @ (T @ scaled.z[:p]))
     scaled = settled(scaled, scaled.z, known, scale, left)
     one, none = np.ones(size), np.zeros(size)
-    weak = max(WEAK, R.promise(system.support) / (10 * ENOUGH))
+    weak = float(weakest(R.promise(system.support)))
     return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, T, weak)
 
 

@@ -12,6 +12,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.smoother.base import Fit, Form, Smoother
 from holdfast.smoother.factor import Factor, FeatureFactor
+from holdfast.smoother.factorise import ENOUGH, held_promise, single_promise
 from holdfast.smoother.features import Features
 from holdfast.smoother.held import Held
 from holdfast.smoother.outputs import FeatureOutputs
@@ -68,6 +69,19 @@ class FeatureForm(Smoother):
     def norms(self) -> FloatArray:
         """Approximate ‖W_i‖² of every trained row, the unpenalised columns left out."""
         return self.system.norms
+
+    def path_promise(self, path: str, alphas: FloatArray) -> FloatArray | None:
+        """Return how far a path may be from training by QR, which loses digits of its own."""
+        if path == "fold_gram" and self.additive:
+            return np.full(alphas.size, ENOUGH)  # pivots that promise less are not used
+        system = self.system
+        if not system.diagonal or alphas.min() < system.least:
+            return None
+        errors = np.full(alphas.size, system.promise)
+        if path == "single":
+            Lambda = system.gram[: system.p]
+            errors = single_promise(Lambda, alphas, system.support)
+        return held_promise(errors)
 
     # -- the model on all rows ---------------------------------------------------------------------
 

@@ -30,6 +30,9 @@ from holdfast.smoother.scale import Targets, Unpenalised
 
 __all__ = ["KernelSmoother"]
 
+#: Rows with kernel values this many times those of most rows are far away from them.
+UNLIKE = 100.0
+
 
 class KernelSmoother(Smoother):
     """The smoother of the kernel matrix of all rows.
@@ -113,6 +116,27 @@ class KernelSmoother(Smoother):
         # A row without a single feature is small by nature, a row of small weight is not.
         usual = float(np.median(diagonal)) * float(weights.min())
         return 4 * np.finfo(np.float64).eps * (largest + alphas) / (usual + alphas)
+
+    def unlike_rows(self, alphas: FloatArray) -> FloatArray:
+        """Return what the condition of the kernel matrix may cost, if some rows make it."""
+        diagonal = np.abs(np.diag(self.K)[self.scale.trained])
+        if diagonal.max() <= UNLIKE * float(np.median(diagonal)):
+            return np.zeros(alphas.size)
+        return self.path_promise("spectral", alphas)
+
+    def path_promise(self, path: str, alphas: FloatArray) -> FloatArray:
+        """Return eps times the condition of √wK√w + αI: every path solves with that matrix.
+
+        Without a spectrum the trace takes the place of the largest eigenvalue, 0 of the smallest.
+        """
+        if self._spectrum is None:
+            largest, least = float(self.norms.sum()), alphas
+        else:
+            Lambda = self._spectrum.Lambda[self._spectrum.penalised > 0]
+            largest = float(np.abs(Lambda).max(initial=0.0))
+            least = np.abs(Lambda[:, None] + alphas).min(axis=0, initial=np.inf)
+        bound = 4 * np.finfo(np.float64).eps * (largest + alphas) / least
+        return np.asarray(np.maximum(bound, self.promise(alphas)))
 
     @property
     def largest_value(self) -> float:

@@ -271,12 +271,12 @@ def test_residuals_over_time():
     assert json.loads(packed(page, "data"))["figures"]["time"]["layout"]["xaxis"]["type"] == "date"
 
 
-def test_the_plan_says_what_the_factors_promise():
-    model = fitted()
-    facts = dict(summarise(model, verify=0).plan.facts)
-    promised = model._fitted_model().smoother.promise(np.array([model.alpha_]))[0]
-    assert f"about {promised:.0e} promised" in facts["digits"]
-    assert "factors were chosen" in dict(summarise(fitted(basis=20), verify=0).plan.facts)["digits"]
+def test_the_plan_says_what_the_paths_promise():
+    summary = summarise(fitted(basis=20), verify=0)
+    (taken,) = (cost for cost in summary.plan.costs if cost.taken)
+    assert taken.digits.startswith("about 1")
+    assert f"<td>{taken.digits}</td>" in to_html(summary)
+    assert f"| {taken.digits} |" in to_markdown(summary)
 
 
 # --- the page ---------------------------------------------------------------------------------
