@@ -34,6 +34,7 @@ FOUND = [
     ("rare_columns", 14),
     ("rare_columns", 24),
     ("wild_weights", 3),
+    ("wild_weights", 88),
     ("dense_outlier", 47),
     ("dense_outlier", 52),
     ("dense_outlier", 64),

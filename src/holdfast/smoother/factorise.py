@@ -229,7 +229,8 @@ def single_factor(
     known[:p] -= alpha * (T.T @ (T @ scaled.z[:p]))
     scaled = settled(scaled, scaled.z, known, scale, left)
     one, none = np.ones(size), np.zeros(size)
-    weak = float(weakest(R.promise(system.support)))
+    # Rows that were rotated before have lost what the rotation promised, whatever R says now.
+    weak = float(weakest(max(R.promise(system.support), system.promise)))
     return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, T, weak)
 
 

@@ -80,7 +80,7 @@ class FeatureForm(Smoother):
         errors = np.full(alphas.size, system.promise)
         if path == "single":
             Lambda = system.gram[: system.p]
-            errors = single_promise(Lambda, alphas, system.support)
+            errors = np.maximum(single_promise(Lambda, alphas, system.support), errors)
         return held_promise(errors)
 
     # -- the model on all rows ---------------------------------------------------------------------
