@@ -12,7 +12,14 @@ from holdfast.linalg import add_gram, mirror, reciprocal_shifts, shifted_inverse
 from holdfast.linalg.eigen import eigh as our_eigh
 from holdfast.linalg.graded import coordinates, scaled_cholesky, stacked_qr
 from holdfast.smoother import KernelSmoother, Unpenalised
-from holdfast.smoother.factorise import diagonalise, promise, ridge_by_qr, settled, single_factor
+from holdfast.smoother.factorise import (
+    diagonalise,
+    promise,
+    remainder,
+    ridge_by_qr,
+    settled,
+    single_factor,
+)
 from holdfast.smoother.rows import RowBlocks
 from holdfast.smoother.system import coefficients, transform
 from holdfast.smoother.system import solve as solve_system
@@ -89,12 +96,16 @@ def _():
         same(T.T @ A @ T, np.diag(s**2))
 
 
+def left(V, beta):
+    return remainder(V, beta, Ys, scale.trained)
+
+
 @example("smoother.factorise.settled")
 def _():
     system = feature_smoother().system
     full, beta = system.W, rng.normal(size=(n + 2, v))
     known = full.T @ full @ beta
-    found = settled(system, beta, known, Ys, scale)
+    found = settled(system, beta, known, scale, left)
     same(found.z, known + full.T @ (Ys - full @ beta))
     same(found.z, full.T @ Ys)
 
@@ -118,7 +129,7 @@ def _():
 
 @example("smoother.factorise.single_factor")
 def _():
-    factor = single_factor(feature_smoother().system, lambda: iter([W]), alpha, Ys, scale)
+    factor = single_factor(feature_smoother().system, lambda: iter([W]), alpha, Ys, scale, left)
     same(factor.T @ factor.T.T, inv(W.T @ W + alpha * np.eye(n)))
     same(factor.V[:, :n], W @ factor.T)
     same(factor.V @ factor.V.T, naive_S(alpha))
