@@ -36,8 +36,9 @@ __all__ = [
 TOO_LITTLE = 1e-11
 #: Relative errors beyond this are worth a warning, …
 TOLD = 1e-8
-#: … and bounds beyond this, which errors rarely reach, where far-away rows are the reason.
-TOLD_BOUND = 5e-8
+#: … and bounds beyond this, which errors rarely reach, where far-away rows are the reason. The
+#: default grid ends before it.
+TOLD_BOUND = 1e-6
 #: What retraining may cost where digits are lost: this many operations are always free, …
 FREE_OPERATIONS = 2e10
 #: … and beyond that, if it takes no more than this many plain fits.
