@@ -93,7 +93,7 @@ def test_paths_keep_the_digits_that_the_plan_shows(family):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HoldfastWarning)
             model = estimator(drawn, path).fit(drawn.X, drawn.y, sample_weight=drawn.weights)
-        values, _ = answered(model)
+        values, _ = answered(model, drawn.alphas)
         (cost,) = (cost for cost in model.explain().costs if cost.path == path)
         if cost.digits is None:  # the fit made no factor that could tell
             assert path != "spectral"

@@ -33,7 +33,7 @@ def cluster(p: Problem) -> Measured | None:
     exact, qr = _references(p)
     with dask.config.set(scheduler="synchronous"):
         model = _fit(estimator(p, "auto"), da.from_array(p.X, chunks=(9, -1)), p)
-        values, told = answered(model)
+        values, told = answered(model, p.alphas)
     return _measured(p, "cluster", exact, qr, values, told)
 
 
@@ -45,7 +45,7 @@ def reselect(p: Problem) -> Measured | None:
         basis=len(p.basis), held_out_basis="reselect", random_state=p.seed
     )
     model = _fit(asked, p.X, p)
-    values, told = answered(model)
+    values, told = answered(model, p.alphas)
     K, weights = np.asarray(model.kernel_(p.X)), _weights(p)
     exact, qr = [], []
     for held in p.sets:
@@ -100,5 +100,5 @@ def _measured(
     p: Problem, way: str, exact: Floats, qr: Floats, values: Floats, told: set[float]
 ) -> Measured:
     size = np.maximum(np.abs(exact).max(axis=1), np.finfo(float).tiny)
-    errors = [np.abs(found - exact).max(axis=1) / size for found in (qr, values)]
-    return Measured(p, errors[0], {way: errors[1]}, {way: told})
+    error = np.abs(values - exact).max(axis=(0, 2)) / size
+    return Measured(p, np.abs(qr - exact).max(axis=1) / size, {way: error}, {way: told})
