@@ -58,7 +58,7 @@ def _pair(p: Problem, rival: Callable[[Problem], Floats]) -> Pair:
         warnings.simplefilter("ignore")
         theirs = rival(p)
         ours, _ = _package(p, "auto")
-    errors = [np.abs(values - exact).max(axis=1) / size for values in (theirs, ours)]
+    errors = [np.abs(values - exact).max(axis=-1) / size for values in (theirs, ours)]
     return Pair(*(float(np.max(np.where(np.isnan(e), np.inf, e))) for e in errors))
 
 
