@@ -235,7 +235,7 @@ def fresh(
     rotated: bool,
 ) -> FeatureEquations:
     """Return the equations of training rows that were summed directly."""
-    return FeatureEquations(*sums, N_E, summed(sums[0], n_rows, rotated), *centre)
+    return FeatureEquations(*sums, N_E, summed(sums[0], centre[0], n_rows, rotated), *centre)
 
 
 def fold_predict(X: Any, part: Part, rows: StreamedRows, models: FloatArray) -> FloatArray:

@@ -59,13 +59,15 @@ WEAK = 1e-3
 LONGER = 10.0
 
 
-def summed(gram: FloatArray, n_rows: int, rotated: bool) -> Accuracy:
+def summed(gram: FloatArray, mean: FloatArray, n_rows: int, rotated: bool) -> Accuracy:
     """Return how well the Gram matrix of some rows is known, a sum over these rows alone.
 
     Each column by itself; but where a rotation has mixed the columns, the rounding errors of the
-    largest are in all of them.
+    largest are in all of them. Rows that were far from their own `mean` (s, p), because rows that
+    left had moved the mean of all, have the rounding errors of that distance.
     """
-    known_to = Accuracy(np.diag(gram), FLOOR / n_rows)
+    far = FLOOR * np.square(mean).sum(axis=0)
+    known_to = Accuracy(np.maximum(np.diag(gram), far), FLOOR / n_rows)
     return known_to.mixed(len(gram)) if rotated else known_to
 
 

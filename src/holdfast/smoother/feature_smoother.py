@@ -321,13 +321,13 @@ class FeatureSmoother(FeatureForm):
         rows, Y, Q = RowBlocks(system.W, train), Ys[train], self.unpenalised.Q[train]
         if not Q.shape[1]:
             A, b = gram_and_rhs(rows, Y)
-            known_to = summed(A, train.size, rotated)
+            known_to = summed(A, system.B, train.size, rotated)
             return FeatureEquations(A, b, N_E, known_to, system.B, Q.T @ Y)
         corner = Q.T @ Q
         mean = solve_small(corner, along(rows, Q)[:, : system.p])
         level = solve_small(corner, Q.T @ Y)
         A, b = centred_gram_and_rhs(rows, Y, Q, mean, level)
-        return FeatureEquations(A, b, N_E, summed(A, train.size, rotated), mean, level)
+        return FeatureEquations(A, b, N_E, summed(A, mean, train.size, rotated), mean, level)
 
     def fitted(self, equations: FeatureEquations, models: FloatArray, test: IntArray) -> FloatArray:
         """Return W θ of the test rows, which often are the held-out rows just read."""
