@@ -35,6 +35,7 @@ FOUND = [
     ("rare_columns", 24),
     ("wild_weights", 3),
     ("wild_weights", 88),
+    ("leverage", 14),
     ("leverage", 42),
     ("leverage", 43),
     ("dense_outlier", 47),

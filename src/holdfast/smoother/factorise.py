@@ -64,10 +64,13 @@ def summed(gram: FloatArray, mean: FloatArray, n_rows: int, rotated: bool) -> Ac
 
     Each column by itself; but where a rotation has mixed the columns, the rounding errors of the
     largest are in all of them. Rows that were far from their own `mean` (s, p), because rows that
-    left had moved the mean of all, have the rounding errors of that distance.
+    left had moved the mean of all, have the rounding errors of that distance. Where those are too
+    large beside the spread of the rows, no penalty makes up for them.
     """
-    far = FLOOR * np.square(mean).sum(axis=0)
-    known_to = Accuracy(np.maximum(np.diag(gram), far), FLOOR / n_rows)
+    squares, diagonal = np.square(mean).sum(axis=0), np.diag(gram)
+    lost = n_rows * (ROUNDING / ENOUGH) ** 2 * squares > diagonal
+    size = np.where(lost, np.inf, np.maximum(diagonal, FLOOR * squares))
+    known_to = Accuracy(size, FLOOR / n_rows)
     return known_to.mixed(len(gram)) if rotated else known_to
 
 
