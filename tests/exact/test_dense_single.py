@@ -61,10 +61,10 @@ def test_many_targets_in_small_stacks(monkeypatch):
     module = holdfast.holdout.identity
     solve = module.solve_direct
 
-    def counted(held, errors):
+    def counted(held, errors, *targets):
         assert isinstance(held, HeldInverse)
         sizes.append(held.shape[1])
-        return solve(held, errors)
+        return solve(held, errors, *targets)
 
     monkeypatch.setattr(module, "solve_direct", counted)
     monkeypatch.setattr(module, "STACK_DOUBLES", 2 * (60 * 41 + 40) * 4)

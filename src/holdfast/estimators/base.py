@@ -289,7 +289,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         model, choice = found.model, found.choice
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
         fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
-        model = replace(model, problem=problem)
+        known = None if found.known is None else (problem, found.known)
+        model = replace(model, problem=problem, known=known)
         plan = found.plan.with_digits(model.smoother, problem.alphas, chosen)
         self._problem, self._model, self._plan = problem, model, plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel

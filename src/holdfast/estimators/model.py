@@ -55,9 +55,9 @@ class Model:
         What chose the basis rows, with its fitted attributes.
     draw : int
         Which draw of the basis rows this is; 0 is that of `fit`.
-    known : ndarray of shape (a, test rows, v) or None
-        Held-out predictions of the experiments of `fit` at all its penalties, if they are few
-        enough to be kept.
+    known : (Problem, ndarray of shape (a, test rows, v)) or None
+        Held-out predictions of the experiments of a problem at all its penalties, if they are few
+        enough to be kept. They answer for that very problem: another policy is another problem.
     """
 
     problem: Problem
@@ -67,7 +67,13 @@ class Model:
     smoother: Smoother
     selector: Selector | None = None
     draw: int = 0
-    known: FloatArray | None = None
+    known: tuple[Problem, FloatArray] | None = None
+
+    def known_for(self, problem: Problem) -> FloatArray | None:
+        """Return the held-out predictions kept for this problem, if there are any."""
+        if self.known is None or self.known[0] is not problem:
+            return None
+        return self.known[1].copy()
 
     @property
     def alphas(self) -> FloatArray:

@@ -109,8 +109,9 @@ class HeldOutQuestions(ABC):
         for draw in range(self._draws(basis_draws)):
             drawn = redrawn(model, self._kernel, draw)
             tasks = drawn.tasks(experiments)
-            if cv is None and alphas is None and drawn.known is not None:
-                parts.append((tasks, drawn.known.copy()))
+            known = drawn.known_for(problem) if cv is None and alphas is None else None
+            if known is not None:
+                parts.append((tasks, known))
                 continue
             path = drawn.plan(tasks, grid.size).path
             parts.append((tasks, drawn.held_out(tasks, grid, path)))

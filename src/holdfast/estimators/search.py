@@ -99,6 +99,8 @@ class Found:
         Columns over all finished candidates and penalties.
     start : int
         Where its penalties start in these columns.
+    known : ndarray of shape (a, test rows, v) or None
+        Its held-out predictions, if they are few enough to be kept.
     """
 
     index: int
@@ -108,6 +110,7 @@ class Found:
     alphas: FloatArray
     results: dict[str, Any]
     start: int
+    known: FloatArray | None
 
 
 def search(
@@ -184,8 +187,7 @@ def search(
     results = _merge(candidates[: len(finished)], shown, pooled)
     start = sum(grid.size for grid, _ in finished[:winner])
     plan = _told(kept.plan, grids[winner].alphas, alphas)
-    model = replace(kept.model, known=kept.known(alphas))
-    return Found(winner, model, plan, choice, alphas, results, start)
+    return Found(winner, kept.model, plan, choice, alphas, results, start, kept.known(alphas))
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:

@@ -1,6 +1,8 @@
 """`held_out()` after `fit` returns what `fit` computed, as long as that is small."""
 
+import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,6 +77,18 @@ def test_a_copy_computes_them_when_asked():
     model = KernelRidgeCV(alphas=[0.1, 1.0, 10.0]).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(again.held_out().values, model.held_out().values, rtol=1e-10)
+
+
+def test_another_policy_is_another_problem():
+    model = KernelRidgeCV(alphas=[0.1, 1.0, 10.0], basis=15, cv=5, random_state=0).fit(X, Y)
+    twin = copy.copy(model)
+    twin._problem = replace(model._problem, policy="keep")
+    twin._model = replace(model._model, problem=twin._problem)
+    kept = KernelRidgeCV(
+        alphas=[0.1, 1.0, 10.0], basis=15, cv=5, random_state=0, held_out_basis="keep"
+    ).fit(X, Y)
+    assert np.abs(twin.held_out().values - model.held_out().values).max() > 1e-3
+    np.testing.assert_allclose(twin.held_out().values, kept.held_out().values, rtol=1e-8)
 
 
 def test_many_are_not_kept(monkeypatch):
