@@ -109,7 +109,7 @@ def influence(models: HeldOutModels) -> dict[str, FloatArray]:
     leverages = smoother.leverages(alpha)
     freedom, m = float(leverages.sum()), int(smoother.scale.trained.sum())
     Y = smoother.targets.Y + smoother.unpenalised.U @ smoother.targets.level
-    models.outputs  # noqa: B018  # settles the coordinates
+    models.settle()
     fitted = Y - smoother.fitted_rows(smoother.model(models.alphas), np.arange(len(Y)))
     s2 = smoother.weights @ np.square(fitted) / (m - freedom)  # (v,)
     errors, squares, cook = _one_pass(models, Y)

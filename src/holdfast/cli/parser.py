@@ -174,6 +174,10 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "default: auto",
     )
     group.add_argument("--no-intercept", action="store_true", help="fit without a bias")
+    _holding_out_options(parser)
+
+
+def _holding_out_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("holding out")
     group.add_argument(
         "--cv",

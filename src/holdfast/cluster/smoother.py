@@ -39,7 +39,7 @@ from holdfast.smoother.factorise import (
     diagonalise,
     feature_factor,
     ridge_of_triangle,
-    settled,
+    rotate,
     single_factor,
 )
 from holdfast.smoother.feature_form import FeatureForm
@@ -47,7 +47,7 @@ from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
 from holdfast.smoother.moments import sample_level
 from holdfast.smoother.rows import FeatureRows, StreamedRows
 from holdfast.smoother.scale import Unpenalised
-from holdfast.smoother.system import FeatureSystem, coefficients, solve, transform
+from holdfast.smoother.system import FeatureSystem, coefficients
 
 __all__ = ["ClusterSmoother"]
 
@@ -173,18 +173,16 @@ class ClusterSmoother(FeatureForm):
     def factor(self, alpha: float | None = None, least: float = inf) -> FeatureFactor:
         """Return the factor, with rows that are made on the workers."""
         if alpha is not None:
-            parts = self._system, self._triangles, alpha, self.targets.Ys, self.scale
-            return single_factor(*parts, self._remainder)
+            return single_factor(
+                self._system, self._triangles, alpha, self.targets.Ys, self.scale, self._remainder
+            )
         with self.lock:
             system = self._system
             if not system.diagonal or least < system.least:
                 gram = None if system.diagonal else system.gram[: system.p, : system.p]
                 spectrum = None if gram is None else eigh(gram)
                 found = diagonalise(system, spectrum, self._triangles, least)
-                rotated = found.applied(transform(system, found.T))
-                beta = solve(rotated, slice(None), min(least, 1.0))
-                known = rotated.gram[:, None] * beta
-                self._system = system = settled(rotated, beta, known, self.scale, self._remainder)
+                self._system = system = rotate(system, found, least, self.scale, self._remainder)
         return feature_factor(system, self.targets.Ys, self.scale)
 
     def _remainder(self, V: FeatureRows, beta: FloatArray) -> FloatArray:

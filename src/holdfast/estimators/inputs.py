@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -94,9 +95,9 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
 
 
 def _require_unique_names(X: Any) -> None:
-    names = [str(name) for name in getattr(X, "columns", ())]
-    if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+    counts = Counter(str(name) for name in getattr(X, "columns", ()))
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if twice is not None:
         raise InvalidInputError(
             f"X must have unique column names; got {twice!r} more than once. Rename or drop one."
         )

@@ -43,6 +43,9 @@ DIRECTION = 0.1
 #: With pivots up to this, predictions below this share of their residuals have cancelled.
 CLOSE, VANISHING = 1e-2, 1e-2
 
+#: Predictions smaller than this share of the targets are not computed as y − r.
+CANCELLING = 0.1
+
 #: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on …
 CG_ROWS, CG_SYSTEMS = 24, 300
 #: … if no held-out row has more leverage than this: beyond it they need too many steps.
@@ -136,7 +139,20 @@ def _predictions(factor: Factor, part: Shape, alphas: FloatArray) -> FloatArray:
             values = _alone_predictions(alone) if part.H.size else alone.fitted
             return _known(values[:, :, None], part, alone.weak)
     held = factor.held(part, alphas)
-    return _known(held.predict(residuals(held)), part, held.weak)
+    return _known(_from_residuals(held, residuals(held)), part, held.weak)
+
+
+def _from_residuals(held: Held, r: FloatArray) -> FloatArray:
+    """Return predictions (a, b, t, v): y − r for the held-out rows where no digits cancel in it."""
+    if not (isinstance(held, HeldCoordinates) and held.kappa and held.tests_itself):
+        return held.predict(r)
+    predictions = np.asarray(held.Y - r)
+    largest = np.abs(predictions).max(axis=2, initial=0.0)  # (a, b, v)
+    small = largest < CANCELLING * np.abs(held.Y).max(axis=1, initial=0.0)
+    again = np.flatnonzero(small.any(axis=(1, 2)))
+    if again.size:
+        predictions[again] = held.at(again).predict(r[again])
+    return predictions
 
 
 def _known(values: FloatArray, part: Shape, weak: float) -> FloatArray:

@@ -143,8 +143,12 @@ class HeldOutModels:
     @cached_property
     def outputs(self) -> Outputs:
         """From new rows to the coordinates of the models that are not trained anew."""
-        self._factors()  # which may change the coordinates
+        self.settle()
         return self.smoother.outputs()
+
+    def settle(self) -> None:
+        """Make the factors, which may change the coordinates, before these are used."""
+        self._factors()
 
     def _factors(self) -> list[tuple[float, IntArray, Factor]]:
         """Return (penalty, its targets, the factor) for each penalty."""

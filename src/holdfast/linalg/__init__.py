@@ -39,7 +39,6 @@ from holdfast.linalg.symmetric import (
     subtract_outer,
 )
 from holdfast.linalg.threads import (
-    PIECE_DOUBLES,
     blas_threads,
     one_blas_thread,
     run_pieces,
@@ -49,7 +48,6 @@ from holdfast.linalg.whitening import Whitening, cholesky_basis
 
 __all__ = [
     "CHOLESKY_UP_TO",
-    "PIECE_DOUBLES",
     "Accuracy",
     "Complement",
     "Definite",

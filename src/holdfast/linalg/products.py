@@ -3,12 +3,13 @@
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.linalg.threads import PIECE_DOUBLES
 
 # For sets of at most this many rows, and at most this many rows per D, all pairs of rows are
 # multiplied and one gemm serves every D. Beyond that, a symmetric product for each D is faster.
 _PAIRS_UP_TO = 64
 _PAIR_ROWS_PER_ALPHA = 1.5
+# Doubles in a tile of such pairs: half a megabyte stays in a core's own cache.
+_TILE_DOUBLES = 2**16
 
 
 def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
@@ -26,7 +27,7 @@ def _pair_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """
     g, h, p = V.shape
     n_pairs = h * (h + 1) // 2
-    per_tile = max(h, PIECE_DOUBLES // (g * p))
+    per_tile = max(h, _TILE_DOUBLES // (g * p))
     tile = np.empty((g, min(n_pairs, per_tile), p))
     products = np.empty((g, n_pairs, D.shape[0]))
     position = np.empty((h, h), dtype=np.intp)

@@ -18,10 +18,6 @@ from threadpoolctl import ThreadpoolController
 
 _Item = TypeVar("_Item")
 
-#: Doubles in the largest temporary of one piece of work. Half a megabyte stays in a core's own
-#: cache; two to four times as much made no difference.
-PIECE_DOUBLES = 2**16
-
 #: Factorising a matrix smaller than this gains nothing from a second thread.
 SMALL = 768
 

@@ -26,7 +26,7 @@ from holdfast.linalg import (
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.rows import FeatureRows, RowBlocks
 from holdfast.smoother.scale import RowScale
-from holdfast.smoother.system import FeatureSystem, penalty_mask, transform
+from holdfast.smoother.system import FeatureSystem, penalty_mask, solve, transform
 
 __all__ = [
     "ENOUGH",
@@ -39,6 +39,7 @@ __all__ = [
     "remainder",
     "ridge_by_qr",
     "ridge_of_triangle",
+    "rotate",
     "settled",
     "single_factor",
     "single_promise",
@@ -95,6 +96,24 @@ def settled(
     if norms.max() <= LONGER**2 * np.median(norms):
         return system
     return replace(system, z=known + left(system.W, beta))
+
+
+def rotate(
+    system: FeatureSystem,
+    found: Diagonal,
+    least: float,
+    scale: RowScale,
+    left: Remainder,
+    *,
+    overwrite: bool = False,
+) -> FeatureSystem:
+    """Return the system in coordinates that diagonalise it, with z settled there.
+
+    With `overwrite` the new rows take the memory of the old ones.
+    """
+    rotated = found.applied(transform(system, found.T, overwrite=overwrite))
+    beta = solve(rotated, slice(None), min(least, 1.0))
+    return settled(rotated, beta, rotated.gram[:, None] * beta, scale, left)
 
 
 def remainder(V: FeatureRows, beta: FloatArray, Ys: FloatArray, trained: BoolArray) -> FloatArray:

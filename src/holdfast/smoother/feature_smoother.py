@@ -38,7 +38,7 @@ from holdfast.smoother.factorise import (
     feature_factor,
     remainder,
     ridge_by_qr,
-    settled,
+    rotate,
     single_factor,
     summed,
 )
@@ -55,7 +55,7 @@ from holdfast.smoother.rows import (
     gram_and_rhs,
 )
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
-from holdfast.smoother.system import FeatureSystem, coefficients, solve, transform
+from holdfast.smoother.system import FeatureSystem, coefficients
 
 __all__ = ["FeatureSmoother"]
 
@@ -229,8 +229,9 @@ class FeatureSmoother(FeatureForm):
     def factor(self, alpha: float | None = None, least: float = inf) -> FeatureFactor:
         """Return the factor for every penalty from `least` on, or a Cholesky factor at one."""
         if alpha is not None:
-            parts = self.system, self._trained, alpha, self.targets.Ys, self.scale
-            return single_factor(*parts, self._remainder)
+            return single_factor(
+                self.system, self._trained, alpha, self.targets.Ys, self.scale, self._remainder
+            )
         with self.lock:  # one thread makes it, the others find it
             system = self.system
             if not system.diagonal or least < system.least:
@@ -239,11 +240,9 @@ class FeatureSmoother(FeatureForm):
                 found = diagonalise(system, spectrum, self._trained, least)
                 if isinstance(system.W, np.ndarray):
                     self._system = None  # its rows are overwritten now: made again if interrupted
-                rotated = transform(system, found.T, overwrite=True)
-                rotated = found.applied(rotated)
-                beta = solve(rotated, slice(None), min(least, 1.0))
-                known = rotated.gram[:, None] * beta
-                self._system = system = settled(rotated, beta, known, self.scale, self._remainder)
+                self._system = system = rotate(
+                    system, found, least, self.scale, self._remainder, overwrite=True
+                )
         return feature_factor(system, self.targets.Ys, self.scale)
 
     def _remainder(self, V: FeatureRows, beta: FloatArray) -> FloatArray:

@@ -34,15 +34,12 @@ from holdfast.linalg import (
     weighted_products,
 )
 
+__all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "same_rows"]
+
 #: Doubles in the largest temporary of one piece of work. Two megabytes is more than a core's own
 #: cache holds, but with smaller pieces threads wait for the interpreter: a quarter of it took up to
 #: twice as long on two cores, four times as much gained nothing.
 PIECE_DOUBLES = 2**18
-
-#: Predictions smaller than this share of the targets are not computed as y − r.
-CANCELLING = 0.1
-
-__all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "same_rows"]
 
 
 class Held(ABC):
@@ -148,6 +145,11 @@ class HeldCoordinates(Held):
         """√w y where S is known; I − S itself cancels nothing."""
         return self.Y if self.kappa else None
 
+    @property
+    def tests_itself(self) -> bool:
+        """Whether what is predicted are the held-out rows, all of weight 1."""
+        return self.out is self.V
+
     @cached_property
     def definite(self) -> bool:
         """Whether no eigenvalue of the kernel, shifted by the penalty, is negative."""
@@ -245,18 +247,6 @@ class HeldCoordinates(Held):
         return np.asarray(beta)
 
     def predict(self, r: FloatArray) -> FloatArray:
-        """Return out · β, or y − r for the rows held out where no digits cancel in it."""
-        if not (self.kappa and self.out is self.V):
-            return self._products(r)
-        predictions = np.asarray(self.Y - r)
-        largest = np.abs(predictions).max(axis=2, initial=0.0)  # (a, b, v)
-        small = largest < CANCELLING * np.abs(self.Y).max(axis=1, initial=0.0)
-        again = np.flatnonzero(small.any(axis=(1, 2)))
-        if again.size:
-            predictions[again] = self.at(again)._products(r[again])
-        return predictions
-
-    def _products(self, r: FloatArray) -> FloatArray:
         """Return out · β: two products per task for all penalties."""
         (a, b, h, v), p = self.shape, self.D.shape[1]
         predictions = np.empty((a, b, self.out.shape[1], v))

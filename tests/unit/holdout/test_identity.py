@@ -426,6 +426,23 @@ def test_many_targets_never_share_a_stack_with_few_rows(monkeypatch):
     assert sum(scaled) == given.D.size * 700  # each target once
 
 
+@pytest.mark.parametrize("sizes", SETS, ids=lambda s: "-".join(map(str, s)))
+def test_the_rows_held_out_are_predicted_without_cancellation(sizes):
+    """For those y − r is the prediction, unless it is much smaller than the targets."""
+    m, p, b, h, e, v = sizes
+    alphas = np.array([1e-2, 1.0, 1e12])
+    given = twin.problem(m, p, b, h, e, v, alphas, 21, bias=False)
+    held = held_rows(given._replace(T=given.H))
+    assert not held.tests_itself
+    itself = replace(held, out=held.V)
+    assert itself.tests_itself
+    r = residuals(held)
+    found, wanted = identity._from_residuals(itself, r), held.predict(r)
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
+    # With penalty 1e12 nothing but rounding errors would be left of y − r.
+    np.testing.assert_allclose(found[2], wanted[2], rtol=1e-11)
+
+
 def test_a_single_row_of_leverage_one_has_no_answer():
     given = twin.problem(60, 10, 1, 1, 0, 1, [1.0, 0.25], 27)
     given.U[:, 0], given.U[0, 0], given.Lambda[0], given.penalised[0] = 0.0, 1.0, 1.0, 0.0
