@@ -139,12 +139,9 @@ def _tell(summary: Any, data: Data) -> None:
     for sentence in summary.answer:
         print(sentence)
     if summary.certificate:
-        print(
-            f"Checked: {count(summary.certificate.experiments, 'experiment')} retrained, largest "
-            f"relative deviation {summary.certificate.max_relative_error:.1e}."
-        )
-        if not summary.certificate.verified:
-            print(bold("NOT verified: that is too much. Do not rely on these numbers."))
+        found = summary.certificate
+        told = f"Checked: {count(found.experiments, 'experiment')} retrained, {found.words}"
+        print(told if found.verified else bold(told))
     if summary.inside:
         print(summary.inside.words(head.error_label))
     tell_doubts(summary.doubts)
@@ -368,7 +365,7 @@ def run_verify(options: argparse.Namespace) -> int:
     for message in messages:
         remark(f"note: {message}", options.quiet)
     tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-    well = bool(found.max_relative_error <= tolerance)
+    well = found.within(tolerance)
     checksum = read_archive(options.model).checksum
     if options.json:
         print(
@@ -378,6 +375,7 @@ def run_verify(options: argparse.Namespace) -> int:
                     "checksum": checksum,
                     "experiments": found.experiments.tolist(),
                     "alphas": found.alphas.tolist(),
+                    "chosen_relative_error": found.chosen_relative_error,
                     "max_relative_error": found.max_relative_error,
                     "tolerance": tolerance,
                     "verified": well,
@@ -390,12 +388,11 @@ def run_verify(options: argparse.Namespace) -> int:
         print(f"{os.path.basename(options.model)}: whole, sha256 {checksum}")
         print(
             f"{found.experiments.size} of {model.n_splits_:,} experiments retrained at "
-            f"{found.alphas.size} penalties: largest relative deviation "
-            f"{found.max_relative_error:.1e}"
+            f"{found.alphas.size} penalties: {found.words(tolerance)}"
         )
         if inside:
             print(inside.words("RMSE" if model._classes is None else "share of errors"))
-        print(bold("verified" if well else f"NOT verified: more than {tolerance:g}"))
+        print(bold("verified" if well else "NOT verified"))
     return 0 if well else 1
 
 

@@ -58,7 +58,9 @@ def certificate(
     return Certificate(
         int(found.experiments.size),
         int(found.alphas.size),
+        float(found.chosen_relative_error),
         float(found.max_relative_error),
         VERIFY_SEED,
         found.verified,
+        found.words(),
     )

@@ -186,8 +186,7 @@ def _checks(summary: Summary) -> list[str]:
     if found:
         lines.append(
             f"- {count(found.experiments, 'experiment')} retrained at "
-            f"{count(found.alphas, 'penalty value')}: largest relative deviation "
-            f"{found.max_relative_error:.1e}"
+            f"{count(found.alphas, 'penalty value')}: {found.words}"
         )
     if summary.inside:
         lines.append(f"- {_text(summary.inside.words(summary.headline.error_label))}")

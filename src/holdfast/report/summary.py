@@ -239,19 +239,24 @@ class Certificate:
     ----------
     experiments, alphas : int
         How many experiments were retrained, at how many penalties.
-    max_relative_error : float
-        The largest deviation of a fast prediction from a retrained one.
+    chosen_relative_error, max_relative_error : float
+        The largest deviation of a fast prediction from a retrained one, at the chosen penalty and
+        at any.
     seed : int
         Seed of the draw of experiments.
     verified : bool
-        Whether the deviation is small enough.
+        Whether the deviations are small enough.
+    words : str
+        The same in a sentence or two.
     """
 
     experiments: int
     alphas: int
+    chosen_relative_error: float
     max_relative_error: float
     seed: int
     verified: bool
+    words: str
 
 
 @dataclass(frozen=True)
