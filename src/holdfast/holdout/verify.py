@@ -71,7 +71,7 @@ class Verification:
         return bool((self.relative_errors <= allowed).all())
 
     def words(self, tolerance: float = TOLERANCE) -> str:
-        """What was found, in a sentence or two."""
+        """Return what was found, in a sentence or two."""
         found = (
             f"largest relative deviation {self.chosen_relative_error:.1e} at the chosen λ, "
             f"{self.max_relative_error:.1e} over the grid."
