@@ -46,7 +46,7 @@ from holdfast.smoother.feature_form import FeatureForm
 from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
 from holdfast.smoother.moments import sample_level
 from holdfast.smoother.rows import FeatureRows, StreamedRows
-from holdfast.smoother.scale import Unpenalised
+from holdfast.smoother.scale import Centre, Unpenalised
 from holdfast.smoother.system import FeatureSystem, coefficients
 
 __all__ = ["ClusterSmoother"]
@@ -91,13 +91,13 @@ class ClusterSmoother(FeatureForm):
     def _rough_rows(self) -> StreamedRows:
         """Return the rows, their part along the unpenalised columns taken out by a sample."""
         rough = sample_level(self.features, self.scale, self.unpenalised)
-        return StreamedRows(self.features, rough, self.scale, self.unpenalised)
+        return StreamedRows(self.features, Centre.of(rough), self.scale, self.unpenalised)
 
     @cached_property
     def _system(self) -> FeatureSystem:
         """The system, with streamed rows, from one pass over the chunks when it is first needed."""
         Ys, features, s = self.targets.Ys, self.features, self.unpenalised.count
-        rough = self._rough_rows().B
+        rough = self._rough_rows().B.first
         shared = _share(work.Whole(work.bare(features), rough))
         pairs, places = [], []
         # Chunks without a trained row add nothing, and their norms are not needed elsewhere.
@@ -112,7 +112,7 @@ class ClusterSmoother(FeatureForm):
         for at, values in zip(places, lengths, strict=True):
             norms[at] = values
         gram, z = total.settle(self.unpenalised.Q, Ys)
-        N, B = features.to_coefficients, rough + total.drift
+        N, B = features.to_coefficients, Centre(rough, total.drift)
         rows = StreamedRows(features, B, self.scale, self.unpenalised)
         return FeatureSystem(rows, gram, z, np.pad(N, ((0, 0), (0, s))), B, norms)
 

@@ -54,7 +54,7 @@ from holdfast.smoother.rows import (
     fitted,
     gram_and_rhs,
 )
-from holdfast.smoother.scale import RowScale, Targets, Unpenalised
+from holdfast.smoother.scale import Centre, RowScale, Targets, Unpenalised
 from holdfast.smoother.system import FeatureSystem, coefficients
 
 __all__ = ["FeatureSmoother"]
@@ -124,7 +124,7 @@ class FeatureSmoother(FeatureForm):
             self.features, rough, self.scale, self.unpenalised, Ys, W=W, sets=index
         )
         gram, z = sums.settle(Q, Ys)
-        B, missed = rough + sums.drift, sums.drift
+        B, missed = Centre(rough, sums.drift), sums.drift
         N = np.hstack(
             [self.features.to_coefficients, np.zeros((len(self.features.to_coefficients), s))]
         )
@@ -320,8 +320,9 @@ class FeatureSmoother(FeatureForm):
         rows, Y, Q = RowBlocks(system.W, train), Ys[train], self.unpenalised.Q[train]
         if not Q.shape[1]:
             A, b = gram_and_rhs(rows, Y)
-            known_to = summed(A, system.B, train.size, rotated)
-            return FeatureEquations(A, b, N_E, known_to, system.B, Q.T @ Y)
+            nothing = system.B.total  # (0, p)
+            known_to = summed(A, nothing, train.size, rotated)
+            return FeatureEquations(A, b, N_E, known_to, nothing, Q.T @ Y)
         corner = Q.T @ Q
         mean = solve_small(corner, along(rows, Q)[:, : system.p])
         level = solve_small(corner, Q.T @ Y)
@@ -352,7 +353,7 @@ class FeatureSmoother(FeatureForm):
         unpenalised = self.unpenalised.retrained(weights)
         scale, U = RowScale.of(weights[train]), unpenalised.take(train)
         targets = Targets.of(self.targets.Y[train][:, columns], scale, U)
-        B = sample_level(SomeRows(features, train), scale, U)
+        B = Centre.of(sample_level(SomeRows(features, train), scale, U))
         rows = StreamedRows(SomeRows(features, train), B, scale, U)
         models = ridge_by_qr(RowBlocks(rows, once=True), targets.Ys, alphas, features.size)
         plain, U = RowScale.of(np.ones(test.size)), unpenalised.take(test)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,10 +75,6 @@ class Features(ABC):
         """Return the features of the same rows on other basis rows."""
         raise AssertionError("only features of basis rows can change them")
 
-    @abstractmethod
-    def mapped(self, T: FloatArray) -> Self:
-        """Return the features φ(x)ᵀT."""
-
 
 @dataclass(frozen=True)
 class WhitenedFeatures(Features):
@@ -92,16 +88,14 @@ class WhitenedFeatures(Features):
         Applies C⁻ᵀ to rows of K_{:B}, by substitution.
     epsilon : float
         The shift ε of K_BB, part of the model.
-    inverse : ndarray of shape (n, p)
-        C⁻ᵀ, times the map that follows if there is one.
-    T : ndarray of shape (n, p) or None
-        The map that follows.
+    inverse : ndarray of shape (n, n)
+        C⁻ᵀ.
 
     Notes
     -----
-    Cost per row: n d for the kernel, n² for whitening, 2 n p for the map. Substitution makes W Cᵀ
-    equal to K_{:B} to the last digit. A product with C⁻¹, or with C⁻ᵀT, is faster by up to half
-    and promises only eps cond(C): held-out predictions were up to 3,000 times less accurate.
+    Cost per row: n d for the kernel, n² for whitening. Substitution makes W Cᵀ equal to K_{:B} to
+    the last digit. A product with C⁻¹ is faster by up to half and promises only eps cond(C):
+    held-out predictions were up to 3,000 times less accurate.
     """
 
     data: KernelData
@@ -109,7 +103,6 @@ class WhitenedFeatures(Features):
     whitening: Whitening
     epsilon: float
     inverse: FloatArray
-    T: FloatArray | None = None
 
     @classmethod
     def of(cls, data: KernelData, basis: IntArray, epsilon: float) -> WhitenedFeatures:
@@ -130,7 +123,7 @@ class WhitenedFeatures(Features):
 
     @property
     def to_coefficients(self) -> FloatArray:
-        """C⁻ᵀ, times the map that follows."""
+        """C⁻ᵀ."""
         return self.inverse
 
     @property
@@ -145,7 +138,7 @@ class WhitenedFeatures(Features):
 
     def without(self, removed: IntArray) -> WhitenedFeatures:
         """Return the features of the model on the other basis rows, whitened anew."""
-        if not removed.size and self.T is None:
+        if not removed.size:
             return self
         return self.on(np.delete(self.basis, removed), self.epsilon)
 
@@ -166,13 +159,7 @@ class WhitenedFeatures(Features):
         return replace(self, data=self.data.take(self.basis), basis=np.arange(self.basis.size))
 
     def _whitened(self, block: FloatArray) -> FloatArray:
-        block = self.whitening.rows(block, out=block)
-        return block if self.T is None else block @ self.T
-
-    def mapped(self, T: FloatArray) -> WhitenedFeatures:
-        """Return the features followed by a map."""
-        after = T if self.T is None else self.T @ T
-        return replace(self, inverse=self.inverse @ T, T=after)
+        return self.whitening.rows(block, out=block)
 
 
 def whiten(K_BB: FloatArray, epsilon: float) -> tuple[Whitening, FloatArray]:
@@ -199,10 +186,8 @@ class KnownColumns(Features):
     epsilon : float
         ε on the diagonal of K_BB.
     whitening : Whitening
-    inverse : ndarray of shape (n, p)
-        C⁻ᵀ, times the map that follows if there is one.
-    T : ndarray of shape (n, p) or None
-        The map that follows.
+    inverse : ndarray of shape (n, n)
+        C⁻ᵀ.
     """
 
     K: FloatArray
@@ -210,7 +195,6 @@ class KnownColumns(Features):
     epsilon: float
     whitening: Whitening
     inverse: FloatArray
-    T: FloatArray | None = None
 
     @classmethod
     def of(cls, K: FloatArray, K_BB: FloatArray, epsilon: float) -> KnownColumns:
@@ -219,7 +203,7 @@ class KnownColumns(Features):
 
     def without(self, removed: IntArray) -> KnownColumns:
         """Return the features of the model on the other basis rows, whitened anew."""
-        if not removed.size and self.T is None:
+        if not removed.size:
             return self
         left = np.delete(np.arange(self.n_basis), removed)
         return KnownColumns.of(self.K[:, left], self.K_BB[np.ix_(left, left)], self.epsilon)
@@ -230,7 +214,7 @@ class KnownColumns(Features):
 
     @property
     def to_coefficients(self) -> FloatArray:
-        """C⁻ᵀ, times the map that follows."""
+        """C⁻ᵀ."""
         return self.inverse
 
     @property
@@ -240,13 +224,7 @@ class KnownColumns(Features):
 
     def rows(self, index: Index) -> FloatArray:
         """Return the whitened rows."""
-        block = self.whitening.rows(self.K[index])
-        return block if self.T is None else block @ self.T
-
-    def mapped(self, T: FloatArray) -> KnownColumns:
-        """Return the features followed by a map."""
-        after = T if self.T is None else self.T @ T
-        return replace(self, inverse=self.inverse @ T, T=after)
+        return self.whitening.rows(self.K[index])
 
 
 @dataclass(frozen=True)
@@ -257,12 +235,9 @@ class ColumnFeatures(Features):
     ----------
     X : ndarray or sparse matrix of shape (m, d)
         A sparse matrix is made dense a block of rows at a time.
-    T : ndarray of shape (d, p) or None
-        The map that follows.
     """
 
     X: Any
-    T: FloatArray | None = None
 
     def __len__(self) -> int:
         """Return the number of rows m."""
@@ -270,8 +245,8 @@ class ColumnFeatures(Features):
 
     @property
     def to_coefficients(self) -> FloatArray:
-        """The map, or the identity."""
-        return np.eye(self.X.shape[1]) if self.T is None else self.T
+        """The identity."""
+        return np.eye(self.X.shape[1])
 
     def rows(self, index: Index) -> FloatArray:
         """Return rows of X as float64."""
@@ -280,16 +255,11 @@ class ColumnFeatures(Features):
     def new_rows(self, X: Any) -> FloatArray:
         """Return the columns of new rows as float64."""
         dense = X.toarray() if sp.issparse(X) else X
-        dense = np.array(dense, dtype=np.float64, order="C")
-        return dense if self.T is None else dense @ self.T
+        return np.array(dense, dtype=np.float64, order="C")
 
     def portable(self) -> ColumnFeatures:
         """Return the same features without rows."""
         return replace(self, X=self.X[:0])
-
-    def mapped(self, T: FloatArray) -> ColumnFeatures:
-        """Return the features followed by a map."""
-        return replace(self, T=T if self.T is None else self.T @ T)
 
 
 @dataclass(frozen=True)
@@ -329,10 +299,6 @@ class SomeRows(Features):
         """Return some of these rows."""
         return self.features.rows(self.index[index])
 
-    def mapped(self, T: FloatArray) -> SomeRows:
-        """Return the features followed by a map."""
-        return replace(self, features=self.features.mapped(T))
-
 
 @dataclass(frozen=True)
 class ReadyFeatures(Features):
@@ -347,8 +313,8 @@ class ReadyFeatures(Features):
         From row numbers to a fresh block (k, p) of rows, without weights.
     N : ndarray of shape (n, p)
         From coordinates to the coefficients of the basis rows that are left.
-    T : ndarray of shape (p', p) or None
-        The map that follows.
+    Z : ndarray of shape (p', p) or None
+        None where nothing was removed.
     source : Features
         What the rows were made from; it makes them again where something is trained anew.
     removed : ndarray of int
@@ -359,7 +325,7 @@ class ReadyFeatures(Features):
 
     made: Callable[[Index], FloatArray]
     N: FloatArray
-    T: FloatArray | None
+    Z: FloatArray | None
     source: Features
     removed: IntArray
     side_by_side: bool = True
@@ -387,7 +353,7 @@ class ReadyFeatures(Features):
     def rows(self, index: Index) -> FloatArray:
         """Return the rows."""
         block = self.made(index)
-        return block if self.T is None else block @ self.T
+        return block if self.Z is None else block @ self.Z
 
     def without(self, removed: IntArray) -> Features:
         """Return the features on the other basis rows, made again and whitened by themselves."""
@@ -399,7 +365,3 @@ class ReadyFeatures(Features):
     def on(self, basis: IntArray, epsilon: float) -> Features:
         """Return the features of the same rows on other basis rows."""
         return self.source.on(basis, epsilon)
-
-    def mapped(self, T: FloatArray) -> ReadyFeatures:
-        """Return the features followed by a map."""
-        return replace(self, N=self.N @ T, T=T if self.T is None else self.T @ T)

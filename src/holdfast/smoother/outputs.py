@@ -16,6 +16,7 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.kernels.matrix import KernelData
 from holdfast.smoother.features import Features
+from holdfast.smoother.scale import Centre
 
 __all__ = ["FeatureOutputs", "KernelOutputs", "Outputs"]
 
@@ -40,17 +41,17 @@ class FeatureOutputs(Outputs):
     Attributes
     ----------
     features : Features
+    B : Centre
+        The features' part along the unpenalised columns.
     T : ndarray of shape (p, p) or None
         The map that follows.
-    B : ndarray of shape (s, p)
-        The features' part along the unpenalised columns, after the map.
     u : ndarray of shape (s,)
         The unpenalised columns of any row: a bias is the same everywhere.
     """
 
     features: Features
+    B: Centre
     T: FloatArray | None
-    B: FloatArray
     u: FloatArray
 
     @property
@@ -59,16 +60,16 @@ class FeatureOutputs(Outputs):
         return int(self.B.shape[1]) + self.u.size
 
     def __call__(self, X: Any) -> FloatArray:
-        """Return [φ(x)T − uB, u]."""
+        """Return [(φ(x) − uB)T, u]."""
         block = self.features.new_rows(X)
+        if self.u.size:
+            block -= self.u @ self.B.first
+            block -= self.u @ self.B.rest
         if self.T is not None:
             block = block @ self.T
         if not self.u.size:
             return block
-        out = np.empty((len(block), self.size))
-        np.subtract(block, self.u @ self.B, out=out[:, : block.shape[1]])
-        out[:, block.shape[1] :] = self.u
-        return out
+        return np.hstack([block, np.broadcast_to(self.u, (len(block), self.u.size))])
 
 
 @dataclass(frozen=True)

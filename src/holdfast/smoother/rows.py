@@ -16,7 +16,7 @@ from holdfast.data.indices import as_slice
 from holdfast.linalg import add_gram, mirror
 from holdfast.smoother.blocks import index_blocks, row_blocks
 from holdfast.smoother.features import Features
-from holdfast.smoother.scale import RowScale, Unpenalised
+from holdfast.smoother.scale import Centre, RowScale, Unpenalised
 
 __all__ = ["KEEP_BYTES", "FeatureRows", "RowBlocks", "StreamedRows", "fitted", "gram_and_rhs"]
 
@@ -28,21 +28,26 @@ KEEP_BYTES = 2**25
 class StreamedRows:
     """Rows of W that are computed whenever they are asked for, instead of kept.
 
-    Indexed like an array: ``W[rows]`` is a fresh (k, p + s) block, √w (φ − u B) and √w u.
+    Indexed like an array: ``W[rows]`` is a fresh (k, p + s) block, √w (φ − u B) T and √w u. Rows
+    are centred before they are mapped: φ T and u B T may be so large that no digit is left of their
+    difference.
 
     Attributes
     ----------
     features : Features
-    B : ndarray of shape (s, p)
+    B : Centre
         Qᵀ√wΦ: the part of the features along the unpenalised columns.
     scale : RowScale
     unpenalised : Unpenalised
+    T : ndarray of shape (p, p) or None
+        The map that follows.
     """
 
     features: Features
-    B: FloatArray
+    B: Centre
     scale: RowScale
     unpenalised: Unpenalised
+    T: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -53,10 +58,12 @@ class StreamedRows:
         flat = index if isinstance(index, slice) else index.ravel()
         block, s = self.features.rows(flat), self.unpenalised.count
         if s:
-            full = np.empty((block.shape[0], self.shape[1]))
-            np.subtract(block, self.unpenalised.level(flat, self.B), out=full[:, :-s])
-            full[:, -s:] = self.unpenalised.U[flat]
-            block = full
+            block -= self.unpenalised.level(flat, self.B.first)
+            block -= self.unpenalised.level(flat, self.B.rest)
+        if self.T is not None:
+            block = block @ self.T
+        if s:
+            block = np.hstack([block, self.unpenalised.U[flat]])
         if not self.scale.uniform:
             block *= self.scale.root[flat, None]
         return block if isinstance(index, slice) else block.reshape(*index.shape, self.shape[1])

@@ -19,7 +19,7 @@ from holdfast._typing import BoolArray, FloatArray, Index, IntArray
 from holdfast.exceptions import InvalidInputError
 from holdfast.linalg import solve_small
 
-__all__ = ["RowScale", "Targets", "Unpenalised"]
+__all__ = ["Centre", "RowScale", "Targets", "Unpenalised"]
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,37 @@ class Unpenalised:
     def coefficients(self, along: FloatArray) -> FloatArray:
         """Return coefficients (s, v) of the columns Z from coordinates along Q."""
         return solve_small(self.R, along) if self.count else along
+
+
+@dataclass(frozen=True)
+class Centre:
+    """The features' part along the unpenalised columns, B = Qᵀ√wΦ, as a sum of two.
+
+    Features far from zero leave no room for the last digits of B in one float64 number. So the
+    first part is subtracted from them, and then the rest.
+
+    Attributes
+    ----------
+    first, rest : ndarray of shape (s, p)
+    """
+
+    first: FloatArray
+    rest: FloatArray
+
+    @classmethod
+    def of(cls, B: FloatArray) -> Centre:
+        """Return a centre without a rest."""
+        return cls(B, np.zeros_like(B))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(s, p)."""
+        return self.first.shape[0], self.first.shape[1]
+
+    @property
+    def total(self) -> FloatArray:
+        """B, rounded."""
+        return np.asarray(self.first + self.rest)
 
 
 def _undetermined_column(name: str) -> str:

@@ -18,7 +18,7 @@ from holdfast.smoother.rows import (
     FeatureRows,
     StreamedRows,
 )
-from holdfast.smoother.scale import Unpenalised
+from holdfast.smoother.scale import Centre, Unpenalised
 
 __all__ = ["FeatureSystem", "coefficients", "penalty_mask", "solve", "solve_each", "transform"]
 
@@ -39,8 +39,8 @@ class FeatureSystem:
     N : ndarray of shape (n, p + s)
         Published coefficients from coordinates: a = N θ. Rows belong to basis rows (N = C⁻ᵀ) or
         to input features (linear kernel). Zero in the unpenalised columns.
-    B : ndarray of shape (s, p)
-        Qᵀ√wΦ: features on the unpenalised columns.
+    B : Centre
+        Qᵀ√wΦ: features on the unpenalised columns, before the map T.
     norms : ndarray of shape (m,)
         ‖W_i‖² without the unpenalised columns, approximate: before the last correction of B.
     sets : SetSums or None
@@ -57,7 +57,7 @@ class FeatureSystem:
     gram: FloatArray
     z: FloatArray
     N: FloatArray
-    B: FloatArray
+    B: Centre
     norms: FloatArray
     sets: SetSums | None = None
     T: FloatArray | None = None
@@ -101,10 +101,10 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
     N, z = np.zeros_like(system.N), system.z.copy()
     np.matmul(system.N[:, :p], T, out=N[:, :p])
     z[:p] = T.T @ system.z[:p]
-    B = system.B @ T
+    whole = T if system.T is None else system.T @ T
     W: FeatureRows
     if isinstance(system.W, StreamedRows):
-        W = replace(system.W, features=system.W.features.mapped(T), B=B)
+        W = replace(system.W, T=whole)
     else:
         old = system.W
         new = old if overwrite else np.empty_like(old)
@@ -116,8 +116,7 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
         if not overwrite:
             new[:, p:] = old[:, p:]
         W = new
-    whole = T if system.T is None else system.T @ T
-    return replace(system, W=W, N=N, z=z, B=B, sets=None, T=whole)
+    return replace(system, W=W, N=N, z=z, sets=None, T=whole)
 
 
 def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> FloatArray:
@@ -137,7 +136,8 @@ def coefficients(
 ) -> tuple[FloatArray, FloatArray]:
     """Return a = N θ and the coefficients of the unpenalised columns; `level` is that of y."""
     p = system.p
-    along_columns = theta[p:] - system.B @ theta[:p] + level
+    plain = theta[:p] if system.T is None else system.T @ theta[:p]
+    along_columns = theta[p:] - system.B.total @ plain + level
     return system.N @ theta, unpenalised.coefficients(along_columns)
 
 

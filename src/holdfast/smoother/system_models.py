@@ -20,7 +20,7 @@ def feature_outputs(
     system: FeatureSystem, features: Features, unpenalised: Unpenalised
 ) -> FeatureOutputs:
     """Return v(x) in the coordinates of a system."""
-    return FeatureOutputs(features, system.T, system.B, unpenalised.anywhere())
+    return FeatureOutputs(features, system.B, system.T, unpenalised.anywhere())
 
 
 def feature_models(held: Held, r: FloatArray) -> FloatArray:

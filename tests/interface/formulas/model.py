@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.linalg import inv, norm, solve
@@ -22,7 +24,7 @@ from holdfast.smoother.rows import (
     fitted,
     gram_and_rhs,
 )
-from holdfast.smoother.scale import RowScale, Targets, target_unit
+from holdfast.smoother.scale import Centre, RowScale, Targets, target_unit
 from interface.formulas import example, same
 from interface.formulas.problem import (
     B,
@@ -106,8 +108,6 @@ def _():
 @example("smoother.features.WhitenedFeatures.rows", "smoother.features.ColumnFeatures.rows")
 def _():
     same(features.rows(H), K[np.ix_(H, B)] @ inv(C).T)
-    T = rng.normal(size=(n, n))
-    same(features.mapped(T).rows(H), K[np.ix_(H, B)] @ inv(C).T @ T)
     same(ColumnFeatures(X).rows(H), X[H])
 
 
@@ -188,8 +188,11 @@ def _():
 
 @example("smoother.rows.StreamedRows")
 def _():
-    rows = StreamedRows(features, unpenalised.Q.T @ (root[:, None] * Phi), scale, unpenalised)
+    B_all = unpenalised.Q.T @ (root[:, None] * Phi)
+    rows = StreamedRows(features, Centre(B_all + 1.0, -np.ones_like(B_all)), scale, unpenalised)
     same(rows[H], np.c_[W, unpenalised.Q][H])
+    T = rng.normal(size=(n, n))
+    same(replace(rows, T=T)[H], np.c_[W @ T, unpenalised.Q][H])
 
 
 @example(
