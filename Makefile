@@ -75,8 +75,8 @@ browser: $(VENV)/.set-browser ## what the browser tests need: playwright and a C
 test-browser: browser ## the tests of the report in a real browser; SHOTS=folder writes pictures
 	HOLDFAST_BROWSER=required HOLDFAST_SCREENSHOTS=$(SHOTS) $(ONE_THREAD) $(BIN)/python -m pytest tests/unit/report/test_report_browser.py $(PYTEST_ARGS)
 
-torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS=200 SEED=0 WAYS=1
-	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -W ignore -m torture --problems $(or $(PROBLEMS),200) --seed $(or $(SEED),0) $(if $(WAYS),--ways)
+torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS=200 SEED=0 WAYS=1 JOBS=2 RECORD=file
+	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -W ignore -m torture --problems $(or $(PROBLEMS),200) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) $(if $(WAYS),--ways) $(if $(RECORD),--record $(RECORD))
 
 fuzz: $(VENV)/.set-test ## FILES=100000 damaged and forged files, read in processes of their own (an hour)
 	$(ONE_THREAD) HOLDFAST_FUZZ=$(or $(FILES),100000) $(BIN)/python -m pytest -n auto -q tests/files/test_fuzz.py $(PYTEST_ARGS)

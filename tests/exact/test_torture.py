@@ -6,17 +6,17 @@ found keep their seeds.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import sklearn
 
-from holdfast.exceptions import HoldfastWarning
+from reference.retrain import as_columns
 from torture.families import FAMILIES, problem
-from torture.measure import FACTOR, _references, answered, estimator, measure
+from torture.measure import FACTOR, answered, fitted, measure
 from torture.rivals import grid_search, ridge_cv, time_stamp
+from torture.truth import truth
 from torture.ways import WAYS
 
 #: Problems that once were past the ratio.
@@ -89,19 +89,18 @@ def test_no_cluster_is_silently_worse_than_qr(family, seed):
 def test_paths_keep_the_digits_that_the_plan_shows(family):
     """Beside the largest target or prediction; what retraining by QR loses, it loses for all."""
     drawn = problem(family, 3)
-    exact, qr = _references(drawn)
-    largest = max(np.abs(drawn.y).max(), np.abs(exact).max())
-    lost = np.abs(qr - exact).max() / largest
+    judge = truth(drawn, fitted(drawn, "spectral"))
+    exact = judge.exact
+    largest = np.maximum(np.abs(as_columns(drawn.y)).max(axis=0), np.abs(exact).max(axis=(0, 1)))
+    lost = (np.abs(judge.qr - exact) / largest).max()
     for path in ("spectral", "fold_gram", "single"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HoldfastWarning)
-            model = estimator(drawn, path).fit(drawn.X, drawn.y, sample_weight=drawn.weights)
+        model = fitted(drawn, path)
         values, _ = answered(model, drawn.alphas)
         (cost,) = (cost for cost in model.explain().costs if cost.path == path)
         if cost.digits is None:  # the fit made no factor that could tell
             assert path != "spectral"
             continue
-        error = np.abs(values - exact).max() / largest
+        error = (np.abs(values - exact) / largest).max()
         assert error <= max(FACTOR * lost, 10.0 * 10.0**-cost.digits_at_worst), path
 
 
@@ -110,9 +109,7 @@ def test_verify_notices_what_wild_weights_do_to_a_dense_model():
     drawn = problem("sparse_wild_weights", 1)
     dense = replace(drawn, basis=None, policy="remove", bias=False)
     error = measure(dense, ("spectral",)).paths["spectral"].max()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
-        model = estimator(dense, "spectral").fit(dense.X, dense.y, sample_weight=dense.weights)
+    model = fitted(dense, "spectral")
     assert error < 1e-6 or model.verify().max_relative_error > 1e-6
 
 

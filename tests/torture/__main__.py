@@ -1,58 +1,66 @@
-"""Draw problems, print what each family costs, keep the worst."""
+"""Draw problems, say which are past the ratio as they come, and what each family costs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from pathlib import Path
 
-from torture.families import FAMILIES, problem
-from torture.measure import FACTOR, Measured, measure
-from torture.ways import WAYS
-
-
-def measured(name: str, seed: int, ways: bool) -> list[Measured]:
-    """Return the errors of the paths and, if asked, of the other ways that the problem has."""
-    drawn = problem(name, seed)
-    others = [way(drawn) for way in WAYS.values()] if ways else []
-    return [measure(drawn), *(found for found in others if found is not None)]
+from torture.families import FAMILIES
+from torture.measure import FACTOR
+from torture.runs import Judged, drawn, run
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="torture", description=__doc__)
     parser.add_argument("--problems", type=int, default=200, help="problems in all")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed of each family")
     parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
-        "--ways", action="store_true", help="also the cluster, reselected basis rows and tuning"
-    )
+        "--ways", action="store_true",
+        help="also streamed, on a cluster, with reselected basis rows, and tuned",
+    )  # fmt: skip
+    parser.add_argument(
+        "--record", type=Path,
+        help="file to add every finished problem to; those that it holds are not done again",
+    )  # fmt: skip
     asked = parser.parse_args()
-    names = asked.family or sorted(FAMILIES)
-    worst: dict[tuple[str, str], tuple[float, int]] = {}
-    failures = 0
+    problems = drawn(asked.problems, asked.seed, asked.family or FAMILIES)
+    found: list[Judged] = []
     start = time.monotonic()
-    for number in range(asked.problems):
-        name, seed = names[number % len(names)], asked.seed + number // len(names)
-        try:
-            parts = measured(name, seed, asked.ways)
-        except Exception as error:
-            print(f"{name} seed {seed}: {type(error).__name__}: {error}")
-            failures += 1
-            continue
-        ratios = {path: found.excess(path) for found in parts for path in found.paths}
-        for path, ratio in ratios.items():
-            failures += ratio > FACTOR
-            worst[name, path] = max(worst.get((name, path), (0.0, 0)), (ratio, seed))
-    paths = list(dict.fromkeys(path for _, path in worst))
-    print(f"{'family':<24}" + "".join(f"{path:>20}" for path in paths))
-    for name in names:
-        cells = [worst.get((name, path), (0.0, 0)) for path in paths]
-        print(
-            f"{name:<24}" + "".join(f"{ratio:>12.2g} (s{seed})".rjust(20) for ratio, seed in cells)
-        )
-    print(f"{asked.problems} problems from seed {asked.seed}, {failures} past {FACTOR:g} ×, "
+    try:
+        for one in run(problems, asked.ways, asked.jobs, asked.record):
+            found.append(one)
+            if one.failed or one.past:
+                print(one, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(table(found))
+    past = sum(bool(one.failed or one.past) for one in found)
+    told = sum(bool(one.told) for one in found)
+    seeds = f"seeds {asked.seed} to {max((one.seed for one in found), default=asked.seed)}"
+    print(f"{len(found)} of {asked.problems} problems, {seeds}: {past} past {FACTOR:g} × without a "
+          f"warning, {told} with a warning that names a penalty; "
           f"{time.monotonic() - start:.0f} s")  # fmt: skip
-    return int(failures > 0)
+    return int(past > 0 or len(found) < len(problems))
+
+
+def table(found: list[Judged]) -> str:
+    """Return the largest ratio of each family and path, with its seed."""
+    worst: dict[tuple[str, str], tuple[float, int]] = {}
+    for one in found:
+        for path, ratio in one.ratios.items():
+            key = one.family, path
+            worst[key] = max(worst.get(key, (0.0, one.seed)), (ratio, one.seed))
+    paths = list(dict.fromkeys(path for _, path in worst))
+    lines = [f"{'family':<24}" + "".join(f"{path:>18}" for path in paths)]
+    for family in sorted({one.family for one in found}):
+        cells = [worst.get((family, path)) for path in paths]
+        texts = ["—" if cell is None else f"{cell[0]:.2g} (s{cell[1]})" for cell in cells]
+        lines.append(f"{family:<24}" + "".join(f"{text:>18}" for text in texts))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,16 @@ class Problem:
     weights: Floats | None = None
     bias: bool = True
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether every row is a basis row."""
+        return self.basis is None and self.kernel["kernel"] != "linear"
+
+    @property
+    def row_weights(self) -> Floats:
+        """The weights, ones where there are none."""
+        return np.ones(len(self.X)) if self.weights is None else self.weights
+
 
 FAMILIES: dict[str, Callable[[Rng], dict[str, Any]]] = {}
 
@@ -141,8 +151,15 @@ def wild_weights(rng: Rng) -> dict[str, Any]:
 
 @family
 def offsets(rng: Rng) -> dict[str, Any]:
-    made = linear(rng, 1e8 + rng.normal(size=(26, 4)))
-    return {**made, "y": made["y"] + 1e8}
+    """Columns far from zero; targets too, in one problem of four.
+
+    (Targets around 1e8 hide every error of a model that is good to eight digits.)
+    """
+    offset = 10.0 ** rng.uniform(2, 8) * rng.choice([-1.0, 1.0], 4)
+    made = linear(rng, offset + rng.normal(size=(26, 4)))
+    centred = made["X"] - offset
+    y = centred @ rng.normal(size=4) + 0.1 * rng.normal(size=26)
+    return {**made, "y": y + (1e8 if rng.random() < 0.25 else 0.0)}
 
 
 @family
@@ -217,6 +234,103 @@ def dense_outlier(rng: Rng) -> dict[str, Any]:
     made["sets"] += [np.array([2])]
     y = X[:, 0] / np.abs(X[:, 0]).max() + 0.1 * rng.normal(size=16)
     return {**made, "basis": None, "policy": "remove", "y": y}
+
+
+def folds_of(rng: Rng, m: int) -> list[NDArray[np.int64]]:
+    """Return disjoint sets of all rows: folds of one size, or groups of very different sizes."""
+    k = int(rng.integers(2, 7))
+    label = np.arange(m) % k if rng.random() < 0.5 else rng.integers(0, k, m)
+    label = rng.permutation(label)
+    return [np.flatnonzero(label == j) for j in np.unique(label)]
+
+
+@family
+def folds(rng: Rng) -> dict[str, Any]:
+    """Disjoint folds or groups, columns in units 1 … 1e9; half of the problems have weights."""
+    m, d = int(rng.integers(24, 40)), int(rng.integers(2, 6))
+    made = linear(rng, rng.normal(size=(m, d)) * 10.0 ** rng.uniform(0, 9, d))
+    weights = 10.0 ** rng.uniform(-3, 3, m) if rng.random() < 0.5 else None
+    return {**made, "sets": folds_of(rng, m), "weights": weights}
+
+
+@family
+def sparse_folds(rng: Rng) -> dict[str, Any]:
+    m = int(rng.integers(24, 40))
+    made = sparse(
+        rng, rng.normal(size=(m, 2)), {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-2, 1)}, 9
+    )
+    return {**made, "sets": folds_of(rng, m)}
+
+
+@family
+def dense_folds(rng: Rng) -> dict[str, Any]:
+    m = int(rng.integers(14, 22))
+    kernel = {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-2, 1)}
+    made = sparse(rng, rng.normal(size=(m, 2)), kernel, 4)
+    return {**made, "basis": None, "policy": "remove", "sets": folds_of(rng, m)}
+
+
+@family
+def every_row(rng: Rng) -> dict[str, Any]:
+    """Leave-one-out of a sparse model, one row far away."""
+    X = rng.normal(size=(20, 2))
+    X[5] *= 10.0 ** rng.uniform(0, 2)
+    made = sparse(rng, X, {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-3, 1)}, 7)
+    return {**made, "sets": [np.array([i]) for i in range(20)]}
+
+
+@family
+def several_targets(rng: Rng) -> dict[str, Any]:
+    """Three targets of very different sizes, each judged by itself: linear, sparse or dense."""
+    X = rng.normal(size=(20, 3))
+    kernel = {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-2, 0)}
+    kind = int(rng.integers(0, 3))
+    made = linear(rng, X * [1.0, 1e3, 1e6]) if kind == 0 else sparse(rng, X, kernel, 8)
+    if kind == 2:
+        made |= {"basis": None, "policy": "remove"}
+    others = rng.normal(size=(20, 2)) + rng.normal(size=2)
+    return {**made, "y": np.c_[made["y"], others] * 10.0 ** rng.uniform(-8, 8, 3)}
+
+
+@family
+def sparse_wide_penalties(rng: Rng) -> dict[str, Any]:
+    kernel = {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-1, 1)}
+    return {**sparse(rng, rng.normal(size=(26, 2)), kernel, 8), "alphas": grid(rng)}
+
+
+@family
+def dense_wide_penalties(rng: Rng) -> dict[str, Any]:
+    kernel = {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-1, 1)}
+    made = sparse(rng, rng.normal(size=(16, 2)), kernel, 4)
+    return {**made, "basis": None, "policy": "remove", "alphas": grid(rng)}
+
+
+@family
+def dense_wild_weights(rng: Rng) -> dict[str, Any]:
+    kernel = {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-1, 1)}
+    made = sparse(rng, rng.normal(size=(16, 2)), kernel, 4)
+    half = rng.uniform(0, 8)
+    weights = 10.0 ** rng.uniform(-half, half, 16)
+    if rng.random() < 0.3:
+        weights[rng.choice(16, 2, replace=False)] = 0.0
+    return {**made, "basis": None, "policy": "remove", "weights": weights}
+
+
+@family
+def dense_duplicates(rng: Rng) -> dict[str, Any]:
+    """A singular kernel matrix: rows twice, or nearly."""
+    X = rng.normal(size=(16, 2))
+    X[8:12] = X[:4] + rng.choice([0.0, 1e-7]) * rng.normal(size=(4, 2))
+    made = sparse(rng, X, {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-1, 1)}, 4)
+    made["sets"] += [np.array([0, 8]), np.array([1])]
+    return {**made, "basis": None, "policy": "remove"}
+
+
+@family
+def more_columns_than_rows(rng: Rng) -> dict[str, Any]:
+    """A linear kernel as a dense model, columns in units 1 … 1e3."""
+    m, d = 14, int(rng.integers(15, 24))
+    return linear(rng, rng.normal(size=(m, d)) * 10.0 ** rng.uniform(0, 3 * rng.random(), d))
 
 
 def problem(name: str, seed: int) -> Problem:

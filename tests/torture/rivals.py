@@ -19,7 +19,8 @@ from sklearn.model_selection import GridSearchCV
 
 from holdfast import KernelRidgeCV
 from torture.families import Problem
-from torture.measure import _fitted, _package, _references, exact_features
+from torture.measure import answered, fitted
+from torture.truth import exact_features, truth
 
 Floats = NDArray[np.float64]
 
@@ -52,13 +53,14 @@ def grid_search(p: Problem) -> Pair:
 
 
 def _pair(p: Problem, rival: Callable[[Problem], Floats]) -> Pair:
-    exact, _ = _references(p)
-    size = np.maximum(np.abs(exact).max(axis=1), np.finfo(float).tiny)
+    p = replace(p, y=p.y.reshape(len(p.y), -1)[:, 0])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         theirs = rival(p)
-        ours, _ = _package(p, "auto")
-    errors = [np.abs(values - exact).max(axis=-1) / size for values in (theirs, ours)]
+        model = fitted(p, "auto")
+        judge = truth(p, model)
+        ours, _ = answered(model, p.alphas)
+    errors = [judge.error(values) for values in (theirs[:, :, None], ours)]
     return Pair(*(float(np.max(np.where(np.isnan(e), np.inf, e))) for e in errors))
 
 
@@ -79,7 +81,7 @@ def _by_grid_search(p: Problem) -> Floats:
     """
     X, kernel = p.X, "linear"
     if p.kernel["kernel"] != "linear":
-        X, kernel = np.asarray(_fitted(p, "fold_gram").kernel_(p.X)), "precomputed"
+        X, kernel = np.asarray(fitted(p, "fold_gram").kernel_(p.X)), "precomputed"
     every = np.arange(len(p.X))
     found: dict[float, list[Floats]] = {float(alpha): [] for alpha in p.alphas}
 
@@ -116,6 +118,6 @@ def time_stamp() -> dict[str, float]:
     errors = {}
     for name, model in models.items():
         alpha = float(model.alpha if name == "Ridge" else model.alpha_)
-        exact = exact_features(X, y, nobody, every, alpha, ones.copy(), True)
-        errors[name] = float(np.abs(model.predict(X) - exact).max())
+        exact = exact_features(X, y, nobody, every, np.array([alpha]), ones, True)
+        errors[name] = float(np.abs(model.predict(X) - exact[0, :, 0]).max())
     return errors

@@ -1,0 +1,130 @@
+"""What every way to compute a problem is compared with: the exact answer, and retraining by QR.
+
+The exact answer comes from ball arithmetic where FLINT is installed, otherwise from software
+arithmetic with 80 digits, which takes some forty times as long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast import KernelRidgeCV
+from reference.oracle import exact_retrain as exact_once
+from reference.retrain import as_columns, as_rows, policy_experiment, retrain, training_rows
+from torture.families import Problem
+
+try:
+    from reference import balls
+except ImportError:  # the optional package python-flint
+    balls = None  # type: ignore[assignment]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+#: Digits of software arithmetic.
+DIGITS = 80
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The exact predictions of a problem and those of retraining by QR.
+
+    Attributes
+    ----------
+    exact, qr : ndarray of shape (alphas, test rows, targets)
+    """
+
+    exact: Floats
+    qr: Floats
+
+    def error(self, values: Floats) -> Floats:
+        """Return the largest error (alphas, targets) of values (…, alphas, test rows, targets).
+
+        Relative to the largest prediction of the target.
+        """
+        size = np.maximum(np.abs(self.exact).max(axis=1), np.finfo(float).tiny)
+        errors = np.abs(values - self.exact).max(axis=-2) / size
+        return np.asarray(errors.reshape(-1, *size.shape).max(axis=0))
+
+
+def truth(p: Problem, model: KernelRidgeCV) -> Truth:
+    """Return what the problem is judged by; the fitted model gives kernel values and the jitter."""
+    if p.kernel["kernel"] == "linear":
+        more = (p.alphas, p.row_weights, p.bias)
+        return joined(
+            [exact_features(p.X, p.y, held, held, *more) for held in p.sets],
+            [qr_features(p.X, p.y, held, held, *more) for held in p.sets],
+        )
+    K = np.asarray(model.kernel_(p.X))
+    exact, qr = [], []
+    for rows in p.sets:
+        held, test, removed = policy_experiment(rows, rows, p.basis, p.policy)  # type: ignore[arg-type]
+        more = (p.basis, removed, p.row_weights, p.bias, model.jitter_)
+        exact.append(exact_models(K, p.y, held, test, p.alphas, *more))
+        qr.append(qr_models(K, p.y, held, test, p.alphas, *more))
+    return joined(exact, qr)
+
+
+def joined(exact: list[Floats], qr: list[Floats]) -> Truth:
+    """Return the truth of a problem from that of each held-out set."""
+    return Truth(np.concatenate(exact, axis=1), np.concatenate(qr, axis=1))
+
+
+def exact_models(
+    K: Floats, y: Floats, held: Rows, test: Rows, alphas: Floats, basis: Rows | None, removed: Rows,
+    weights: Floats, bias: bool, jitter: float,
+) -> Floats:  # fmt: skip
+    """Return predictions (alphas, test rows, targets) of a kernel model, correctly rounded."""
+    more = (basis, removed, weights, bias, jitter if basis is not None else 0.0)
+    if balls is not None:
+        return balls.exact_retrain(K, y, held, test, alphas, *more)
+    alone = [exact_once(K, y, held, test, float(alpha), *more, DIGITS) for alpha in alphas]
+    return np.array(alone)
+
+
+def qr_models(
+    K: Floats, y: Floats, held: Rows, test: Rows, alphas: Floats, *more: object
+) -> Floats:
+    """Return the same by QR of the augmented system, dense of the bordered one."""
+    return np.array(
+        [retrain(K, y, held, test, float(alpha), *more, solver="qr") for alpha in alphas]  # type: ignore[arg-type]
+    )
+
+
+def exact_features(
+    X: Floats, y: Floats, held: Rows, test: Rows, alphas: Floats, weights: Floats, bias: bool
+) -> Floats:
+    """Return predictions (alphas, test rows, targets) of ridge regression on the columns of X."""
+    if balls is not None:
+        return balls.exact_features(X, y, held, test, alphas, weights, bias)
+    # Features are kernel values with as many basis rows, whose own kernel is the identity.
+    m, d = X.shape
+    K = np.block([[np.zeros((m, m)), X], [X.T, np.eye(d)]])
+    Y, w = np.vstack([as_columns(y), np.zeros((d, as_columns(y).shape[1]))]), np.zeros(m + d)
+    w[:m] = weights
+    more = (np.arange(m, m + d), (), w, bias, 0.0, DIGITS)
+    return np.array([exact_once(K, Y, held, test, float(alpha), *more) for alpha in alphas])
+
+
+def qr_features(
+    X: Floats, y: Floats, held: Rows, test: Rows, alphas: Floats, weights: Floats, bias: bool
+) -> Floats:
+    """Return the same by QR of the augmented system, features and targets centred first."""
+    train, Y, d = training_rows(len(X), held, weights), as_columns(y), X.shape[1]
+    w = weights[train]
+    mean, level = np.zeros(d), np.zeros(Y.shape[1])
+    if bias:
+        mean, level = w @ X[train] / w.sum(), w @ Y[train] / w.sum()
+    root = np.sqrt(w)[:, None]
+    rows = np.hstack([root * (X[train] - mean), *([root] if bias else [])])
+    A = np.zeros((len(alphas), len(train) + d, d + int(bias)))
+    A[:, : len(train)] = rows
+    A[:, len(train) + np.arange(d), np.arange(d)] = np.sqrt(alphas)[:, None]
+    b = np.vstack([root * (Y[train] - level), np.zeros((d, Y.shape[1]))])
+    Q, R = np.linalg.qr(A)
+    theta = np.linalg.solve(R, Q.swapaxes(1, 2) @ b)
+    Z = np.hstack([X[as_rows(test)] - mean, np.ones((len(test), int(bias)))])
+    return np.asarray(Z @ theta + level)
