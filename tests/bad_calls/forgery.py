@@ -93,6 +93,10 @@ def _ptr(content: dict[str, Any], arrays: dict[str, Any]) -> None:
 FORGERIES: dict[str, tuple[Callable[..., Any], str]] = {
     "coefficients too short": (array("_dual_coef", lambda a: a[:-1]), "coefficients"),
     "coefficients of another kind": (array("_dual_coef", lambda a: a.astype(str)), "coefficients"),
+    "coefficients of half precision": (
+        array("_dual_coef", lambda a: a.astype(np.float16)),
+        "doubles",
+    ),
     "coefficients not finite": (array("_dual_coef", lambda a: put(a, 0, np.nan)), "finite"),
     "dual_coef_ too long": (array("dual_coef_", lambda a: np.append(a, 1.0)), "dual_coef_"),
     "no coefficients": (fitted(lambda f: f.pop("_dual_coef")), "_dual_coef missing"),
@@ -109,6 +113,7 @@ FORGERIES: dict[str, tuple[Callable[..., Any], str]] = {
     "an intercept that is text": (fitted(lambda f: f.update(intercept_="1")), "intercept_"),
     "a penalty that is negative": (fitted(lambda f: f.update(alpha_=-1.0)), "alpha_"),
     "an index outside": (fitted(lambda f: f.update(best_index_=99)), "best_index_"),
+    "an index that is a fraction": (fitted(lambda f: f.update(best_index_=0.5)), "best_index_"),
     "experiments miscounted": (fitted(lambda f: f.update(n_splits_=4)), "n_splits_"),
     "columns miscounted": (fitted(lambda f: f.update(n_features_in_=7)), "n_features_in_"),
     "results of another length": (
@@ -122,12 +127,28 @@ FORGERIES: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "fewer targets": (array("_problem.Y", lambda a: a[:-1]), "fit together"),
     "targets not finite": (array("_problem.Y", lambda a: put(a, 0, np.inf)), "finite"),
+    "targets of half precision": (
+        array("_problem.Y", lambda a: a.astype(np.float16)),
+        "doubles",
+    ),
+    "weights that are whole numbers": (
+        array("_problem.weights", lambda a: a.astype(np.int8)),
+        "doubles",
+    ),
     "fewer weights": (array("_problem.weights", lambda a: a[:-1]), "weights"),
     "negative weights": (array("_problem.weights", lambda a: -a), "weights"),
     "fewer rows": (array("_problem.X", lambda a: a[:-1]), "X"),
     "rows not finite": (array("_problem.X", lambda a: put(a, 0, np.nan)), "finite"),
+    "rows of half precision": (
+        array("_problem.X", lambda a: a.astype(np.float16)),
+        "single or double",
+    ),
     "rows of text": (array("_problem.X", lambda a: a.astype(str)), "numbers"),
     "rows of one dimension": (array("_problem.X", lambda a: a[:, 0]), "dimension"),
+    "penalties of half precision": (
+        array("_problem.alphas", lambda a: a.astype(np.float16)),
+        "doubles",
+    ),
     "penalties unsorted": (array("_problem.alphas", lambda a: a[::-1]), "increasing"),
     "basis rows outside": (array("basis_indices_", lambda a: a + 100), "basis rows"),
     "basis rows negative": (array("basis_indices_", lambda a: a - 1), "basis rows"),

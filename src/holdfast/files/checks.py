@@ -111,9 +111,9 @@ def _require(good: object, what: str) -> None:
 
 
 def _numbers(what: str, array: Any, *shape: int, finite: bool = True) -> None:
-    """Require an array of numbers of this shape."""
-    good = isinstance(array, np.ndarray) and array.dtype.kind in "biuf" and array.shape == shape
-    _require(good, f"{what} is not an array of {shape} numbers")
+    """Require an array of this shape, of doubles: `fit` leaves nothing else."""
+    good = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == shape
+    _require(good, f"{what} is not an array of {shape} doubles")
     _require(not finite or np.isfinite(array).all(), f"{what} has numbers that are not finite")
 
 
@@ -142,7 +142,8 @@ def _check_problem(problem: Any) -> None:
     good = groups is None or (isinstance(groups, np.ndarray) and groups.shape == (m,))
     _require(good, "the groups are not those of the rows")
     _check_experiments(problem.experiments, m)
-    _require(isinstance(problem.alphas, np.ndarray), "the penalties are no array")
+    good = isinstance(problem.alphas, np.ndarray) and problem.alphas.dtype == np.float64
+    _require(good, "the penalties are no doubles")
     check_alphas(problem.alphas)
     _require(type(problem.flat) is bool and (v == 1 or not problem.flat), "flat is wrong")
     _require(type(problem.bias) is bool, "the bias is neither there nor not")
@@ -188,7 +189,7 @@ def _check_rows(fitted: dict[str, Any], problem: Any) -> None:
     values = X.data if sparse else X
     if values.dtype.kind == "O":  # rows of a kernel that is a function
         return
-    _require(values.dtype.kind in "biuf", "X holds no numbers")
+    _require(values.dtype in (np.float32, np.float64), "X holds no single or double numbers")
     _require(np.isfinite(values).all(), "X has numbers that are not finite")
     width = fitted.get("n_features_in_")
     _require(width == X.shape[1], "n_features_in_ is not the width of X")
@@ -242,7 +243,7 @@ def _check_basis_rows(kept: Any, n: int) -> None:
 
 def _check_results(fitted: dict[str, Any], problem: Any) -> None:
     v = problem.Y.shape[1]
-    for name in ("alpha_", "best_score_", "best_index_"):
+    for name in ("alpha_", "best_score_"):
         value = fitted[name]
         if isinstance(value, np.ndarray):
             _numbers(name, value, v, finite=name != "best_score_")
@@ -264,6 +265,8 @@ def _check_results(fitted: dict[str, Any], problem: Any) -> None:
         good = isinstance(column, np.ndarray | list) and len(column) == size
         _require(good, f"the column {name!r} of cv_results_ is of another length")
     index = np.asarray(fitted["best_index_"])
+    good = index.dtype.kind == "i" and index.shape in ((), (v,))
+    _require(good, "best_index_ is no row of cv_results_")
     _require(((index >= 0) & (index < size)).all(), "best_index_ is outside cv_results_")
     _require(isinstance(fitted["best_params_"], dict), "best_params_ is no dict")
 
