@@ -25,7 +25,7 @@ class LeaveHopsOut(Splitter):
 
     Parameters
     ----------
-    graph : sparse matrix of shape (m, m), or array-like of int, shape (edges, 2)
+    graph : array or sparse matrix of shape (m, m), or array-like of int, shape (edges, 2)
         What is connected: an adjacency matrix, of which every entry that is not zero is an edge,
         or a list of pairs of row numbers. An edge counts in both directions.
     hops : int
@@ -58,7 +58,13 @@ class LeaveHopsOut(Splitter):
             Counted if X is None.
         groups : ignored
         """
-        return int(self.graph.shape[0]) if sp.issparse(self.graph) else count_rows(X, y)
+        return int(self.graph.shape[0]) if self._is_matrix else count_rows(X, y)
+
+    @property
+    def _is_matrix(self) -> bool:
+        """Whether the graph is an adjacency matrix; two columns are pairs of row numbers."""
+        shape = np.shape(self.graph) if isinstance(self.graph, np.ndarray) else ()
+        return sp.issparse(self.graph) or (len(shape) == 2 and shape[0] == shape[1] != 2)
 
     def _experiments(self, n_rows: int) -> Experiments:
         hops = whole_number("hops", self.hops, 0)
@@ -88,11 +94,17 @@ class LeaveHopsOut(Splitter):
 
     def _steps(self, n_rows: int) -> Any:
         """Return the matrix of at most one step: true for an edge, either way, and for staying."""
-        if sp.issparse(self.graph):
+        if self._is_matrix:
             if self.graph.shape != (n_rows, n_rows):
                 raise InvalidInputError(
                     f"graph must have one row and one column for each of the {n_rows} rows; got "
                     f"shape {self.graph.shape}. Give rows without edges an empty row and column."
+                )
+            values = sp.coo_array(self.graph).data if sp.issparse(self.graph) else self.graph
+            if self.graph.dtype.kind not in "biuf" or np.isnan(values).any():
+                raise InvalidInputError(
+                    "graph must hold numbers, 0 where two rows are not connected; got entries of "
+                    f"dtype {self.graph.dtype} that are none. Put 0 in their place."
                 )
             entries = sp.coo_array(self.graph)
             edge = entries.data != 0
@@ -113,9 +125,9 @@ class LeaveHopsOut(Splitter):
             return np.empty((0, 2), dtype=np.int64)
         if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
             raise InvalidInputError(
-                "graph must be a scipy.sparse adjacency matrix or pairs of row numbers of shape "
-                f"(edges, 2); got {type(self.graph).__name__} of shape {edges.shape} and dtype "
-                f"{edges.dtype}. A dense matrix becomes one by scipy.sparse.csr_array(matrix)."
+                "graph must be an adjacency matrix, dense or sparse, or pairs of row numbers of "
+                f"shape (edges, 2); got {type(self.graph).__name__} of shape {edges.shape} and "
+                f"dtype {edges.dtype}. Name each edge by the numbers of its two rows."
             )
         if edges.min() < 0 or edges.max() >= n_rows:
             wrong = edges[((edges < 0) | (edges >= n_rows)).any(axis=1)][0]

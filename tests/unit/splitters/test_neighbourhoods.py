@@ -162,7 +162,7 @@ def test_hops():
     for hops in (0, 1, 2, 3, 100):
         twin = around(lambda i, j, hops=hops: distance[i, j] <= hops)
         assert pairs(LeaveHopsOut(EDGES, hops).experiments(M)) == twin
-        for form in (sp.csr_array, sp.csc_matrix, sp.lil_array):
+        for form in (sp.csr_array, sp.csc_matrix, sp.lil_array, sp.coo_array.toarray):
             assert pairs(LeaveHopsOut(form(matrix), hops).experiments(M)) == twin
     assert pairs(LeaveHopsOut(EDGES.tolist(), 1).experiments(M)) == around(
         lambda i, j: distance[i, j] <= 1
@@ -362,8 +362,10 @@ BAD = [
     (HBlock(20), "h=20 holds out all 40 rows around row 19; h must be at most 19"),
     (LeaveHopsOut(EDGES, -1), "hops must be a whole number"),
     (LeaveHopsOut(EDGES + 5, 1), r"rows from 0 to 39; got the edge .*Count rows from 0"),
-    (LeaveHopsOut(EDGES.astype(float), 1), "graph must be a scipy.sparse.*dtype float64"),
-    (LeaveHopsOut(np.eye(M), 1), r"graph must be.*shape \(40, 40\).*csr_array"),
+    (LeaveHopsOut(EDGES.astype(float), 1), "graph must be an adjacency matrix.*dtype float64"),
+    (LeaveHopsOut(np.eye(9), 1), r"each of the 40 rows; got shape \(9, 9\)"),
+    (LeaveHopsOut(np.full((M, M), np.nan), 1), "0 where two rows are not connected"),
+    (LeaveHopsOut(np.full((M, M), "x"), 1), "graph must hold numbers"),
     (LeaveHopsOut([[0, 1], [2]], 1), "graph must be"),
     (LeaveHopsOut("graph", 1), "graph must be"),
     (LeaveHopsOut(sp.eye_array(9), 1), r"each of the 40 rows; got shape \(9, 9\)"),
