@@ -27,7 +27,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.folds import unions_of_folds
+from holdfast.answers.folds import UnionsOfFolds
 from holdfast.answers.question import Judge, Subject, chosen_values
 from holdfast.answers.row_scores import RowScore, mean_and_variance, row_score
 from holdfast.exceptions import HoldOutError, InvalidInputError
@@ -198,6 +198,7 @@ class Asked:
         self.unit = np.arange(self.m) if units is None else units
         self.grouped = units is not None
         self._score: RowScore | None = None
+        self._unions = UnionsOfFolds(subject.smoother)
 
     @property
     def score(self) -> RowScore:
@@ -228,7 +229,7 @@ class Asked:
             path, smoother = subject.plan(tasks, alphas.size).path, subject.smoother
             quick = path == "fold_gram" and alphas.size <= 2 and not subject.reselects
             if quick and smoother.sums_sets:
-                return unions_of_folds(smoother, tasks, alphas)
+                return self._unions.predict(tasks, alphas)
             return subject.held_out(tasks, alphas, path)
 
         values = chosen_values(at, self.alpha, v)

@@ -1,7 +1,7 @@
 """Held-out models that are factorised once and solved for ever new targets.
 
 `Folds` has the equations of each experiment's training rows, `Sets` the identity
-r_H = (I − S_HH)⁻¹e_H; both keep what does not depend on the targets. `unions_of_folds` solves the
+r_H = (I − S_HH)⁻¹e_H; both keep what does not depend on the targets. `UnionsOfFolds` solves the
 equations of very many experiments for few penalties.
 """
 
@@ -17,6 +17,7 @@ from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Tasks
 from holdfast.holdout.digits import basis_shrinks, few_left
 from holdfast.holdout.identity import STACK_DOUBLES
+from holdfast.holdout.unions import Unions
 from holdfast.linalg import (
     Complement,
     Definite,
@@ -27,9 +28,9 @@ from holdfast.linalg import (
 )
 from holdfast.smoother import Equations, Smoother
 from holdfast.smoother.equations import FeatureEquations
-from holdfast.smoother.factor import Coordinates
+from holdfast.smoother.factor import Coordinates, FeatureFactor
 
-__all__ = ["Folds", "Sets", "unions_of_folds"]
+__all__ = ["Folds", "Sets", "UnionsOfFolds"]
 
 #: Bytes that the reductions of all folds may take.
 MOST_BYTES = 2**30
@@ -205,30 +206,65 @@ class Sets:
         return smoother.restore(values, rows, slice(None))
 
 
-def unions_of_folds(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> FloatArray:
-    """Return held-out predictions (a, k, v) of the path "fold_gram" for one or two penalties.
+class UnionsOfFolds:
+    """Held-out predictions of one set of unions of folds after another, for one or two penalties.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of all rows, one that sums sets.
 
     Notes
     -----
-    Gram matrices are sums over the atoms of the held-out sets. For each task p³/3 for a Cholesky
-    factorisation and p²e for e removed basis rows, by the Schur complement of their constraints: a
-    third of what their null space costs, which pays for many penalties only.
+    Where many sets share their folds, all of them step together (`holdfast.holdout.unions`).
+    Otherwise, and for sets that these steps give up, Gram matrices are sums over the atoms of the
+    held-out sets: for each task p³/3 for a Cholesky factorisation and p²e for e removed basis rows,
+    by the Schur complement of their constraints: a third of what their null space costs, which pays
+    for many penalties only.
     """
-    with smoother.lock:
-        again = basis_shrinks(tasks, smoother.n_basis)
-        values = np.empty((alphas.size, tasks.test.values.size, smoother.targets.count))
-        if not again.all():
-            part = tasks.select(np.flatnonzero(~again))
-            smoother.announce(part)
-            values[:, ~again[tasks.test.owners]] = smoother.by_fold(
-                _solve, part, alphas, slice(None), few_left(smoother, part)
-            )
-        smoother.restore(values, tasks.test.values, slice(None))
-        if again.any():
-            part = tasks.select(np.flatnonzero(again))
-            found = holdout.predict(smoother, part, alphas, "retrain")
-            values[:, again[tasks.test.owners]] = found
-    return values
+
+    def __init__(self, smoother: Smoother) -> None:
+        self.smoother = smoother
+        self._kept: dict[float, Unions] = {}
+
+    def predict(self, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+        """Return held-out predictions (a, k, v), as the path "fold_gram" has them."""
+        smoother = self.smoother
+        with smoother.lock:
+            again = basis_shrinks(tasks, smoother.n_basis)
+            few = few_left(smoother, tasks)
+            values = np.full((alphas.size, tasks.test.values.size, smoother.targets.count), np.nan)
+            together = ~(again | few)
+            if together.any():
+                part, where = tasks.select(np.flatnonzero(together)), together[tasks.test.owners]
+                if Unions.pays(part, smoother.sizes(part), smoother.targets.count):
+                    values[:, where] = self._together(part, alphas)
+            lost = np.isnan(values).any(axis=(0, 2))
+            apart = (np.bincount(tasks.test.owners, lost, len(tasks)) > 0) & ~again
+            if not smoother.additive:  # coordinates of other digits
+                again, apart = again | apart, np.zeros_like(apart)
+            if apart.any():
+                part, where = tasks.select(np.flatnonzero(apart)), apart[tasks.test.owners]
+                smoother.announce(part)
+                values[:, where] = smoother.by_fold(_solve, part, alphas, slice(None), few[apart])
+            smoother.restore(values, tasks.test.values, slice(None))
+            if again.any():
+                part = tasks.select(np.flatnonzero(again))
+                found = holdout.predict(smoother, part, alphas, "fold_gram")
+                values[:, again[tasks.test.owners]] = found
+        return values
+
+    def _together(self, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+        """Return predictions (a, k, v) of tasks that share their folds, NaN for those given up."""
+        factor = self.smoother.factor(least=float(alphas.min()))
+        assert isinstance(factor, FeatureFactor)
+        found = []
+        for alpha in alphas.tolist():
+            kept = self._kept.get(alpha)
+            if kept is None or not kept.still(factor):
+                kept = self._kept[alpha] = Unions(factor, alpha)
+            found.append(kept.predict(tasks))
+        return np.stack(found)
 
 
 def _solve(equations: Equations, alphas: FloatArray) -> FloatArray:

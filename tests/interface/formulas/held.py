@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.linalg import inv, norm, solve
@@ -20,6 +22,7 @@ from holdfast.holdout.identity import (
     solve_direct,
 )
 from holdfast.holdout.plan import make_plan
+from holdfast.holdout.unions import Unions
 from holdfast.holdout.verify import verify
 from holdfast.linalg import (
     Accuracy,
@@ -173,6 +176,19 @@ def _():
     for a, r in zip(alphas, found[:, 0], strict=True):
         S = naive_S(a, E)
         same(r, solve(np.eye(H.size) - S[np.ix_(H, H)], (Ys - S @ Ys)[H]))
+
+
+@example("holdout.unions.Unions.predict")
+def _():
+    folds = [np.array([1, 4, 9]), np.array([2, 7]), np.array([12, 15, 16])]
+    pairs = [np.append(folds[i], folds[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    experiments = as_experiments([HoldOut(rows) for rows in (*folds, *pairs)], m)
+    tasks = resolve(experiments, weights=w, basis=B, policy="remove")
+    smoother = feature_smoother()
+    found = Unions(smoother.factor(), alpha).predict(tasks)
+    smoother.restore(found[None], tasks.test.values, slice(None))
+    for j, (start, stop) in enumerate(pairwise(tasks.test.ptr)):
+        same(found[start:stop], naive_sparse(tasks.held[j], tasks.removed[j], alpha)[tasks.test[j]])
 
 
 @example("holdout.identity.HeldSystem")

@@ -20,7 +20,7 @@ from sklearn.model_selection import (
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.certainty import held_out_units, partitions
-from holdfast.answers.folds import unions_of_folds
+from holdfast.answers.folds import UnionsOfFolds
 from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import as_experiments
@@ -304,7 +304,7 @@ def test_unions_of_folds_equal_the_path(policy):
     pairs = [HoldOut(np.append(a, b)) for i, a in enumerate(folds) for b in folds[:i]]
     pairs.append(HoldOut(np.arange(30)))  # most of the basis leaves
     tasks = asked.tasks(as_experiments(pairs, M))
-    values = unions_of_folds(asked.smoother, tasks, ALPHAS[:2])
+    values = UnionsOfFolds(asked.smoother).predict(tasks, ALPHAS[:2])
     expected = asked.held_out(tasks, ALPHAS[:2], "retrain")
     np.testing.assert_allclose(values, expected, rtol=1e-8, atol=1e-9)
 
