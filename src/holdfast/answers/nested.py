@@ -194,8 +194,9 @@ def split_again(
     ----------
     cv : None, int, splitter or iterable
         As the model was given it. A splitter splits what is left; the experiments of anything else
-        lose the held-out rows. So do those of `holdfast.splitters`, which know the place of every
-        row: what lies near a row, in space, time or a graph, does so whoever else has left.
+        lose the held-out rows. So do those of most of `holdfast.splitters` (`Splitter.among`),
+        which know the place of every row: what lies near a row, in space, time or a graph, does so
+        whoever else has left.
     experiments : Experiments
         Those that `cv` stands for on all rows.
     X, labels, groups
@@ -209,9 +210,10 @@ def split_again(
 
     def again(held: IntArray) -> Experiments:
         left = split_rows(held, m)
-        if splits:
+        anew = cv.among(left) if isinstance(cv, Splitter) else cv if splits else None
+        if splits or anew is not None:
             found = as_experiments(
-                cv,
+                anew,
                 left.size,
                 X=None if X is None else X[left],
                 y=labels[left],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.cli.specs import CvSpec, in_time, parse_alphas, parse_basis, parse_cv, parse_gamma
+from holdfast.cli.specs import CvSpec, parse_alphas, parse_basis, parse_cv, parse_gamma
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables import Roles, Source, Table, TablePreparation, open_source, read_columns
@@ -254,7 +254,10 @@ def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
     )
     if data is None or data.moments is None or not made.by_time:
         return made
-    return dataclasses.replace(made, cv=in_time(made.cv, data.moments))
+    from holdfast.splitters import TimeSteps
+
+    steps = TimeSteps(data.moments, made.cv.n_splits, made.cv.gap)
+    return dataclasses.replace(made, cv=steps)
 
 
 def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any, tuple[str, ...]]:

@@ -15,7 +15,6 @@ from holdfast.exceptions import InvalidInputError
 __all__ = [
     "BASIS_NAMES",
     "CvSpec",
-    "in_time",
     "parse_alphas",
     "parse_basis",
     "parse_cv",
@@ -242,28 +241,3 @@ def _time_splits(steps: int, gap: int) -> Any:
             f"and a gap of {gap}."
         )
     return TimeSeriesSplit(steps, gap=gap)
-
-
-def in_time(cv: Any, moments: NDArray[np.float64]) -> list[tuple[Any, Any]]:
-    """Return steps in time as pairs of (training, test) rows of a file in any order.
-
-    Parameters
-    ----------
-    cv : TimeSeriesSplit
-    moments : ndarray of shape (m,)
-        The time of each row.
-
-    Notes
-    -----
-    Rows of the same moment as a test row are not trained on.
-    """
-    order = np.argsort(moments, kind="stable")
-    pairs = []
-    for train, test in cv.split(order):
-        first = moments[order[test[0]]]
-        before = order[train][moments[order[train]] < first]
-        if before.size:
-            pairs.append((np.sort(before), np.sort(order[test])))
-    if not pairs:
-        raise InvalidInputError("--time: all rows are of one moment; there is nothing before it.")
-    return pairs

@@ -46,6 +46,14 @@ class Splitter(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         groups : ignored
         """
 
+    def among(self, rows: IntArray) -> Splitter | None:
+        """Return the splitter of some of the rows, or None.
+
+        None: what is held out around a row is so whoever else has left, and experiments only lose
+        the rows that have.
+        """
+        return None
+
     def experiments(self, n_rows: int) -> Experiments:
         """Return the experiments on `n_rows` rows, in compressed form.
 

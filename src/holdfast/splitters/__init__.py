@@ -8,6 +8,7 @@ has. These splitters hold out the neighbourhood as well and test its centre, or 
 | `LeaveNeighbourhoodOut` | all rows within a radius of a row, in any metric | that row |
 | `HBlock` | the h rows before and after a row | that row |
 | `LeaveHopsOut` | all nodes within some hops of a node | that node |
+| `TimeSteps` | everything from a moment on | what comes next |
 | `PurgedKFold` | a block of time, some rows before and after it | the block |
 | `SpatialBlocks` | a cell of a grid, or several | the cell |
 
@@ -20,7 +21,7 @@ from holdfast.experiments.splitter import Splitter
 from holdfast.splitters.blocks import SpatialBlocks
 from holdfast.splitters.hops import LeaveHopsOut
 from holdfast.splitters.neighbourhood import LeaveNeighbourhoodOut
-from holdfast.splitters.time_order import HBlock, PurgedKFold
+from holdfast.splitters.time_order import HBlock, PurgedKFold, TimeSteps
 
 __all__ = [
     "HBlock",
@@ -29,4 +30,5 @@ __all__ = [
     "PurgedKFold",
     "SpatialBlocks",
     "Splitter",
+    "TimeSteps",
 ]

@@ -1,16 +1,19 @@
-"""Rows in the order of time: hold out what lies close before and after."""
+"""Rows in the order of time: hold out what lies close before and after, or all that follows."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import TimeSeriesSplit
 
+from holdfast._typing import AnyArray, IntArray
 from holdfast.data.numbers import whole_number
-from holdfast.exceptions import HoldOutError
+from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments.experiment import Experiments
 from holdfast.experiments.ragged import Ragged
-from holdfast.experiments.splitter import Splitter, count_rows
+from holdfast.experiments.splitter import Splitter, count_rows, plain
 
 
 class HBlock(Splitter):
@@ -133,3 +136,92 @@ class PurgedKFold(Splitter):
                 "rows or pass more."
             )
         return Experiments(Ragged.ranges(first, last), Ragged.ranges(start, stop))
+
+
+class TimeSteps(Splitter):
+    """Train on what came before and test what came next, step by step, for rows in any order.
+
+    `sklearn.model_selection.TimeSeriesSplit` for rows that know their time instead of being sorted
+    by it. Rows of one moment are never on both sides.
+
+    Parameters
+    ----------
+    times : array-like of shape (m,)
+        The time of each row: numbers or dates.
+    n_splits : int, default 5
+        Number of steps, at least two. Rows are cut into one part more, of about equal size, and
+        the first is never tested.
+    gap : int, default 0
+        Rows left out between the training rows and the test rows of a step.
+
+    Notes
+    -----
+    Held out is everything that is not trained on: what is tested, the gap, and all that follows. A
+    step before whose rows there is nothing, because its first rows are of the earliest moment, is
+    left out.
+
+    Examples
+    --------
+    >>> from holdfast.splitters import TimeSteps
+    >>> years = [2021, 2019, 2020, 2022, 2020, 2023]
+    >>> for experiment in TimeSteps(years, n_splits=2).experiments(6):
+    ...     print(experiment)
+    HoldOut(held_out=[0, 2, 3, 4, 5], test=[0, 4])
+    HoldOut(held_out=[3, 5], test=[3, 5])
+    """
+
+    def __init__(self, times: ArrayLike, n_splits: int = 5, gap: int = 0) -> None:
+        self.times = plain(times)
+        self.n_splits = n_splits
+        self.gap = gap
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of steps that have rows to train on.
+
+        Parameters
+        ----------
+        X, y, groups : ignored
+        """
+        return len(self.experiments(np.size(self.times)))
+
+    def among(self, rows: IntArray) -> TimeSteps:
+        """Return the steps in time of some of the rows."""
+        return TimeSteps(self._checked(np.size(self.times))[rows], self.n_splits, self.gap)
+
+    def _experiments(self, n_rows: int) -> Experiments:
+        k, gap = whole_number("n_splits", self.n_splits, 2), whole_number("gap", self.gap, 0)
+        times = self._checked(n_rows)
+        order = np.argsort(times, kind="stable")
+        if n_rows // (k + 1) < 1 or n_rows - k * (n_rows // (k + 1)) - gap < 1:
+            raise HoldOutError(
+                f"{k} steps in time and a gap of {gap} leave no row to train on before the first "
+                f"step ({n_rows} rows). Ask for fewer steps, or a smaller gap."
+            )
+        held, test = [], []
+        for before, now in TimeSeriesSplit(k, gap=gap).split(order):
+            earlier = times[order[before]] < times[order[now[0]]]
+            if earlier.any():
+                held.append(np.delete(np.arange(n_rows), order[before][earlier]))
+                test.append(np.sort(order[now]))
+        if not held:
+            raise HoldOutError(
+                "all rows that could be trained on are of one moment with those to be tested: "
+                "there is nothing before them. Ask for fewer steps."
+            )
+        return Experiments(Ragged.from_arrays(held), Ragged.from_arrays(test))
+
+    def _checked(self, n_rows: int) -> AnyArray:
+        times = np.asarray(self.times)
+        if times.shape != (n_rows,) or times.dtype.kind not in "biufmM":
+            raise InvalidInputError(
+                f"times must be one number or date for each of the {n_rows} rows; got shape "
+                f"{times.shape} and dtype {times.dtype}. Convert texts by pandas.to_datetime or "
+                "numpy.datetime64."
+            )
+        unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
+        if unknown.any():
+            raise InvalidInputError(
+                f"times must be known; got {times[unknown][0]} in row {int(np.argmax(unknown))}. "
+                "Leave out rows without a time."
+            )
+        return times

@@ -10,6 +10,7 @@ from holdfast.splitters import (
     LeaveNeighbourhoodOut,
     PurgedKFold,
     SpatialBlocks,
+    TimeSteps,
 )
 from interface.formulas import example
 from interface.formulas.problem import X, m
@@ -35,6 +36,14 @@ def _():
         A[i, j] = A[j, i] = 1.0
     near = np.linalg.matrix_power(A + np.eye(m), 2) > 0
     assert held(LeaveHopsOut(edges, 2)) == [set(np.flatnonzero(row)) for row in near]
+
+
+@example("splitters.TimeSteps")
+def _():
+    times = X[:, 0]
+    for experiment in TimeSteps(times, 3).experiments(m):
+        trained = np.setdiff1d(np.arange(m), experiment.held_out)
+        assert times[trained].max() < times[experiment.test].min()
 
 
 @example("splitters.PurgedKFold", "splitters.SpatialBlocks")

@@ -19,7 +19,7 @@ from sklearn.model_selection import (
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import as_experiments
-from holdfast.splitters import HBlock, LeaveNeighbourhoodOut
+from holdfast.splitters import HBlock, LeaveNeighbourhoodOut, TimeSteps
 from reference.retrain import retrain
 
 M = 48
@@ -210,6 +210,20 @@ def test_splitters_that_know_the_place_of_rows(inside, way):
         assert found.alphas[j] == again.alpha_
         np.testing.assert_allclose(found.predictions[j][:, 0], again.predict(X[out]), rtol=1e-8)
         np.testing.assert_allclose(found.inner_scores[j], again.best_score_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_steps_in_time_are_taken_anew_inside(way):
+    """The past of each outer step has steps of its own."""
+    X, y = data()
+    times = np.random.default_rng(4).permutation(M)
+    model = fitted(X, y, cv=TimeSteps(times, 3))
+    found = model.nested(TimeSteps(times, 3), way=way)
+    for j, (left, out) in enumerate(TimeSteps(times, 3).split(X)):
+        own = TimeSteps(times[left], 3)
+        again = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=own).fit(X[left], y[left])
+        assert found.alphas[j] == again.alpha_
+        np.testing.assert_allclose(found.predictions[j][:, 0], again.predict(X[out]), rtol=1e-8)
 
 
 def test_explicit_lists_lose_the_outer_rows():

@@ -12,7 +12,13 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+    cross_val_score,
+)
 
 import holdfast
 from holdfast import KernelRidgeCV
@@ -24,6 +30,7 @@ from holdfast.splitters import (
     LeaveNeighbourhoodOut,
     PurgedKFold,
     SpatialBlocks,
+    TimeSteps,
 )
 from reference.retrain import policy_experiment, retrain
 from tolerances import assert_close
@@ -47,6 +54,7 @@ SPLITTERS = [
     PurgedKFold(6, 2, 3),
     SpatialBlocks(PLACES, 3.0),
     SpatialBlocks(PLACES, [2.0, 5.0], n_splits=4, random_state=0),
+    TimeSteps(PLACES[:, 1].round(), 2, gap=2),
 ]
 NAMES = [f"{type(splitter).__name__}-{i}" for i, splitter in enumerate(SPLITTERS)]
 
@@ -186,6 +194,37 @@ def test_purged_folds(k, purge, embargo):
         for test in folds
     ]
     assert found == twin
+
+
+@pytest.mark.parametrize(("k", "gap"), [(2, 0), (5, 0), (4, 3)])
+def test_steps_in_time(k, gap):
+    """Row by row, by the time of each; sorted rows without ties are scikit-learn's splits."""
+    times = PLACES[:, 0].round()
+    by_time = sorted(range(M), key=lambda i: (times[i], i))
+    part = M // (k + 1)
+    twin = []
+    for step in range(k, 0, -1):
+        first = M - step * part
+        now = by_time[first : first + part]
+        past = [i for i in by_time[: first - gap] if times[i] < times[now[0]]]
+        if past:
+            twin.append((sorted(set(range(M)) - set(past)), sorted(now)))
+    splitter = TimeSteps(times, k, gap)
+    assert pairs(splitter.experiments(M)) == twin
+    assert splitter.get_n_splits() == len(twin)
+    ours = list(TimeSteps(np.arange(M), k, gap).split(X))
+    for (train, test), (a, b) in zip(ours, TimeSeriesSplit(k, gap=gap).split(X), strict=True):
+        np.testing.assert_array_equal(train, a)
+        np.testing.assert_array_equal(test, b)
+
+
+def test_times_may_be_dates():
+    days = np.datetime64("2024-03-01") + RNG.permutation(M).astype("timedelta64[D]")
+    twin = TimeSteps(days.astype(np.int64), 3)
+    assert pairs(TimeSteps(days, 3).experiments(M)) == pairs(twin.experiments(M))
+    left = np.arange(0, M, 3)
+    inner, twin = TimeSteps(days, 3).among(left), TimeSteps(days[left], 3)
+    assert pairs(inner.experiments(left.size)) == pairs(twin.experiments(left.size))
 
 
 def test_cells_of_a_grid():
@@ -370,6 +409,14 @@ BAD = [
     (LeaveHopsOut("graph", 1), "graph must be"),
     (LeaveHopsOut(sp.eye_array(9), 1), r"each of the 40 rows; got shape \(9, 9\)"),
     (LeaveHopsOut([(i, i + 1) for i in range(M - 1)], 30), "hops=30 reaches every.*fewer hops"),
+    (TimeSteps(np.arange(M), 1), "n_splits must be a whole number, at least 2; got 1"),
+    (TimeSteps(np.arange(M), 40), "40 steps in time.*fewer steps"),
+    (TimeSteps(np.arange(M), 3, gap=10), "a gap of 10 leave no row.*smaller gap"),
+    (TimeSteps(np.arange(9)), r"one number or date for each of the 40 rows; got shape \(9,\)"),
+    (TimeSteps(["May"] * M), "times must be.*to_datetime"),
+    (TimeSteps(np.full(M, np.nan)), "times must be known; got nan in row 0"),
+    (TimeSteps(np.full(M, "NaT", dtype="M8[D]")), "times must be known; got NaT in row 0"),
+    (TimeSteps(np.zeros(M)), "of one moment"),
     (PurgedKFold(1), "n_splits must be a whole number, at least 2; got 1"),
     (PurgedKFold(41), "n_splits must be at most the number of rows, 40; got 41"),
     (PurgedKFold(4, -1), "purge must be"),
