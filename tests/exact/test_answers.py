@@ -15,6 +15,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.kernels import RBF
+from holdfast.tuning import Criterion
 from reference import answers as naive
 from reference import kernels
 from reference.retrain import policy_experiment, retrain
@@ -311,6 +313,35 @@ def test_the_dense_law_is_gaussian_process_regression(weights):
         assert abs(held.std[0, i, 0] - np.sqrt(variance)) < 1e-8
         total -= 0.5 * (np.log(2 * np.pi * variance) + (Y[i, 0] - f[0]) ** 2 / variance)
     assert abs(held.log_density()[0] - total) < 1e-8 * abs(total)
+
+
+@pytest.mark.parametrize("scoring", ["log_density", "crps"])
+def test_tuning_for_the_law_of_gaussian_process_regression(scoring):
+    """The tuned criterion, from refits of scikit-learn's regressor without each group."""
+    alpha, gamma, y = 0.3, 0.4, Y[:, 0]
+    model = KernelRidgeCV(RBF(gamma), cv=LeaveOneGroupOut(), fit_intercept=False, scoring=scoring)
+    criterion = Criterion.of(model, X, y, groups=GROUPS)
+    found = criterion.evaluate(np.log([alpha, gamma]), gradient=False).value
+
+    def refits(noise):
+        """Residuals and their covariance, group by group."""
+        prior = ConstantKernel(noise / alpha) * GaussianRBF(np.sqrt(0.5 / gamma))
+        for g in np.unique(GROUPS):
+            H, rest = np.flatnonzero(g == GROUPS), np.flatnonzero(g != GROUPS)
+            regressor = GaussianProcessRegressor(prior, alpha=noise, optimizer=None)
+            f, C = regressor.fit(X[rest], y[rest]).predict(X[H], return_cov=True)
+            yield y[H] - f, C + noise * np.eye(H.size)
+
+    noise = sum(r @ np.linalg.solve(C, r) for r, C in refits(1.0)) / M
+    if scoring == "log_density":
+        total = sum(naive.log_density(r, C, 1.0) for r, C in refits(noise))
+        assert abs(found + total / M) < 1e-8
+        return
+    laws = list(refits(noise))
+    s = np.concatenate([np.sqrt(np.diag(C)) for _, C in laws])
+    z = np.concatenate([r for r, _ in laws]) / s
+    expected = s * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
+    assert abs(found - expected.mean()) < 1e-8
 
 
 def test_rasmussen_and_williams():

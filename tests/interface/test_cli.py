@@ -390,6 +390,16 @@ def test_tune_tells_which_features_matter(study, capsys):
     assert main(["verify", "tuned.holdfast", "-n", "2"]) == 0
 
 
+def test_tune_for_a_law(study, capsys):
+    options = [study, "--target", "score", "--features", "dose", "--cv", "4", "--quiet"]
+    options += ["--scoring", "log_density", "--one-width"]
+    found = json.loads(output(capsys, "tune", *options, "--json", "--save", "law.holdfast"))
+    model = load("law.holdfast")
+    assert model.scoring == "log_density"
+    assert -model.best_score_ == pytest.approx(found["minus_log_density"], abs=0.01)
+    assert "minus log density" in output(capsys, "tune", *options)
+
+
 def test_tune_with_one_width_and_kernels_without_gradient(study, capsys):
     options = [study, "--target", "score", "--features", "dose,jitter", "--cv", "4", "--quiet"]
     text = output(capsys, "tune", *options, "--one-width")

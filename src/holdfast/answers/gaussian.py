@@ -18,7 +18,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.holdout.spread import Spread
 from holdfast.scores.scoring import Scores, summarise
 
-__all__ = ["crps", "density_scores", "log_densities", "standard_deviations"]
+__all__ = ["crps", "crps_slopes", "density_scores", "log_densities", "standard_deviations"]
 
 
 def log_densities(spread: Spread) -> FloatArray:
@@ -41,6 +41,13 @@ def crps(errors: FloatArray, std: FloatArray) -> FloatArray:
     z = errors / std
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     return np.asarray(std * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
+
+
+def crps_slopes(errors: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the derivatives of `crps` by the error and by the standard deviation."""
+    z = errors / std
+    density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    return 2.0 * ndtr(z) - 1.0, 2.0 * density - 1.0 / np.sqrt(np.pi)
 
 
 def density_scores(

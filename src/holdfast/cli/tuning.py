@@ -1,4 +1,4 @@
-"""The command tune: a width for each feature, by the gradient of the held-out error."""
+"""The command tune: a width for each feature, by the gradient of the held-out criterion."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ _KERNELS = ("rbf", "matern12", "matern32", "matern52")
 
 
 def run_tune(options: argparse.Namespace) -> int:
-    """Find the penalty and the widths that minimise the held-out error, and say what matters."""
+    """Find the penalty and the widths of the best held-out score, and say what matters."""
     from holdfast.tuning import tune
+    from holdfast.tuning.goals import GOALS
 
     if options.kernel not in _KERNELS:
         raise InvalidInputError(
             f"tune takes --kernel {', '.join(_KERNELS)}, whose gradients are known; got --kernel "
             f"{options.kernel}. Compare other kernels with holdfast compare --kernels."
         )
-    if options.scoring not in (None, "neg_mean_squared_error"):
+    if options.scoring is not None and options.scoring not in GOALS:
         raise InvalidInputError(
-            f"tune minimises the squared error; got --scoring {options.scoring}. Leave it out, or "
-            "choose widths by any score with holdfast cv --gamma."
+            "tune minimises the squared error, or maximises --scoring log_density or crps; got "
+            f"--scoring {options.scoring}. Take one of these, or choose widths by any score with "
+            "holdfast cv --gamma."
         )
     if options.held_out_basis in ("train", "reselect"):
         raise InvalidInputError(
@@ -80,7 +82,7 @@ def _as_json(
 ) -> dict[str, Any]:
     return {
         "data": data.label,
-        "mean_squared_error": found.criterion,
+        found.criterion_name.replace(" ", "_").lower(): found.criterion,
         "standard_error": found.standard_error,
         "alpha": float(np.ravel(fitted.alpha_)[0]),
         "gamma": found.gamma.tolist(),
@@ -96,7 +98,7 @@ def _tell(data: Data, words: str, found: Any, features: list[dict[str, Any]]) ->
 
     print(f"{data.label}, held out by {words}\n")
     error = f"{number(found.criterion)} ± {number(found.standard_error, 2)}"
-    print(bold(f"  mean squared error {error}") + f"   at λ = {number(found.alpha, 2)}")
+    print(bold(f"  {found.criterion_name} {error}") + f"   at λ = {number(found.alpha, 2)}")
     print(f"  found in {found.n_evaluations} evaluations; it was minimised, so it is optimistic")
     if not features:
         print(f"  gamma = {number(float(found.gamma[0]), 3)}")
@@ -108,4 +110,4 @@ def _tell(data: Data, words: str, found: Any, features: list[dict[str, Any]]) ->
         if row["rise"] == 0 and row["verdict"] == "irrelevant":
             rise = "0"
         print(f"  {row['feature']:<{width}}  {row['gamma']:>9.3g}  {rise:>18}  {row['verdict']}")
-    print("\nThe rise is that of the mean squared error when the model may not use the feature.")
+    print(f"\nThe rise is in {found.criterion_name} when the model may not use the feature.")

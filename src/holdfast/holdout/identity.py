@@ -297,6 +297,7 @@ class HeldSystem:
     def __init__(self, held: Held) -> None:
         a, b, h, _ = held.shape
         assert a == 1
+        self._b, self._h = b, h
         self._V: FloatArray | None = None
         if isinstance(held, HeldCoordinates) and held.kappa and h > held.row_size:
             self._V = held.constrained_rows()
@@ -316,6 +317,19 @@ class HeldSystem:
             return self._system.solve(right)
         inner = self._system.solve(self._V.swapaxes(1, 2) @ right)
         return np.asarray(right + self._V @ inner)
+
+    @property
+    def log_det(self) -> FloatArray:
+        """Logarithm of det(I − S_HH), shape (b,): also that of the smaller system."""
+        return self._system.log_det
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of (I − S_HH)⁻¹, shape (b, h)."""
+        if self._V is not None:
+            inner = self._system.solve(self._V.swapaxes(1, 2))
+            return np.asarray(1.0 + np.einsum("bhp,bph->bh", self._V, inner))
+        ones = np.broadcast_to(np.eye(self._h), (self._b, self._h, self._h))
+        return np.array(np.einsum("bhh->bh", self._system.solve(ones)))
 
 
 def _no_digits(h: int, index: int) -> HoldOutError:

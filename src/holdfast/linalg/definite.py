@@ -46,11 +46,18 @@ class Definite:
         diagonal = np.arange(h)
         largest = self._M[:, diagonal, diagonal].max(axis=1, initial=0.0)
         floors = np.maximum(h * np.finfo(np.float64).eps * np.minimum(largest, 1.0), floor)
-        smallest = self._pivots(diagonal).min(axis=1, initial=np.inf)
+        self._pivots = self._factorise(diagonal)
+        smallest = self._pivots.min(axis=1, initial=np.inf)
         self.smallest = smallest.reshape(self._stack)
         self.failed = ~(smallest > floors).reshape(self._stack)
 
-    def _pivots(self, diagonal: IntArray) -> FloatArray:
+    @property
+    def log_det(self) -> FloatArray:
+        """The logarithms of the determinants, shape (…); −∞ where there is no factor."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._pivots).sum(axis=1).reshape(self._stack))
+
+    def _factorise(self, diagonal: IntArray) -> FloatArray:
         """Return the squared diagonals of the Cholesky factors, 0 where there is none."""
         M = self._M
         if M.shape[1] == 1:

@@ -1,4 +1,4 @@
-"""The exact held-out error as a function of log alpha and log gamma, with its gradient."""
+"""The exact held-out criterion as a function of log alpha and log gamma, with its gradient."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Evaluation:
     Attributes
     ----------
     value : float
-        Weighted mean squared error of all held-out predictions, over test rows and targets.
+        Of all held-out predictions, over test rows and targets: the weighted mean squared error,
+        minus the mean log density per row, or the weighted mean CRPS.
     losses : ndarray of shape (experiments,)
         Contribution of each experiment; they add up to `value`.
     gradient : ndarray or None
@@ -43,7 +44,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Criterion:
-    """The exact held-out mean squared error of a model as a function of alpha and gamma.
+    """The exact held-out error, or minus log density, of a model as a function of alpha and gamma.
 
     Attributes
     ----------
@@ -55,10 +56,10 @@ class Criterion:
     Notes
     -----
     A point is an array (log alpha, log gamma) or (log alpha, log gamma_1, …, log gamma_d). The
-    value is that of ``KernelRidgeCV`` at this kernel and penalty with the default score; the
-    gradient comes from the adjoint of the hold-out algebra (`holdfast.tuning.dense`,
-    `holdfast.tuning.sparse`) at two to three times the price of the value, whatever the number
-    of gammas.
+    value is minus the score of ``KernelRidgeCV`` at this kernel and penalty, with scoring=None,
+    "log_density" or "crps"; the gradient comes from the adjoint of the hold-out algebra
+    (`holdfast.tuning.dense`, `holdfast.tuning.sparse`) at two to four times the price of the value,
+    whatever the number of gammas.
 
     Examples
     --------

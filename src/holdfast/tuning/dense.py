@@ -9,6 +9,10 @@ on the test rows, let G_HH μ = ρ. Because dG = −G dK̃ G, also on that compl
 
 which is a product of two matrices with a column per experiment and target where experiments are
 few, and G Ω G − (Gμ)cᵀ, with Ω made of the blocks μ_j r_jᵀ, where they are many (leave-one-out).
+
+A criterion of the law of the tested rows also depends on I − S_HH = αG_HH itself. With the adjoint
+−Ψ_j of that matrix (`holdfast.tuning.solved`), the blocks of Ω gain αΨ_j, and ∂L/∂α loses
+⟨Ψ_j, G_HH⟩.
 """
 
 from __future__ import annotations
@@ -17,11 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
-from holdfast.holdout.identity import HeldSystem
+from holdfast._typing import FloatArray
 from holdfast.smoother import KernelSmoother
 from holdfast.smoother.factor import InverseFactor
 from holdfast.tuning.problem import Problem
+from holdfast.tuning.solved import Slopes, Solved
+from holdfast.tuning.walk import walk
 
 __all__ = ["DenseAdjoint", "evaluate_dense"]
 
@@ -58,27 +63,18 @@ def evaluate_dense(
     Notes
     -----
     m³ flops for the inverse and Σ |H|³/3 for the held-out systems; the adjoint adds
-    2 m² min(v times experiments, Σ|H|).
+    2 m² min(v times experiments, Σ|H|), and that of a law 2 m² Σ|H| and 2 m Σ|H|².
     """
     smoother = KernelSmoother(K, problem.weights, problem.Y, problem.unpenalised)
     factor = smoother.factor(alpha)
     assert isinstance(factor, InverseFactor)
-    losses = np.empty(len(problem.tasks))
-    adjoint = _Adjoint(factor.G, factor.c, problem) if gradient else None
-    for block in problem.blocks:
-        held = factor.held(block.shape, np.array([alpha]))
-        system = HeldSystem(held)
-        r = system.solve(held.errors()[0])
-        tested = block.tested(r)
-        losses[block.source] = np.einsum("btv,btv->b", tested, tested) / problem.test_weight
-        if adjoint is not None:
-            mu = system.solve(block.scattered(2.0 / problem.test_weight * tested))
-            adjoint.add(block.H, r, mu, block.distinct)
+    adjoint = _Adjoint(factor, problem) if gradient else None
+    losses = walk(problem, smoother, factor, alpha, alpha, adjoint)
     if adjoint is None:
         return losses, None
     root = smoother.scale.root
     K_bar = adjoint.finish()
-    slope = float(np.trace(K_bar))
+    slope = float(np.trace(K_bar)) + adjoint.alpha
     K_bar *= root[:, None]
     K_bar *= root
     return losses, DenseAdjoint(slope, K_bar)
@@ -87,18 +83,21 @@ def evaluate_dense(
 class _Adjoint:
     """Collects ∂L/∂K̃ task by task, in the cheaper of the two forms."""
 
-    def __init__(self, G: FloatArray, c: FloatArray, problem: Problem) -> None:
-        self.G, self.c = G, c
+    def __init__(self, factor: InverseFactor, problem: Problem) -> None:
+        self.G, self.c, self.penalty = factor.G, factor.c, factor.alpha
         held = problem.tasks.held.sizes
-        self.low_rank = len(held) * c.shape[1] < int(held.sum())
+        # A law takes a column for each held-out row, whatever the number of experiments.
+        self.low_rank = not problem.goal.of_law and len(held) * self.c.shape[1] < int(held.sum())
         self.left: list[FloatArray] = []
         self.right: list[FloatArray] = []
         # Ω G, and Σ_j μ_j: only rows that are held out are not zero
-        self.middle = np.zeros((0, 0)) if self.low_rank else np.zeros_like(G)
-        self.mu = np.zeros_like(c)
+        self.middle = np.zeros((0, 0)) if self.low_rank else np.zeros_like(self.G)
+        self.mu = np.zeros_like(self.c)
+        self.alpha = 0.0  # what ∂L/∂α has beside the trace of ∂L/∂K̃
 
-    def add(self, H: IntArray, r: FloatArray, mu: FloatArray, distinct: bool) -> None:
+    def add(self, found: Solved, slopes: Slopes) -> None:
         """Add the tasks of one block."""
+        H, r, mu = found.block.H, found.r, found.pull_residuals(slopes)
         if self.low_rank:
             for rows, r_j, mu_j in zip(H, r, mu, strict=True):
                 columns = self.G[rows].T
@@ -109,7 +108,11 @@ class _Adjoint:
             part = np.einsum("bhv,bhv->bh", mu, r)[:, :, None] * self.G[H]
         else:
             part = (mu @ r.swapaxes(1, 2)) @ self.G[H]
-        if distinct:
+        if slopes.covariance is not None:
+            pulled = found.pull_covariance(slopes.covariance, self.penalty * self.G[H])
+            self.alpha -= float(np.take_along_axis(pulled, H[:, :, None], 2).sum()) / self.penalty
+            part += pulled
+        if found.block.distinct:
             self.middle[H] += part
             self.mu[H] += mu
             return

@@ -23,8 +23,8 @@ CLOSE = 0.1
 TRIES = 6
 #: How many standard errors of a difference are left for doubt.
 DOUBT = 2.0
-#: A rise of the criterion by less than this share of it, doubt included, does not matter.
-NEGLIGIBLE = 0.02
+#: A rise of the criterion by less than this many per cent, doubt included, does not matter.
+NEGLIGIBLE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,8 @@ class Flatness:
         Of the Hessian, ascending: near zero is a direction in which nothing changes.
     one_percent : ndarray of shape (k, 2)
         For alpha and each gamma the interval, the others fixed, on which the criterion rises by
-        less than 1 %. It does not reach beyond the bounds of the search.
+        less than 1 % (minus a log density: by less than 0.005, what 1 % more variance costs). It
+        does not reach beyond the bounds of the search.
     one_standard_error : ndarray of shape (k, 2)
         The same for less than one standard error of the criterion.
     """
@@ -64,7 +65,8 @@ class Relevance:
         Whether the rise is above two standard errors.
     irrelevant : ndarray of bool, shape (d,)
         Whether gamma is at its lower bound, or the rise and two standard errors together are below
-        2 % of the criterion. A feature that is neither relevant nor irrelevant cannot be told.
+        2 % of the criterion (minus a log density: below 0.01). A feature that is neither relevant
+        nor irrelevant cannot be told.
     """
 
     rise: FloatArray
@@ -113,7 +115,8 @@ def flatness(
     from the criterion itself, a few values per end: the criterion is not quadratic so far out.
     """
     hessian = _hessian(criterion, point) if criterion.differentiable else None
-    thresholds = (0.01 * best.value, standard_error(best.losses, criterion.problem.share))
+    one_percent = criterion.problem.goal.percent(best.value)
+    thresholds = (one_percent, standard_error(best.losses, criterion.problem.share))
     ranges = np.empty((2, point.size, 2))
     for i in range(point.size):
         curvature = 0.0 if hessian is None else float(hessian[i, i])
@@ -213,5 +216,5 @@ def relevance(
         difference = criterion.evaluate(without, gradient=False).losses - best.losses
         rise[j], error[j] = difference.sum(), standard_error(difference, share)
     relevant = ~at_bound & (rise > DOUBT * error)
-    small = rise + DOUBT * error < NEGLIGIBLE * best.value
+    small = rise + DOUBT * error < NEGLIGIBLE * criterion.problem.goal.percent(best.value)
     return Relevance(rise, error, relevant, ~relevant & (at_bound | small))

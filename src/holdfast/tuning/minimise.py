@@ -1,4 +1,4 @@
-"""The search for alpha and gamma that minimise the exact held-out error."""
+"""The search for alpha and gamma that minimise the exact held-out criterion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from holdfast.tuning.space import Bounds, look_around, search_bounds, start_poin
 
 __all__ = ["Trial", "tune"]
 
-#: The search ends when log criterion changes by less than this from step to step …
+#: The search ends when what it descends on (`Goal.descend`) changes by less than this from step to
+#: step …
 CHANGE = 1e-8
 #: … or no derivative of it is larger than this.
 SLOPE = 1e-5
@@ -68,13 +69,15 @@ def tune(
     progress: Progress | None = None,
     callback: Callable[[Trial], object] | None = None,
 ) -> TuneResult:
-    """Return the alpha and gamma that minimise the exact held-out mean squared error.
+    """Return the alpha and gamma of the best exact held-out score.
 
     Parameters
     ----------
     model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters
         Kernel family, basis rows, hold-out, policy, intercept and jitter; its alphas and gamma
-        are what is looked for. It is not changed. Basis rows are chosen once.
+        are what is looked for. Its `scoring` says what is minimised: None, the mean squared error;
+        "log_density", minus the mean log density per row; "crps". It is not changed. Basis rows are
+        chosen once.
     X, y, sample_weight, groups
         As in ``fit``.
     method : {"lbfgs", "nelder-mead"}
@@ -106,7 +109,8 @@ def tune(
 
     Notes
     -----
-    L-BFGS-B minimises the logarithm of the criterion, which does not depend on the scale of y.
+    L-BFGS-B minimises the logarithm of the criterion, or minus the log density itself, so that the
+    scale of y does not matter.
     With `ard` all gammas first move together, then each by itself. Trials at which the model
     breaks down (interpolation to the last digit, a singular basis) count as bad and are stepped
     back from.
@@ -255,10 +259,10 @@ class _Run:
         )
 
     def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
-        """Return log criterion and its gradient, and record them."""
+        """Return what is descended on and its gradient, and record them."""
         if len(self.values) >= self.max_evaluations:
             raise _Enough
-        point, tiny = np.array(point, dtype=np.float64), np.finfo(float).tiny
+        point, goal = np.array(point, dtype=np.float64), self.criterion.problem.goal
         try:
             found = self.criterion.evaluate(point, gradient)
         except (HoldOutError, KernelError) as error:
@@ -266,13 +270,13 @@ class _Run:
             self._note(point, float("nan"), float("nan"))
             # Higher than anything seen so far, and flat: a line search steps back from there.
             worst = np.nanmax(self.values) if np.isfinite(self.values).any() else 1.0
-            return float(np.log(max(worst, tiny)) + 1.0), np.zeros(point.size)
-        value = max(found.value, tiny)
-        slope = np.zeros(point.size) if found.gradient is None else found.gradient / value
+            return goal.descend(float(worst))[0] + 1.0, np.zeros(point.size)
+        value, factor = goal.descend(found.value)
+        slope = np.zeros(point.size) if found.gradient is None else factor * found.gradient
         if self.best is None or found.value < self.best[1].value:
             self.best = point, found
         self._note(point, found.value, float(np.linalg.norm(slope)) if gradient else float("nan"))
-        return float(np.log(value)), slope
+        return value, slope
 
     def _note(self, point: FloatArray, value: float, slope: float) -> None:
         self.points.append(point)
@@ -307,6 +311,7 @@ class _Run:
             kernel=self.criterion.kernel(point),
             alpha=float(np.exp(point[0])),
             criterion=best.value,
+            criterion_name=problem.goal.words,
             standard_error=standard_error(best.losses, problem.share),
             trials=Trials(
                 np.exp(points[:, 0]),

@@ -28,8 +28,9 @@ from holdfast.exceptions import (
 )
 from holdfast.experiments import Experiments, Policy, Ragged, Shape, Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
-from holdfast.scores.scorers import DENSITIES
+from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother import Unpenalised
+from holdfast.tuning.goals import GOALS, Goal
 from holdfast.tuning.widths import differentiable
 
 __all__ = ["Block", "Problem", "make_problem"]
@@ -102,8 +103,8 @@ class Problem:
     tasks : Tasks
         Experiments after the policy for basis rows, in the row numbers of X.
     blocks : tuple of Block
-    share : ndarray of shape (experiments,)
-        Share of each experiment in the total weight of all test rows; the shares add up to one.
+    counts : ndarray of shape (m,)
+        How much each row counts where it is tested: its weight, or one.
     basis : ndarray of int or None
         Basis rows, numbered as the user's rows.
     experiments : Experiments
@@ -112,6 +113,8 @@ class Problem:
         One with the user's parameters.
     codes : ndarray of shape (all rows, v)
         Targets as given; ±1 for a classifier.
+    goal : Goal
+        What is minimised.
     """
 
     kernel: Kernel
@@ -123,11 +126,12 @@ class Problem:
     jitter: float
     tasks: Tasks
     blocks: tuple[Block, ...]
-    share: FloatArray
+    counts: FloatArray
     basis: IntArray | None
     experiments: Experiments
     estimator: Any
     codes: FloatArray
+    goal: Goal
 
     @property
     def unpenalised(self) -> Unpenalised:
@@ -141,9 +145,16 @@ class Problem:
 
     @property
     def test_weight(self) -> float:
-        """Total weight of all test rows, times the number of targets."""
-        total = float(self.weights[self.tasks.test.values].sum())
+        """What all test rows count, times the number of targets."""
+        total = float(self.counts[self.tasks.test.values].sum())
         return total * int(self.Y.shape[1])
+
+    @property
+    def share(self) -> FloatArray:
+        """Share of each experiment in what all test rows count; the shares add up to one."""
+        test = self.tasks.test
+        counts = np.bincount(test.owners, self.counts[test.values], minlength=len(test))
+        return np.asarray(counts / counts.sum())
 
 
 def make_problem(
@@ -165,6 +176,9 @@ def make_problem(
     estimator = _estimator(model)
     _check_kernel(estimator)
     training, (candidate,) = estimator._prepare(X, y, sample_weight, groups)
+    goal = _goal(estimator)
+    if goal.of_law:
+        resolve_scoring(goal.scoring, classes=estimator._classes)  # refuses classifiers
     kernel = cast(Kernel, candidate.kernel)
     rows, Y, weights, experiments = training.X, training.Y, training.weights, training.experiments
     if not (
@@ -187,7 +201,6 @@ def make_problem(
         centre = rows.mean(axis=0, dtype=np.float64)
         X_live = X_live - centre
         Z = None if Z is None else Z - centre
-    share = np.bincount(tasks.test.owners, weights=w[tasks.test.values], minlength=len(tasks))
     return Problem(
         kernel=kernel,
         X=X_live,
@@ -198,11 +211,12 @@ def make_problem(
         jitter=float(estimator.jitter),
         tasks=tasks,
         blocks=_blocks(tasks, (w.size if Z is None else Z.shape[0]) + 1),
-        share=share / share.sum(),
+        counts=w if goal.weighted else np.ones_like(w),
         basis=basis,
         experiments=experiments,
         estimator=estimator,
         codes=Y,
+        goal=goal,
     )
 
 
@@ -221,25 +235,25 @@ def _estimator(model: Any) -> Any:
     estimator._validate_params()
     if isinstance(estimator.gamma, str):  # "auto": finding the width is what tuning does
         estimator.gamma = None
-    if isinstance(estimator.scoring, str) and estimator.scoring in DENSITIES:
-        raise NotSupportedError(
-            f"tuning minimises the held-out mean squared error; got scoring={estimator.scoring!r}, "
-            "which scores the law of the targets and whose gradient is not known here. Tune with "
-            f"scoring=None, then result.estimator(scoring={estimator.scoring!r}) chooses alpha by "
-            "it; or compare a list of gammas by it with KernelRidgeCV."
-        )
-    if estimator.scoring not in (None, "neg_mean_squared_error"):
-        raise NotSupportedError(
-            "tuning minimises the held-out mean squared error; got "
-            f"scoring={estimator.scoring!r}. Leave scoring=None, or search a grid of gammas with "
-            "KernelRidgeCV, which takes any score."
-        )
+    _goal(estimator)
     if estimator.alpha_per_target:
         raise NotSupportedError(
             "tuning finds one alpha for all targets; got alpha_per_target=True. Tune with "
             "alpha_per_target=False, then result.estimator(alpha_per_target=True) refines alpha."
         )
     return estimator
+
+
+def _goal(estimator: Any) -> Goal:
+    """Return what the estimator's score asks to minimise."""
+    scoring = "neg_mean_squared_error" if estimator.scoring is None else estimator.scoring
+    if not isinstance(scoring, str) or scoring not in GOALS:
+        raise NotSupportedError(
+            "tuning minimises the held-out mean squared error (scoring=None), or maximises "
+            f'"log_density" or "crps"; got scoring={estimator.scoring!r}. Take one of these, or '
+            "search a grid of gammas with KernelRidgeCV, which takes any score."
+        )
+    return GOALS[scoring]
 
 
 def _check_kernel(estimator: Any) -> None:

@@ -31,7 +31,8 @@ class Trials:
     criterion : ndarray of shape (t,)
         NaN where the model broke down.
     gradient_norm : ndarray of shape (t,)
-        Length of the gradient of log criterion; NaN where none was computed.
+        Length of the gradient of log criterion, or of twice minus the log density; NaN where none
+        was computed.
     start : ndarray of int, shape (t,)
         Which start the trial belongs to; −1 for the first look around.
     """
@@ -57,8 +58,10 @@ class TuneResult:
     alpha : float
         The best penalty.
     criterion : float
-        Exact held-out mean squared error there. It was minimised: for an unbiased estimate hold
-        out rows that the tuning never saw.
+        The exact held-out criterion there. It was minimised: for an unbiased estimate hold out
+        rows that the tuning never saw.
+    criterion_name : str
+        What it is: "mean squared error", "minus log density" (mean per row) or "CRPS".
     standard_error : float
         Of the criterion, with the experiments as independent units.
     trials : Trials
@@ -82,6 +85,7 @@ class TuneResult:
     kernel: Kernel
     alpha: float
     criterion: float
+    criterion_name: str
     standard_error: float
     trials: Trials
     n_evaluations: int
@@ -99,7 +103,7 @@ class TuneResult:
         )
         return (
             f"<tuned in {self.n_evaluations} evaluations: alpha={self.alpha:.3g}, {kernel} with "
-            f"{gamma}, held-out mean squared error {self.criterion:.4g} ± "
+            f"{gamma}, held-out {self.criterion_name} {self.criterion:.4g} ± "
             f"{self.standard_error:.2g}>"
         )
 

@@ -14,7 +14,9 @@ columns of the saddle matrix [[I, K̃_B], [K̃_Bᵀ, −α(K_BB + εI)]], so one
     ∂L/∂K̃_B = (Σ_j P_H(r_j d_jᵀ − μ_j β_jᵀ) − ỹ (Σ_j d_j)ᵀ + V Θ) Nᵀ
     ∂L/∂K_BB = α/2 N Θ Nᵀ,    ∂L/∂α = ½ ⟨Θ, L⁻¹L⁻ᵀ⟩,     Θ = Σ_j d_jβ_jᵀ + β_jd_jᵀ
 
-No Cholesky factor is differentiated, and nothing is larger than m × n.
+A criterion of the law of the tested rows also depends on I − V_H M V_Hᵀ itself. With the adjoint
+−Ψ_j of that matrix (`holdfast.tuning.solved`), the first sum gains 2Ψ_j V_H M and Θ loses
+2 M V_HᵀΨ_j V_H M. No Cholesky factor is differentiated, and nothing is larger than m × n.
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
-from holdfast.holdout import predict
+from holdfast._typing import FloatArray
 from holdfast.holdout.digits import trained_anew
-from holdfast.holdout.identity import HeldSystem
 from holdfast.smoother import FeatureSmoother, HeldCoordinates
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.features import KnownColumns
-from holdfast.tuning.problem import Block, Problem
+from holdfast.tuning.problem import Problem
+from holdfast.tuning.solved import Slopes, Solved
+from holdfast.tuning.walk import walk
 
 __all__ = ["SparseAdjoint", "evaluate_sparse"]
 
@@ -80,34 +82,10 @@ def evaluate_sparse(
     features = KnownColumns.of(K, K_BB, epsilon)
     smoother = FeatureSmoother(features, problem.weights, problem.Y, problem.unpenalised)
     factor = smoother.factor(alpha)
-    losses = np.empty(len(problem.tasks))
-    anew = trained_anew(smoother, problem.tasks)
     adjoint = _Adjoint(factor) if gradient else None
-    for block in problem.blocks:
-        held = factor.held(block.shape, np.array([alpha]))
-        system = HeldSystem(held)
-        r = system.solve(held.errors()[0])
-        tested = block.tested(r)
-        anew[block.source] |= system.weak
-        losses[block.source] = np.einsum("btv,btv->b", tested, tested) / problem.test_weight
-        if adjoint is not None:
-            mu = system.solve(block.scattered(2.0 / problem.test_weight * tested))
-            adjoint.add(block, held, r, mu)
-    if anew.any():
-        losses[anew] = _trained_losses(problem, smoother, np.flatnonzero(anew), alpha)
+    anew = trained_anew(smoother, problem.tasks)
+    losses = walk(problem, smoother, factor, alpha, 1.0, adjoint, anew)
     return losses, None if adjoint is None else adjoint.finish(problem, alpha)
-
-
-def _trained_losses(
-    problem: Problem, smoother: FeatureSmoother, chosen: IntArray, alpha: float
-) -> FloatArray:
-    """Return the losses of experiments that the estimator trains from scratch, as it does."""
-    tasks = problem.tasks.select(chosen)
-    rows = tasks.test.values
-    (values,) = predict(smoother, tasks, np.array([alpha]), "single")
-    squares = problem.weights[rows] * np.square(problem.Y[rows] - values).sum(axis=1)
-    sums = np.bincount(tasks.test.owners, weights=squares, minlength=len(tasks))
-    return np.asarray(sums / problem.test_weight)
 
 
 def _transposed(r: FloatArray, V: FloatArray) -> FloatArray:
@@ -130,14 +108,10 @@ class _Adjoint:
         self.Theta = np.zeros((p, p))  # Σ_j d_j β_jᵀ, before it is made symmetric
         self.d = np.zeros((factor.n_targets, p))  # Σ_j d_j
 
-    def add(
-        self,
-        block: Block,
-        held: HeldCoordinates,
-        r: FloatArray,
-        mu: FloatArray,
-    ) -> None:
-        """Add the tasks of one block, with residuals r and their adjoints μ (b, h, v)."""
+    def add(self, found: Solved, slopes: Slopes) -> None:
+        """Add the tasks of one block."""
+        block, held, r, mu = found.block, found.held, found.r, found.pull_residuals(slopes)
+        assert isinstance(held, HeldCoordinates)
         V, p = held.constrained_rows(), held.row_size
         beta = held.betas(r[None], slice(0, len(V)))[:, 0]  # (b, v, p)
         d = _transposed(mu, V)
@@ -150,6 +124,10 @@ class _Adjoint:
         self.d += d.sum(axis=0)
         part = _outer(r, d)
         part -= pulled
+        if slopes.covariance is not None:
+            pulled = found.pull_covariance(slopes.covariance, V)
+            self.Theta -= V.reshape(-1, p).T @ pulled.reshape(-1, p)
+            part += 2.0 * pulled
         if block.distinct:
             self.rows[block.H] += part
             return

@@ -1,4 +1,4 @@
-"""The held-out error over a grid of gamma and alpha, as a table and as a picture."""
+"""The held-out criterion over a grid of gamma and alpha, as a table and as a picture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Surface", "criterion_surface"]
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """The exact held-out mean squared error over (gamma, alpha).
+    """The exact held-out criterion over (gamma, alpha).
 
     Attributes
     ----------
@@ -34,11 +34,14 @@ class Surface:
     alphas : ndarray of shape (a,)
     values : ndarray of shape (g, a)
         NaN for widths that an interrupted run did not reach.
+    criterion_name : str
+        What the values are: "mean squared error", "minus log density" (mean per row) or "CRPS".
     """
 
     gammas: FloatArray
     alphas: FloatArray
     values: FloatArray
+    criterion_name: str = "mean squared error"
 
     @property
     def best(self) -> tuple[float, float]:
@@ -62,7 +65,7 @@ class Surface:
             alphas=self.alphas,
             gammas=self.gammas[done],
             values=self.values[done],
-            score_name="held-out mean squared error",
+            score_name=f"held-out {self.criterion_name}",
             lower_is_better=True,
         ).plot(ax, **kwargs)
 
@@ -94,12 +97,12 @@ def criterion_surface(
     groups: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> Surface:
-    """Return the exact held-out mean squared error at every gamma and alpha.
+    """Return the exact held-out criterion at every gamma and alpha.
 
     Parameters
     ----------
     model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters
-        As in `tune`.
+        As in `tune`; its `scoring` says what the criterion is.
     X, y, sample_weight, groups
         As in ``fit``.
     gammas : array-like of shape (g,)
@@ -130,7 +133,7 @@ def criterion_surface(
                 raise
     surface = np.full((widths.size, grid.size), np.nan)
     surface[: len(rows)] = rows
-    return Surface(widths, grid, surface)
+    return Surface(widths, grid, surface, problem.goal.words)
 
 
 def _one_width(
@@ -139,7 +142,7 @@ def _one_width(
     """Return the penalties and the held-out errors at one width."""
     params: dict[str, Any] = problem.estimator.get_params(deep=False)
     params |= {"kernel": with_gamma(problem.kernel, np.array([gamma])), "gamma": None}
-    params |= {"cv": problem.experiments, "scoring": None}
+    params |= {"cv": problem.experiments, "scoring": problem.goal.scoring}
     if alphas is not None:
         params["alphas"] = alphas
     if problem.basis is not None:

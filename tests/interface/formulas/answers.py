@@ -12,7 +12,7 @@ from numpy.linalg import inv, solve
 
 from holdfast import KernelRidgeCV, compare
 from holdfast.answers.certainty import nadeau_bengio, partitions
-from holdfast.answers.gaussian import crps
+from holdfast.answers.gaussian import crps, crps_slopes
 from holdfast.answers.intervals import Quantiles
 from holdfast.answers.learning import _power_law
 from holdfast.answers.row_scores import mean_and_variance
@@ -129,6 +129,17 @@ def _():
         gap = (norm.cdf(t, scale=std) - (t >= error)) ** 2
         found = crps(np.array([error]), np.array([std]))[0]
         assert found == pytest.approx(np.trapezoid(gap, t), rel=1e-4)
+
+
+@example("answers.gaussian.crps_slopes")
+def _():
+    h = 1e-6
+    for error, std in ((0.7, 1.3), (-2.0, 0.5)):
+        by_error, by_std = crps_slopes(np.array([error]), np.array([std]))
+        ahead, behind = (crps(np.array([error + t]), np.array([std])) for t in (h, -h))
+        same(by_error, (ahead - behind) / (2 * h), digits=8)
+        ahead, behind = (crps(np.array([error]), np.array([std + t])) for t in (h, -h))
+        same(by_std, (ahead - behind) / (2 * h), digits=8)
 
 
 @example("answers.influence.influence")

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.linalg import inv, norm, solve
 
 from holdfast import KernelRidgeCV, kernels
+from holdfast.smoother import KernelSmoother
 from holdfast.tuning.criterion import Criterion
 from holdfast.tuning.dense import evaluate_dense
 from holdfast.tuning.flatness import standard_error
 from holdfast.tuning.problem import make_problem
+from holdfast.tuning.solved import CovarianceSlope, Solved
 from holdfast.tuning.space import reference_gamma
 from holdfast.tuning.sparse import evaluate_sparse
 from holdfast.tuning.widths import feature_sums, profile
 from interface.formulas import example, same
 from interface.formulas.problem import B, K, X, Y, alpha, eps, m, n, rng, root, v, w
+from reference.answers import law_criterion
 
 FOLDS = [np.arange(j, m, 4) for j in range(4)]
 
 
-def problem(basis):
+def problem(basis, scoring=None):
     splits = [(np.setdiff1d(np.arange(m), fold), fold) for fold in FOLDS]
-    model = KernelRidgeCV("rbf", gamma=0.4, basis=basis, jitter=eps, cv=splits)
+    model = KernelRidgeCV("rbf", gamma=0.4, basis=basis, jitter=eps, cv=splits, scoring=scoring)
     return make_problem(model, X, Y, sample_weight=w)
 
 
@@ -91,6 +95,57 @@ def _():
     assert np.vdot(adjoint.K_BB, inner) == pytest.approx(expected, rel=1e-6)
     expected = slope(lambda t: loss(K_B, alpha + t, K_BB))
     assert adjoint.alpha == pytest.approx(expected, rel=1e-6)
+
+
+@example("tuning.losses.LogDensity.slopes", "tuning.losses.RankedProbability.slopes")
+def _():
+    folds = [(fold, fold) for fold in FOLDS]
+    direction = rng.normal(size=(m, m))
+    direction = direction + direction.T
+    np.fill_diagonal(direction, 0.0)  # the shift ε follows the diagonal
+
+    def naive(scoring, basis, t=0.0, a=alpha):
+        shift = 0.0 if basis is None else eps * np.mean(np.diag(K)[B])
+        how = {"basis": basis, "weights": w, "jitter": shift}
+        return law_criterion(K + t * direction, Y, folds, a, scoring, **how)
+
+    for scoring in ("log_density", "crps"):
+        losses, adjoint = evaluate_dense(problem(None, scoring), K, alpha, True)
+        assert losses.sum() == pytest.approx(naive(scoring, None))
+        expected = slope(lambda t: naive(scoring, None, t))  # noqa: B023  # called at once
+        assert np.vdot(adjoint.K, direction) == pytest.approx(expected, rel=1e-6)
+        expected = slope(lambda t: naive(scoring, None, a=alpha + t))  # noqa: B023
+        assert adjoint.alpha == pytest.approx(expected, rel=1e-6)
+        K_B, K_BB = K[:, B], K[np.ix_(B, B)]
+        losses, sparse = evaluate_sparse(problem(B, scoring), K_B, K_BB, alpha, True)
+        assert losses.sum() == pytest.approx(naive(scoring, B))
+        found = np.vdot(sparse.K, direction[:, B]) + np.vdot(sparse.K_BB, direction[np.ix_(B, B)])
+        expected = slope(lambda t: naive(scoring, B, t))  # noqa: B023
+        assert found == pytest.approx(expected, rel=1e-6)
+        expected = slope(lambda t: naive(scoring, B, a=alpha + t))  # noqa: B023
+        assert sparse.alpha == pytest.approx(expected, rel=1e-6)
+
+
+@example("tuning.solved.Solved.pull_covariance")
+def _():
+    part = problem(None)
+    smoother = KernelSmoother(K, part.weights, part.Y, part.unpenalised)
+    factor = smoother.factor(alpha)
+    for where in (None, np.array([[2, 0]])):  # all held-out rows are tested, or two of them
+        (block, *_) = part.blocks
+        block = replace(block, shape=block.shape.cut(slice(0, 1)), where=where)
+        H = block.H[0]
+        T = np.arange(H.size) if where is None else where[0]
+        if where is not None:
+            block = replace(block, shape=block.shape._replace(T=block.H[:, T]))
+        found = Solved(block, factor.held(block.shape, np.array([alpha])), alpha)
+        C = inv(alpha * factor.G[np.ix_(H, H)])
+        C_T, r = C[np.ix_(T, T)], found.r[0][T]
+        q, tau, own = solve(C_T, r), rng.uniform(size=v), rng.uniform(size=(1, T.size))
+        Gamma = 0.3 * inv(C_T) - (q * tau) @ q.T + np.diag(own[0])
+        rows = rng.normal(size=(1, H.size, 4))
+        pulled = found.pull_covariance(CovarianceSlope(0.3, tau, own), rows)
+        same(pulled[0], C[:, T] @ Gamma @ C[T] @ rows[0])
 
 
 @example("tuning.widths.profile", "tuning.widths.feature_sums")

@@ -11,6 +11,7 @@ from sklearn.model_selection import LeaveOneGroupOut
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import (
     GridEdgeWarning,
+    HoldOutError,
     InvalidInputError,
     KernelError,
     NotSupportedError,
@@ -20,6 +21,7 @@ from holdfast.kernels import RBF, Laplacian, Linear, Matern
 from holdfast.tuning import Criterion, criterion_surface, tune
 from holdfast.tuning.criterion import Evaluation
 from holdfast.tuning.flatness import relevance, standard_error
+from holdfast.tuning.goals import GOALS
 
 SEED = 7
 
@@ -66,17 +68,69 @@ def test_estimator_reproduces_the_criterion():
     assert isinstance(result.kernel, Matern)
 
 
-@pytest.mark.filterwarnings("ignore:the best")
-@pytest.mark.parametrize("scoring", ["log_density", "crps"])
-def test_laws_are_refused_and_then_choose_alpha(scoring):
+LAWS = {"log_density": "minus log density", "crps": "CRPS"}
+
+
+@pytest.mark.filterwarnings("ignore:the best alpha is")  # of the grid
+@pytest.mark.parametrize("scoring", LAWS)
+@pytest.mark.parametrize("basis", [None, 20])
+def test_tuning_for_a_law_beats_a_grid_by_its_score(scoring, basis):
+    X, y = wave()
+    model = KernelRidgeCV("rbf", basis=basis, cv=6, random_state=0, scoring=scoring)
+    result = tune(model, X, y, flatness=False)
+    by_simplex = tune(model, X, y, method="nelder-mead", flatness=False)
+    assert result.success
+    assert result.criterion == pytest.approx(by_simplex.criterion, abs=1e-4)
+    assert np.nanmin(result.trials.gradient_norm) < 1e-3
+    assert f"held-out {LAWS[scoring]} {result.criterion:.4g}" in repr(result)
+    gammas, alphas = np.logspace(-2, 1.5, 8), np.logspace(-4, 1, 8)
+    surface = criterion_surface(model, X, y, gammas, alphas)
+    assert result.criterion <= np.nanmin(surface.values)
+    assert surface.criterion_name == LAWS[scoring]
+    grid = KernelRidgeCV(**(model.get_params() | {"gamma": gammas, "alphas": alphas})).fit(X, y)
+    assert grid.best_score_ == pytest.approx(-np.nanmin(surface.values), rel=1e-9)
+    fitted = result.estimator().fit(X, y)  # chooses alpha by the same score
+    middle = len(fitted.cv_results_["alpha"]) // 2
+    score = fitted.cv_results_["pooled_test_score"][middle]
+    assert -score == pytest.approx(result.criterion, rel=1e-10)
+    assert fitted.scoring == scoring
+
+
+def test_the_scale_of_targets_shifts_the_log_density():
+    X, y = wave(50)
+    model = KernelRidgeCV("rbf", cv=5, scoring="log_density")
+    one = tune(model, X, y, ard=True)
+    other = tune(model, X, 1e6 * y, ard=True)
+    assert other.criterion == pytest.approx(one.criterion + np.log(1e6), abs=1e-5)
+    assert other.gamma[0] == pytest.approx(one.gamma[0], rel=0.05)
+    assert other.relevance.verdicts == one.relevance.verdicts
+    assert one.relevance.relevant.tolist() == [True, False]
+    assert other.standard_error == pytest.approx(one.standard_error, rel=1e-2)
+
+
+def test_flatness_of_a_log_density_is_measured_in_its_own_units():
+    X, y = wave()
+    model = KernelRidgeCV("rbf", cv=6, scoring="log_density")
+    result = tune(model, X, y)
+    criterion, best = Criterion.of(model, X, y), np.log([result.alpha, result.gamma[0]])
+    rises = (0.005, result.standard_error)
+    ranges = (result.flatness.one_percent, result.flatness.one_standard_error)
+    for rise, range_ in zip(rises, ranges, strict=True):
+        for i, end in np.ndindex(2, 2):
+            at = best.copy()
+            at[i] = np.log(range_[i, end])
+            found = criterion.evaluate(at, gradient=False).value - result.criterion
+            assert found == pytest.approx(rise, rel=0.11)
+
+
+def test_a_target_without_error_has_no_density():
     X, y = wave(30)
-    with pytest.raises(NotSupportedError, match=f"scoring='{scoring}'"):
-        tune(KernelRidgeCV("rbf", cv=3, scoring=scoring), X, y)
-    result = tune(KernelRidgeCV("rbf", cv=3), X, y, flatness=False)
-    fitted = result.estimator(scoring=scoring).fit(X, y)
-    scores = fitted.cv_results_["pooled_test_score"]
-    assert fitted.best_score_ == scores.max()
-    assert fitted.cv_results_["alpha"][len(scores) // 2] == pytest.approx(result.alpha)
+    for scoring in LAWS:
+        model = KernelRidgeCV("rbf", cv=3, scoring=scoring)
+        with pytest.raises(HoldOutError, match="target 1 is predicted without error"):
+            tune(model, X, np.c_[y, np.ones(30)], flatness=False)
+    with pytest.raises(InvalidInputError, match="log_density"):
+        tune(KernelRidgeClassifierCV("rbf", scoring="log_density"), X, np.arange(30) % 2)
 
 
 def test_an_iterator_of_splits_serves_the_estimator_too():
@@ -335,6 +389,7 @@ def test_a_rise_within_its_error_is_not_called_irrelevant(rise, error, verdict):
 
         class problem:
             share = np.full(400, 1 / 400)
+            goal = GOALS["neg_mean_squared_error"]
 
         @staticmethod
         def evaluate(point, gradient):

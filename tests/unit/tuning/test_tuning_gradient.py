@@ -16,6 +16,7 @@ from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.holdout import PATHS
 from holdfast.kernels import RBF, Laplacian, Matern, Polynomial
 from holdfast.tuning import Criterion
+from reference.answers import law_criterion
 from reference.oracle import _dense_system, _solve, _sparse_system
 
 SEED = 20240517
@@ -49,13 +50,18 @@ def stencil(f, x, i, h=2e-3):
 
 
 MODELS = [(None, "remove"), (8, "remove"), (8, "keep")]
+LAWS = ["log_density", "crps"]
 HOLDOUTS = ["loo", "folds", "groups", "overlapping"]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+@pytest.mark.parametrize(
+    ("kernel", "scoring"),
+    [*((kernel, None) for kernel in KERNELS), *((KERNELS[0], scoring) for scoring in LAWS)],
+    ids=[*NAMES, *LAWS],
+)
 @pytest.mark.parametrize("kind", HOLDOUTS)
 @pytest.mark.parametrize(("basis", "policy"), MODELS, ids=["dense", "remove", "keep"])
-def test_gradient_against_differences_and_value_against_fit(kernel, kind, basis, policy):
+def test_gradient_against_differences_and_value_against_fit(kernel, scoring, kind, basis, policy):
     m = 36
     X, Y, weights, groups, rng = data(m)
     cv = splits(kind, m, rng)
@@ -68,6 +74,7 @@ def test_gradient_against_differences_and_value_against_fit(kernel, kind, basis,
             fit_intercept=bias,
             alphas=[0.2],
             random_state=0,
+            scoring=scoring,
         )
         y, w = (Y if v == 2 else Y[:, 0]), (weights if weighted else None)
         criterion = Criterion.of(model, X, y, sample_weight=w, groups=groups, ard=bool(ard))
@@ -95,7 +102,69 @@ def exact_kernel(nu, q):
     return factor * mpmath.exp(-t)
 
 
-def exact_criterion(nu, point, X, Y, w, tasks, basis, policy, bias, jitter):
+def exact_posterior(k, train, columns, test, w, alpha, bias, jitter):
+    """The covariance of f on the test rows, in units of the noise variance."""
+    one = mpmath.mpf(1)
+    if jitter is not None:  # a model on basis rows
+        F, F_T = (
+            mpmath.matrix([[k(i, j) for j in columns] + [one] * bias for i in rows])
+            for rows in (train, test)
+        )
+        A = F.T * mpmath.diag(w) * F
+        for a, i in enumerate(columns):
+            for b, j in enumerate(columns):
+                A[a, b] += alpha * (k(i, j) + (jitter if i == j else 0))
+        return F_T * A**-1 * F_T.T
+    C = mpmath.matrix([[k(i, j) / alpha for j in train] for i in train])
+    C = (C + mpmath.diag([1 / weight for weight in w])) ** -1
+    inside = mpmath.matrix([[k(i, j) / alpha for j in train] for i in test])
+    found = mpmath.matrix([[k(i, j) / alpha for j in test] for i in test]) - inside * C * inside.T
+    if bias:
+        ones = mpmath.ones(len(train), 1)
+        u = mpmath.ones(len(test), 1) - inside * C * ones
+        found += u * (ones.T * C * ones) ** -1 * u.T
+    return found
+
+
+def exact_residuals(k, train, columns, test, Y, w, alpha, bias, jitter, system):
+    """[(test rows, residuals of each target, covariance)] of one experiment; none without rows."""
+    rows = [i for i in test if w[i] > 0]
+    if not rows:
+        return []
+    weights = [mpmath.mpf(float(w[i])) for i in train]
+    C = exact_posterior(k, train, columns, rows, weights, alpha, bias, jitter)
+    C += mpmath.diag([1 / mpmath.mpf(float(w[i])) for i in rows])
+    Z = mpmath.matrix([[k(i, j) for j in columns] + [mpmath.mpf(1)] * bias for i in rows])
+    r = [
+        mpmath.matrix([float(Y[i, t]) for i in rows]) - Z * mpmath.matrix(a)
+        for t, a in enumerate(_solve(*system))
+    ]
+    return [(rows, r, C)]
+
+
+def exact_law(scoring, found, w):
+    """Minus the mean log density per row, or the weighted mean CRPS, of residuals and their law."""
+    n, v = sum(len(test) for test, _, _ in found), len(found[0][1])
+    total, weight = mpmath.mpf(0), mpmath.mpf(0)
+    for t in range(v):
+        squares = [(r[t].T * C**-1 * r[t])[0] for _, r, C in found]
+        noise = mpmath.fsum(squares) / n
+        for (test, r, C), square in zip(found, squares, strict=True):
+            if scoring == "log_density":
+                level = len(test) * mpmath.log(2 * mpmath.pi * noise)
+                total += (level + mpmath.log(mpmath.det(C)) + square / noise) / 2
+                weight += len(test)
+                continue
+            for place, i in enumerate(test):
+                s = mpmath.sqrt(noise * C[place, place])
+                z = r[t][place] / s
+                far = z * (2 * mpmath.ncdf(z) - 1) + 2 * mpmath.npdf(z)
+                total += mpmath.mpf(float(w[i])) * s * (far - 1 / mpmath.sqrt(mpmath.pi))
+                weight += mpmath.mpf(float(w[i]))
+    return total / weight
+
+
+def exact_criterion(nu, point, X, Y, w, tasks, basis, policy, bias, jitter, scoring=None):
     """The definition in the arithmetic of mpmath: retrain every experiment, average the losses."""
     alpha, *gammas = (mpmath.exp(value) for value in point)
     if len(gammas) == 1:
@@ -106,7 +175,7 @@ def exact_criterion(nu, point, X, Y, w, tasks, basis, policy, bias, jitter):
         pairs = zip(gammas, rows[i], rows[j], strict=True)
         return exact_kernel(nu, mpmath.fsum(g * (a - b) ** 2 for g, a, b in pairs))
 
-    total, weight = mpmath.mpf(0), mpmath.mpf(0)
+    total, weight, laws = mpmath.mpf(0), mpmath.mpf(0), []
     for held, test in tasks:
         train = [i for i in range(len(X)) if i not in set(held) and w[i] > 0]
         w_T = [mpmath.mpf(float(w[i])) for i in train]
@@ -122,6 +191,10 @@ def exact_criterion(nu, point, X, Y, w, tasks, basis, policy, bias, jitter):
             ]
             K_TL = [[k(i, j) for j in columns] for i in train]
             system = _sparse_system(K_TL, K_LL, targets, w_T, alpha, bias)
+        if scoring is not None:
+            shift = None if basis is None else mpmath.mpf(jitter)
+            laws += exact_residuals(k, train, columns, test, Y, w, alpha, bias, shift, system)
+            continue
         coefficients = _solve(*system)
         for i in test:
             z = [k(i, j) for j in columns] + [mpmath.mpf(1)] * bias
@@ -129,7 +202,7 @@ def exact_criterion(nu, point, X, Y, w, tasks, basis, policy, bias, jitter):
                 residual = mpmath.mpf(float(Y[i, t])) - mpmath.fdot(z, a)
                 total += mpmath.mpf(float(w[i])) * residual**2
             weight += mpmath.mpf(float(w[i])) * len(coefficients)
-    return total / weight
+    return total / weight if scoring is None else exact_law(scoring, laws, w)
 
 
 EXACT = [
@@ -145,10 +218,13 @@ EXACT = [
 ]
 
 
+@pytest.mark.parametrize("scoring", [None, *LAWS])
 @pytest.mark.parametrize(
     ("kernel", "kind", "basis", "policy", "bias", "weighted", "v", "ard"), EXACT
 )
-def test_gradient_against_high_precision(kernel, kind, basis, policy, bias, weighted, v, ard):
+def test_gradient_against_high_precision(
+    kernel, kind, basis, policy, bias, weighted, v, ard, scoring
+):
     m = 10
     X, Y, weights, _, rng = data(m, d=2, seed=3)
     groups = np.arange(m) // 2
@@ -160,7 +236,13 @@ def test_gradient_against_high_precision(kernel, kind, basis, policy, bias, weig
     cv = {"loo": None, "groups": LeaveOneGroupOut(), "folds": large}[kind]
     jitter = 1e-4
     model = KernelRidgeCV(
-        kernel, basis=chosen, cv=cv, held_out_basis=policy, fit_intercept=bias, jitter=jitter
+        kernel,
+        basis=chosen,
+        cv=cv,
+        held_out_basis=policy,
+        fit_intercept=bias,
+        jitter=jitter,
+        scoring=scoring,
     )
     criterion = Criterion.of(model, X, y, sample_weight=w, groups=groups, ard=ard)
     point = np.log(np.append(0.3, [0.5, 0.2] if ard else 0.3))
@@ -172,7 +254,7 @@ def test_gradient_against_high_precision(kernel, kind, basis, policy, bias, weig
 
         def f(i, h):
             at = [value + (h if j == i else 0) for j, value in enumerate(exact_point)]
-            return exact_criterion(nu, at, X, y, w, tasks, chosen, policy, bias, jitter)
+            return exact_criterion(nu, at, X, y, w, tasks, chosen, policy, bias, jitter, scoring)
 
         h = mpmath.mpf(10) ** -14
         value = float(f(0, 0))
@@ -284,8 +366,6 @@ def test_inputs_stay_as_they_are():
         ({"kernel": "precomputed"}, NotSupportedError, "no gamma"),
         ({"kernel": RBF(1.0) + RBF(2.0)}, NotSupportedError, "no gamma"),
         ({"scoring": "r2"}, NotSupportedError, "scoring='r2'"),
-        ({"scoring": "log_density"}, NotSupportedError, "law of the targets"),
-        ({"scoring": "crps"}, NotSupportedError, r"result.estimator\(scoring='crps'\)"),
         ({"alpha_per_target": True}, NotSupportedError, "alpha_per_target"),
         ({"basis": 5, "held_out_basis": "reselect"}, NotSupportedError, "remove"),
         ({"basis": 5, "held_out_basis": "train"}, NotSupportedError, "remove"),
@@ -308,10 +388,11 @@ def test_other_refusals():
         Criterion.of({"cv": 3}, X, Y).evaluate([0.0])
 
 
+@pytest.mark.parametrize("scoring", [None, *LAWS])
 @pytest.mark.parametrize("basis", [None, 25])
 @pytest.mark.parametrize("policy", ["keep", "remove"])
 @pytest.mark.parametrize("cv", [None, 5])
-def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv):
+def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv, scoring):
     """Also where the kernel of the basis rows is nearly singular: what is lost is lost nowhere."""
     for seed, alpha, gamma in itertools.product(range(3), [1e-8, 1e-5, 1e-2], [0.02, 0.3]):
         rng = np.random.default_rng(seed)
@@ -322,7 +403,11 @@ def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv):
         point = np.log([alpha, gamma])
         a, g = np.exp(point)
         model = KernelRidgeCV(RBF(g), alphas=[a], basis=rows, held_out_basis=policy, cv=cv)
+        model.set_params(scoring=scoring)
         value = Criterion.of(model, X, y).evaluate(point, False).value
         scores = np.array([-model.set_params(path=p).fit(centred, y).best_score_ for p in PATHS])
+        if scoring is not None and basis is None:  # all paths share their covariances: one more way
+            tasks = [(e.held_out, e.test) for e in model.held_out().experiments]
+            scores = np.append(scores, law_criterion(RBF(g)(centred), y, tasks, a, scoring))
         spread = max(np.ptp(scores), 1e-13 * value)
         assert np.abs(value - scores).max() < 4 * spread, f"seed {seed}, {alpha}, {gamma}"
