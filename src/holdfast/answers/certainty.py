@@ -52,9 +52,6 @@ __all__ = [
 Method = Literal["nested", "asymptotic", "corrected"]
 METHODS: tuple[Method, ...] = ("nested", "asymptotic", "corrected")
 
-#: Test rows of all experiments that are predicted in one call.
-ROWS_AT_ONCE = 2**21
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreInterval:
@@ -211,11 +208,6 @@ class Asked:
         return self._score
 
     @property
-    def by_atoms(self) -> bool:
-        """Whether models without unions of folds are sums over the folds."""
-        return self.subject.smoother.form == "features"
-
-    @property
     def n_units(self) -> int:
         """How many rows, or groups, have weight."""
         return int(np.unique(self.unit[self.judge.weights > 0]).size)
@@ -226,10 +218,9 @@ class Asked:
         tasks = subject.tasks(experiments)
 
         def at(alphas: FloatArray) -> FloatArray:
-            path, smoother = subject.plan(tasks, alphas.size).path, subject.smoother
-            quick = path == "fold_gram" and alphas.size <= 2 and not subject.reselects
-            if quick and smoother.sums_sets:
-                return self._unions.predict(tasks, alphas)
+            path = subject.plan(tasks, alphas.size).path
+            if alphas.size <= 2 and path != "retrain" and not subject.reselects:
+                return self._unions.predict(tasks, alphas, path)
             return subject.held_out(tasks, alphas, path)
 
         values = chosen_values(at, self.alpha, v)
@@ -336,32 +327,24 @@ def nested_estimate(asked: Asked, K: int, n_partitions: int, seed: int) -> Estim
     squares: list[FloatArray] = []
     plain: list[FloatArray] = []
     whole: list[FloatArray] = []
-    step = max(1, ROWS_AT_ONCE // (K * asked.m))
-    if asked.by_atoms:
-        step = 1  # the folds of one partition are the atoms of all its pairs
-    for start in range(0, n_partitions, step):
-        numbers = range(start, min(start + step, n_partitions))
-        cuts = [partitions(asked.unit, labels, weights, K, [seed, n]) for n in numbers]
-        sets = [rows for folds in cuts for rows in _sets(folds, pairs)]
-        made = Ragged.from_arrays(sets)
+    for n in range(n_partitions):  # one by one: its folds are what all its sets are made of
+        folds = partitions(asked.unit, labels, weights, K, [seed, n])
+        made = Ragged.from_arrays(_sets(folds, pairs))
         tested, source, values = asked.predict(Experiments(made, made))
-        for n, folds in enumerate(cuts):
-            of = _by_model(tested, source, values, n * (K + len(pairs)), K, pairs, folds)
-            rows, predictions = zip(*(of[k, k] for k in range(K)), strict=True)
-            whole.append(
-                asked.mean_and_variance(np.concatenate(predictions), np.concatenate(rows))[0]
+        of = _by_model(tested, source, values, K, pairs, folds)
+        rows, predictions = zip(*(of[k, k] for k in range(K)), strict=True)
+        whole.append(asked.mean_and_variance(np.concatenate(predictions), np.concatenate(rows))[0])
+        for k in range(K):
+            others = [of[j, k] for j in range(K) if j != k]
+            in_mean, in_variance = asked.mean_and_variance(
+                np.concatenate([p for _, p in others]), np.concatenate([r for r, _ in others])
             )
-            for k in range(K):
-                others = [of[j, k] for j in range(K) if j != k]
-                in_mean, in_variance = asked.mean_and_variance(
-                    np.concatenate([p for _, p in others]), np.concatenate([r for r, _ in others])
-                )
-                out_mean, out_variance = asked.mean_and_variance(of[k, k][1], of[k, k][0])
-                inner.append(in_mean)
-                outer.append(out_variance)
-                squares.append(np.square(in_mean - out_mean))
-                plain.append(in_variance)
-        report(numbers.stop, n_partitions, "random partitions")
+            out_mean, out_variance = asked.mean_and_variance(of[k, k][1], of[k, k][0])
+            inner.append(in_mean)
+            outer.append(out_variance)
+            squares.append(np.square(in_mean - out_mean))
+            plain.append(in_variance)
+        report(n + 1, n_partitions, "random partitions")
     if np.isnan(outer).any():
         raise InvalidInputError(
             "every fold needs at least two rows, or groups, to tell its own error. Use fewer "
@@ -385,7 +368,6 @@ def _by_model(
     tested: Experiments,
     source: IntArray,
     values: FloatArray,
-    first: int,
     K: int,
     pairs: list[tuple[int, int]],
     folds: list[IntArray],
@@ -398,7 +380,7 @@ def _by_model(
     ptr, rows_of = tested.test.ptr, tested.test
     found = {}
     for number, (i, j) in enumerate([*((k, k) for k in range(K)), *pairs]):
-        at = place.get(first + number)
+        at = place.get(number)
         if at is None:  # held_out_basis="skip" left nothing to test
             raise HoldOutError(
                 "a fold of a random partition has no row to test: all its rows are basis rows. "

@@ -451,11 +451,6 @@ class _Pair(Asked):
         self._models = [Asked(e.subject, e.judge, e.alpha, units) for e in (one, other)]
 
     @property
-    def by_atoms(self) -> bool:
-        """Whether one of the models gains by it."""
-        return any(model.by_atoms for model in self._models)
-
-    @property
     def score(self) -> RowScore:
         """The difference of the scores, of predictions side by side."""
         inner = super().score

@@ -15,7 +15,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from holdfast import holdout
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Tasks
-from holdfast.holdout.digits import basis_shrinks, few_left
+from holdfast.holdout.digits import TOO_LITTLE, basis_shrinks, few_left
+from holdfast.holdout.elimination import Pairs
 from holdfast.holdout.identity import STACK_DOUBLES
 from holdfast.holdout.unions import Unions
 from holdfast.linalg import (
@@ -26,9 +27,9 @@ from holdfast.linalg import (
     orthonormal_rows,
     run_pieces,
 )
-from holdfast.smoother import Equations, Smoother
+from holdfast.smoother import Equations, Form, Smoother
 from holdfast.smoother.equations import FeatureEquations
-from holdfast.smoother.factor import Coordinates, FeatureFactor
+from holdfast.smoother.factor import Coordinates
 
 __all__ = ["Folds", "Sets", "UnionsOfFolds"]
 
@@ -206,65 +207,74 @@ class Sets:
         return smoother.restore(values, rows, slice(None))
 
 
+#: How the unions of a few folds leave together, for each form of a smoother.
+TOGETHER: dict[Form, type[Unions] | type[Pairs]] = {"features": Unions, "kernel": Pairs}
+
+
 class UnionsOfFolds:
     """Held-out predictions of one set of unions of folds after another, for one or two penalties.
 
     Parameters
     ----------
     smoother : Smoother
-        Of all rows, one that sums sets.
+        Of all rows.
 
     Notes
     -----
-    Where many sets share their folds, all of them step together (`holdfast.holdout.unions`).
-    Otherwise, and for sets that these steps give up, Gram matrices are sums over the atoms of the
-    held-out sets: for each task p³/3 for a Cholesky factorisation and p²e for e removed basis rows,
-    by the Schur complement of their constraints: a third of what their null space costs, which pays
-    for many penalties only.
+    Where many sets share their folds, all of them are solved for together: features by conjugate
+    gradients (`holdfast.holdout.unions`), a kernel matrix by eliminating one fold after another
+    (`holdfast.holdout.elimination`). Sets that these give up take the path. Of "fold_gram" Gram
+    matrices are then sums over the atoms of the held-out sets: for each task p³/3 for a Cholesky
+    factorisation and p²e for e removed basis rows, by the Schur complement of their constraints: a
+    third of what their null space costs, which pays for many penalties only.
     """
 
     def __init__(self, smoother: Smoother) -> None:
         self.smoother = smoother
-        self._kept: dict[float, Unions] = {}
+        self._kept: dict[float, Unions | Pairs] = {}
 
-    def predict(self, tasks: Tasks, alphas: FloatArray) -> FloatArray:
-        """Return held-out predictions (a, k, v), as the path "fold_gram" has them."""
-        smoother = self.smoother
+    def predict(self, tasks: Tasks, alphas: FloatArray, path: str) -> FloatArray:
+        """Return held-out predictions (a, k, v), as the path has them."""
+        smoother, owners = self.smoother, tasks.test.owners
         with smoother.lock:
-            again = basis_shrinks(tasks, smoother.n_basis)
-            few = few_left(smoother, tasks)
-            values = np.full((alphas.size, tasks.test.values.size, smoother.targets.count), np.nan)
-            together = ~(again | few)
-            if together.any():
-                part, where = tasks.select(np.flatnonzero(together)), together[tasks.test.owners]
-                if Unions.pays(part, smoother.sizes(part), smoother.targets.count):
-                    values[:, where] = self._together(part, alphas)
-            lost = np.isnan(values).any(axis=(0, 2))
-            apart = (np.bincount(tasks.test.owners, lost, len(tasks)) > 0) & ~again
-            if not smoother.additive:  # coordinates of other digits
-                again, apart = again | apart, np.zeros_like(apart)
+            few, again = few_left(smoother, tasks), basis_shrinks(tasks, smoother.n_basis)
+            values = np.full((alphas.size, owners.size, smoother.targets.count), np.nan)
+            some = np.flatnonzero(~(few | again))
+            if some.size and not (smoother.promise(alphas) > TOO_LITTLE).any():
+                values[:, np.isin(owners, some)] = self._together(tasks.select(some), alphas, path)
+            lost = np.bincount(owners, np.isnan(values).any(axis=(0, 2)), len(tasks)) > 0
+            apart = np.zeros_like(lost)
+            if path == "fold_gram" and smoother.sums_sets and smoother.additive:
+                apart = lost & ~again
             if apart.any():
-                part, where = tasks.select(np.flatnonzero(apart)), apart[tasks.test.owners]
+                part = tasks.select(np.flatnonzero(apart))
                 smoother.announce(part)
-                values[:, where] = smoother.by_fold(_solve, part, alphas, slice(None), few[apart])
+                values[:, apart[owners]] = smoother.by_fold(
+                    _solve, part, alphas, slice(None), few[apart]
+                )
             smoother.restore(values, tasks.test.values, slice(None))
-            if again.any():
-                part = tasks.select(np.flatnonzero(again))
-                found = holdout.predict(smoother, part, alphas, "fold_gram")
-                values[:, again[tasks.test.owners]] = found
+            rest = lost & ~apart
+            if rest.any():
+                part = tasks.select(np.flatnonzero(rest))
+                values[:, rest[owners]] = holdout.predict(smoother, part, alphas, path)
         return values
 
-    def _together(self, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+    def _together(self, tasks: Tasks, alphas: FloatArray, path: str) -> FloatArray:
         """Return predictions (a, k, v) of tasks that share their folds, NaN for those given up."""
-        factor = self.smoother.factor(least=float(alphas.min()))
-        assert isinstance(factor, FeatureFactor)
-        found = []
-        for alpha in alphas.tolist():
-            kept = self._kept.get(alpha)
-            if kept is None or not kept.still(factor):
-                kept = self._kept[alpha] = Unions(factor, alpha)
-            found.append(kept.predict(tasks))
-        return np.stack(found)
+        smoother = self.smoother
+        kind, sizes = TOGETHER[smoother.form], smoother.sizes(tasks)
+        values = np.full((alphas.size, tasks.test.values.size, smoother.targets.count), np.nan)
+        usable = path in kind.instead_of and (smoother.sums_sets or path != "fold_gram")
+        if not usable or not kind.pays(tasks, sizes):
+            return values
+        for a, alpha in enumerate(alphas.tolist()):
+            kept: Unions | Pairs | None = self._kept.get(alpha)
+            if kept is None or not kept.still(smoother):
+                kept = kind.of(smoother, alpha)
+            if kept is not None:
+                self._kept[alpha] = kept
+                values[a] = kept.predict(tasks)
+        return values
 
 
 def _solve(equations: Equations, alphas: FloatArray) -> FloatArray:

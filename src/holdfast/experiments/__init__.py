@@ -9,7 +9,7 @@ on the policy is not needed again. Millions of experiments (leave-one-out) are c
 them are stored in a few flat arrays (`Ragged`), the form in which a `Splitter` gives them.
 """
 
-from holdfast.experiments.atoms import atoms
+from holdfast.experiments.atoms import atoms, members
 from holdfast.experiments.cv import as_experiments, leave_group_out, leave_one_out
 from holdfast.experiments.experiment import Experiments, HoldOut
 from holdfast.experiments.ragged import Ragged
@@ -29,5 +29,6 @@ __all__ = [
     "atoms",
     "leave_group_out",
     "leave_one_out",
+    "members",
     "resolve",
 ]

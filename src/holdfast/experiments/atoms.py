@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from holdfast._typing import BoolArray
 from holdfast.experiments.ragged import Ragged
 
-__all__ = ["atoms"]
+__all__ = ["atoms", "members"]
 
 
 def atoms(sets: Ragged, n_rows: int) -> Ragged:
@@ -36,3 +37,13 @@ def atoms(sets: Ragged, n_rows: int) -> Ragged:
     _, code, count = np.unique(total[rows], return_inverse=True, return_counts=True)
     ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     return Ragged(rows[np.argsort(code, kind="stable")].astype(np.int64), ptr)
+
+
+def members(sets: Ragged, pieces: Ragged, n_rows: int) -> BoolArray:
+    """Return which atom (columns) is a part of which set (rows): the first row of an atom tells."""
+    first = np.full(n_rows, -1)
+    first[pieces.values[pieces.ptr[:-1]]] = np.arange(len(pieces))
+    piece = first[sets.values]
+    inside = np.zeros((len(sets), len(pieces)), dtype=bool)
+    inside[sets.owners[piece >= 0], piece[piece >= 0]] = True
+    return inside

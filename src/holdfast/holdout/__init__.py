@@ -35,8 +35,9 @@ first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 | `retrain` | the same from scratch: the naive twin | little is left, or a check is wanted |
 
 `identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly or by conjugate gradients
-(`conjugate`). `unions` solves the equations of many sets that share their rows, all together, where
-answers ask for all pairs of folds. `digits` says where a path would lose digits, `plan` and `costs` say which path is
+(`conjugate`). Answers that ask for all pairs of folds, or for inner folds of outer ones, have it
+solved for all of them together: on features by `unions`, on a kernel matrix block by block
+(`elimination`). `digits` says where a path would lose digits, `plan` and `costs` say which path is
 cheapest, and `verify` retrains a few experiments and compares.
 """
 

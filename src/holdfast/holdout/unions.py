@@ -23,18 +23,18 @@ Constraints are met by projection: with the rows n_E of N D^½ scaled to unit le
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.exceptions import KernelError
-from holdfast.experiments import Ragged, Tasks, atoms
+from holdfast.experiments import Ragged, Tasks, atoms, members
 from holdfast.holdout.costs import PER_FOLD, RATES
 from holdfast.holdout.identity import CG_LEVERAGE
 from holdfast.linalg import run_pieces, shifted_inverse, threads_for
-from holdfast.smoother import Factor, Sizes
+from holdfast.smoother import Sizes, Smoother
 from holdfast.smoother.factor import FeatureFactor
 
 __all__ = ["Unions"]
@@ -64,6 +64,9 @@ class Unions:
     alpha : float
     """
 
+    #: What they take the place of.
+    instead_of: ClassVar[tuple[str, ...]] = ("fold_gram",)
+
     def __init__(self, factor: FeatureFactor, alpha: float) -> None:
         self.factor, self.alpha = factor, alpha
         self._d = np.sqrt(factor.D(np.array([alpha]))[0])
@@ -72,13 +75,21 @@ class Unions:
         self._n: FloatArray | None = None
         self._P = np.empty((0, 0))
 
+    @classmethod
+    def of(cls, smoother: Smoother, alpha: float) -> Unions | None:
+        """Return them for a smoother; None if its rows are elsewhere."""
+        factor = smoother.factor(least=alpha)
+        if not (isinstance(factor, FeatureFactor) and isinstance(factor.V, np.ndarray)):
+            return None
+        return cls(factor, alpha)
+
     @staticmethod
-    def pays(tasks: Tasks, sizes: Sizes, targets: int) -> bool:
+    def pays(tasks: Tasks, sizes: Sizes) -> bool:
         """Whether conjugate gradients are cheaper than a factorisation for each task."""
         m, p, n = float(sizes.m), float(sizes.p), float(len(tasks))
         parts = atoms(tasks.held, sizes.m)
         pieces, shared = len(parts), tasks.held.values.size / max(1, parts.values.size)
-        room = 8.0 * (2.5 * m * p + 0.5 * pieces * p**2 + m * n * targets)
+        room = 8.0 * (2.5 * m * p + 0.5 * pieces * p**2 + m * n * sizes.v)
         if sizes.streamed or room > sizes.memory:
             return False
         removed = float(tasks.removed.values.size) / n
@@ -86,14 +97,14 @@ class Unions:
         direct = n * (each / RATES.gemm + 10.0 * p**2 * RATES.touch + PER_FOLD * RATES.call)
         # A piece is in as many sets as its rows are.
         step = 2.0 * pieces * shared * p**2 * THIN + (4.0 * n * p**2 if removed else 0.0)
-        together = STEPS * (targets * step / RATES.gemm + pieces * RATES.call)
+        together = STEPS * (sizes.v * step / RATES.gemm + pieces * RATES.call)
         if not sizes.factorised:
             together += (RATES.eigh * p**3 + 2.0 * m * p**2) / RATES.gemm
         return bool(together < direct)
 
-    def still(self, factor: Factor) -> bool:
-        """Whether this is the factor that it was made for: rows may have been rotated since."""
-        mine = self.factor
+    def still(self, smoother: Smoother) -> bool:
+        """Whether its factor is the one that they were made for: rows may have been rotated."""
+        factor, mine = smoother.factor(least=self.alpha), self.factor
         return (
             isinstance(factor, FeatureFactor)
             and factor.V is mine.V
@@ -112,7 +123,7 @@ class Unions:
         factor, m = self.factor, len(self._X)
         beta = self._models(tasks)  # (v, sets, p)
         pieces = atoms(tasks.test, m)
-        inside = _members(tasks.test, pieces, m)
+        inside = members(tasks.test, pieces, m)
         values = np.empty((m, len(tasks), factor.n_targets))
 
         def work(j: int) -> None:
@@ -127,7 +138,7 @@ class Unions:
         """Return β (v, sets, p), NaN for sets that are given up."""
         factor, m, d = self.factor, len(self._X), self._d
         pieces = atoms(tasks.held, m)
-        inside = _members(tasks.held, pieces, m)
+        inside = members(tasks.held, pieces, m)
         projection, good = _projection(*self._constraints(tasks.removed), tasks.removed)
         beta = np.full((factor.n_targets, len(tasks), factor.size), np.nan)
         good &= np.bincount(tasks.held.owners, self._high[tasks.held.values], len(tasks)) == 0
@@ -153,16 +164,6 @@ class Unions:
             self._n = n / np.linalg.norm(n, axis=1, keepdims=True)
             self._P = self._n @ self._n.T
         return self._n, self._P
-
-
-def _members(sets: Ragged, pieces: Ragged, n_rows: int) -> BoolArray:
-    """Return which piece (columns) belongs to which set (rows): its first row tells."""
-    first = np.full(n_rows, -1)
-    first[pieces.values[pieces.ptr[:-1]]] = np.arange(len(pieces))
-    piece = first[sets.values]
-    inside = np.zeros((len(sets), len(pieces)), dtype=bool)
-    inside[sets.owners[piece >= 0], piece[piece >= 0]] = True
-    return inside
 
 
 class _Folds:
@@ -254,7 +255,7 @@ def _projection(
 ) -> tuple[_Projection[np.float64], BoolArray]:
     """Return the projections, and for which sets they have their digits."""
     pieces = atoms(removed, len(n))
-    inside = _members(removed, pieces, len(n))
+    inside = members(removed, pieces, len(n))
     slots, e = int(inside.sum(axis=1).max(initial=0)), int(pieces.sizes.max(initial=0))
     place = np.cumsum(inside, axis=1) - 1
     which = [np.flatnonzero(column) for column in inside.T]

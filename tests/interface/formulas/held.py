@@ -14,6 +14,7 @@ from holdfast.holdout import fold_gram
 from holdfast.holdout.conjugate import solve_cg
 from holdfast.holdout.costs import RATES, KernelCosts
 from holdfast.holdout.digits import affordable, basis_shrinks, few_left
+from holdfast.holdout.elimination import Eliminated
 from holdfast.holdout.identity import (
     HeldSystem,
     held_out_predictions,
@@ -176,6 +177,20 @@ def _():
     for a, r in zip(alphas, found[:, 0], strict=True):
         S = naive_S(a, E)
         same(r, solve(np.eye(H.size) - S[np.ix_(H, H)], (Ys - S @ Ys)[H]))
+
+
+@example("holdout.elimination.Eliminated.inner", "holdout.elimination.Eliminated.outer")
+def _():
+    M = np.eye(m) - naive_S(alpha, [])
+    e = M @ Ys
+    outer, inner = np.array([3, 8, 11]), np.array([[0, 5], [6, 14]])
+    left = Eliminated(M, e, outer)
+    r = left.inner(inner)
+    for j, rows in enumerate(inner):
+        both = np.append(outer, rows)
+        naive = solve(M[np.ix_(both, both)], e[both])
+        same(r[j], naive[3:])
+        same(left.outer(inner, r)[j], naive[:3])
 
 
 @example("holdout.unions.Unions.predict")

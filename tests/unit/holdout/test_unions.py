@@ -121,7 +121,7 @@ def test_what_does_not_converge_is_given_up_and_factorised(monkeypatch):
     monkeypatch.setattr(Unions, "pays", staticmethod(lambda *_: True))
     asked = model._fitted_model()
     tasks = asked.tasks(as_experiments(sets, 160))
-    values = UnionsOfFolds(asked.smoother).predict(tasks, np.array([0.1]))
+    values = UnionsOfFolds(asked.smoother).predict(tasks, np.array([0.1]), "fold_gram")
     again = asked.held_out(tasks, np.array([0.1]), "retrain")
     np.testing.assert_allclose(values, again, rtol=1e-9, atol=1e-10)
 
@@ -154,8 +154,8 @@ def test_kept_until_rows_are_rotated_again():
     X, y = data()
     smoother = fitted(X, y, basis=25)._fitted_model().smoother
     kept = Unions(smoother.factor(), 0.1)
-    assert kept.still(smoother.factor())
-    assert not kept.still(fitted(X, y, basis=25)._fitted_model().smoother.factor())
+    assert kept.still(smoother)
+    assert not kept.still(fitted(X, y, basis=25)._fitted_model().smoother)
 
 
 def test_pays_where_sets_share_large_folds():
@@ -166,7 +166,7 @@ def test_pays_where_sets_share_large_folds():
 
     def pays(experiments, memory=1e9):
         tasks = asked.tasks(as_experiments(experiments, 400))
-        return Unions.pays(tasks, replace(sizes(tasks), memory=memory), 1)
+        return Unions.pays(tasks, replace(sizes(tasks), memory=memory))
 
     assert pays(unions_of(folds))
     assert not pays(unions_of(folds), memory=2e6)

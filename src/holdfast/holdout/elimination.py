@@ -1,0 +1,145 @@
+r"""Sets of rows that leave after others have left: the identity, block by block.
+
+Without the rows O and I the residuals solve M r = e on these rows, M = I − S (or a multiple of it,
+as G of a dense model). With M_OO = L Lᵀ, B = L⁻¹M_O: and b = L⁻¹e_O, eliminating O leaves
+
+    (M_II − B_IᵀB_I) r_I = e_I − B_Iᵀb,        r_O = L⁻ᵀ(b − B_I r_I)
+
+so that O is factorised once for all sets I that leave after it, and of M only the blocks of those
+sets are changed: all pairs of folds, or all inner folds of an outer one.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Ragged, Tasks, atoms, members
+from holdfast.linalg import Definite, run_pieces
+from holdfast.smoother import Sizes, Smoother
+from holdfast.smoother.factor import InverseFactor
+
+__all__ = ["Eliminated", "Pairs"]
+
+
+class Eliminated:
+    """M and e after the rows O have left.
+
+    Parameters
+    ----------
+    M, e : ndarray of shape (k, k) and (k, v)
+        I − S and the residuals of the model on all rows, up to one factor.
+    outer : ndarray of int, shape (o,)
+        The rows O.
+
+    Notes
+    -----
+    o³/3 + o²k operations; then o h² + h³/3 for each set of h rows. NaN where a matrix is singular
+    to working precision.
+    """
+
+    def __init__(self, M: FloatArray, e: FloatArray, outer: IntArray) -> None:
+        k, o = len(M), outer.size
+        self._M, self._e = M, e
+        self._L, info = dpotrf(np.asfortranarray(M[np.ix_(outer, outer)]), lower=1, overwrite_a=1)
+        both = np.concatenate([M[outer], e[outer]], axis=1)
+        B = np.full((o, k + e.shape[1]), np.nan) if info else dtrtrs(self._L, both, lower=1)[0]
+        self._rows, self._b = B.T[:k], B[:, k:]  # (k, o) and (o, v)
+
+    def alone(self) -> FloatArray:
+        """Return r_O (o, v) where nothing else leaves."""
+        return np.asarray(dtrtrs(self._L, self._b, lower=1, trans=1)[0])
+
+    def inner(self, H: IntArray) -> FloatArray:
+        """Return r_I (b, h, v) of stacked sets H (b, h) of rows that are not in O."""
+        rows = self._rows[H]  # (b, h, o)
+        M = self._M.take(H[:, :, None] * len(self._M) + H[:, None])
+        M -= rows @ rows.swapaxes(1, 2)
+        return Definite(M).solve(self._e[H] - rows @ self._b)
+
+    def outer(self, H: IntArray, r: FloatArray) -> FloatArray:
+        """Return r_O (b, o, v) from the residuals r_I (b, h, v) of the same sets."""
+        left = self._b - self._rows[H].swapaxes(1, 2) @ r
+        flat = left.transpose(1, 0, 2).reshape(len(self._L), -1)
+        solved = dtrtrs(self._L, flat, lower=1, trans=1)[0]
+        return np.asarray(solved.reshape(-1, len(H), r.shape[2]).swapaxes(0, 1))
+
+
+class Pairs:
+    """A dense model at one penalty, ready to leave out one or two of a few disjoint sets of rows.
+
+    Parameters
+    ----------
+    smoother : Smoother
+    factor : InverseFactor
+        Its factor at the penalty.
+    """
+
+    #: What they take the place of.
+    instead_of: ClassVar[tuple[str, ...]] = ("single", "spectral")
+
+    def __init__(self, smoother: Smoother, factor: InverseFactor) -> None:
+        self.smoother, self.factor = smoother, factor
+
+    @classmethod
+    def of(cls, smoother: Smoother, alpha: float) -> Pairs | None:
+        """Return them for a smoother; None if its kernel is indefinite."""
+        factor = smoother.factor(alpha)
+        return cls(smoother, factor) if isinstance(factor, InverseFactor) else None
+
+    @staticmethod
+    def pays(tasks: Tasks, sizes: Sizes) -> bool:
+        """Whether sets of rows are in several tasks each, so that eliminating them is shared."""
+        pieces = len(atoms(tasks.held, sizes.m))
+        return 2 * pieces < len(tasks) and 8.0 * sizes.m * len(tasks) * sizes.v <= sizes.memory
+
+    def still(self, smoother: Smoother) -> bool:
+        """Whether this is the smoother that they were made for."""
+        return smoother is self.smoother
+
+    def predict(self, tasks: Tasks) -> FloatArray:
+        """Return predictions (k, v) of tasks that hold out one or two pieces of rows.
+
+        NaN for tasks that hold out more pieces, and for test rows that are not held out.
+        """
+        m = self.smoother.weights.size
+        pieces = atoms(tasks.held, m)
+        inside = members(tasks.held, pieces, m)
+        count, first = inside.sum(axis=1), inside.argmax(axis=1)
+        last = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
+        values = np.full((m, len(tasks), self.factor.n_targets), np.nan)
+
+        def work(k: int) -> None:
+            mine = np.flatnonzero((first == k) & (count <= 2) & (count > 0))
+            if mine.size:
+                self._eliminate(values, pieces, k, mine, last)
+
+        run_pieces(work, range(len(pieces)))
+        return values[tasks.test.values, tasks.test.owners]
+
+    def _eliminate(
+        self, values: FloatArray, pieces: Ragged, k: int, tasks: IntArray, last: IntArray
+    ) -> None:
+        """Write the predictions of tasks that hold out piece k first, and perhaps a last one."""
+        factor = self.factor
+        place = np.cumsum(factor.scale.trained) - 1
+        left = Eliminated(factor.G, factor.c, place[pieces[k]])
+        if (last[tasks] == k).any():
+            self._put(values, pieces[k], tasks[last[tasks] == k], left.alone()[None])
+        pairs = tasks[last[tasks] != k]
+        sizes = pieces.sizes[last[pairs]]
+        for size in np.unique(sizes).tolist():
+            some = pairs[sizes == size]
+            H = place[pieces.stack(last[some], size)]
+            r = left.inner(H)
+            self._put(values, pieces[k], some, left.outer(H, r))
+            for task, r_task in zip(some.tolist(), r, strict=True):
+                self._put(values, pieces[last[task]], np.array([task]), r_task[None])
+
+    def _put(self, values: FloatArray, rows: IntArray, tasks: IntArray, r: FloatArray) -> None:
+        """Write y − r of some rows, for tasks with residuals r (b, rows, v) there."""
+        targets, root = self.smoother.targets, self.smoother.scale.root[rows, None]
+        values[np.ix_(rows, tasks)] = (targets.Y[rows] - r / root).swapaxes(0, 1)
