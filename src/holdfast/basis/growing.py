@@ -85,9 +85,9 @@ class GrowingModel:
         Whether an unpenalised bias is projected out.
     jitter : float
         The shift ε is ``jitter`` times the mean of the kernel's diagonal over all rows.
-    by_row : bool
-        Whether residuals and smoother are needed for each row. If only lengths are needed, fewer
-        coordinates than rows are used where the kernel's columns lie in few directions.
+    directions : int
+        Where the kernel's columns lie in at most so many directions, that many coordinates take
+        the place of rows: lengths stay as they are. 0: each row keeps its residual.
 
     Notes
     -----
@@ -97,7 +97,13 @@ class GrowingModel:
     """
 
     def __init__(
-        self, pool: Pool, n: int, alpha: float, fit_intercept: bool, jitter: float, by_row: bool
+        self,
+        pool: Pool,
+        n: int,
+        alpha: float,
+        fit_intercept: bool,
+        jitter: float,
+        directions: int = 0,
     ) -> None:
         self.data: KernelData = pool.data
         self.alpha = alpha
@@ -108,7 +114,7 @@ class GrowingModel:
         self.size = 0
         self.Y = self._weighted(pool.targets())
         self.outside = 0.0  # squared length of the part of Y that no kernel column can fit
-        self._columns = None if by_row else self._rotate(n // 2)
+        self._columns = self._rotate(directions) if directions else None
         m = len(self.Y)
         self._Phi: FloatArray = np.empty((len(pool), n))
         self._gaps: FloatArray = self.diagonal + self.epsilon

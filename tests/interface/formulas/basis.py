@@ -83,7 +83,7 @@ def _():
 
 
 def grown(rows) -> GrowingModel:
-    model = GrowingModel(pool(), n, alpha, True, eps, by_row=True)
+    model = GrowingModel(pool(), n, alpha, True, eps)
     for row in rows:
         model.add(model.try_rows(np.array([row])), 0)
     return model
@@ -114,7 +114,7 @@ def _():
 
 @example("basis.criteria.TrainingError.errors", "basis.criteria.LeaveOneOutError.errors")
 def _():
-    y, model = root[:, None] * Y, GrowingModel(pool(), n, alpha, True, eps, by_row=True)
+    y, model = root[:, None] * Y, GrowingModel(pool(), n, alpha, True, eps)
     loo = LeaveOneOutError(model)
     for row in B[:3]:
         model.add(model.try_rows(np.array([row])), 0)
@@ -130,7 +130,7 @@ def _():
 @example("basis.criteria.GroupError.errors")
 def _():
     groups = np.repeat([0, 1, 2], [4, 4, m - 8])  # small groups, and one larger than the basis
-    y, model = root[:, None] * Y, GrowingModel(pool(groups), n, alpha, True, eps, by_row=True)
+    y, model = root[:, None] * Y, GrowingModel(pool(groups), n, alpha, True, eps)
     criterion = GroupError(model, groups, n)
     for row in B[:3]:
         model.add(model.try_rows(np.array([row])), 0)

@@ -55,17 +55,18 @@ def test_training_error_curve_is_the_training_error():
         np.testing.assert_allclose(selector.errors_[j - 1], error, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("gamma", "low", "high"), [(0.1, 5, 20), (2.0, 30, 48)])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("alpha", [1.0, 1e-4])
-def test_few_directions_as_naive(alpha, bias):
-    # One feature and a wide kernel: its columns lie in fewer directions than n/2.
+def test_few_directions_as_naive(alpha, bias, gamma, low, high):
+    # One feature: the kernel's columns lie in fewer directions than √(12/8) n = 48.
     X, y, w = problem(120, seed=8, d=1)
     y = np.column_stack([np.sin(2 * X[:, 0]), np.cos(X[:, 0])]) + 0.1 * y
-    K = RBF(0.1)(X)
+    K = RBF(gamma)(X)
     n, jitter = 40, 1e-7
-    factor = low_rank_factor(PrecomputedRows(K), n // 2)
+    factor = low_rank_factor(PrecomputedRows(K), 48)
     assert factor is not None
-    assert factor.shape[1] < n // 2
+    assert low < factor.shape[1] < high
     selector = Greedy(n, candidates=12, alpha=alpha, fit_intercept=bias, jitter=jitter)
     rows = selector.select(PrecomputedRows(K), y, w, rng=7)
     naive = greedy(K, y, n, alpha, np.random.default_rng(7), 12, w, bias, jitter)
@@ -81,7 +82,7 @@ def test_few_directions_give_what_all_rows_give():
     X, y, w = problem(200, seed=9, d=1)
     rng, every = np.random.default_rng(0), np.arange(200)
     pool = Pool(KernelRows(RBF(0.05), X), y, w, None, None, rng, every, 200)
-    few, all_rows = (GrowingModel(pool, 60, 0.1, True, 1e-7, by_row) for by_row in (False, True))
+    few, all_rows = (GrowingModel(pool, 60, 0.1, True, 1e-7, most) for most in (30, 0))
     assert len(few.Y) < 30
     assert len(all_rows.Y) == 200
     for _ in range(10):
