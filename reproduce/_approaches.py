@@ -41,8 +41,8 @@ def expected_warnings() -> Iterator[None]:
         yield
 
 
-def cv_mse(X: Any, y: Floats, alphas: Floats, **options: Any) -> Floats:
-    """Return the mean squared held-out error of a model without bias, for each penalty."""
+def fitted(X: Any, y: Floats, alphas: Floats, **options: Any) -> KernelRidgeCV:
+    """Return a model without bias, cross-validated by the mean squared error at each penalty."""
     model = KernelRidgeCV(
         alphas=alphas,
         fit_intercept=False,
@@ -51,8 +51,12 @@ def cv_mse(X: Any, y: Floats, alphas: Floats, **options: Any) -> Floats:
         **options,
     )
     with expected_warnings():
-        model.fit(X, y)
-    score: Floats = model.cv_results_["pooled_test_score"]
+        return model.fit(X, y)
+
+
+def cv_mse(X: Any, y: Floats, alphas: Floats, **options: Any) -> Floats:
+    """Return the mean squared held-out error of a model without bias, for each penalty."""
+    score: Floats = fitted(X, y, alphas, **options).cv_results_["pooled_test_score"]
     return -score
 
 

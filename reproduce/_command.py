@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from holdfast.exceptions import HoldfastError, InvalidInputError
 from holdfast.progress import ProgressBar
+from reproduce._digest import digest
 from reproduce._framework import EXPERIMENTS, Options
 from reproduce._writer import record, write, write_index
 from reproduce.datasets import DataNotFoundError
@@ -39,8 +40,7 @@ def parser() -> argparse.ArgumentParser:
     effort.add_argument(
         "--again",
         action="store_true",
-        help="run nothing: rewrite pages and figures of earlier runs in DIR from their numbers; "
-        "claims that follow from the numbers alone are decided anew",
+        help="run nothing: rewrite pages and figures of earlier runs in DIR from their numbers",
     )
     command.add_argument("--out", default="reproduced", metavar="DIR", help="default: reproduced")
     command.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
@@ -82,7 +82,8 @@ def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int
                 continue
             _complain(f"{id}: {error}")
             return 2
-        write_index(Path(arguments.out), list(EXPERIMENTS))
+        codes = {known.id: digest(known.run) for known in EXPERIMENTS.values()}
+        write_index(Path(arguments.out), codes)
         out.write(summary(entry, Path(arguments.out)))
         out.flush()
     return 0
@@ -95,29 +96,37 @@ def run(
     data: str | None = None,
     out: str | Path = "reproduced",
 ) -> dict[str, Any]:
-    """Run one experiment, write its files into `out`, and return its record."""
-    experiment = EXPERIMENTS[id]
-    options = Options(repetitions or experiment.repetitions, seed, data)
+    """Run one experiment, write its files into `out`, and return its record.
+
+    Finished repetitions are kept in `out` until the run is through: one that was stopped goes on
+    where it stopped.
+    """
+    experiment, kept = EXPERIMENTS[id], Path(out) / f"{id}.unfinished"
+    code = digest(experiment.run)  # of now: the files may change while it runs
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    options = Options(repetitions or experiment.repetitions, seed, data, kept)
     start = time.perf_counter()
     with ProgressBar() as bar:
         outcome = experiment.run(options, bar)
-    entry = record(experiment, options, outcome, time.perf_counter() - start)
+    entry = record(experiment, options, outcome, time.perf_counter() - start, code)
     write(experiment, entry, Path(out))
+    kept.unlink(missing_ok=True)
     return entry
 
 
 def again(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
     """Rewrite the files of an earlier run in `out` from its numbers, and return its record.
 
-    Titles, figures and pages are made by the code of today, and so are the claims, where the
-    experiment can decide them from its numbers; the numbers stay as they are.
+    Titles, figures and pages are made by the code of today; the numbers stay as they are. Claims
+    are decided anew if the experiment can decide them from its numbers, and these were made by the
+    code of today.
     """
     experiment, path = EXPERIMENTS[id], Path(out) / f"{id}.json"
     if not path.exists():
         raise InvalidInputError(f"there is no earlier run, {path}. Leave out --again to run it.")
     entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     entry["paper"], entry["title"] = experiment.paper, experiment.title
-    if experiment.decide is not None:
+    if experiment.decide is not None and entry.get("code") == digest(experiment.run):
         claims = experiment.decide(entry["numbers"], entry["repetitions"])
         entry["claims"] = [asdict(claim) for claim in claims]
     write(experiment, entry, Path(out))
@@ -126,9 +135,10 @@ def again(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
 
 def listing() -> str:
     """Return the table of experiments, one line each."""
-    lines = [f"{'id':<14} {'paper':<26} what"]
-    lines += [f"{e.id:<14} {e.paper:<26} {e.title}" for e in EXPERIMENTS.values()]
-    return "\n".join(lines) + "\n"
+    rows = [("id", "paper", "what")]
+    rows += [(e.id, e.paper, e.title) for e in EXPERIMENTS.values()]
+    first, second = (max(len(row[i]) for row in rows) for i in range(2))
+    return "".join(f"{id:<{first}}  {paper:<{second}}  {what}\n" for id, paper, what in rows)
 
 
 def summary(entry: dict[str, Any], folder: Path) -> str:

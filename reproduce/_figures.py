@@ -40,9 +40,17 @@ def curves(
     log: bool = False,
     legend: bool = True,
 ) -> None:
-    """Draw one curve per entry of `lines`, each with its own colour and marker."""
-    for (label, y), colour, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
-        ax.plot(x, y, label=label, color=colour, marker=marker, markersize=3.5, linewidth=1.4)
+    """Draw one curve per entry of `lines`, each with its own colour and marker.
+
+    Curves that lie on each other stay visible: the first are wide with large markers, those drawn
+    over them thinner and smaller, and all markers are hollow.
+    """
+    shares = np.arange(len(lines))[::-1] / max(3, len(lines) - 1)
+    for (label, y), colour, marker, share in zip(
+        lines.items(), COLOURS, MARKERS, shares, strict=False
+    ):
+        size = {"markersize": 3.5 + 4.0 * share, "linewidth": 1.2 + 1.6 * share}
+        ax.plot(x, y, label=label, color=colour, marker=marker, markerfacecolor="none", **size)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if xlabel.startswith("log₂"):
         ax.locator_params(axis="x", integer=True)  # the grids are whole powers of two
@@ -63,6 +71,7 @@ def heat_map(figure: Any, ax: Any, values: Any, *, title: str, xlabel: str, ylab
     """Draw a matrix as an image with a colour bar."""
     image = ax.imshow(np.asarray(values), aspect="auto", cmap="magma", interpolation="nearest")
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    ax.locator_params(integer=True)  # rows are counted
     figure.colorbar(image, ax=ax)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from holdfast.exceptions import InvalidInputError
@@ -32,11 +33,14 @@ class Options:
         Source of all chance.
     folder : path or None
         Where data files are; None: ``HOLDFAST_DATA``.
+    kept : path or None
+        File of the repetitions that are finished (`reproduce._repeat`); None: nothing is kept.
     """
 
     repetitions: int
     seed: int = 0
     folder: str | os.PathLike[str] | None = None
+    kept: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -60,27 +64,6 @@ class Claim:
     holds: bool | None
     evidence: str
     why: str = ""
-
-
-#: A difference counts when it is this many standard errors away from nothing.
-BAND = 2.0
-
-
-def told(gap: float, noise: float, band: float = BAND) -> bool | None:
-    """Return whether a difference is positive: yes, no, or None where its noise hides that.
-
-    Parameters
-    ----------
-    gap : float
-        The difference that the statement says is positive.
-    noise : float
-        Its standard error.
-    band : float
-        Standard errors on either side of zero within which it cannot be told.
-    """
-    if not gap > band * noise:
-        return False if gap < -band * noise else None
-    return True
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from holdfast import HoldOut
+from holdfast import HoldOut, KernelRidgeCV
 from holdfast.basis import PerGroup, resolve_basis
 from holdfast.kernels import Kernel, Linear
 from holdfast.kernels.matrix import KernelRows
-from reproduce._approaches import SHIFT, cv_mse
+from reproduce._approaches import SHIFT, fitted
+from reproduce._verdicts import mean_and_error
 from reproduce.datasets import DataNotFoundError, Dataset, load
 
 Floats = NDArray[np.float64]
@@ -25,6 +28,7 @@ CURVES = (
     "3: held-out basis row kept in the basis",
     "independent test groups",
 )
+WITHOUT = "2, the row trained on not counted"
 
 
 @dataclass(frozen=True)
@@ -81,44 +85,131 @@ def relative_shift(data: Dataset, kernel: Kernel, basis: Rows) -> float:
     return float(SHIFT / np.mean(kernel.diag(data.X[basis])))
 
 
-def curves_of(task: GroupedTask, kernel: Kernel, basis: Rows, alphas: Floats) -> dict[str, Floats]:
-    """Return the three CV estimates of the MSE and the test MSE, (alphas,) each."""
+class GroupErrors(NamedTuple):
+    """Mean squared error at each penalty, and how much it owes to each group.
+
+    Attributes
+    ----------
+    mse : (alphas,)
+        Over all rows tested.
+    terms : (groups, alphas)
+        What each group adds to the logarithm of the error, to first order. Other groups of the
+        same kind would give an error whose logarithm varies as the sum of such terms does.
+    """
+
+    mse: Floats
+    terms: Floats
+
+
+class Draws(NamedTuple):
+    """An error over several choices of basis rows.
+
+    Attributes
+    ----------
+    logs : (draws, alphas)
+        Its logarithm.
+    terms : (groups, alphas)
+        What each group adds to it (`GroupErrors`), on average over the choices.
+    """
+
+    logs: Floats
+    terms: Floats
+
+    @classmethod
+    def of(cls, runs: list[GroupErrors]) -> Draws:
+        """Return the draws of one curve."""
+        terms = np.mean([run.terms for run in runs], axis=0)
+        return cls(np.log([run.mse for run in runs]), terms)
+
+    def pick(self, read: Callable[[Floats], Floats]) -> Draws:
+        """Return the same of a number read off the curve: a linear function of the last axis."""
+        return Draws(read(self.logs), read(self.terms))
+
+    def less(self, other: Draws, same_groups: bool = False) -> tuple[float, float]:
+        """Return the mean difference of two numbers read off curves, and its standard error.
+
+        Notes
+        -----
+        The choice of basis rows adds to it what differs from draw to draw; the choice of groups
+        adds the squares of their terms, of the differences where both are tested on the same.
+        """
+        mean, error = mean_and_error(self.logs - other.logs)
+        if same_groups:
+            groups = _variance(self.terms - other.terms)
+        else:
+            groups = _variance(self.terms) + _variance(other.terms)
+        return float(mean), float(np.sqrt(error**2 + groups))
+
+
+def _variance(terms: Floats) -> float:
+    """Return the variance of a sum of terms of independent groups."""
+    return float(np.square(terms).sum() * len(terms) / max(1, len(terms) - 1))
+
+
+def curves_of(
+    task: GroupedTask, kernel: Kernel, basis: Rows, alphas: Floats
+) -> dict[str, GroupErrors]:
+    """Return the three CV estimates of the error and the test error."""
     data = task.train
     assert data.groups is not None
-    members = [np.flatnonzero(data.groups == group) for group in np.unique(data.groups)]
-    whole = [HoldOut(rows) for rows in members]
-    parts = [HoldOut(rows, np.setdiff1d(rows, basis)) for rows in members if rows.size > 1]
+    whole = [HoldOut(np.flatnonzero(data.groups == group)) for group in np.unique(data.groups)]
     options = {
         "kernel": kernel,
         "basis": basis,
         "jitter": relative_shift(data, kernel, basis),
+        "cv": whole,
     }
-    removed = cv_mse(data.X, data.y, alphas, cv=whole, held_out_basis="remove", **options)
-    trained = cv_mse(data.X, data.y, alphas, cv=parts, held_out_basis="train", **options)
-    kept = cv_mse(data.X, data.y, alphas, cv=whole, held_out_basis="keep", **options)
-    test = test_error(task, kernel, basis, alphas)
-    return dict(zip(CURVES, (removed, trained, kept, test), strict=True))
+    models = {
+        name: fitted(data.X, data.y, alphas, held_out_basis=policy, **options)
+        for name, policy in zip(CURVES, ("remove", "train", "keep"), strict=False)
+    }
+    found = {name: _errors_of(model, data.y, data.groups) for name, model in models.items()}
+    found[CURVES[3]] = test_error(task, kernel, basis, alphas)
+    found[WITHOUT] = _errors_of(models[CURVES[1]], data.y, data.groups, leave=basis)
+    return found
 
 
-def test_error(task: GroupedTask, kernel: Kernel, basis: Rows, alphas: Floats) -> Floats:
-    """Return the error on the test groups of the model trained on all training rows, (alphas,).
+def test_error(task: GroupedTask, kernel: Kernel, basis: Rows, alphas: Floats) -> GroupErrors:
+    """Return the error on the test groups of the model trained on all training rows.
 
     Notes
     -----
     One experiment that holds out the test rows: its model never saw them.
     """
     data, test = task.train, task.test
+    assert data.groups is not None
+    assert test.groups is not None
     X = sparse.vstack([data.X, test.X]) if sparse.issparse(data.X) else np.vstack([data.X, test.X])
     rows = len(data) + np.arange(len(test))
-    return cv_mse(
+    y, groups = np.concatenate([data.y, test.y]), np.concatenate([data.groups, test.groups])
+    model = fitted(
         X,
-        np.concatenate([data.y, test.y]),
+        y,
         alphas,
         kernel=kernel,
         basis=basis,
         jitter=relative_shift(data, kernel, basis),
         cv=[HoldOut(rows)],
     )
+    return _errors_of(model, y, groups)
+
+
+def _errors_of(
+    model: KernelRidgeCV, y: Floats, groups: NDArray[Any], leave: Rows | None = None
+) -> GroupErrors:
+    """Return the held-out errors of a fitted model; rows of `leave` do not count."""
+    held = model.held_out()
+    rows = np.concatenate([trial.test for trial in held.experiments])
+    squares = (np.concatenate([part[:, :, 0] for part in held.predictions], axis=1) - y[rows]) ** 2
+    if leave is not None:
+        counted = ~np.isin(rows, leave)
+        rows, squares = rows[counted], squares[:, counted]
+    names, owner = np.unique(groups[rows], return_inverse=True)
+    sums = np.zeros((names.size, len(squares)))
+    np.add.at(sums, owner, squares.T)
+    sizes = np.bincount(owner)
+    mse = sums.sum(axis=0) / rows.size
+    return GroupErrors(mse, (sums / mse - sizes[:, None]) / rows.size)
 
 
 def kernel_values(data: Dataset, kernel: Kernel, basis: Rows) -> dict[str, float]:

@@ -18,9 +18,9 @@ VERDICTS = {True: "holds", False: "**does not hold**", None: "*cannot be told*"}
 
 
 def record(
-    experiment: Experiment, options: Options, outcome: Outcome, seconds: float
+    experiment: Experiment, options: Options, outcome: Outcome, seconds: float, code: str
 ) -> dict[str, Any]:
-    """Return all there is to say about a run, as JSON knows it."""
+    """Return all there is to say about a run, as JSON knows it; `code` is its digest."""
     return {
         "id": experiment.id,
         "paper": experiment.paper,
@@ -29,6 +29,7 @@ def record(
         "paper_repetitions": experiment.paper_repetitions,
         "seed": options.seed,
         "seconds": round(seconds, 1),
+        "code": code,
         "environment": environment(),
         "settings": [list(row) for row in outcome.settings],
         "comparison": [list(row) for row in outcome.comparison],
@@ -83,26 +84,32 @@ def page(entry: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_index(folder: Path, order: Sequence[str]) -> Path:
-    """Write a page that lists all runs in `folder`, those of `order` in that order and last."""
+def write_index(folder: Path, codes: Mapping[str, str]) -> Path:
+    """Write a page that lists all runs in `folder`.
+
+    `codes` has the digests of today's experiments: those are listed in that order and last, and a
+    run whose numbers were made by other code is marked.
+    """
     entries = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    place = {id: position for position, id in enumerate(order)}
+    place = {id: position for position, id in enumerate(codes)}
     entries.sort(key=lambda entry: (place.get(entry["id"], -1), entry["id"]))
     path = folder / "index.md"
-    path.write_text(index(entries), encoding="utf-8")
+    path.write_text(index(entries, codes), encoding="utf-8")
     return path
 
 
-def index(entries: Sequence[Mapping[str, Any]]) -> str:
+def index(entries: Sequence[Mapping[str, Any]], codes: Mapping[str, str]) -> str:
     """Return a Markdown page that lists runs and how many of the paper's claims held."""
     rows = []
     for entry in entries:
         verdicts = [claim["holds"] for claim in entry["claims"]]
         link = f"[{entry['id']}]({entry['id']}.md)"
-        held = f"{verdicts.count(True)} of {len(verdicts)}"
-        if None in verdicts:
-            held += f" ({verdicts.count(None)} cannot be told)"
-        rows.append((link, entry["paper"], entry["title"], held))
+        if entry.get("code") != codes.get(entry["id"]):
+            link += " (numbers of earlier code)"
+        counts = (str(verdicts.count(outcome)) for outcome in (True, False, None))
+        rows.append((link, entry["paper"], entry["title"], *counts))
+    total = [sum(int(row[column]) for row in rows) for column in (3, 4, 5)]
+    rows.append(("all", "", "", *map(str, total)))
     head = "# The papers, reproduced"
     lead = (
         "Each page shows one experiment: the paper's setting and ours, the numbers side by side, "
@@ -110,9 +117,8 @@ def index(entries: Sequence[Mapping[str, Any]]) -> str:
         "run itself, by rules fixed beforehand; one that does not hold is reported as such, and so "
         "is one that the noise of the run leaves open."
     )
-    return (
-        "\n\n".join([head, lead, table(("id", "paper", "what", "claims that hold"), rows)]) + "\n"
-    )
+    titles = ("id", "paper", "what", "hold", "do not hold", "cannot be told")
+    return "\n\n".join([head, lead, table(titles, rows)]) + "\n"
 
 
 def table(head: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:

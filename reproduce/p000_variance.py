@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +18,17 @@ from reproduce._approaches import (
     three_approaches,
 )
 from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import BAND, Claim, Decide, Options, Outcome, experiment, told
+from reproduce._framework import Claim, Decide, Options, Outcome, experiment
 from reproduce._measure import powers_of_two
-from reproduce.datasets import load
+from reproduce._repeat import repeated
+from reproduce._verdicts import BAND, finite, log_ratio, told, weakest
+from reproduce.datasets import Dataset, load
 
 Floats = NDArray[np.float64]
 
 ALPHAS = powers_of_two(-15, 4)
 N_BASIS = 27
+SAME = 0.05  # means that differ by less are about the same
 
 
 class Task(NamedTuple):
@@ -67,7 +71,7 @@ def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     """Return the verdicts on one task, from means and variances (3, alphas)."""
     mean, variance = np.array(numbers["mean"]), np.array(numbers["variance"])
     return [
-        *variance_claims(variance, repetitions),
+        *variance_claims(numbers["variance_ratios"]),
         same_mean(mean, variance, repetitions),
         underfit(mean, variance, repetitions),
     ]
@@ -88,62 +92,71 @@ def decide_pumadyn(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     return [*decide(numbers, repetitions), overfit]
 
 
-def weakest(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether all hold: no if one does not, None if one cannot be told."""
-    found = list(verdicts)
-    return False if False in found else None if None in found else True
-
-
-def variance_noise(repetitions: int) -> float:
-    """Return the standard error of the logarithm of the ratio of two variances.
-
-    Notes
-    -----
-    A variance of r normal numbers is known to a factor with standard deviation √(2/(r − 1)).
-    Penalties share their data, so an average over them is hardly less noisy than one.
-    """
-    return float(np.sqrt(4.0 / max(1, repetitions - 1)))
-
-
-def variance_claims(variance: Floats, repetitions: int) -> list[Claim]:
-    """Return the verdicts on the order of the three variances, (3, alphas)."""
-    first, second, third = variance
-    noise = variance_noise(repetitions)
+def variance_claims(ratios: Mapping[str, Any]) -> list[Claim]:
+    """Return the verdicts on the order of the three variances, from `ratios_of`."""
     return [
         smaller(
-            "The variance of approach 3 is the smallest", third, np.minimum(first, second), noise
+            "The variance of approach 3 is the smallest",
+            [ratios["3 to 1"], ratios["3 to 2"]],
         ),
         smaller(
-            "The variance of approach 1 is smaller than that of approach 2", first, second, noise
+            "The variance of approach 1 is smaller than that of approach 2",
+            [ratios["1 to 2"]],
         ),
     ]
 
 
-def smaller(text: str, small: Floats, large: Floats, noise: float) -> Claim:
-    """Return the verdict on one variance being smaller than another, for most λ."""
-    ratio = float(np.median(small / large))
-    count = int((small < large).sum())
+def smaller(text: str, ratios: Sequence[Mapping[str, Any]]) -> Claim:
+    """Return the verdict on one variance being smaller than others, on average over λ."""
+    parts = []
+    for ratio in ratios:
+        below = sum(value < 0.0 for value in ratio["by_lambda"])
+        parts.append(f"{ratio_text(ratio)}, below 1 at {below} of {len(ratio['by_lambda'])} λ")
     return Claim(
         text,
-        told(-np.log(ratio), noise),
-        f"median ratio {ratio:.2f}, known to a factor {np.exp(BAND * noise):.2f} (two standard "
-        f"errors); smaller at {count} of {small.size} λ",
+        weakest(told(-ratio["mean"], ratio["standard_error"]) for ratio in ratios),
+        "; ".join(parts),
     )
+
+
+def ratio_text(ratio: Mapping[str, Any]) -> str:
+    """Return a ratio of variances in words."""
+    return (
+        f"ratio {ratio['name']} {np.exp(ratio['mean']):.3g} on average, known to a factor "
+        f"{np.exp(BAND * ratio['standard_error']):.3g}"
+    )
+
+
+def ratios_of(errors: Floats, pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return log ratios of variances between approaches, from errors (repetitions, 3, alphas)."""
+    found = {}
+    for a, b in pairs:
+        ratio, noise = log_ratio(errors[:, a - 1], errors[:, b - 1])
+        found[f"{a} to {b}"] = {
+            "name": f"{a} to {b}",
+            "mean": float(ratio[-1]),
+            "standard_error": finite(noise[-1]),
+            "by_lambda": ratio[:-1].tolist(),
+            "standard_error_by_lambda": [finite(value) for value in noise[:-1]],
+        }
+    return found
 
 
 def same_mean(mean: Floats, variance: Floats, repetitions: int) -> Claim:
     """Return the verdict on unbiasedness from means and variances (3, alphas)."""
     spread = variance / repetitions
-    worst, share = 0.0, 0.0
+    verdicts: list[bool | None] = []
+    share = error = 0.0
     for a, b in ((0, 1), (0, 2), (1, 2)):
-        gap = np.abs(mean[a] - mean[b])
-        noise = np.maximum(np.sqrt(spread[a] + spread[b]), np.finfo(float).tiny)
-        worst = max(worst, float((gap / noise).max()))
-        share = max(share, float((gap / mean[b]).max()))
+        gaps = np.abs(mean[a] - mean[b]) / mean[b]
+        noise = np.sqrt(spread[a] + spread[b]) / mean[b]
+        verdicts += [told(SAME - gap, se) for gap, se in zip(gaps, noise, strict=True)]
+        share, error = max(share, float(gaps.max())), max(error, float(noise.max()))
     return Claim(
         "The three means are about the same: all three are unbiased",
-        worst < 4.0,
-        f"largest difference {worst:.1f} standard errors (rule: below 4), {100 * share:.2g} %",
+        weakest(verdicts),
+        f"largest difference {100 * share:.2g} %, standard error at most {100 * error:.2g} % "
+        f"(rule: below {100 * SAME:.0f} % at every λ)",
     )
 
 
@@ -165,7 +178,7 @@ def underfit(mean: Floats, variance: Floats, repetitions: int) -> Claim:
     paper="000 Figure 1",
     title="Variance of ten-fold CV, Ailerons",
     draw=draw,
-    repetitions=100,
+    repetitions=300,
     paper_repetitions=100,
     decide=decide,
 )
@@ -179,7 +192,7 @@ def ailerons(options: Options, progress: Progress) -> Outcome:
     paper="000 Figure 2",
     title="Variance of ten-fold CV, Elevators",
     draw=draw,
-    repetitions=100,
+    repetitions=300,
     paper_repetitions=100,
     decide=decide,
 )
@@ -193,7 +206,7 @@ def elevators(options: Options, progress: Progress) -> Outcome:
     paper="000 Figure 3",
     title="Variance of ten-fold CV, Pole Telecomm",
     draw=draw,
-    repetitions=100,
+    repetitions=300,
     paper_repetitions=100,
     decide=decide,
 )
@@ -207,7 +220,7 @@ def pole(options: Options, progress: Progress) -> Outcome:
     paper="000 Figure 4",
     title="Variance of ten-fold CV, Pumadyn",
     draw=draw,
-    repetitions=300,
+    repetitions=1000,
     paper_repetitions=100,
     decide=decide_pumadyn,
 )
@@ -221,22 +234,29 @@ def _run(
 ) -> Outcome:
     verdicts = decide if verdicts is None else verdicts
     data = load(task.data, options.folder).train()
-    X, y = np.asarray(data.X, dtype=np.float64), task.scale * data.y
-    rng = np.random.default_rng(options.seed)
-    errors = []
-    for repetition in range(options.repetitions):
-        progress(repetition, options.repetitions, task.title)
-        errors.append(three_approaches(X, y, 2.0**task.log2_gamma, N_BASIS, ALPHAS, Random, rng))
-    progress(options.repetitions, options.repetitions, task.title)
-    mean, variance = mean_and_variance(np.array(errors))  # (3, alphas) each
+    errors = errors_of(task, data, options, progress)
+    mean, variance = mean_and_variance(errors)  # (3, alphas) each
     numbers = {
         "title": task.title,
         "log2_alpha": log2_labels(ALPHAS),
         "mean": mean.tolist(),
         "variance": variance.tolist(),
+        "variance_ratios": ratios_of(errors, ((3, 1), (3, 2), (1, 2))),
     }
     claims = verdicts(numbers, options.repetitions)
     return Outcome(numbers, claims, _settings(task, data.X.shape, data.source), notes=_NOTES)
+
+
+def errors_of(task: Task, data: Dataset, options: Options, progress: Progress) -> Floats:
+    """Return the errors of the three approaches on a task, (repetitions, 3, alphas)."""
+    X, y = np.asarray(data.X, dtype=np.float64), task.scale * data.y
+    work = partial(_repetition, X, y, 2.0**task.log2_gamma)
+    return repeated(work, options, progress, task.title)
+
+
+def _repetition(X: Floats, y: Floats, gamma: float, seed: list[int]) -> Floats:
+    rng = np.random.default_rng(seed)
+    return three_approaches(X, y, gamma, N_BASIS, ALPHAS, Random, rng)
 
 
 def _settings(task: Task, shape: tuple[int, int], source: str) -> list[tuple[str, str, str]]:

@@ -16,8 +16,9 @@ from reproduce._approaches import expected_warnings
 from reproduce._baselines import cawley_talbot, explicit, explicit_orthogonal
 from reproduce._figures import COLOURS, axes
 from reproduce._framework import Claim, Options, Outcome, experiment
-from reproduce._lssvm import Reading, choose, select, ten_fold_error
+from reproduce._lssvm import Reading, choose, select, ten_fold_squares
 from reproduce._measure import one_core, relative_difference, timed
+from reproduce._verdicts import mean_and_error, times_between, told
 from reproduce.datasets import Dataset, load
 
 Floats = NDArray[np.float64]
@@ -75,7 +76,8 @@ def models(options: Options, progress: Progress) -> Outcome:
     data = load("motorcycle", options.folder)
     progress(0, 2, "hyper-parameters")
     readings = [PRINTED, LIKELY, SCALED, choose(data.X, data.y, LIKELY, options.seed)]
-    errors = [ten_fold_error(data.X, data.y, reading, options.seed) for reading in readings]
+    squares = [ten_fold_squares(data.X, data.y, reading, options.seed) for reading in readings]
+    errors = [float(part.mean()) for part in squares]
     progress(1, 2, "models")
     basis, all_vectors = feature_vectors(data, N_BASIS), feature_vectors(data, None)
     grid = np.linspace(data.X.min(), data.X.max(), 300)
@@ -107,12 +109,12 @@ def models(options: Options, progress: Progress) -> Outcome:
         ("σ of our own choice", "13.1 (see below)", f"{readings[3].gamma ** -0.5:.1f} ms"),
         ("λ of our own choice", "1.2055e-3 (see below)", f"{readings[3].alpha:.2g}"),
     ]
-    claims = _model_claims(errors, gap, int(all_vectors.size))
+    claims = _model_claims(squares, gap, int(all_vectors.size))
     return Outcome(numbers, claims, _SETTINGS, comparison, _NOTES)
 
 
-def _model_claims(errors: list[float], gap: float, n_vectors: int) -> list[Claim]:
-    printed, likely, scaled, best = errors
+def _model_claims(squares: list[Floats], gap: float, n_vectors: int) -> list[Claim]:
+    printed, likely, scaled, best = squares
     return [
         Claim(
             "The sparse model with 15 basis vectors is functionally identical to the dense one",
@@ -124,24 +126,28 @@ def _model_claims(errors: list[float], gap: float, n_vectors: int) -> list[Claim
             10 <= n_vectors <= 20,
             f"{n_vectors} (rule: 10 to 20; rank tolerance 1.5e-8)",
         ),
-        Claim(
-            "The printed hyper-parameters minimise the ten-fold error, taken literally",
-            printed < 1.05 * best,
-            f"ten-fold MSE {printed:.0f}, lowest found {best:.0f} (rule: within 5 %)",
+        _minimises(
+            "taken literally",
+            printed,
+            best,
             "with γ = 1.2055e-3 the penalty is 1/(2γ) = 415, and σ⁻² = 13.1 per ms² makes the "
             "kernel diagonal. The numbers fit if 13.1 is σ, in ms, and 1.2055e-3 the penalty.",
         ),
-        Claim(
-            "The printed hyper-parameters minimise the ten-fold error, read as σ and penalty",
-            likely < 1.05 * best,
-            f"ten-fold MSE {likely:.0f}, lowest found {best:.0f} (rule: within 5 %)",
-        ),
-        Claim(
-            "The printed hyper-parameters minimise the ten-fold error, with time scaled to [0, 1]",
-            scaled < 1.05 * best,
-            f"ten-fold MSE {scaled:.0f}, lowest found {best:.0f} (rule: within 5 %)",
-        ),
+        _minimises("read as σ and penalty", likely, best),
+        _minimises("with time scaled to [0, 1]", scaled, best),
     ]
+
+
+def _minimises(how: str, squares: Floats, best: Floats, why: str = "") -> Claim:
+    """Return the verdict on one reading, from squared errors of the same rows by two models."""
+    mean, noise = mean_and_error(squares - 1.05 * best)
+    return Claim(
+        f"The printed hyper-parameters minimise the ten-fold error, {how}",
+        told(-float(mean), float(noise)),
+        f"ten-fold MSE {squares.mean():.0f}, lowest found {best.mean():.0f}; above 1.05 times the "
+        f"lowest by {mean:+.0f} ± {noise:.0f} (rule: within 5 %)",
+        why,
+    )
 
 
 def draw_leave_one_out(numbers: Mapping[str, Any]) -> Any:
@@ -210,7 +216,7 @@ def draw_times(numbers: Mapping[str, Any]) -> Any:
     names = list(numbers["seconds"])
     means = [numbers["seconds"][name]["mean"] for name in names]
     ax[0, 0].barh(names, means, color=COLOURS[0])
-    ax[0, 0].set(xlabel="CPU seconds, mean", xscale="log")
+    ax[0, 0].set(xlabel="CPU seconds, mean", xscale="log", xlim=(min(means) / 3, 2 * max(means)))
     ax[0, 0].invert_yaxis()
     return figure
 
@@ -268,14 +274,14 @@ def _time_claims(numbers: Mapping[str, Any]) -> list[Claim]:
     return [
         Claim(
             "The fast method is more than two orders of magnitude faster (the paper's formula)",
-            ratios["fast (Cawley–Talbot, NumPy)"] > 100.0,
+            times_between(100.0, ratios["fast (Cawley–Talbot, NumPy)"], np.inf),
             f"{ratios['fast (Cawley–Talbot, NumPy)']:.0f} times faster (paper: 129)",
             "the explicit method gains more from twenty years of linear algebra libraries than the "
             "fast one, whose time is mostly that of calling functions.",
         ),
         Claim(
             "The fast method is more than two orders of magnitude faster (holdfast's estimator)",
-            ratios["holdfast, fit (everything)"] > 100.0,
+            times_between(100.0, ratios["holdfast, fit (everything)"], np.inf),
             f"{ratios['holdfast, held_out() of a fitted model']:.0f} times (held_out), "
             f"{ratios['holdfast, fit (everything)']:.0f} times (fit)",
             "with 133 rows and 15 basis rows the arithmetic takes microseconds: the time is that "

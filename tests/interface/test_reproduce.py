@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
+import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +22,12 @@ from reference.retrain import retrain
 from reproduce import (
     _approaches,
     _baselines,
+    _digest,
     _grouped,
     _lssvm,
     _measure,
+    _repeat,
+    _verdicts,
     _writer,
     p000_complexity,
     p000_greedy,
@@ -35,6 +42,7 @@ from reproduce import (
     p003_grid,
     p004_clusters,
 )
+from reproduce._digest import digest
 from reproduce._framework import (
     EXPERIMENTS,
     Claim,
@@ -43,8 +51,8 @@ from reproduce._framework import (
     Outcome,
     experiment,
     silent,
-    told,
 )
+from reproduce._verdicts import told
 from reproduce.datasets import make_parses, make_sinusoid
 
 ROOT = Path(reproduce.__file__).parent.parent
@@ -215,8 +223,8 @@ def test_curves_of_grouped_data_equal_retraining(parses):
         for group in np.unique(data.groups):
             rows = np.flatnonzero(data.groups == group)
             inside, rest = np.intersect1d(rows, basis), np.setdiff1d(rows, basis)
-            held = rest if policy == "train" else rows
-            test = rest if policy == "train" else rows
+            held = rest if policy in ("train", "not counted") else rows
+            test = rest if policy == "not counted" else rows
             removed = inside if policy == "remove" else ()
             if not test.size:
                 continue
@@ -225,13 +233,14 @@ def test_curves_of_grouped_data_equal_retraining(parses):
             squares.append((twin - data.y[test]) ** 2)
         return np.concatenate(squares).mean()
 
-    for name, policy in zip(_grouped.CURVES, ("remove", "train", "keep"), strict=False):
-        assert curves[name][0] == pytest.approx(error(policy), rel=1e-7)
+    policies = dict(zip(_grouped.CURVES, ("remove", "train", "keep"), strict=False))
+    for name, policy in {**policies, _grouped.WITHOUT: "not counted"}.items():
+        assert curves[name].mse[0] == pytest.approx(error(policy), rel=1e-7)
     K_BB = K[np.ix_(basis, basis)] + 1e-7 * np.eye(basis.size)
     a = np.linalg.solve(K[:, basis].T @ K[:, basis] + alpha * K_BB, K[:, basis].T @ data.y)
     predicted = kernel(parses.test.X, data.X[basis]) @ a
     expected = np.mean((predicted - parses.test.y) ** 2)
-    assert curves[_grouped.CURVES[3]][0] == pytest.approx(expected, rel=1e-7)
+    assert curves[_grouped.CURVES[3]].mse[0] == pytest.approx(expected, rel=1e-7)
 
 
 def test_coefficients_without_a_group_equal_retraining(parses):
@@ -265,31 +274,63 @@ def test_predict_path_equals_the_estimator(parses):
 
 
 def test_variance_claims_hold_and_fail():
-    low, middle, high = np.full(20, 1.0), np.full(20, 2.0), np.full(20, 3.0)
-    claims = p000_variance.variance_claims
-    assert [c.holds for c in claims(np.stack([middle, high, low]), 1000)] == [True, True]
-    assert [c.holds for c in claims(np.stack([high, middle, high]), 1000)] == [False, False]
-    assert [c.holds for c in claims(np.stack([middle, high, low]), 10)] == [None, None]
+    def verdicts(spreads, repetitions):
+        rng = np.random.default_rng(SEED)
+        noise = rng.standard_normal((repetitions, 3, 1)) * np.array(spreads)[:, None]
+        errors = 10.0 + noise + 0.1 * rng.standard_normal((repetitions, 3, 5))
+        ratios = p000_variance.ratios_of(errors, ((3, 1), (3, 2), (1, 2)))
+        return [claim.holds for claim in p000_variance.variance_claims(ratios)]
+
+    assert verdicts((1.5, 2.0, 1.0), 1000) == [True, True]
+    assert verdicts((2.0, 1.5, 2.0), 1000) == [False, False]
+    assert verdicts((1.05, 1.1, 1.0), 10) == [None, None]
+    assert verdicts((1.5, 2.0, 1.0), 1) == [None, None]
 
 
 def test_a_verdict_has_three_outcomes():
     assert [told(gap, 1.0) for gap in (3.0, 1.0, -1.0, -3.0)] == [True, None, None, False]
     assert told(float("nan"), 1.0) is None
-    assert p000_variance.weakest([True, None, False]) is False
-    assert p000_variance.weakest([True, None]) is None
-    assert p000_variance.weakest([True, True]) is True
+    assert _verdicts.weakest([True, None, False]) is False
+    assert _verdicts.weakest([True, None]) is None
+    assert _verdicts.weakest([True, True]) is True
+    found = [_verdicts.between(0.0, value, 10.0, 1.0) for value in (-3.0, 1.0, 5.0, 9.0, 13.0)]
+    assert found == [False, None, True, None, False]
+    times = [_verdicts.times_between(0.0, ratio, 2.0) for ratio in (1.0, 1.95, 2.5)]
+    assert times == [True, None, False]
 
 
-def test_the_noise_of_a_variance_is_what_it_says():
+@pytest.mark.parametrize("shared", [0.0, 0.95])
+def test_the_noise_of_a_ratio_of_variances_is_what_it_says(shared):
+    # Also where the two share their data, and the ratio is known far better.
     rng = np.random.default_rng(SEED)
-    logs = np.log(rng.standard_normal((2, 4000, 50)).var(axis=2, ddof=1))
-    assert np.std(logs[0] - logs[1]) == pytest.approx(p000_variance.variance_noise(50), rel=0.05)
+    found, said = [], []
+    for _ in range(400):
+        common = shared * rng.standard_normal((50, 1))
+        a, b = common + np.sqrt(1 - shared**2) * rng.standard_normal((2, 50, 1))
+        ratio, noise = _verdicts.log_ratio(a, b)
+        found.append(ratio[-1])
+        said.append(noise[-1])
+    assert np.std(found) == pytest.approx(np.mean(said), rel=0.15)
+
+
+def test_the_noise_of_group_errors_is_what_it_says():
+    rng = np.random.default_rng(SEED)
+    X, alphas = rng.standard_normal((400, 2)), np.array([1.0])
+    groups = np.repeat(np.arange(20), 20)
+    found, said = [], []
+    for _ in range(200):
+        y = X[:, 0] + rng.standard_normal(20)[groups]  # rows of a group err together
+        model = _approaches.fitted(X, y, alphas, kernel="linear", cv=5, basis=None)
+        errors = _grouped._errors_of(model, y, groups)
+        found.append(np.log(errors.mse[0]))
+        said.append(np.sqrt(_grouped._variance(errors.terms[:, 0])))
+    assert np.std(found) == pytest.approx(np.mean(said), rel=0.2)
 
 
 def test_same_mean_fails_on_a_shift():
     rng = np.random.default_rng(SEED)
-    errors = 1.0 + 0.01 * rng.standard_normal((50, 3, 4))
-    for shift, holds in ((0.0, True), (0.05, False)):
+    for noise, shift, holds in ((0.01, 0.0, True), (0.01, 0.1, False), (1.0, 0.0, None)):
+        errors = 1.0 + noise * rng.standard_normal((50, 3, 4))
         errors[:, 1, 2] += shift
         mean, variance = _approaches.mean_and_variance(errors)
         assert p000_variance.same_mean(mean, variance, len(errors)).holds is holds
@@ -320,7 +361,7 @@ def test_crossing():
 def finish(outcome, id):
     """Write the outcome as JSON, draw its figure from that and return the page."""
     chosen = EXPERIMENTS[id]
-    entry = _writer.record(chosen, Options(1), outcome, 1.0)
+    entry = _writer.record(chosen, Options(1), outcome, 1.0, digest(chosen.run))
     entry = json.loads(json.dumps(entry, allow_nan=False))
     assert outcome.claims
     assert all(claim["holds"] in (True, False, None) for claim in entry["claims"])
@@ -353,11 +394,14 @@ def test_run_variance(tmp_path):
 
 def test_tasks_side_by_side():
     def numbers(pole):
+        rng = np.random.default_rng(SEED)
         values = {"Ailerons": 1.0, "Elevators": 2.0, "Pole Telecomm": pole, "Pumadyn": 0.5}
-        parts = {
-            name: {"variance": [[v] * 4] * 3, "relative variance": [[v] * 4] * 3}
-            for name, v in values.items()
-        }
+        parts = {}
+        for name, v in values.items():
+            errors = 100.0 + np.sqrt(v) * rng.standard_normal((100, 3, 4))
+            average = p000_tasks.averages(errors)
+            lines = {"variance": [[v] * 4] * 3, "relative variance": [[v] * 4] * 3}
+            parts[name] = {**lines, "average": average}
         return {"log2_alpha": [0.0, 1.0, 2.0, 3.0], "tasks": parts}
 
     for pole, holds in ((20.0, True), (2.1, None), (0.2, False)):
@@ -370,7 +414,7 @@ def test_tasks_side_by_side():
 def test_run_lemma():
     outcome = p002_lemma.lemma(Options(40), silent)
     finish(outcome, "p002-lemma1")
-    assert outcome.claims[0].holds is True
+    assert outcome.claims[0].holds is None  # too few to tell 5 %
     X, y = make_sinusoid(30, seed=1).X, make_sinusoid(30, seed=1).y
     model = KernelRidgeCV(gamma=p002_lemma.GAMMA, alphas=p002_lemma.ALPHAS[4:5]).fit(X, y)
     np.testing.assert_allclose(p002_lemma.path(X, y, X[:5])[4], model.predict(X[:5]), rtol=1e-6)
@@ -391,14 +435,21 @@ def test_run_complexity(monkeypatch):
 
 
 def test_a_page_is_written_again_from_its_numbers(tmp_path):
-    source = ROOT / "docs" / "reproduce" / "p000-fig4.json"
-    (tmp_path / "p000-fig4.json").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
-    stream = io.StringIO()
-    assert reproduce.main(["p000-fig4", "--again", "--out", str(tmp_path)], stream) == 0
-    page = (tmp_path / "p000-fig4.md").read_text(encoding="utf-8")
-    assert page == (source.parent / "p000-fig4.md").read_text(encoding="utf-8")
-    assert "cannot be told" in page
-    assert reproduce.main(["p000-fig3", "--again", "--out", str(tmp_path)], stream) == 2
+    source = ROOT / "docs" / "reproduce" / "p000-fig3.json"
+    entry = json.loads(source.read_text(encoding="utf-8"))
+    expected = source.with_suffix(".md").read_text(encoding="utf-8")
+    copy, stream = tmp_path / "p000-fig3.json", io.StringIO()
+    copy.write_text(json.dumps({**entry, "claims": []}), encoding="utf-8")
+    assert reproduce.main(["p000-fig3", "--again", "--out", str(tmp_path)], stream) == 0
+    assert (tmp_path / "p000-fig3.md").read_text(encoding="utf-8") == expected
+    assert "earlier code" not in (tmp_path / "index.md").read_text(encoding="utf-8")
+    # Numbers of other code may not have what today's verdicts ask for.
+    other = {**entry, "numbers": {**entry["numbers"], "variance_ratios": None}, "code": "other"}
+    copy.write_text(json.dumps(other), encoding="utf-8")
+    assert reproduce.main(["p000-fig3", "--again", "--out", str(tmp_path)], stream) == 0
+    assert (tmp_path / "p000-fig3.md").read_text(encoding="utf-8") == expected
+    assert "earlier code" in (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert reproduce.main(["p000-fig2", "--again", "--out", str(tmp_path)], stream) == 2
 
 
 def test_run_sinusoid(monkeypatch):
@@ -414,7 +465,6 @@ def test_run_greedy(monkeypatch):
     monkeypatch.setattr(p000_sinusoid, "N_BASIS", 27)
     monkeypatch.setattr(p000_sinusoid, "GAMMAS", np.array([0.5]))
     monkeypatch.setattr(p000_greedy, "SIZES", (9, 18))
-    monkeypatch.setattr(p000_greedy, "make_sinusoid", lambda seed: make_sinusoid(400, seed=seed))
     finish(p000_greedy.wide(Options(2), silent), "p000-fig7")
 
 
@@ -442,7 +492,8 @@ def test_run_clusters(monkeypatch):
     assert "2⁻²; 2⁴" in page
     assert "Not run: voices of patients." in page
     # One draw cannot tell; another seed draws other sentences.
-    assert {claim.holds for claim in p004_clusters.clusters(Options(1), silent).claims} == {None}
+    alone = p004_clusters.clusters(Options(1), silent)
+    assert {claim.holds for claim in alone.claims} == {None}
     other = p004_clusters.clusters(Options(2, seed=1), silent)
     assert other.numbers != outcome.numbers
 
@@ -502,6 +553,89 @@ def test_run_grid(monkeypatch):
     finish(outcome, "p003-fig1")
     for kind in p003_grid.KINDS:
         assert max(outcome.numbers[kind]["differences"].values()) < 1e-10
+
+
+# ---- which code made the numbers, and repetitions that are kept ---------------------------------
+
+
+def write_module(folder, monkeypatch, name, text):
+    (folder / "reproduce").mkdir(exist_ok=True)
+    (folder / "reproduce" / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(reproduce, "__path__", [str(folder / "reproduce"), *reproduce.__path__])
+
+
+CODE = '''
+from reproduce._framework import Claim
+from reproduce._measure import powers_of_two as powers
+
+SIZE = 3
+
+
+def run(options, progress):
+    """Say something."""
+    return helper(SIZE), powers(0, SIZE), Claim
+
+
+def helper(n):
+    # A remark.
+    return n + 1
+
+
+def unused():
+    return 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ("Say something.", "Say it better.", False),
+        ("# A remark.", "# Another remark.", False),
+        ("    return 1", "    return 2", False),
+        ("SIZE = 3", "SIZE = 4", True),
+        ("return n + 1", "return n + 2", True),
+        ("return helper(SIZE), ", "return ", True),
+        ("import powers_of_two as powers", "import timed as powers", True),
+    ],
+)
+def test_a_digest_is_of_what_a_run_reaches(tmp_path, monkeypatch, old, new, changes):
+    assert old in CODE
+    digests = []
+    for text in (CODE, CODE.replace(old, new)):
+        _digest._read.cache_clear()
+        write_module(tmp_path, monkeypatch, "p999_toy", text)
+        module = importlib.import_module("reproduce.p999_toy")
+        digests.append(digest(module.run))
+        monkeypatch.delitem(sys.modules, "reproduce.p999_toy")
+    _digest._read.cache_clear()
+    assert (digests[0] != digests[1]) is changes
+
+
+def one(offset, seed):
+    return offset + np.random.default_rng(seed).random(2)
+
+
+def test_a_stopped_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(_repeat, "FEW", 10)  # workers do not know this module
+    path = tmp_path / "toy.unfinished"
+    options = Options(6, seed=3, kept=path)
+    whole = _repeat.repeated(partial(one, 0.0), Options(6, seed=3), silent, "toy")
+    np.testing.assert_array_equal(whole[2], one(0.0, [3, 2]))
+    _repeat.repeated(partial(one, 0.0), replace(options, repetitions=4), silent, "toy")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[:-9], encoding="utf-8")  # stopped while it wrote
+    seen = []
+
+    def note(done, total, text):
+        seen.append(done)
+
+    np.testing.assert_array_equal(_repeat.repeated(partial(one, 0.0), options, note, "toy"), whole)
+    assert seen == [3, 4, 5, 6]
+    # Other arguments or another seed begin anew.
+    moved = _repeat.repeated(partial(one, 1.0), options, silent, "toy")
+    np.testing.assert_allclose(moved, whole + 1.0)
+    other = _repeat.repeated(partial(one, 0.0), replace(options, seed=4), silent, "toy")
+    assert not np.any(other == whole)
 
 
 # ---- framework, pages, command ----------------------------------------------------------------
@@ -633,16 +767,23 @@ def test_pages_of_the_documentation_are_what_the_writer_writes():
     records = sorted((ROOT / "docs" / "reproduce").glob("*.json"))
     written = {path.stem for path in records}
     assert written <= set(IDS)
-    assert set(IDS) - written <= {"p000-fig7-narrow"}  # hours of work for a useful number of runs
     for path in records:
         entry = json.loads(path.read_text(encoding="utf-8"))
         assert path.with_suffix(".md").read_text(encoding="utf-8") == _writer.page(entry), path.stem
+    codes = {id: digest(EXPERIMENTS[id].run) for id in IDS}
+    entries = [
+        json.loads((records[0].parent / f"{id}.json").read_text()) for id in IDS if id in written
+    ]
+    index = (records[0].parent / "index.md").read_text(encoding="utf-8")
+    assert index == _writer.index(entries, codes)
 
 
 def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):
-    entry = _writer.record(EXPERIMENTS["p000-fig1"], Options(1), toy(Options(1), silent), 1.0)
+    outcome = toy(Options(1), silent)
+    entry = _writer.record(EXPERIMENTS["p000-fig1"], Options(1), outcome, 1.0, "other code")
     (tmp_path / "p000-fig1.json").write_text(json.dumps(entry), encoding="utf-8")
     reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
-    assert "| [p000-fig1](p000-fig1.md) | 000 Figure 1 |" in index
-    assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 of 3 |" in index
+    assert "| [p000-fig1](p000-fig1.md) (numbers of earlier code) | 000 Figure 1 |" in index
+    assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 | 2 | 0 |" in index
+    assert "| all |  |  | 2 | 4 | 0 |" in index
