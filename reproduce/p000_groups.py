@@ -258,12 +258,60 @@ def draw_table(numbers: Mapping[str, Any]) -> Any:
     return figure
 
 
+def decide_table(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
+    """Return the verdicts on Table 2, from ratios and their noise."""
+    little, much, none = numbers["rows"][:2], numbers["rows"][2:], 1e9
+
+    def claim(text: str, part: list[dict[str, Any]], name: str, low: float, high: float) -> Claim:
+        found, verdicts = [], []
+        for row in part:
+            log = float(np.log(row[f"{name}_inside"] / row[f"{name}_outside"]))
+            noise = row[f"noise_{name}"]
+            verdicts.append(between(np.log(low), log, np.log(high), noise))
+            printed = row[f"paper_{name}_inside"] / row[f"paper_{name}_outside"]
+            found.append(
+                f"{np.exp(log):.2f} (to a factor {np.exp(BAND * noise):.2f}; paper: {printed:.2f})"
+            )
+        above, below = low > 1.0 / none, high < none
+        limits = (
+            f"{low:g} to {high:g}"
+            if above and below
+            else (f"above {low:g}" if above else f"below {high:g}")
+        )
+        return Claim(
+            text,
+            weakest(verdicts),
+            f"inside / outside, unnormalised and normalised: {', '.join(found)}; rule: {limits}",
+        )
+
+    return [
+        claim("Kernel values are about three times larger within a group", little, "k", 2.0, 5.0),
+        claim(
+            "Little penalty: the held-out group's basis row has the larger coefficient",
+            little,
+            "a",
+            1.0,
+            none,
+        ),
+        claim(
+            "Little penalty: its contribution to the prediction is several times larger",
+            little,
+            "ak",
+            3.0,
+            none,
+        ),
+        claim("Much penalty: its coefficient is the smaller", much, "a", 1 / none, 1.0),
+        claim("Much penalty: the contributions are very similar", much, "ak", 0.5, 2.0),
+    ]
+
+
 @experiment(
     "p000-table2",
     paper="000 Table 2",
     title="Kernel values and coefficients of basis rows inside and outside the held-out group",
     draw=draw_table,
     repetitions=3,
+    decide=decide_table,
 )
 def table_2(options: Options, progress: Progress) -> Outcome:
     """Return average absolute kernel values, coefficients and products during CV (approach 3)."""
@@ -284,12 +332,13 @@ def table_2(options: Options, progress: Progress) -> Outcome:
         for key, value in zip(row, paper, strict=True):
             name = f"{label}, λ = 2^{log2_alpha}: {_NAMES[key]}"
             comparison.append((f"{name}, thousandths", f"{value:g}", f"{1e3 * row[key]:.4g}"))
-    claims = _table_claims(rows)
+    numbers = {"rows": rows}
+    claims = decide_table(numbers, options.repetitions)
     settings = [
         ("data", _PAPER_DATA, task.describe()),
         ("measured", "averages of absolute values over all CV rounds", "the same"),
     ]
-    return Outcome({"rows": rows}, claims, settings, comparison, [*_NOTES[:1], _TABLE_NOTE])
+    return Outcome(numbers, claims, settings, comparison, [*_NOTES[:1], _TABLE_NOTE])
 
 
 def _row_of_table_2(
@@ -304,46 +353,6 @@ def _log_ratio_noise(runs: list[dict[str, float]], name: str) -> float:
     """Return the standard error of the logarithm of inside over outside."""
     ratios = np.array([run[f"{name}_inside"] / run[f"{name}_outside"] for run in runs])
     return finite(float(mean_and_error(np.log(ratios))[1]))
-
-
-def _table_claims(rows: list[dict[str, Any]]) -> list[Claim]:
-    def claim(text: str, part: list[dict[str, Any]], name: str, low: float, high: float) -> Claim:
-        found, verdicts = [], []
-        for row in part:
-            log = float(np.log(row[f"{name}_inside"] / row[f"{name}_outside"]))
-            noise = row[f"noise_{name}"]
-            verdicts.append(between(np.log(low), log, np.log(high), noise))
-            printed = row[f"paper_{name}_inside"] / row[f"paper_{name}_outside"]
-            found.append(
-                f"{np.exp(log):.2f} (to a factor {np.exp(BAND * noise):.2f}; paper: {printed:.2f})"
-            )
-        limits = f"{low:g} to {high:g}" if high < 1e9 else f"above {low:g}"
-        return Claim(
-            text,
-            weakest(verdicts),
-            f"inside / outside, unnormalised and normalised: {', '.join(found)}; rule: {limits}",
-        )
-
-    little, much, none = rows[:2], rows[2:], 1e9
-    return [
-        claim("Kernel values are about three times larger within a group", little, "k", 2.0, 5.0),
-        claim(
-            "Little penalty: the held-out group's basis row has the larger coefficient",
-            little,
-            "a",
-            1.0,
-            none,
-        ),
-        claim(
-            "Little penalty: its contribution to the prediction is several times larger",
-            little,
-            "ak",
-            3.0,
-            none,
-        ),
-        claim("Much penalty: its coefficient is the smaller", much, "a", 1 / none, 1.0),
-        claim("Much penalty: the contributions are very similar", much, "ak", 0.5, 2.0),
-    ]
 
 
 # Kernel, log₂ λ, and the six printed numbers: k inside, k outside, a inside, a outside, products.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from holdfast.exceptions import HoldfastWarning, InvalidInputError, NotSupported
 
 __all__ = ["RobustWeights", "robust_weights"]
 
+# Whole steps may go back and forth for ever: after so many rounds they are halved.
+_HALVED = (5, 20)
 _NORMAL_IQR = 1.3489795003921634  # the distance between the quartiles of a standard normal law
 
 
@@ -106,7 +109,10 @@ def robust_weights(
         1  for |r/ŝ| ≤ c₁,   (c₂ − |r/ŝ|)/(c₂ − c₁)  in between, at least `least`.
 
     They proposed one round; here rounds go on until nothing changes. Each is one fit, with the
-    penalty chosen anew. The model that comes back is an ordinary one with row weights, so
+    penalty chosen anew. After 5 rounds, and again after 20, weights go half as far towards those
+    found, since whole steps may go back and forth for ever.
+
+    The model that comes back is an ordinary one with row weights, so
     ``result.model.held_out(...)`` is exact *at these weights*: what they themselves owe to the
     targets of held-out rows is not undone. Scores use the weights too, so outliers count little;
     ``held_out().predictions`` with the raw targets gives any other score.
@@ -136,21 +142,36 @@ def robust_weights(
     base = check_weights(sample_weight, y.size)
     weights = np.ones(y.size)
     for done in range(1, rounds + 1):
-        model = clone(estimator).fit(X, y, sample_weight=base * weights, groups=groups)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", HoldfastWarning)
+            model = clone(estimator).fit(X, y, sample_weight=base * weights, groups=groups)
         errors = _residuals(model, residuals)
         scale = _scale(errors[base > 0])
         found = _weights(errors, scale, cutoffs, least)
         change = float(np.abs(found - weights)[base > 0].max())
         if change <= tol:
+            _repeat(said)
             return RobustWeights(model, weights, errors, scale, done, True)
         if done < rounds:
-            weights = found
+            weights = weights + _step(done) * (found - weights)
+    _repeat(said)
     warn(
         f"robust weights still change by {change:.2g} after {rounds} rounds; more rounds, or one "
         "penalty in alphas, may settle them.",
         HoldfastWarning,
     )
     return RobustWeights(model, weights, errors, scale, rounds, False)
+
+
+def _step(done: int) -> float:
+    """Return how far the weights go towards those found in this round."""
+    return 0.5 ** sum(done > halved for halved in _HALVED)
+
+
+def _repeat(said: list[warnings.WarningMessage]) -> None:
+    """Give the warnings of the last model to the user; those of models on the way are not his."""
+    for one in said:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _check(estimator: Any, residuals: str, cutoffs: tuple[float, float], least: float) -> None:

@@ -1,12 +1,19 @@
 """Robust weights, against a loop that solves and retrains naively; Fisher's threshold."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 import holdfast
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.exceptions import HoldfastWarning, InvalidInputError, NotSupportedError
+from holdfast.exceptions import (
+    GridEdgeWarning,
+    HoldfastWarning,
+    InvalidInputError,
+    NotSupportedError,
+)
 from holdfast.kernels import RBF
 from reference.retrain import retrain
 from tolerances import assert_close
@@ -79,6 +86,33 @@ def test_held_out_predictions_are_exact_at_the_final_weights(basis):
         assert_close(got[0], retrain(K, Y, fold, fold, *args), "retraining")
     plain = np.abs(model(basis=basis).fit(X, Y).predict(X) - TRUTH).mean()
     assert np.abs(found.model.predict(X) - TRUTH).mean() < 0.5 * plain
+
+
+@pytest.mark.parametrize("seed", [1, 5, 7])
+def test_weights_that_would_go_back_and_forth_settle(seed):
+    # Whole steps never settle here.
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, size=(120, 2))
+    y = np.sin(X).sum(axis=1) + 0.2 * rng.standard_t(3, size=120)
+    found = holdfast.robust_weights(model(alphas=[0.1]), X, y)
+    assert found.converged
+    assert found.rounds > 5
+    size = np.abs(found.residuals) / found.scale
+    expected = np.clip((3.0 - size) / 0.5, 1e-4, 1.0)
+    np.testing.assert_allclose(found.weights, expected, atol=0.01)
+
+
+def test_warnings_are_those_of_the_last_model():
+    # With the outliers the largest penalty is the best, without them it is not.
+    alphas = np.logspace(-3, 2, 6)
+    y = np.where(np.isin(np.arange(M), OUT), 40.0, Y)
+    with pytest.warns(GridEdgeWarning):
+        model(alphas=alphas).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GridEdgeWarning)
+        assert holdfast.robust_weights(model(alphas=alphas), X, y).converged
+        with pytest.raises(GridEdgeWarning):
+            holdfast.robust_weights(model(alphas=[10.0, 100.0, 1000.0]), X, Y)
 
 
 def test_an_outlier_that_pulls_the_fit_shows_only_when_held_out():
