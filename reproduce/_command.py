@@ -15,7 +15,7 @@ from holdfast.exceptions import HoldfastError, InvalidInputError
 from holdfast.progress import ProgressBar
 from reproduce._digest import digest
 from reproduce._framework import EXPERIMENTS, Options
-from reproduce._writer import record, write, write_index
+from reproduce._writer import duration, record, write, write_index
 from reproduce.datasets import DataNotFoundError
 
 QUICK = 2  # the fewest that have a variance
@@ -105,10 +105,11 @@ def run(
     code = digest(experiment.run)  # of now: the files may change while it runs
     kept.parent.mkdir(parents=True, exist_ok=True)
     options = Options(repetitions or experiment.repetitions, seed, data, kept)
-    start = time.perf_counter()
+    stopped_before, start = kept.exists(), time.perf_counter()
     with ProgressBar() as bar:
         outcome = experiment.run(options, bar)
-    entry = record(experiment, options, outcome, time.perf_counter() - start, code)
+    seconds = None if stopped_before else time.perf_counter() - start
+    entry = record(experiment, options, outcome, seconds, code)
     write(experiment, entry, Path(out))
     kept.unlink(missing_ok=True)
     return entry
@@ -143,7 +144,7 @@ def listing() -> str:
 
 def summary(entry: dict[str, Any], folder: Path) -> str:
     """Return the claims of a run and where its page is."""
-    lines = [f"{entry['id']}: {entry['title']} ({entry['seconds']} s)"]
+    lines = [f"{entry['id']}: {entry['title']} ({duration(entry)})"]
     for claim in entry["claims"]:
         verdict = {True: "holds", False: "DOES NOT HOLD", None: "cannot be told"}[claim["holds"]]
         lines.append(f"  {verdict:<14} {claim['text']}")

@@ -18,9 +18,12 @@ VERDICTS = {True: "holds", False: "**does not hold**", None: "*cannot be told*"}
 
 
 def record(
-    experiment: Experiment, options: Options, outcome: Outcome, seconds: float, code: str
+    experiment: Experiment, options: Options, outcome: Outcome, seconds: float | None, code: str
 ) -> dict[str, Any]:
-    """Return all there is to say about a run, as JSON knows it; `code` is its digest."""
+    """Return all there is to say about a run, as JSON knows it.
+
+    `seconds` is None for a run that went on where another had stopped; `code` is the digest.
+    """
     return {
         "id": experiment.id,
         "paper": experiment.paper,
@@ -28,7 +31,7 @@ def record(
         "repetitions": options.repetitions,
         "paper_repetitions": experiment.paper_repetitions,
         "seed": options.seed,
-        "seconds": round(seconds, 1),
+        "seconds": None if seconds is None else round(seconds, 1),
         "code": code,
         "environment": environment(),
         "settings": [list(row) for row in outcome.settings],
@@ -152,6 +155,12 @@ def _this_run(entry: Mapping[str, Any]) -> str:
     if paper is not None:
         repetitions += f" (paper: {paper})"
     return (
-        f"{repetitions}, seed {entry['seed']}, {entry['seconds']} s. {facts['machine']}; "
+        f"{repetitions}, seed {entry['seed']}, {duration(entry)}. {facts['machine']}; "
         f"{versions}. All numbers: [{entry['id']}.json]({entry['id']}.json)."
     )
+
+
+def duration(entry: Mapping[str, Any]) -> str:
+    """Return how long a run took."""
+    seconds = entry["seconds"]
+    return "in several sittings" if seconds is None else f"{seconds} s"

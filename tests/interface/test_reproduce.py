@@ -707,6 +707,14 @@ def test_command_runs_and_writes(only_toy, tmp_path):
     assert (tmp_path / "toy-fig1.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_run_that_goes_on_says_so(only_toy, tmp_path):
+    (tmp_path / "toy-fig1.unfinished").write_text("", encoding="utf-8")
+    reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())
+    page = (tmp_path / "toy-fig1.md").read_text(encoding="utf-8")
+    assert "seed 0, in several sittings." in page
+    assert not (tmp_path / "toy-fig1.unfinished").exists()
+
+
 def test_same_numbers_give_the_same_svg(only_toy, tmp_path):
     for name in ("a", "b"):
         reproduce.main(["all", "--out", str(tmp_path / name)], io.StringIO())
