@@ -241,7 +241,10 @@ def times(options: Options, progress: Progress) -> Outcome:
         work: dict[str, Callable[[], Any]] = {
             "explicit": lambda: explicit(*parts, bias=True),
             "fast (Cawley–Talbot, NumPy)": lambda: cawley_talbot(*parts, bias=True),
-            "holdfast, held_out() of a fitted model": estimator.held_out,
+            # A penalty that is named is asked anew; without it, what `fit` has kept comes back.
+            "holdfast, held_out() of a fitted model": lambda: estimator.held_out(
+                alphas=[LIKELY.alpha]
+            ),
             "holdfast, fit (everything)": lambda: estimator.fit(data.X, data.y),
         }
         seconds = {}
