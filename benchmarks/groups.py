@@ -200,7 +200,9 @@ def report(job: Job, times: dict[tuple[int, str, str], float], rates: dict[int, 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    made = argparse.ArgumentParser(prog="benchmarks.groups", description=(__doc__ or "").splitlines()[0])
+    made = argparse.ArgumentParser(
+        prog="benchmarks.groups", description=(__doc__ or "").splitlines()[0]
+    )
     made.add_argument("--only", nargs="+", type=int, choices=range(len(JOBS)), metavar="JOB")
     made.add_argument("--splits", nargs="+", choices=SPLITS, default=SPLITS)
     made.add_argument("--policies", nargs="+", choices=POLICIES, default=POLICIES)

@@ -105,7 +105,8 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
 
     def explain(self, m: int) -> str:
         """Return one line for a plan: the memory that choosing from m rows takes beyond O(mn)."""
-        return f"{self!r}: no more memory than the m x n kernel block of the model itself"
+        with np.printoptions(threshold=8, edgeitems=3):  # long arrays of row numbers take a while
+            return f"{self!r}: no more memory than the m x n kernel block of the model itself"
 
     def select(
         self,

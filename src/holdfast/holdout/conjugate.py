@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.holdout.starts import KnownStarts, Starts
 from holdfast.linalg import run_pieces
 from holdfast.smoother import HeldCoordinates
 
 __all__ = ["solve_cg"]
 
-# The iteration is compacted to the unfinished alphas when they are at most this share of all.
-_COMPACT_BELOW = 0.85
+# The iteration is compacted to the unfinished alphas, or sets, when they are at most this share of
+# all. Rows of a set must be copied for that.
+_COMPACT_BELOW, _SETS_BELOW = 0.85, 0.6
 # Measured: this many steps per held-out row cost as much as the direct solution.
 _BREAK_EVEN = 0.4
 _LEAST_STEPS = 20
+# OpenBLAS has kernels of their own for small products: with a transposed matrix for at most so many
+# results and multiplications. They are half as fast again, from about eight rows on.
+_SMALL_RESULTS, _SMALL_PRODUCT, _SMALL_ROWS = 1200, 10**6, 8
 
 
 def solve_cg(
@@ -26,6 +31,7 @@ def solve_cg(
     *,
     max_steps: int | None = None,
     tolerance: float = 1e-14,
+    known: KnownStarts | None = None,
 ) -> tuple[FloatArray, BoolArray]:
     """Return the held-out residuals r (a, b, h, v) and which of them (a, b) have converged.
 
@@ -42,6 +48,8 @@ def solve_cg(
         a system that falls back to it costs at most twice as much.
     tolerance : float
         ‖e − (I − S_HH) r‖ ≤ tolerance (‖e‖ + ‖r‖) counts as converged; the true residual is used.
+    known : KnownStarts or None
+        Remembers, for other sets of the same smoother, in which order penalties are solved.
 
     Returns
     -------
@@ -55,23 +63,31 @@ def solve_cg(
     same iteration as plain conjugate gradients on I − V_H D V_Hᵀ, with vectors of length h instead
     of p. The eigenvalues lie between 1 − (largest leverage of a direction in H) and 1: 7 to 13
     steps for ordinary folds, growing like the square root of 1/(1 − leverage). Each step costs
-    4 h p flops per right-hand side and alpha, in two products per set. One more step checks the
-    result, and its residual is added as a last correction.
+    4 h p flops per right-hand side and alpha, in two products per set. Half of the penalties or so
+    start from the solutions of the others (`Starts`), and need fewer steps. One more step checks
+    the result, and its residual is added as a last correction.
     """
     _, b, h, v = held.shape
     a, p = len(alphas), held.row_size
     steps = max(_LEAST_STEPS, int(_BREAK_EVEN * h)) if max_steps is None else max_steps
     r, converged = np.zeros((a, b, h, v)), np.ones((a, b), dtype=bool)
+    if not r.size:
+        return r, converged
+    plan = (KnownStarts() if known is None else known).of(alphas, held.R[alphas])
+    order = alphas[plan.order]
+    D = held.R[order]
 
     def work(piece: slice) -> None:
-        operator = _Operator(held.V[piece], held.R[alphas], held.removal(piece, alphas))
-        right = np.ascontiguousarray(errors[:, piece].transpose(1, 0, 3, 2))  # (g, a, v, h)
-        X = _iterate(operator, right, tolerance, steps)
-        converged[:, piece] = _verify(operator, right, X, tolerance).T
-        r[:, piece] = X.transpose(1, 0, 3, 2)
+        right = np.ascontiguousarray(
+            errors[plan.order, piece].transpose(1, 0, 3, 2)
+        )  # (g, a, v, h)
+        room = np.empty(len(right) * a * v * p)
+        operator = _Operator(held.V[piece], D, held.removal(piece, order), room)
+        X = _solve(operator, right, plan, tolerance, steps)
+        converged[plan.order, piece] = _verify(operator, right, X, tolerance).T
+        r[plan.order, piece] = X.transpose(1, 0, 3, 2)
 
-    if r.size:
-        run_pieces(work, held.pieces(p * max(h, a * v)))
+    run_pieces(work, held.pieces(p * max(h, a * v)))
     return r, converged
 
 
@@ -86,52 +102,104 @@ class _Operator:
     V: FloatArray  # (g, h, p)
     D: FloatArray  # (a, p)
     J: FloatArray | None  # (g, a, e, h)
+    room: FloatArray  # (g a v p,): what is between the two products
 
-    def __call__(self, P: FloatArray) -> FloatArray:
-        g, a, v, h = P.shape
-        T = P.reshape(g, a * v, h) @ self.V
-        T.reshape(g, a, v, -1)[...] *= self.D[:, None, :]
-        MP: FloatArray = (T @ self.V.swapaxes(1, 2)).reshape(P.shape)
-        np.subtract(P, MP, out=MP)
+    def __call__(self, P: FloatArray, out: FloatArray) -> FloatArray:
+        """Return (I − S_HH) P in `out`."""
+        (g, a, v, h), p = P.shape, self.D.shape[1]
+        T, results = self.room[: g * a * v * p].reshape(g, a * v, p), out.reshape(g, a * v, h)
+        np.matmul(P.reshape(g, a * v, h), self.V, out=T)
+        T.reshape(g, a, v, p)[...] *= self.D[:, None, :]
+        step = _rows_at_once(a * v, h, p)
+        for start in range(0, a * v, step):
+            rows = slice(start, start + step)
+            np.matmul(T[:, rows], self.V.swapaxes(1, 2), out=results[:, rows])
+        np.subtract(P, out, out=out)
         if self.J is not None:
-            MP += (P @ self.J.swapaxes(2, 3)) @ self.J
-        return MP
+            out += (P @ self.J.swapaxes(2, 3)) @ self.J
+        return out
 
-    def restricted(self, alphas: IntArray) -> _Operator:
+    def restricted(self, alphas: IntArray | slice) -> _Operator:
+        """Return the same for some of the penalties."""
         J = None if self.J is None else self.J[:, alphas]
-        return _Operator(self.V, self.D[alphas], J)
+        return replace(self, D=self.D[alphas], J=J)
+
+    def among(self, sets: IntArray) -> _Operator:
+        """Return the same for some of the sets."""
+        return replace(self, V=self.V[sets], J=None if self.J is None else self.J[sets])
+
+
+def _rows_at_once(rows: int, h: int, p: int) -> int:
+    """Return how many rows one product with a transposed V (h, p) takes."""
+    most = min(_SMALL_RESULTS, _SMALL_PRODUCT // p) // h
+    if rows <= most or most < _SMALL_ROWS:
+        return rows
+    return min(most, -(-rows // (4 * -(-rows // most))) * 4)
+
+
+def _solve(
+    operator: _Operator, right: FloatArray, plan: Starts, tolerance: float, max_steps: int
+) -> FloatArray:
+    """Return approximate solutions: some penalties from zero, then the others from those."""
+    g, a, v, h = right.shape
+    count, others = plan.count, slice(plan.count, a)
+    if count == a:
+        return _iterate(operator, right, np.zeros_like(right), tolerance, max_steps)
+    X, first = np.zeros_like(right), slice(0, count)
+    X[:, first] = _iterate(
+        operator.restricted(first), right[:, first], X[:, first], tolerance, max_steps
+    )
+    start = (plan.weights @ X[:, first].reshape(g, count, v * h)).reshape(g, a - count, v, h)
+    X[:, others] = _iterate(
+        operator.restricted(others), right[:, others], start, tolerance, max_steps
+    )
+    return X
 
 
 def _iterate(
-    operator: _Operator, right: FloatArray, tolerance: float, max_steps: int
+    operator: _Operator, right: FloatArray, start: FloatArray, tolerance: float, max_steps: int
 ) -> FloatArray:
     """Return approximate solutions for right-hand sides (g, a, v, h), each with its own steps."""
-    solution = np.zeros_like(right)
-    at_work = np.arange(right.shape[1])  # alphas that are still iterated
-    X, left, P = np.zeros_like(right), right.copy(), right.copy()
-    square = np.einsum("gavh,gavh->gav", left, left)
+    solution, X = np.empty(right.shape), start.copy()
+    sets, alphas = (np.arange(size) for size in right.shape[:2])  # that are still iterated
+    left, square = right.copy(), _dot(right, right)
     goal = tolerance**2 * square
+    if X.any():
+        left -= operator(X, np.empty_like(X))
+        better = _dot(left, left)
+        worse = ~(better < square)
+        X[worse], left[worse] = 0.0, right[worse]
+        square = np.where(worse, square, better)
+    P, MP = left.copy(), np.empty_like(left)
+    active = square > goal
     for _ in range(max_steps):
-        MP = operator(P)
-        curvature = np.einsum("gavh,gavh->gav", P, MP)
+        if not active.all():
+            if not active.any():
+                break
+            some, few = (np.flatnonzero(active.any(axis=axes)) for axes in ((1, 2), (0, 2)))
+            if some.size > _SETS_BELOW * sets.size:
+                some = np.arange(sets.size)
+            if few.size <= _COMPACT_BELOW * alphas.size or some.size < sets.size:
+                solution[sets[:, None], alphas] = X
+                if some.size < sets.size:
+                    operator = operator.among(some)
+                operator, kept = operator.restricted(few), np.ix_(some, few)
+                X, left, P, square, goal = (array[kept] for array in (X, left, P, square, goal))
+                sets, alphas, MP = sets[some], alphas[few], np.empty_like(P)
+        operator(P, MP)
+        curvature = _dot(P, MP)
         # A system whose curvature is not positive (a leverage of 1, or a right-hand side of zero)
         # stops where it is; the check decides.
         step = np.divide(square, curvature, out=np.zeros_like(square), where=curvature > 0.0)
-        X += step[..., None] * P
-        left -= step[..., None] * MP
-        new = np.einsum("gavh,gavh->gav", left, left)
-        active = ((new > goal) & (step > 0.0)).any(axis=(0, 2))
-        if not active.any():
-            break
+        MP *= step[..., None]
+        left -= MP
+        X += np.multiply(P, step[..., None], out=MP)
+        new = _dot(left, left)
+        active = (new > goal) & (step > 0.0)
         P *= np.divide(new, square, out=np.zeros_like(square), where=square > 0.0)[..., None]
         P += left
         square = new
-        if active.sum() <= _COMPACT_BELOW * len(active):
-            solution[:, at_work] = X
-            keep = np.flatnonzero(active)
-            at_work, operator = at_work[keep], operator.restricted(keep)
-            X, left, P, square, goal = (array[:, keep] for array in (X, left, P, square, goal))
-    solution[:, at_work] = X
+    solution[sets[:, None], alphas] = X
     return solution
 
 
@@ -141,10 +209,15 @@ def _verify(operator: _Operator, right: FloatArray, X: FloatArray, tolerance: fl
     Adding it is one step of the fixed-point iteration X ← X + (e − (I − S_HH) X), a contraction
     because the eigenvalues of I − S_HH lie in (0, 1].
     """
-    residual = right - operator(X)
-    size = np.sqrt(np.einsum("gavh,gavh->gav", residual, residual))
-    scale = np.sqrt(np.einsum("gavh,gavh->gav", right, right))
-    scale += np.sqrt(np.einsum("gavh,gavh->gav", X, X))
+    residual = operator(X, np.empty_like(X))
+    np.subtract(right, residual, out=residual)
+    size, scale = np.sqrt(_dot(residual, residual)), np.sqrt(_dot(right, right))
+    scale += np.sqrt(_dot(X, X))
     X += residual
     # Written so that a NaN counts as not converged.
     return np.asarray((size <= tolerance * scale).all(axis=2))
+
+
+def _dot(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return products of the vectors in rows, (g, a, v)."""
+    return np.asarray(np.einsum("gavh,gavh->gav", A, B))

@@ -17,6 +17,7 @@ from holdfast._typing import FloatArray
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.conjugate import solve_cg
+from holdfast.holdout.starts import KnownStarts
 from holdfast.linalg import Definite, blas_threads, run_pieces
 from holdfast.progress import Counter
 from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows, shared
@@ -50,6 +51,8 @@ CANCELLING = 0.1
 CG_ROWS, CG_SYSTEMS = 24, 300
 #: … if no held-out row has more leverage than this: beyond it they need too many steps.
 CG_LEVERAGE = 0.95
+#: Sets with such a row leave their stack if it has at least this many times as many sets.
+CG_APART = 4
 
 
 def held_out_predictions(
@@ -82,10 +85,10 @@ def held_out_predictions(
         columns = [slice(start, min(start + step, v)) for start in range(0, v, step)]
         run_pieces(some, columns, None if factor.parallel else 1)
         return predictions
-    done = Counter(len(tasks), "held-out experiments")
+    done, known = Counter(len(tasks), "held-out experiments"), KnownStarts()
 
     def work(part: Shape) -> None:
-        part.put(predictions, _predictions(factor, part, alphas))
+        part.put(predictions, _predictions(factor, part, alphas, known))
         done.add(len(part.index))
 
     per_row = factor.size + alphas.size * factor.n_targets
@@ -131,7 +134,7 @@ def _together(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray | 
     return predictions
 
 
-def _predictions(factor: Factor, part: Shape, alphas: FloatArray) -> FloatArray:
+def _predictions(factor: Factor, part: Shape, alphas: FloatArray, known: KnownStarts) -> FloatArray:
     """Return predictions (a, b, t, v) of stacked tasks."""
     if _alone(part):
         alone = factor.alone(part, alphas)
@@ -139,7 +142,7 @@ def _predictions(factor: Factor, part: Shape, alphas: FloatArray) -> FloatArray:
             values = _alone_predictions(alone) if part.H.size else alone.fitted
             return _known(values[:, :, None], part, alone.weak)
     held = factor.held(part, alphas)
-    return _known(_from_residuals(held, residuals(held)), part, held.weak)
+    return _known(_from_residuals(held, residuals(held, known=known)), part, held.weak)
 
 
 def _from_residuals(held: Held, r: FloatArray) -> FloatArray:
@@ -189,10 +192,17 @@ def rows_without_themselves(errors: FloatArray, leverage: FloatArray) -> FloatAr
     return np.asarray(errors / (gap[:, None] if gap.ndim == 1 else gap))
 
 
-def residuals(held: Held, errors: FloatArray | None = None, *, told: bool = False) -> FloatArray:
+def residuals(
+    held: Held,
+    errors: FloatArray | None = None,
+    *,
+    told: bool = False,
+    known: KnownStarts | None = None,
+) -> FloatArray:
     """Return held-out residuals (a, b, h, v), by conjugate gradients where they pay.
 
-    With `told`, every set that has lost its digits is NaN: only a factorisation can tell.
+    With `told`, every set that has lost its digits is NaN: only a factorisation can tell. `known`
+    is shared by all sets of one smoother.
     """
     a, b, h, _ = held.shape
     Y = held.targets if errors is None else None
@@ -203,21 +213,31 @@ def residuals(held: Held, errors: FloatArray | None = None, *, told: bool = Fals
         # No pivot of I − S_HH is smaller than 1 − tr S_HH.
         leverages = held.leverages(slice(None)).reshape(b, h, a) if told else np.zeros((b, h, a))
         if (leverages.sum(axis=1) < 1.0 - held.weak).all():
-            return _iterated(held, errors)
+            return _iterated(held, errors, known)
     return solve_direct(held, errors, Y)
 
 
-def _iterated(held: HeldCoordinates, errors: FloatArray) -> FloatArray:
-    """Return the residuals by conjugate gradients, and directly where these do not converge."""
-    a = held.shape[0]
-    easy = np.arange(a)
+def _iterated(held: HeldCoordinates, errors: FloatArray, known: KnownStarts | None) -> FloatArray:
+    """Return the residuals by conjugate gradients, and directly where these do not converge.
+
+    Sets with a row of much leverage, if they are few, are solved by themselves.
+    """
+    a, b, h, _ = held.shape
     # The smallest α has the largest D everywhere: its leverages bound all others.
-    if held.leverages(held.R[:, :1].argmax(axis=0)).max() >= CG_LEVERAGE:
+    largest = held.leverages(held.R[:, :1].argmax(axis=0)).reshape(b, h).max(axis=1)
+    apart = largest >= CG_LEVERAGE
+    if 0 < CG_APART * np.count_nonzero(apart) <= b:
+        r = np.empty_like(errors)
+        for sets in (np.flatnonzero(apart), np.flatnonzero(~apart)):
+            r[:, sets] = _iterated(held.among(sets), errors[:, sets], known)
+        return r
+    easy = np.arange(a)
+    if apart.any():
         easy = np.flatnonzero(held.leverages(slice(None)).max(axis=0) < CG_LEVERAGE)
     hard = np.setdiff1d(np.arange(a), easy)
     r = np.empty_like(errors)
     if easy.size:
-        r[easy], converged = solve_cg(held, easy, errors[easy])
+        r[easy], converged = solve_cg(held, easy, errors[easy], known=known)
         hard = np.append(hard, easy[~converged.all(axis=1)])
     if hard.size:
         r[hard] = solve_direct(held.at(hard), errors[hard])

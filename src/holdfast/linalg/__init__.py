@@ -8,7 +8,7 @@
 | `shifts` | many systems (A + alpha I) x = z from one reduction of A |
 | `graded` | triangular factors that do not square, and coordinates from them |
 | `definite` | stacks of small positive definite systems |
-| `products` | V D Vᵀ for many sets of rows and many D |
+| `products` | V D Vᵀ and its like for many sets of rows and many D |
 | `symmetric` | sums of Gram matrices, rank-one changes and inverses, in place |
 | `threads` | independent pieces of work side by side |
 
@@ -22,7 +22,7 @@ from holdfast.linalg.constraint import Complement, orthonormal_rows, orthonormal
 from holdfast.linalg.definite import Definite
 from holdfast.linalg.eigen import eigh
 from holdfast.linalg.graded import Graded, coordinates, scaled_cholesky, stacked_qr, triangle_of
-from holdfast.linalg.products import weighted_products
+from holdfast.linalg.products import weighted_products, whitened_products
 from holdfast.linalg.shifts import (
     CHOLESKY_UP_TO,
     Accuracy,
@@ -75,4 +75,5 @@ __all__ = [
     "threads_for",
     "triangle_of",
     "weighted_products",
+    "whitened_products",
 ]

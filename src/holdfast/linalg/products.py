@@ -1,4 +1,4 @@
-"""V D Vᵀ for many small sets of rows and many diagonals D."""
+"""Products of many small sets of rows under many diagonals D: V D Vᵀ, and others like it."""
 
 import numpy as np
 
@@ -10,6 +10,10 @@ _PAIRS_UP_TO = 64
 _PAIR_ROWS_PER_ALPHA = 1.5
 # Doubles in a tile of such pairs: half a megabyte stays in a core's own cache.
 _TILE_DOUBLES = 2**16
+# OpenBLAS has faster kernels for products of at most this many multiplications.
+_SMALL_PRODUCT = 10**6
+# Up to this many rows, elimination in Python, on all sets at once, beats a LAPACK call for each.
+_ELIMINATED_UP_TO = 12
 
 
 def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
@@ -53,3 +57,43 @@ def _scaled_products(V: FloatArray, D: FloatArray) -> FloatArray:
         np.multiply(V, root, out=scaled)
         np.matmul(scaled, scaled.swapaxes(1, 2), out=M[:, k])
     return M
+
+
+def whitened_products(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741
+    """Return L⁻¹ O D Bᵀ (g, a, e, k) with L Lᵀ = O D Oᵀ, for O (g, e, p), B (g, k, p) and D (a, p).
+
+    Rows of O that are zero give zeros. The others must be independent.
+
+    Notes
+    -----
+    2 e (e + k) p flops for each D, by products of pairs of rows as in `weighted_products`.
+    """
+    e = O.shape[1]
+    rows = _products_of_rows(O, np.concatenate([O, B], axis=1), D)
+    if e <= _ELIMINATED_UP_TO:
+        for i in range(e):
+            pivot = rows[i, :, i].copy()  # (g, a)
+            pivot[pivot == 0.0] = 1.0
+            for j in range(i + 1, e):
+                rows[j] -= (rows[j, :, i] / pivot)[:, None] * rows[i]
+            rows[i] /= np.sqrt(pivot)[:, None]
+        return np.ascontiguousarray(rows[:, :, e:].transpose(1, 3, 0, 2))
+    both = np.ascontiguousarray(rows.transpose(1, 3, 0, 2))  # (g, a, e, e + k)
+    inner = both[..., :e]
+    diagonal = np.einsum("gaee->gae", inner)
+    diagonal[diagonal == 0.0] = 1.0
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(inner), both[..., e:]))
+
+
+def _products_of_rows(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741
+    """Return O D Bᵀ as (e, g, k, a)."""
+    (g, e, p), k, a = O.shape, B.shape[1], len(D)
+    products, tile = np.empty((e, g, k, a)), np.empty((g, k, p))
+    Dt = np.ascontiguousarray(D.T)
+    step = max(8, _SMALL_PRODUCT // (a * p))
+    for i in range(e):
+        np.multiply(O[:, i, None], B, out=tile)
+        for start in range(0, k, step):
+            some = slice(start, start + step)
+            np.matmul(tile[:, some], Dt, out=products[i, :, some])
+    return products

@@ -32,6 +32,7 @@ from holdfast.linalg import (
     run_pieces,
     solve_small,
     weighted_products,
+    whitened_products,
 )
 
 __all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "same_rows"]
@@ -140,6 +141,18 @@ class HeldCoordinates(Held):
         """Return the same for some of the penalties."""
         return replace(self, D=self.D[alphas], R=self.R[alphas])
 
+    def among(self, sets: IntArray) -> HeldCoordinates:
+        """Return the same for some of the tasks."""
+        V = self.V[sets]
+        return replace(
+            self,
+            V=V,
+            out=V if self.tests_itself else self.out[sets],
+            O=None if self.O is None else self.O[sets],
+            Y=self.Y[sets],
+            spare=None if self.spare is None else self.spare[sets],
+        )
+
     @property
     def targets(self) -> FloatArray | None:
         """√w y where S is known; I − S itself cancels nothing."""
@@ -206,22 +219,16 @@ class HeldCoordinates(Held):
             return None
         (a, b, h, v), (p, e) = self.shape, self.O.shape[1:]
         O = self.O  # noqa: E741
-        both = np.empty((b, a, e, h + v))
+        J, t = np.empty((b, a, e, h)), np.empty((b, a, e, v))
 
         def work(piece: slice) -> None:
-            Ot = np.ascontiguousarray(O[piece].swapaxes(1, 2))
-            g = len(Ot)
-            OtDO = _definite_products(Ot, self.D)
-            DO = (self.D[None, :, None, :] * Ot[:, None]).reshape(g, a * e, p)
-            both[piece, ..., :h] = (DO @ self.V[piece].swapaxes(1, 2)).reshape(g, a, e, h)
-            both[piece, ..., h:] = (DO @ self.z).reshape(g, a, e, v)
-            if e == 1:
-                both[piece] /= np.sqrt(OtDO)
-            else:
-                both[piece] = solve_small(np.asarray(np.linalg.cholesky(OtDO)), both[piece])
+            Ot = O[piece].swapaxes(1, 2)
+            z = np.broadcast_to(self.z.T, (len(Ot), v, p))
+            rows = whitened_products(Ot, np.concatenate([self.V[piece], z], axis=1), self.D)
+            J[piece], t[piece] = rows[..., :h], rows[..., h:]
 
-        run_pieces(work, self.pieces(a * e * p))
-        return np.ascontiguousarray(both[..., :h]), np.ascontiguousarray(both[..., h:])
+        run_pieces(work, self.pieces((e + h + v) * max(p, a * e)))
+        return J, t
 
     def constrained_rows(self) -> FloatArray:
         """Return V_H (I − OOᵀ), which is V_H M where D = 1, shape (b, h, p)."""

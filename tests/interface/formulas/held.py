@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -32,6 +32,7 @@ from holdfast.linalg import (
     orthonormal_rows,
     solve_shifted,
     weighted_products,
+    whitened_products,
 )
 from holdfast.smoother.equations import eliminate
 from holdfast.smoother.held import constraints, removed_part
@@ -110,6 +111,18 @@ def _():
     D = rng.uniform(size=(3, n))
     same(weighted_products(W[None, :5], D)[0], [W[:5] @ np.diag(d) @ W[:5].T for d in D])
     same(weighted_products(W[None], D)[0], [W @ np.diag(d) @ W.T for d in D])
+
+
+@example("linalg.products.whitened_products")
+def _():
+    for e in (2, 15):  # by elimination, and by LAPACK
+        rows = np.random.default_rng(e).standard_normal((2, e, W.shape[1] + e))
+        wide = np.random.default_rng(1).random((3, rows.shape[2])) + 0.1
+        found = whitened_products(rows, rows[:, :2], wide)
+        for j, (o, d) in enumerate(product(rows, wide)):
+            L = np.linalg.cholesky(o @ np.diag(d) @ o.T)
+            expected = np.linalg.solve(L, o @ np.diag(d) @ o[:2].T)
+            same(found[j // len(wide), j % len(wide)], expected)
 
 
 @example("smoother.held.HeldCoordinates.gaps", "smoother.held.HeldCoordinates.errors")

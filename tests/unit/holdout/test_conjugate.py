@@ -8,6 +8,7 @@ import holdfast.linalg.threads
 import holdfast.smoother.held
 from holdfast.holdout.conjugate import solve_cg
 from holdfast.holdout.identity import solve_direct
+from holdfast.holdout.starts import KnownStarts, Starts
 from holdfast.smoother import HeldCoordinates
 from reference import held as twin
 
@@ -95,6 +96,97 @@ def test_penalties_that_are_done_leave_the_iteration(monkeypatch):
     assert seen == sorted(seen, reverse=True)
     assert min(seen) < 9
     np.testing.assert_allclose(r, twin.residuals(given, E), rtol=1e-9, atol=1e-10)
+
+
+def test_sets_that_are_done_leave_the_iteration(monkeypatch):
+    """One set in twelve needs many more steps than the others, which are not carried along."""
+    given = twin.problem(600, 30, 12, 30, 0, 1, np.geomspace(1e-3, 1e3, 6), 43)
+    U = given.U.copy()
+    U[given.H[7, :5]] *= 8.0
+    Lambda, T = np.linalg.eigh(U.T @ U)
+    given = given._replace(U=U @ T, Lambda=Lambda)
+    seen, operator = [], holdfast.holdout.conjugate._Operator
+    among = operator.among
+
+    def counted(self, sets):
+        seen.append(sets.tolist())
+        return among(self, sets)
+
+    monkeypatch.setattr(operator, "among", counted)
+    E = right_sides(given)
+    r, converged = solve_cg(held_rows(given), np.arange(6), E, max_steps=100)
+    assert converged.all()
+    assert seen
+    assert 7 in seen[0]
+    assert len(seen[0]) < 8
+    np.testing.assert_allclose(r, twin.residuals(given, E), rtol=1e-9, atol=1e-10)
+
+
+# -- penalties that start from the solutions of others ---------------------------------------------
+
+
+def test_starts_are_combinations_that_leave_little():
+    alphas, Lambda = np.geomspace(1e-6, 1e3, 30), np.geomspace(0.1, 1e3, 200)
+    D = 1.0 / (Lambda + alphas[:, None])
+    starts = Starts.of(D)
+    assert np.array_equal(np.sort(starts.order), np.arange(30))
+    assert 5 < starts.count < 25
+    first, others = D[starts.order[: starts.count]], D[starts.order[starts.count :]]
+    assert np.abs((starts.weights @ first) / others - 1.0).max() < 1e-6
+    assert np.abs(starts.weights).max() < 10.0  # so that rounding errors stay what they are
+
+
+@pytest.mark.parametrize("n_alphas", [1, 5, 15])
+def test_few_penalties_start_from_zero(n_alphas):
+    starts = Starts.of(1.0 / (np.arange(1.0, 9.0) + np.geomspace(1e-3, 1.0, n_alphas)[:, None]))
+    assert starts.count == n_alphas
+    assert np.array_equal(starts.order, np.arange(n_alphas))
+
+
+def test_starts_are_found_once_for_the_same_penalties(monkeypatch):
+    asked = []
+
+    def found(D):
+        asked.append(len(D))
+        return Starts(np.arange(len(D)), len(D), np.zeros((0, len(D))))
+
+    monkeypatch.setattr(Starts, "of", found)
+    known, D = KnownStarts(), np.ones((4, 3))
+    for chosen in ([0, 1, 2, 3], [1, 3], [0, 1, 2, 3], [0, 2], [1, 3]):
+        known.of(np.array(chosen), D[chosen])
+    assert asked == [4, 2, 2]
+
+
+@pytest.mark.parametrize("e", [0, 3])
+@pytest.mark.parametrize("own", [True, False], ids=["errors", "unrelated right-hand sides"])
+def test_many_penalties(own, e):
+    """Residuals start from those at other penalties; where that is worse than zero, from zero."""
+    given = twin.problem(400, 40, 6, 30, e, 2, np.geomspace(1e-6, 1e4, 24), 44, bias=True)
+    held = held_rows(given)
+    E = twin.errors(given) if own else right_sides(given)
+    assert Starts.of(held.R).count < 24
+    r, converged = solve_cg(held, np.arange(24), E, max_steps=100)
+    assert converged.all()
+    np.testing.assert_allclose(r, twin.residuals(given, E), rtol=1e-9, atol=1e-10)
+
+
+def test_a_start_saves_steps(monkeypatch):
+    """Counted in products, from zero and from other solutions, of real held-out residuals."""
+    given = twin.problem(900, 40, 6, 30, 0, 1, np.geomspace(1e-8, 1.0, 30), 45)
+    held, E = held_rows(given), twin.errors(given)
+    work, operator = [0], holdfast.holdout.conjugate._Operator
+    call = operator.__call__
+
+    def counted(self, P, out):
+        work[0] += P.size
+        return call(self, P, out)
+
+    monkeypatch.setattr(operator, "__call__", counted)
+    solve_cg(held, np.arange(30), E)
+    started, work[0] = work[0], 0
+    monkeypatch.setattr(Starts, "of", lambda D: Starts(np.arange(30), 30, np.zeros((0, 30))))
+    solve_cg(held, np.arange(30), E)
+    assert started < 0.8 * work[0]
 
 
 # -- what is not solved is said --------------------------------------------------------------------

@@ -120,6 +120,21 @@ def test_some_of_the_penalties(sizes, bias):
         assert all_of_them is None
 
 
+@every_problem
+def test_some_of_the_tasks(sizes, bias):
+    given = problem(sizes, bias)
+    whole, sets = held_rows(given), np.array([1, 0])
+    part = whole.among(sets)
+    assert part.shape == (len(ALPHAS), 2, *whole.shape[2:])
+    np.testing.assert_allclose(part.errors(), whole.errors()[:, sets], rtol=1e-12, atol=1e-13)
+    gaps = whole.gaps(slice(0, 2))[sets]
+    np.testing.assert_allclose(part.gaps(slice(0, 2)), gaps, rtol=1e-12, atol=1e-13)
+    r = np.ones(whole.shape)
+    expected = whole.predict(r)[:, sets]
+    np.testing.assert_allclose(part.predict(r[:, sets]), expected, rtol=1e-12, atol=1e-13)
+    assert part.tests_itself == whole.tests_itself
+
+
 @pytest.mark.parametrize("e", [1, 3])
 def test_removal_is_what_the_constraints_add(e):
     given = problem((80, 9, 4, 5, e, 1), bias=True)
