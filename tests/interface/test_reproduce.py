@@ -786,6 +786,15 @@ def test_pages_of_the_documentation_are_what_the_writer_writes():
     assert index == _writer.index(entries, codes)
 
 
+def test_the_documentation_counts_the_outcomes_as_they_are():
+    paths = (ROOT / "docs" / "reproduce").glob("*.json")
+    claims = [claim for path in paths for claim in json.loads(path.read_text("utf-8"))["claims"]]
+    hold, fail, open_ = (sum(c["holds"] is o for c in claims) for o in (True, False, None))
+    text = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    counted = f"Of {len(claims)} statements {hold} hold, {fail} do not hold and {open_} cannot be"
+    assert counted in text
+
+
 def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):
     outcome = toy(Options(1), silent)
     entry = _writer.record(EXPERIMENTS["p000-fig1"], Options(1), outcome, 1.0, "other code")
