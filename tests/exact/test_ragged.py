@@ -1,7 +1,7 @@
 """Sets of many sizes side by side, and sets that share their rows, against really training again.
 
-Stacks are filled up to one size, and S is formed once for overlapping sets; neither may be seen in
-the answers."""
+Stacks are filled up to one size, and S is formed once for a bundle of overlapping sets; neither may
+be seen in the answers."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ them are stored in a few flat arrays (`Ragged`), the form in which a `Splitter` 
 """
 
 from holdfast.experiments.atoms import atoms, members
+from holdfast.experiments.bundles import bundles
 from holdfast.experiments.cv import as_experiments, leave_group_out, leave_one_out
 from holdfast.experiments.experiment import Experiments, HoldOut
 from holdfast.experiments.ragged import Ragged
@@ -27,6 +28,7 @@ __all__ = [
     "Tasks",
     "as_experiments",
     "atoms",
+    "bundles",
     "leave_group_out",
     "leave_one_out",
     "members",

@@ -67,10 +67,20 @@ class Ragged:
 
     def items(self, index: IntArray) -> Ragged:
         """Return the chosen items, in that order."""
-        sizes = self.sizes[index]
-        ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        shift = np.repeat(self.ptr[index] - ptr[:-1], sizes)
-        return Ragged(self.values[np.arange(ptr[-1]) + shift], ptr)
+        where = self.where(index)
+        return Ragged(self.values[where.values], where.ptr)
+
+    def between(self, start: int, stop: int) -> IntArray:
+        """Return the values of the items from `start` up to and without `stop`, a view."""
+        return self.values[self.ptr[start] : self.ptr[stop]]
+
+    def copy(self) -> Ragged:
+        """Return the same items, whose values may be changed."""
+        return Ragged(self.values.copy(), self.ptr)
+
+    def where(self, index: IntArray) -> Ragged:
+        """Return where the values of the chosen items stand among all values."""
+        return Ragged.ranges(self.ptr[index], self.ptr[index + 1])
 
     def stack(self, index: IntArray, size: int) -> IntArray:
         """Return the chosen items, all of length `size`, as one array (len(index), size)."""

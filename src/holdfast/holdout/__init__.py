@@ -34,11 +34,12 @@ first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 | `fold_gram` | the training rows of each experiment, once for every α | held-out sets are large |
 | `retrain` | the same from scratch: the naive twin | little is left, or a check is wanted |
 
-`identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly or by conjugate gradients
-(`conjugate`). Answers that ask for all pairs of folds, or for inner folds of outer ones, have it
-solved for all of them together: on features by `unions`, on a kernel matrix block by block
-(`elimination`). `digits` says where a path would lose digits, `plan` and `costs` say which path is
-cheapest, and `verify` retrains a few experiments and compares.
+`identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly, by conjugate gradients
+(`conjugate`), or, for sets that share most of their rows, on parts of one S (`overlapping`).
+Answers that ask for all pairs of folds, or for inner folds of outer ones, have it solved for all of
+them together: on features by `unions`, on a kernel matrix block by block (`elimination`). `digits`
+says where a path would lose digits, `plan` and `costs` say which path is cheapest, and `verify`
+retrains a few experiments and compares.
 """
 
 from __future__ import annotations

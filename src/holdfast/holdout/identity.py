@@ -17,6 +17,7 @@ from holdfast._typing import FloatArray
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.conjugate import solve_cg
+from holdfast.holdout.overlapping import overlapping_predictions
 from holdfast.holdout.starts import KnownStarts
 from holdfast.linalg import Definite, blas_threads, run_pieces
 from holdfast.progress import Counter
@@ -113,16 +114,18 @@ def _targets_at_once(factor: Factor, tasks: Tasks, n_alphas: int) -> int:
 
 
 def _together(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray | None:
-    """Return the same where sets share most of their rows, one S for all of them; else None.
+    """Return the same where sets share most of their rows, one S for many of them; else None.
 
     A set whose digits that would cost is asked again by itself.
     """
+    together = shared(factor, tasks)
+    if together is None:
+        return None
+    weak = together.factor.weak
+    least, largest = max(CLOSE, weak), 1.0 / (DIRECTION * weak) if weak else np.inf
     predictions = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
     for a, alpha in enumerate(alphas.tolist()):
-        whole = shared(factor, tasks, alpha)
-        if whole is None:
-            return None
-        predictions[a] = held_out_predictions(whole, tasks, alphas[a : a + 1])[0]
+        predictions[a] = overlapping_predictions(together, tasks, alpha, least, largest)
         lost = np.isnan(predictions[a]).any(axis=1)
         if lost.any():
             again = np.bincount(tasks.test.owners, weights=lost, minlength=len(tasks)) > 0

@@ -26,6 +26,7 @@ dpotrs: _Routine = _lapack.dpotrs
 dpttrf: _Routine = _lapack.dpttrf
 dpttrs: _Routine = _lapack.dpttrs
 dtrcon: _Routine = _lapack.dtrcon
+dtrtrs: _Routine = _lapack.dtrtrs
 
 
 def symmetric_workspace(A: FloatArray, overwrite: bool) -> FloatArray:

@@ -1,229 +1,174 @@
-"""S itself on all rows that are held out, for sets that share most of their rows.
+"""S itself on the rows of sets that share most of their rows.
 
 Neighbourhoods that overlap (every row with all rows near it) ask for the same entries of S again
-and again. Where there are few penalties and the sets together ask for more entries than S has, S
-is formed once as one large product, and each set takes its part. With s = V D Nᵀ and P = N D Nᵀ,
-basis rows E that leave change it by
+and again. At few penalties S is therefore formed once for each bundle of sets
+(`holdfast.experiments.bundles`), on all rows that they hold, as one product of moderate size, and
+each set takes its part while that is in cache. Basis rows that leave are rows of the same product:
+with s = V D Nᵀ and P = N D Nᵀ
 
     S^E = S − s_E P_EE⁻¹ s_Eᵀ,      ŷ^E = ŷ − s_E P_EE⁻¹ N_E D z
 
-so that nothing of size p is left for a set to do. P_EE squares the condition of the rows N_E; sets
-for which this would cost digits have NaN for an answer, and `holdfast.smoother.held` knows theirs.
+so that nothing of size p is left for a set to do (`holdfast.holdout.overlapping`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Shape, Tasks
-from holdfast.linalg import Definite
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Ragged, Tasks, bundles
 from holdfast.smoother.factor import Factor, FeatureFactor
-from holdfast.smoother.held import Held
 
-__all__ = ["SharedFactor", "shared"]
+__all__ = ["Bundle", "Shared", "shared"]
 
-#: Doubles that S may take.
+#: S is formed where bundles have no more entries than this for each entry that a set asks for: a
+#: product of moderate size runs at about twice the rate of a small one.
+MOST_SPARE = 2.0
+#: Doubles that S may take for one bundle.
 MOST_DOUBLES = 2**25
-#: S is formed where the sets ask for at least this share of its entries: the rate of one large
-#: product is that much higher than that of many small ones.
-LEAST_USE = 0.2
-#: Rows of S that are made at once.
-BLOCK = 256
-#: A pivot of P_EE, scaled to a unit diagonal, below this has lost digits that a QR would keep.
-LEAST_PIVOT = 1e-4
+#: What stands for infinity.
+CORNER = 1e200
 
 
-def shared(factor: Factor, tasks: Tasks, alpha: float) -> SharedFactor | None:
-    """Return S on the rows of the tasks at one penalty; None where it does not pay."""
-    if not isinstance(factor, FeatureFactor) or not isinstance(factor.V, np.ndarray):
-        return None
-    sizes = tasks.held.sizes.astype(float)
-    asked = float(np.square(sizes).sum() - sizes.sum())  # a diagonal alone is no product
-    if asked < LEAST_USE * tasks.held.values.size:  # at most as many rows as these are used
-        return None
-    used = np.zeros(factor.V.shape[0], dtype=bool)
-    used[tasks.held.values] = True
-    used[tasks.test.values] = True
-    rows = np.flatnonzero(used)
-    if rows.size**2 > min(MOST_DOUBLES, asked / LEAST_USE):
-        return None
-    D = factor.D(np.array([alpha]))[0]
-    V = factor.V[rows]
-    scaled = V * np.sqrt(D)
-    S = np.empty((rows.size, rows.size))
-    for start in range(0, rows.size, BLOCK):  # the upper triangle, and its mirror image
-        part, after = slice(start, start + BLOCK), slice(start + BLOCK, None)
-        np.matmul(scaled[part], scaled[start:].T, out=S[part, start:])
-        S[after, part] = S[part, after].T
-    places = np.cumsum(used) - 1
-    beta = D[:, None] * factor.z
-    s, P, t = np.empty((rows.size, 0)), np.empty((0, 0)), np.empty((0, factor.n_targets))
-    if tasks.removed.values.size:
-        assert factor.N is not None
-        half = factor.N * np.sqrt(D)
-        length = np.linalg.norm(half, axis=1, keepdims=True)
-        half /= length
-        s, P, t = scaled @ half.T, half @ half.T, (factor.N / length) @ beta
-    return SharedFactor(factor, places, S, V @ beta, s, P, t)
+class Bundle(NamedTuple):
+    """Sets that share most of their rows.
+
+    Attributes
+    ----------
+    index : ndarray of int
+        Which tasks.
+    rows, basis, tests : ndarray of int
+        The rows that they hold or test, the basis rows that leave, and the rows tested.
+    places : Ragged
+        Of each task, where its removed basis rows, held-out rows, test rows, the targets and the
+        signs stand in the matrix of `Shared.at`.
+    """
+
+    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    rows: IntArray
+    basis: IntArray
+    tests: IntArray
+    places: Ragged
 
 
 @dataclass(frozen=True)
-class SharedFactor(Factor):
-    """S on some rows, at one penalty.
+class Shared:
+    """Tasks that overlap, ready for any penalty.
 
     Attributes
     ----------
     factor : FeatureFactor
-        Where it comes from.
-    places : ndarray of int, shape (m,)
-        Where each row stands among those of S.
-    S : ndarray of shape (k, k)
-    fitted : ndarray of shape (k, v)
-        Fitted values √w ŷ.
-    s, P, t : ndarray of shape (k, n), (n, n) and (n, v)
-        V D Nᵀ, N D Nᵀ and N D z, rows of N scaled so that P has a unit diagonal; empty if no basis
-        row is removed.
+    bundles : list of Bundle
     """
 
     factor: FeatureFactor
-    places: IntArray
-    S: FloatArray
-    fitted: FloatArray
-    s: FloatArray
-    P: FloatArray
-    t: FloatArray
+    bundles: list[Bundle]
 
-    @property
-    def size(self) -> int:
-        """Numbers that a row takes in a stack: its part of S, a set being of moderate size."""
-        return 64
+    def at(self, alpha: float) -> Callable[[Bundle], FloatArray]:
+        """Return the function from a bundle to what its sets need at one penalty, as one matrix.
 
-    @property
-    def fills(self) -> bool:
-        """True."""
-        return True
+        I − S on its rows, s and P for its basis rows, bordered by columns for the rows tested, the
+        targets and random signs σ. Rows of N are scaled so that P has a unit diagonal, and what
+        lies on the diagonal of the border is large enough for a Cholesky factorisation. What lies
+        below the diagonal of the last two lines is zero; it is never used.
 
-    @property
-    def n_targets(self) -> int:
-        """The number v of targets."""
-        return self.factor.n_targets
+            I − S    s    −S    √w(y − ŷ)   σ
+              sᵀ     P     s      N D z     0
+              0      0     ∞      −√w ŷ     0
+              0      0     0        ∞       ∞
+        """
+        factor = self.factor
+        V, D = np.asarray(factor.V), factor.D(np.array([alpha]))[0]
+        root, beta = np.sqrt(D), D[:, None] * factor.z
+        N = np.empty((0, D.size)) if factor.N is None else factor.N
+        half = N * root
+        length = np.linalg.norm(half, axis=1, keepdims=True)
+        half /= length
+        fitted, level = V @ beta, (N / length) @ beta
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], len(V))
 
-    def select(self, columns: slice | IntArray) -> SharedFactor:
-        """Return the same factor for some of the targets."""
-        part, t = self.factor.select(columns), self.t[:, columns]
-        return replace(self, factor=part, fitted=self.fitted[:, columns], t=t)
+        def form(bundle: Bundle) -> FloatArray:
+            rows, k, n = bundle.rows, bundle.rows.size, bundle.rows.size + bundle.basis.size
+            Z = np.empty((n, D.size))
+            np.take(V, rows, axis=0, out=Z[:k], mode="clip")  # "raise" would copy
+            Z[:k] *= root
+            Z[k:] = half[bundle.basis]
+            targets = slice(n + bundle.tests.size, -1)
+            A = np.zeros((n + bundle.tests.size + factor.n_targets + 1,) * 2)
+            np.matmul(Z, Z.T, out=A[:n, :n])
+            np.negative(A[:k, :k], out=A[:k, :k])
+            A[:n, n : targets.start] = A[:n, np.searchsorted(rows, bundle.tests)]
+            A[np.arange(k), np.arange(k)] += 1.0
+            A[:k, targets] = factor.Ys[rows] - fitted[rows]
+            A[k:n, targets] = level[bundle.basis]
+            A[n : targets.start, targets] = -fitted[bundle.tests]
+            A[:k, -1] = signs[rows]
+            border = np.arange(n, len(A))
+            A[border, border] = CORNER
+            return A
 
-    def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii of every row."""
-        return self.factor.leverages(alpha)
-
-    def held(self, shape: Shape, alphas: FloatArray) -> HeldShared:
-        """Return S on the rows of stacked tasks; `alphas` holds the penalty of S."""
-        return HeldShared.of(self, shape)
-
-
-@dataclass(frozen=True)
-class HeldShared(Held):
-    """S on the held-out rows of stacked tasks, removed basis rows already out of it.
-
-    Attributes
-    ----------
-    M : ndarray of shape (b, h, h)
-        I − S_HH; NaN where removing the basis rows costs digits.
-    S_T : ndarray of shape (b, t, h)
-    e, f : ndarray of shape (b, h, v) and (b, t, v)
-        Errors on H and fitted values on T of the model on all rows.
-    root : ndarray of shape (b, t)
-        √w on T.
-    Y : ndarray of shape (b, h, v)
-        √w y on H.
-    weak : float
-        A pivot of I − S_HH no larger than this has lost too many digits.
-    """
-
-    M: FloatArray
-    S_T: FloatArray
-    e: FloatArray
-    f: FloatArray
-    root: FloatArray
-    Y: FloatArray
-    weak: float = 0.0
-
-    @classmethod
-    def of(cls, whole: SharedFactor, shape: Shape) -> HeldShared:
-        """Return the parts of S for some tasks."""
-        H, T = whole.places[shape.H], whole.places[shape.T]
-        k, h = len(whole.S), H.shape[1]
-        M = whole.S.take(H[:, :, None] * k + H[:, None])
-        S_T = whole.S.take(T[:, :, None] * k + H[:, None])
-        Y, f = whole.factor.Ys[shape.H], whole.fitted[T]
-        e = Y - whole.fitted[H]
-        if shape.E.shape[1]:
-            n = len(whole.P)
-            P = whole.P.take(shape.E[:, :, None] * n + shape.E[:, None])
-            s_H = whole.s.take(H[:, :, None] * n + shape.E[:, None])  # (b, h, e)
-            s_T = whole.s.take(T[:, :, None] * n + shape.E[:, None])
-            t = whole.t[shape.E]
-            if shape.spare is not None:
-                _no_constraints(P, s_H, s_T, shape.spare.E)
-            left = s_H.swapaxes(1, 2)
-            system = Definite(P, LEAST_PIVOT)
-            solved = system.solve(np.concatenate([left, t], axis=2))  # P⁻¹(s_Hᵀ, t)
-            along = solved[:, :, h:]
-            M -= s_H @ solved[:, :, :h]
-            S_T -= s_T @ solved[:, :, :h]
-            e += s_H @ along
-            f = f - s_T @ along
-        np.negative(M, out=M)
-        M[:, np.arange(h), np.arange(h)] += 1.0
-        if shape.spare is not None:
-            _no_rows(M, S_T, e, shape.spare.H)
-            Y[shape.spare.H] = 0.0
-        return cls(M, S_T, e, f, whole.factor.scale.root[shape.T], Y, whole.factor.weak)
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """(1, b, h, v)."""
-        return 1, *self.e.shape
-
-    @property
-    def targets(self) -> FloatArray:
-        """√w y of the held-out rows."""
-        return self.Y
-
-    @property
-    def row_size(self) -> int:
-        """1: the matrices are parts of S, and no product forms them."""
-        return 1
-
-    def errors(self) -> FloatArray:
-        """Return y − ŷ on the held-out rows."""
-        return self.e[None]
-
-    def gaps(self, piece: slice) -> FloatArray:
-        """Return I − S_HH (g, 1, h, h)."""
-        return self.M[piece, None].copy()
-
-    def predict(self, r: FloatArray) -> FloatArray:
-        """Return ŷ_T − S_TH r_H, without the weights."""
-        return np.asarray((self.f - self.S_T @ r[0]) / self.root[..., None])[None]
+        return form
 
 
-def _no_constraints(P: FloatArray, s_H: FloatArray, s_T: FloatArray, spare: BoolArray) -> None:
-    """Let basis positions that only fill up the stack change nothing."""
-    task, place = np.nonzero(spare)
-    P[task, place] = P[task, :, place] = 0.0
-    P[task, place, place] = 1.0
-    s_H[task, :, place] = s_T[task, :, place] = 0.0
+def shared(factor: Factor, tasks: Tasks) -> Shared | None:
+    """Return how S is formed once for several tasks at a time; None where it does not pay."""
+    if not isinstance(factor, FeatureFactor) or not isinstance(factor.V, np.ndarray):
+        return None
+    border = tasks.test.values.size + len(tasks) * factor.n_targets
+    found = None if border > tasks.held.values.size else bundles(tasks.held, len(factor.V))
+    if found is None:
+        return None
+    order = np.concatenate(found)
+    ends = np.cumsum([0, *(bundle.size for bundle in found)])
+    ordered = tasks.select(order)
+    sides = Ragged.ranges(np.zeros(order.size, int), np.full(order.size, factor.n_targets + 1))
+    sets = ordered.removed, ordered.held, ordered.test, sides
+    rows, basis = _Places(len(factor.V)), _Places(0 if factor.N is None else len(factor.N))
+    places = [np.empty_like(part.values) for part in sets]
+    most = MOST_SPARE * float(np.square(tasks.held.sizes).sum())
+    used = []
+    for start, stop in pairwise(ends.tolist()):
+        spans = [slice(part.ptr[start], part.ptr[stop]) for part in sets]
+        E, H, T, B = (part.values[span] for part, span in zip(sets, spans, strict=True))
+        all_rows, left, tests = rows.union(H, T), basis.union(E), rows.union(T)
+        n = all_rows.size + left.size
+        most -= n**2
+        if most < 0.0 or n**2 > MOST_DOUBLES:
+            return None
+        used.append((all_rows, left, tests))
+        places[0][spans[0]] = basis.numbered(E, left, all_rows.size)
+        places[1][spans[1]] = rows.numbered(H, all_rows, 0)
+        places[2][spans[2]] = rows.numbered(T, tests, n)
+        places[3][spans[3]] = B + (n + tests.size)
+    side_by_side = np.argsort(np.concatenate([part.owners for part in sets]), kind="stable")
+    ptr = np.sum([part.ptr for part in sets], axis=0)
+    whole = Ragged(np.concatenate(places)[side_by_side], ptr)
+    parts = []
+    for (start, stop), own in zip(pairwise(ends.tolist()), used, strict=True):
+        parts.append(Bundle(order[start:stop], *own, whole.items(np.arange(start, stop))))
+    return Shared(factor, parts)
 
 
-def _no_rows(M: FloatArray, S_T: FloatArray, e: FloatArray, spare: BoolArray) -> None:
-    """Let rows that only fill up the stack have no residual and no effect."""
-    task, row = np.nonzero(spare)
-    M[task, row] = M[task, :, row] = 0.0
-    M[task, row, row] = 1.0
-    S_T[task, :, row] = 0.0
-    e[task, row] = 0.0
+class _Places:
+    """Which rows, or basis rows, a bundle uses, and where they stand in its matrix."""
+
+    def __init__(self, count: int) -> None:
+        self._used, self._place = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
+
+    def union(self, *sets: IntArray) -> IntArray:
+        """Return what some sets hold, in sorted order."""
+        for values in sets:
+            self._used[values] = True
+        found = np.flatnonzero(self._used)
+        self._used[found] = False
+        return found
+
+    def numbered(self, values: IntArray, union: IntArray, first: int) -> IntArray:
+        """Return the places of some values, those of the union being numbered from `first` on."""
+        self._place[union] = np.arange(first, first + union.size)
+        return self._place[values]

@@ -22,6 +22,7 @@ from holdfast.holdout.identity import (
     rows_without_themselves,
     solve_direct,
 )
+from holdfast.holdout.overlapping import overlapping_predictions
 from holdfast.holdout.plan import make_plan
 from holdfast.holdout.unions import Unions
 from holdfast.holdout.verify import verify
@@ -144,15 +145,39 @@ def _():
         same(V @ np.diag(D[a]) @ V.T - J.T @ J, V @ M @ V.T)
 
 
-@example("smoother.shared.shared", "smoother.shared.HeldShared")
-def _():
-    several = as_experiments([HoldOut(H), HoldOut(H[:-1]), HoldOut(H[1:])], m)
+LARGE = np.r_[H, np.setdiff1d(np.arange(m), np.r_[B, H])[:6]]
+OVERLAPPING = LARGE, LARGE[:-1], LARGE[1:]
+
+
+def bundled():
+    several = as_experiments([HoldOut(rows, rows[-1:]) for rows in OVERLAPPING], m)
     sets = resolve(several, weights=w, basis=B, policy="remove")
-    whole = shared(feature_smoother().factor(), sets, alpha)
-    held = whole.held(shape(), np.array([alpha]))
-    S = naive_S(alpha, E)
-    same(held.gaps(slice(0, 1))[0, 0], np.eye(H.size) - S[np.ix_(H, H)])
-    same(held.errors()[0, 0], (Ys - S @ Ys)[H])
+    together = shared(feature_smoother().factor(), sets)
+    assert together is not None
+    return sets, together
+
+
+@example("smoother.shared.Shared.at")
+def _():
+    _, together = bundled()
+    (bundle,) = together.bundles
+    A = together.at(alpha)(bundle)
+    k, n = bundle.rows.size, bundle.rows.size + bundle.basis.size
+    S = naive_S(alpha, np.array([], dtype=int))
+    same(A[:k, :k], np.eye(k) - S[np.ix_(bundle.rows, bundle.rows)])
+    same(A[:k, n + bundle.tests.size : -1], (Ys - S @ Ys)[bundle.rows])
+    s_E, P = A[:k, k:n], A[k:n, k:n]  # all basis rows of the bundle leave
+    without = naive_S(alpha, bundle.basis)
+    same(np.eye(k) - A[:k, :k] - s_E @ inv(P) @ s_E.T, without[np.ix_(bundle.rows, bundle.rows)])
+
+
+@example("holdout.overlapping.overlapping_predictions")
+def _():
+    sets, together = bundled()
+    found = overlapping_predictions(together, sets, alpha, 0.0, np.inf)
+    for j, rows in enumerate(OVERLAPPING):
+        expected = naive_sparse(rows, sets.removed[j], alpha) - U @ Level
+        same(found[j], expected[rows[-1]])
 
 
 @example("smoother.held.HeldCoordinates.betas", "smoother.held.HeldCoordinates.predict")
