@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -102,42 +104,59 @@ class InfluenceDisplay:
         ax.margins(0.1)
         most = np.argsort(-cook, kind="stable")[:n_labels]
         points = np.column_stack([found.leverage[most], residual[most]])
-        self.labels_ = _label(ax, points, [str(label) for label in found.labels[most]])
+        names = [str(label) for label in found.labels[most]]
+        self.labels_ = _label(ax, points, names, self.scatter_)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
-def _label(ax: Any, points: FloatArray, names: list[str]) -> list[Any]:
-    """Return labels beside points, each in the first free place of eight around its point."""
+#: Where a label may stand: to which sides of its point, and how far from its circle, in points.
+SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+DISTANCES = (2, 12, 24)
+#: How bad it is that a label leaves the axes, or covers another one, in circles that it covers.
+OUTSIDE, COVERED = 1000, 100
+
+
+def _label(ax: Any, points: FloatArray, names: list[str], scatter: Any) -> list[Any]:
+    """Return labels beside points, each in the first free place around its circle.
+
+    A place is free if the label stays inside the axes and covers neither a label nor a circle;
+    where none is free, the one that covers least.
+    """
+    renderer = ax.figure.canvas.get_renderer()
+    ax.autoscale_view()  # limits are otherwise settled when the figure is drawn
+    frame = ax.get_window_extent(renderer)
+    centres = ax.transData.transform(np.asarray(scatter.get_offsets()))
+    per_point = ax.figure.dpi / 72.0
+    radii = np.sqrt(scatter.get_sizes() / np.pi) * per_point
     drawn: list[Any] = []
     boxes: list[Any] = []
-    renderer = ax.figure.canvas.get_renderer()
     for point, name in zip(points, names, strict=True):
-        best: tuple[int, Any, Any] | None = None
-        for distance in (6, 16, 28):
-            for dx, dy in ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1)):
-                note = ax.annotate(
-                    name,
-                    point,
-                    xytext=(dx * distance, dy * distance),
-                    textcoords="offset points",
-                    ha={1: "left", 0: "center", -1: "right"}[dx],
-                    va={1: "bottom", 0: "center", -1: "top"}[dy],
-                    fontsize="small",
-                )
-                box = note.get_window_extent(renderer)
-                collisions = sum(box.overlaps(other) for other in boxes)
-                if best is None or collisions < best[0]:
-                    if best is not None:
-                        best[1].remove()
-                    best = (collisions, note, box)
-                else:
-                    note.remove()
-                if not best[0]:
-                    break
-            if best is not None and not best[0]:
+        own = np.hypot(*(centres - ax.transData.transform(point)).T).argmin()
+        places = []
+        for distance, (dx, dy) in product(radii[own] / per_point + DISTANCES, SIDES):
+            length = distance / np.hypot(dx, dy)
+            note = ax.annotate(
+                name,
+                point,
+                xytext=(dx * length, dy * length),
+                textcoords="offset points",
+                ha={1: "left", 0: "center", -1: "right"}[dx],
+                va={1: "bottom", 0: "center", -1: "top"}[dy],
+                fontsize="small",
+            )
+            box = note.get_window_extent(renderer)
+            near = np.clip(centres, box.min, box.max) - centres
+            badness = int((np.hypot(*near.T) < radii).sum())
+            badness += COVERED * sum(box.overlaps(other) for other in boxes)
+            badness += OUTSIDE * (frame.count_contains(box.corners()) < 4)
+            places.append((badness, note, box))
+            if not badness:
                 break
-        assert best is not None
+        best = min(places, key=itemgetter(0))
+        for place in places:
+            if place is not best:
+                place[1].remove()
         drawn.append(best[1])
         boxes.append(best[2])
     return drawn

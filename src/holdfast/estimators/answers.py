@@ -20,6 +20,7 @@ from holdfast.answers.pairs import LeavePairOut, leave_pair_out
 from holdfast.basis.base import whole_number
 from holdfast.data.dask import is_dask, on_rows
 from holdfast.data.indices import row_numbers
+from holdfast.data.numbers import is_number
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.inputs import check_rows, takes_objects
 from holdfast.estimators.model import Model
@@ -122,7 +123,7 @@ class Answers(HeldOutQuestions):
         (2,)
         """
         check_is_fitted(self)
-        held = row_numbers("rows", rows, self._problem.weights.size)
+        held = self._rows_to_leave(rows)
         alphas = self._alpha_of_each(alpha)
         if X is None:
             return self._flat(self._held_out_rows(held, alphas))
@@ -149,7 +150,7 @@ class Answers(HeldOutQuestions):
             rows that left the basis are zero, as are those of held-out rows of a dense model.
         """
         check_is_fitted(self)
-        held = row_numbers("rows", rows, self._problem.weights.size)
+        held = self._rows_to_leave(rows)
         models = self._models_without(held, self._alpha_of_each(alpha))
         if models.basis is not None:
             raise NotSupportedError(
@@ -174,6 +175,17 @@ class Answers(HeldOutQuestions):
             return HeldOutCoefficients(dual, intercept, linear)
         coef = None if linear is None else linear[:, 0]
         return HeldOutCoefficients(dual[:, 0], float(intercept[0]), coef)
+
+    def _rows_to_leave(self, rows: ArrayLike) -> IntArray:
+        """Return the numbers of rows that a model should never have seen: some, and not all."""
+        m = self._problem.weights.size
+        held = row_numbers("rows", rows, m)
+        if not 0 < held.size < m:
+            raise HoldOutError(
+                f"rows must name some of the {m} rows and leave some to train on; got {held.size}. "
+                "The model on all rows is the fitted one: predict."
+            )
+        return held
 
     def _held_out_rows(self, held: IntArray, alphas: FloatArray) -> FloatArray:
         """Return predictions (k, v) of the held-out rows themselves."""
@@ -331,8 +343,8 @@ class Answers(HeldOutQuestions):
         check_is_fitted(self)
         if method not in METHODS:
             raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}.")
-        levels = tuple(np.atleast_1d(np.asarray(level, dtype=np.float64)).tolist())
-        if not levels or not all(0.0 < value < 1.0 for value in levels):
+        levels = tuple(np.atleast_1d(np.asarray(level)).tolist())
+        if not levels or not all(is_number(value) and 0.0 < value < 1.0 for value in levels):
             raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.")
         bound = self._interval(method, levels)
         found = np.concatenate([bound(part) for part in local_parts(self._new_rows(X))])
@@ -468,7 +480,7 @@ class Answers(HeldOutQuestions):
         groups : array-like of shape (m,), optional
             Draw whole groups; sizes count groups then.
         scoring : str or callable, optional
-            As in `fit`; None: that of `fit`.
+            As in `fit`; None: that of `fit`, or the squared error where that scores a law.
 
         Returns
         -------

@@ -310,6 +310,13 @@ def test_displays(model):
     boxes = [label.get_window_extent() for label in shown.labels_]
     assert len(boxes) == 6
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    frame = shown.ax_.get_window_extent()
+    assert all(frame.count_contains(box.corners()) == 4 for box in boxes)
+    centres = shown.ax_.transData.transform(shown.scatter_.get_offsets())
+    radii = np.sqrt(shown.scatter_.get_sizes() / np.pi) * shown.figure_.dpi / 72
+    for box in boxes:  # six of a few groups: there is room beside the circles
+        near = np.clip(centres, box.min, box.max) - centres
+        assert (np.hypot(*near.T) >= radii).all()
     assert PITDisplay.from_estimator(model).bars_ is not None
     curve = LearningCurveDisplay.from_estimator(model, [20, 30, 40, 60], n_repeats=3)
     assert curve.extended_ is not None
