@@ -22,9 +22,9 @@ from holdfast.exceptions import (
 )
 from holdfast.progress import Progress, listening, report
 from holdfast.tuning.criterion import Criterion, Evaluation
+from holdfast.tuning.flatness import Relevance, standard_error
 from holdfast.tuning.flatness import flatness as measure_flatness
 from holdfast.tuning.flatness import relevance as measure_relevance
-from holdfast.tuning.flatness import standard_error
 from holdfast.tuning.result import Trials, TuneResult
 from holdfast.tuning.space import Bounds, look_around, search_bounds, start_points
 
@@ -111,9 +111,10 @@ def tune(
     -----
     L-BFGS-B minimises the logarithm of the criterion, or minus the log density itself, so that the
     scale of y does not matter.
-    With `ard` all gammas first move together, then each by itself. Trials at which the model
-    breaks down (interpolation to the last digit, a singular basis) count as bad and are stepped
-    back from.
+    With `ard` all gammas first move together, then each by itself. If `flatness` then shows that
+    the criterion falls by more than 1 % without a feature, the search goes on from there. Trials at
+    which the model breaks down (interpolation to the last digit, a singular basis) count as bad and
+    are stepped back from.
 
     Examples
     --------
@@ -141,12 +142,11 @@ def tune(
     measured: dict[str, Any] = {"flatness": None, "relevance": None}
     with nullcontext() if progress is None else listening(progress):
         try:
-            run.search(method, given, n_starts)
+            run.search(run.descend if method == "lbfgs" else run.simplex, given, n_starts)
             if flatness and run.best is not None:
                 report(0, 0, "flatness of the optimum")
-                at, best = run.best
-                measured["relevance"] = measure_relevance(criterion, at, best, limits)
-                measured["flatness"] = measure_flatness(criterion, at, best, limits)
+                measured["relevance"] = run.relevance()
+                measured["flatness"] = measure_flatness(criterion, *run.best, limits)
         except KeyboardInterrupt:
             if run.best is None:
                 raise
@@ -189,13 +189,18 @@ class _Run:
         self.success, self.message = False, "nothing was tried"
         self.error: HoldfastError | None = None
 
-    def search(self, method: str, given: list[FloatArray] | None, n_starts: int) -> None:
-        """Look around, then descend from the best points."""
+    def search(
+        self,
+        descend: Callable[[FloatArray], Any],
+        given: list[FloatArray] | None,
+        n_starts: int = 1,
+    ) -> None:
+        """Look around, unless points are given, then descend from the best."""
         try:
-            starts = self._first_look(n_starts) if given is None else given
-            for self.start, point in enumerate(starts):
+            for point in self._first_look(n_starts) if given is None else given:
+                self.start += 1
                 before = None if self.best is None else self.best[1].value
-                done = self._simplex(point) if method == "nelder-mead" else self._descend(point)
+                done = descend(point)
                 if before is None or (self.best is not None and self.best[1].value < before):
                     self.success, self.message = bool(done.success), str(done.message)
                     if self.message.startswith("ABNORMAL"):
@@ -214,10 +219,11 @@ class _Run:
         order = np.argsort(values, kind="stable")[:n_starts]
         return [points[i] for i in order]
 
-    def _descend(self, point: FloatArray) -> Any:
+    def descend(self, point: FloatArray) -> Any:
+        """Follow the gradient from a point, all gammas together and then each by itself."""
         if self.criterion.ard and point.size > 2:
             point = self._together(point)
-        return self._lbfgs(lambda x: self.evaluate(x), point, self.limits, None)
+        return self._lbfgs(self.evaluate, point, self.limits, None)
 
     def _together(self, point: FloatArray) -> FloatArray:
         """Return where the search ends when all gammas share one factor."""
@@ -247,7 +253,8 @@ class _Run:
             function, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
         )
 
-    def _simplex(self, point: FloatArray) -> Any:
+    def simplex(self, point: FloatArray) -> Any:
+        """Walk down from a point by Nelder and Mead's simplex."""
         corners = np.vstack([point, point + np.diag([2.0, 1.0])])
         corners = np.clip(corners, self.limits[:, 0], self.limits[:, 1])
         return minimize(
@@ -257,6 +264,25 @@ class _Run:
             bounds=self.limits,
             options={"initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6},
         )
+
+    def relevance(self) -> Relevance | None:
+        """Return what each feature is worth, or None when all share one gamma.
+
+        Where the criterion falls without a feature, the search had ended in a valley of its own: it
+        goes on from there.
+        """
+        for _ in range(self.criterion.size):
+            assert self.best is not None
+            point, best = self.best
+            found = measure_relevance(self.criterion, point, best, self.limits)
+            least = self.criterion.problem.goal.percent(best.value)
+            if found is None or found.rise.min() > -least:
+                break
+            worst = 1 + int(found.rise.argmin())
+            point = point.copy()
+            point[worst] = self.limits[worst, 0]
+            self.search(lambda at: self._lbfgs(self.evaluate, at, self.limits, None), [point])
+        return found
 
     def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
         """Return what is descended on and its gradient, and record them."""

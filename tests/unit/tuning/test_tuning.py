@@ -157,6 +157,20 @@ def test_ard_finds_the_irrelevant_features_and_a_lower_error(basis):
     assert (rest.rise[:5] > 2 * rest.standard_error[:5]).all()
 
 
+def test_the_search_goes_on_where_a_feature_turns_out_to_do_harm():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(80, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=80)
+    model = KernelRidgeCV(cv=5)
+    first = tune(model, X, y, ard=True, flatness=False)
+    result = tune(model, X, y, ard=True)
+    assert result.criterion < 0.9 * first.criterion
+    assert (result.relevance.rise > -0.01 * result.criterion).all()
+    assert result.irrelevant.tolist() == [False, True]
+    assert result.trials.start.max() > first.trials.start.max()
+    assert result.n_evaluations == len(result.trials)
+
+
 def test_flatness_is_that_of_the_criterion():
     X, y = wave()
     model = KernelRidgeCV("rbf", cv=6)
