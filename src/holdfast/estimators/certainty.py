@@ -169,7 +169,7 @@ class Certainty:
         >>> found = model.nested(cv=5)
         >>> found.alphas.shape, len(found.kernels)
         ((5,), 5)
-        >>> round(found.score() / model.best_score_, 1)
+        >>> round(float(found.score() / model.best_score_), 1)
         1.0
         """
         self._fitted_model()

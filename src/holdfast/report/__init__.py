@@ -5,7 +5,8 @@
 >>> from holdfast.report import summarise
 >>> rng = np.random.default_rng(0)
 >>> X = rng.uniform(-3, 3, size=(60, 1))
->>> summary = summarise(KernelRidgeCV(gamma=0.5).fit(X, np.sin(X[:, 0])))
+>>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+>>> summary = summarise(KernelRidgeCV(gamma=0.5).fit(X, y))
 >>> summary.answer[0].startswith("On rows held out by leave-one-out")
 True
 """
