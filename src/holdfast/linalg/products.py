@@ -1,5 +1,7 @@
 """Products of many small sets of rows under many diagonals D: V D Vᵀ, and others like it."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from holdfast._typing import FloatArray
@@ -12,6 +14,11 @@ _PAIR_ROWS_PER_ALPHA = 1.5
 _TILE_DOUBLES = 2**16
 # OpenBLAS has faster kernels for products of at most this many multiplications.
 _SMALL_PRODUCT = 10**6
+# … and of at most this many rows each, if one of them is transposed. Beyond so many rows in all, a
+# symmetric product is as fast.
+_TILE_ROWS, _TILED_UP_TO = 32, 128
+# At fewer penalties than this, a product for each is faster than products of pairs of rows.
+_PAIR_ALPHAS = 4
 # Up to this many rows, elimination in Python, on all sets at once, beats a LAPACK call for each.
 _ELIMINATED_UP_TO = 12
 
@@ -49,13 +56,27 @@ def _pair_products(V: FloatArray, D: FloatArray) -> FloatArray:
 
 
 def _scaled_products(V: FloatArray, D: FloatArray) -> FloatArray:
-    """Return V D Vᵀ (g, a, h, h), one symmetric product (syrk) per set and alpha."""
-    g, h, _ = V.shape
+    """Return V D Vᵀ (g, a, h, h), for each D one symmetric product per set, or a few small ones.
+
+    Tile by tile, every pair of tiles once: small products run at twice the rate of `syrk`.
+    """
+    g, h, p = V.shape
     M = np.empty((g, D.shape[0], h, h))
     scaled = np.empty_like(V)
-    for k, root in enumerate(np.sqrt(D)):
-        np.multiply(V, root, out=scaled)
-        np.matmul(scaled, scaled.swapaxes(1, 2), out=M[:, k])
+    if h > _TILED_UP_TO:
+        for k, root in enumerate(np.sqrt(D)):
+            np.multiply(V, root, out=scaled)
+            np.matmul(scaled, scaled.swapaxes(1, 2), out=M[:, k])
+        return M
+    n_tiles = -(-h // max(8, min(_TILE_ROWS, int((_SMALL_PRODUCT / p) ** 0.5))))
+    edges = [h * i // n_tiles for i in range(n_tiles + 1)]
+    tiles = [slice(*edge) for edge in pairwise(edges)]
+    for k, d in enumerate(D):
+        np.multiply(V, d, out=scaled)
+        for i, right in enumerate(tiles):
+            for left in tiles[: i + 1]:
+                np.matmul(scaled[:, left], V[:, right].swapaxes(1, 2), out=M[:, k, left, right])
+                M[:, k, right, left] = M[:, k, left, right].swapaxes(1, 2)
     return M
 
 
@@ -88,7 +109,12 @@ def whitened_products(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray
 def _products_of_rows(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741
     """Return O D Bᵀ as (e, g, k, a)."""
     (g, e, p), k, a = O.shape, B.shape[1], len(D)
-    products, tile = np.empty((e, g, k, a)), np.empty((g, k, p))
+    products = np.empty((e, g, k, a))
+    if a < _PAIR_ALPHAS:
+        for j, d in enumerate(D):
+            products[..., j] = ((O * d) @ B.swapaxes(1, 2)).swapaxes(0, 1)
+        return products
+    tile = np.empty((g, k, p))
     Dt = np.ascontiguousarray(D.T)
     step = max(8, _SMALL_PRODUCT // (a * p))
     for i in range(e):

@@ -47,14 +47,14 @@ class _OneBlasThread:
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._users == 0:
+            if self._users == 0 and blas_threads() > 1:  # setting a limit takes longer than asking
                 self._limit = _controller().limit(limits=1, user_api="blas")
             self._users += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._users -= 1
-            if self._users == 0:
+            if self._users == 0 and self._limit is not None:
                 self._limit.restore_original_limits()
                 self._limit = None
 
