@@ -110,7 +110,7 @@ def run(
         outcome = experiment.run(options, bar)
     seconds = None if stopped_before else time.perf_counter() - start
     entry = record(experiment, options, outcome, seconds, code)
-    write(experiment, entry, Path(out))
+    write(experiment, entry, Path(out), code)
     kept.unlink(missing_ok=True)
     return entry
 
@@ -127,10 +127,11 @@ def again(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
         raise InvalidInputError(f"there is no earlier run, {path}. Leave out --again to run it.")
     entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     entry["paper"], entry["title"] = experiment.paper, experiment.title
-    if experiment.decide is not None and entry.get("code") == digest(experiment.run):
+    code = digest(experiment.run)
+    if experiment.decide is not None and entry.get("code") == code:
         claims = experiment.decide(entry["numbers"], entry["repetitions"])
         entry["claims"] = [asdict(claim) for claim in claims]
-    write(experiment, entry, Path(out))
+    write(experiment, entry, Path(out), code)
     return entry
 
 

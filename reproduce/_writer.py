@@ -14,6 +14,7 @@ from typing import Any
 from reproduce._figures import save
 from reproduce._framework import Claim, Experiment, Options, Outcome
 
+EARLIER = "The code of the experiment has changed since this run: numbers and verdicts are earlier."
 VERDICTS = {True: "holds", False: "**does not hold**", None: "*cannot be told*"}
 
 
@@ -54,20 +55,23 @@ def environment() -> dict[str, str]:
     }
 
 
-def write(experiment: Experiment, entry: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Write JSON, figure and page of a run into `folder`; return the files written."""
+def write(experiment: Experiment, entry: Mapping[str, Any], folder: Path, code: str) -> list[Path]:
+    """Write JSON, figure and page of a run into `folder`; return the files written.
+
+    `code` is the digest of the experiment as it is now.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     json_path = folder / f"{experiment.id}.json"
     text = json.dumps(entry, indent=1, ensure_ascii=False, allow_nan=False)
     json_path.write_text(text + "\n", encoding="utf-8")
     figures = save(experiment.draw(entry["numbers"]), folder / experiment.id)
     page_path = folder / f"{experiment.id}.md"
-    page_path.write_text(page(entry), encoding="utf-8")
+    page_path.write_text(page(entry, code), encoding="utf-8")
     return [json_path, *figures, page_path]
 
 
-def page(entry: Mapping[str, Any]) -> str:
-    """Return the Markdown page of a run."""
+def page(entry: Mapping[str, Any], code: str) -> str:
+    """Return the Markdown page of a run; `code` is the digest of its experiment as it is now."""
     id = entry["id"]
     claims = [Claim(**claim) for claim in entry["claims"]]
     parts = [
@@ -83,7 +87,8 @@ def page(entry: Mapping[str, Any]) -> str:
     remarks = [*_reasons(claims), *entry["notes"]]
     if remarks:
         parts += ["## What differs, and why", "\n".join(f"- {remark}" for remark in remarks)]
-    parts += ["## This run", _this_run(entry)]
+    since = "" if entry.get("code") == code else " " + EARLIER
+    parts += ["## This run", _this_run(entry) + since]
     return "\n\n".join(parts) + "\n"
 
 

@@ -367,7 +367,7 @@ def finish(outcome, id):
     assert all(claim["holds"] in (True, False, None) for claim in entry["claims"])
     figure = chosen.draw(entry["numbers"])
     assert figure.axes
-    return _writer.page(entry)
+    return _writer.page(entry, entry["code"])
 
 
 @pytest.fixture
@@ -447,7 +447,8 @@ def test_a_page_is_written_again_from_its_numbers(tmp_path):
     other = {**entry, "numbers": {**entry["numbers"], "variance_ratios": None}, "code": "other"}
     copy.write_text(json.dumps(other), encoding="utf-8")
     assert reproduce.main(["p000-fig3", "--again", "--out", str(tmp_path)], stream) == 0
-    assert (tmp_path / "p000-fig3.md").read_text(encoding="utf-8") == expected
+    page = (tmp_path / "p000-fig3.md").read_text(encoding="utf-8")
+    assert page == f"{expected.strip()} {_writer.EARLIER}\n"
     assert "earlier code" in (tmp_path / "index.md").read_text(encoding="utf-8")
     assert reproduce.main(["p000-fig2", "--again", "--out", str(tmp_path)], stream) == 2
 
@@ -772,17 +773,15 @@ def test_all_passes_over_data_that_is_nowhere(capsys, tmp_path, monkeypatch, no_
 
 
 def test_pages_of_the_documentation_are_what_the_writer_writes():
-    records = sorted((ROOT / "docs" / "reproduce").glob("*.json"))
-    written = {path.stem for path in records}
-    assert written <= set(IDS)
-    for path in records:
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        assert path.with_suffix(".md").read_text(encoding="utf-8") == _writer.page(entry), path.stem
+    folder = ROOT / "docs" / "reproduce"
+    assert {path.stem for path in folder.glob("*.json")} <= set(IDS)
     codes = {id: digest(EXPERIMENTS[id].run) for id in IDS}
-    entries = [
-        json.loads((records[0].parent / f"{id}.json").read_text()) for id in IDS if id in written
-    ]
-    index = (records[0].parent / "index.md").read_text(encoding="utf-8")
+    paths = [path for id in IDS if (path := folder / f"{id}.json").exists()]
+    entries = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    for path, entry in zip(paths, entries, strict=True):
+        expected = _writer.page(entry, codes[entry["id"]])
+        assert path.with_suffix(".md").read_text(encoding="utf-8") == expected, path.stem
+    index = (folder / "index.md").read_text(encoding="utf-8")
     assert index == _writer.index(entries, codes)
 
 
