@@ -33,8 +33,9 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     figure, ax = axes(2)
     for column, name in enumerate(("variance", "relative variance")):
         lines = {title: part[name][0] for title, part in numbers["tasks"].items()}
-        x, label = numbers["log2_alpha"], f"{name} of the MSEs, approach 1"
+        x, label = numbers["log2_alpha"], f"{name} of the MSEs"
         curves(ax[0, column], x, lines, xlabel="log₂ λ", ylabel=label, log=True, legend=False)
+        ax[0, column].set_title("approach 1")
     shared_legend(figure, ax)
     return figure
 
