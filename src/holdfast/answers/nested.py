@@ -1,14 +1,17 @@
 """Nested cross-validation: what the choice of penalty and kernel does to the score.
 
 For every outer set O the penalty, and the kernel if there are several, is chosen on the rows that
-are left, split anew by the model's own `cv`; then O is predicted. There are two ways to the numbers
-of the inner experiments I, and the cheaper one is taken:
+are left, split anew by the model's own `cv`; then O is predicted. There are three ways to the
+numbers of the inner experiments I, and the cheapest is taken:
 
 - **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
   matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
 - **without**: the smoother of the rows that are left, as a smoother in its own right
   (`Smoother.without`), in which the inner experiments, leave-one-out too, run as always. It takes
   the feature rows or the kernel matrix that are there.
+- **eliminated**: for dense models, all outer experiments at once. At each penalty I − S of all rows
+  is formed, the rows O are eliminated from it, and the blocks of the inner experiments are solved
+  (`holdfast.holdout.elimination`).
 
 What a policy means for basis rows in O, it means for the whole outer experiment: with "remove" they
 leave the basis of all its inner models, with "train" they are trained on by all of them.
@@ -25,22 +28,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import holdout
-from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.question import Judge, Subject, chosen_values, split_rows
+from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.question import Judge, Subject, chosen_values
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
-from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments, resolve
-from holdfast.holdout.costs import COSTS, RATES
+from holdfast.experiments import Experiments, Ragged, Tasks, resolve
+from holdfast.holdout.costs import COSTS, PER_FOLD, RATES
 from holdfast.holdout.digits import basis_shrinks
+from holdfast.holdout.elimination import after_others
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
 from holdfast.scores.scoring import Scores, in_units, resolve_scoring, score_experiments
 from holdfast.smoother import Sizes, Smoother
 from holdfast.smoother.scale import target_unit
 
-__all__ = ["NestedPredictions", "Way", "nested", "split_again"]
+__all__ = ["NestedPredictions", "Way", "nested"]
 
-Way = Literal["unions", "without"]
+Way = Literal["unions", "without", "eliminated"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +65,8 @@ class NestedPredictions:
     inner_scores : ndarray of shape (n,) or (n, v)
         The inner score of what was chosen: what `best_score_` would have been there.
     ways : list of str
-        How the inner predictions of each outer experiment were made: "unions" or "without".
+        How the inner predictions of each outer experiment were made: "unions", "without" or
+        "eliminated".
     best_score : float or ndarray of shape (v,)
         `best_score_` of the model on all rows.
     judge : Judge
@@ -179,67 +184,6 @@ class NestedPredictions:
         return make_frame(columns, library or self.judge.frames)
 
 
-def split_again(
-    cv: Any,
-    experiments: Experiments,
-    *,
-    X: Any,
-    labels: AnyArray,
-    groups: AnyArray | None,
-    classifier: bool,
-) -> Callable[[IntArray], Experiments]:
-    """Return a function from held-out rows to the experiments on the rows that are left.
-
-    Parameters
-    ----------
-    cv : None, int, splitter or iterable
-        As the model was given it. A splitter splits what is left; the experiments of anything else
-        lose the held-out rows. So do those of most of `holdfast.splitters` (`Splitter.among`),
-        which know the place of every row: what lies near a row, in space, time or a graph, does so
-        whoever else has left.
-    experiments : Experiments
-        Those that `cv` stands for on all rows.
-    X, labels, groups
-        Of all rows; X may be None.
-    classifier : bool
-        Whether an integer means stratified folds.
-    """
-    m = labels.shape[0]
-    splits = cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")
-    splits = splits and not isinstance(cv, Splitter)
-
-    def again(held: IntArray) -> Experiments:
-        left = split_rows(held, m)
-        anew = cv.among(left) if isinstance(cv, Splitter) else cv if splits else None
-        if splits or anew is not None:
-            found = as_experiments(
-                anew,
-                left.size,
-                X=None if X is None else X[left],
-                y=labels[left],
-                groups=None if groups is None else groups[left],
-                classifier=classifier,
-            )
-            return Experiments(_numbered(found.held_out, left), _numbered(found.test, left))
-        stays = np.zeros(m, dtype=bool)
-        stays[left] = True
-        out = experiments.held_out.filter(stays[experiments.held_out.values])
-        test = experiments.test.filter(stays[experiments.test.values])
-        some = np.flatnonzero(test.sizes > 0)
-        if not some.size:
-            raise HoldOutError(
-                "an outer experiment of nested holds out every test row of cv, so nothing is left "
-                "to choose a penalty by. Hold out fewer rows, or give the model a splitter as cv."
-            )
-        return Experiments(out.items(some), test.items(some))
-
-    return again
-
-
-def _numbered(rows: Ragged, names: IntArray) -> Ragged:
-    return Ragged(names[rows.values], rows.ptr)
-
-
 def nested(
     subjects: Iterable[tuple[dict[str, Any], Subject]],
     outer: Experiments,
@@ -260,18 +204,30 @@ def nested(
     judge : Judge
     best_score : float or ndarray
         Of the model on all rows.
-    way : {"unions", "without"} or None
-        None: the cheaper one for each outer experiment.
+    way : {"unions", "without", "eliminated"} or None
+        None: the cheapest. "eliminated" is for dense models, where no digits are lost; "unions"
+        takes its place elsewhere.
     """
     inner = [again(outer.held_out[j]) for j in range(len(outer))]
     best: dict[int, _Chosen] = {}
     for params, subject in subjects:
         tasks = subject.tasks(outer)
+        numbers = tasks.source.tolist()
         with subject.smoother.lock:
-            for j, number in enumerate(tasks.source.tolist()):
-                task, held = tasks.select(np.array([j])), outer.held_out[number]
-                run = _Outer(subject, held, task, inner[number], judge.of(subject), params)
-                best[number] = run.chosen(way, best.get(number))
+            runs = [
+                _Outer(
+                    subject,
+                    outer.held_out[number],
+                    tasks.select(np.array([j])),
+                    inner[number],
+                    judge.of(subject),
+                    params,
+                )
+                for j, number in enumerate(numbers)
+            ]
+            known = _eliminated(runs, way)
+            for j, (number, run) in enumerate(zip(numbers, runs, strict=True)):
+                best[number] = run.chosen(way, best.get(number), known[j])
                 report(j + 1, len(tasks), "outer experiments")
     numbers = sorted(best)
     chosen = [best[number] for number in numbers]
@@ -312,13 +268,24 @@ class _Outer:
     judge: Judge
     params: dict[str, Any]
 
-    def chosen(self, way: Way | None, rival: _Chosen | None) -> _Chosen:
-        """Return the better of a rival and this kernel at its best penalty."""
+    def chosen(
+        self, way: Way | None, rival: _Chosen | None, known: FloatArray | None = None
+    ) -> _Chosen:
+        """Return the better of a rival and this kernel at its best penalty.
+
+        Inner predictions (a, k, v) may be `known` already, all outer rows eliminated.
+        """
         judge, v = self.judge, self.subject.smoother.targets.count
         smoother: Smoother | None = None
-        if way != "unions" and self._may_leave(way):
+        if known is None and way in (None, "without") and self._may_leave(way):
             smoother = self._without()
-        scores, predict = self._unions() if smoother is None else self._inside(smoother)
+        predict: Callable[[FloatArray], FloatArray] = self._outside
+        if smoother is not None:
+            taken, (scores, predict) = "without", self._inside(smoother)
+        elif known is None:
+            taken, scores = "unions", self._unions()
+        else:
+            taken, scores = "eliminated", judge.scores(known, self.inner_tasks())
         value = judge.value(scores)
         if rival is not None and rival.value >= value:
             return rival
@@ -328,7 +295,7 @@ class _Outer:
             alpha=choice.alpha,
             score=choice.score,
             params=self.params,
-            way="unions" if smoother is None else "without",
+            way=taken,
             test=self.task.test[0],
             values=chosen_values(predict, choice.alpha, v),
         )
@@ -343,8 +310,15 @@ class _Outer:
             return True
         if self.judge.path not in ("auto", *PLANNED):
             return False
+        together, own = self.seconds()
+        return own <= together
+
+    def seconds(self) -> tuple[float, float]:
+        """Return what the two ways would take, as the plan would count it.
+
+        A wrong guess costs time, never a digit.
+        """
         sizes = self.subject.smoother.sizes(self.task)
-        # What the plan would count; a wrong guess costs time, never a digit.
         held = self.inner.held_out.sizes.astype(float)
         test = self.inner.test.sizes.astype(float)
         removed = np.zeros(len(self.inner))
@@ -362,7 +336,13 @@ class _Outer:
             factorised=False,
             summed=disjoint and len(self.inner) * p <= sizes.m,
         )
-        return build + _seconds(own, held, removed, test, self.judge) <= together
+        return together, build + _seconds(own, held, removed, test, self.judge)
+
+    def inner_tasks(self) -> Tasks:
+        """Return the inner experiments of a dense model, on the rows that are left."""
+        weights = self.subject.smoother.weights.copy()
+        weights[self.task.held[0]] = 0.0
+        return resolve(self.inner, weights=weights, basis=None, policy="remove")
 
     # -- the smoother without the outer rows -------------------------------------------------------
 
@@ -392,19 +372,47 @@ class _Outer:
 
     # -- unions ------------------------------------------------------------------------------------
 
-    def _unions(self) -> tuple[Scores, Callable[[FloatArray], FloatArray]]:
-        """Return inner scores, and a function to outer predictions, by models of all rows."""
+    def _unions(self) -> Scores:
+        """Return inner scores by held-out models of all rows."""
         judge, subject, held = self.judge, self.subject, self.held
         sets = [np.union1d(held, rows) for rows in _items(self.inner.held_out)]
         tasks = subject.tasks(Experiments(Ragged.from_arrays(sets), self.inner.test))
         path = subject.plan(tasks, judge.alphas.size).path
-        scores = judge.scores(subject.held_out(tasks, judge.alphas, path), tasks)
+        return judge.scores(subject.held_out(tasks, judge.alphas, path), tasks)
 
-        def predict(alphas: FloatArray) -> FloatArray:
-            path = subject.plan(self.task, alphas.size).path
-            return subject.held_out(self.task, alphas, path)
+    def _outside(self, alphas: FloatArray) -> FloatArray:
+        """Return outer predictions (a, k, v) by held-out models of all rows."""
+        path = self.subject.plan(self.task, alphas.size).path
+        return self.subject.held_out(self.task, alphas, path)
 
-        return scores, predict
+
+def _eliminated(runs: list[_Outer], way: Way | None) -> list[FloatArray | None]:
+    """Return inner predictions of all outer experiments at once; None where others serve better."""
+    nothing: list[FloatArray | None] = [None] * len(runs)
+    subject, judge = runs[0].subject, runs[0].judge
+    sizes = subject.smoother.sizes(runs[0].task)
+    if way not in (None, "eliminated") or subject.basis is not None or subject.reselects:
+        return nothing
+    if way is None:
+        dense = sizes.form == "kernel" and judge.path == "auto"
+        if not dense or _elimination(runs, sizes) >= sum(min(run.seconds()) for run in runs):
+            return nothing
+    outer, inner = [run.task.held[0] for run in runs], [run.inner_tasks() for run in runs]
+    return after_others(subject.smoother, outer, inner, judge.alphas)
+
+
+def _elimination(runs: list[_Outer], sizes: Sizes) -> float:
+    """Return what eliminating all outer rows would take; infinite if there is no room."""
+    a, m = runs[0].judge.alphas.size, float(sizes.m)
+    work = m**3
+    for run in runs:
+        o, h = float(run.task.held[0].size), run.inner.held_out.sizes.astype(float)
+        sets = float((2.0 * o * h**2 + RATES.cholesky * h**3).sum()) * RATES.stacked
+        work += o**3 + 2.0 * o**2 * m + sets + PER_FOLD * RATES.call * RATES.gemm
+    test = sum(run.inner.test.values.size for run in runs)
+    if 8.0 * (2.0 * m**2 + a * test * sizes.v) > sizes.memory:
+        return float("inf")
+    return (a * work + (0.0 if sizes.factorised else RATES.eigh * m**3)) / RATES.gemm
 
 
 def _items(rows: Ragged) -> list[IntArray]:

@@ -20,7 +20,8 @@ from holdfast.answers.certainty import (
     score_interval,
 )
 from holdfast.answers.evidence import Evidence
-from holdfast.answers.nested import NestedPredictions, Way, nested, split_again
+from holdfast.answers.inner_splits import split_again
+from holdfast.answers.nested import NestedPredictions, Way, nested
 from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.answers.question import Judge, Subject
 from holdfast.answers.shuffle import Shuffle
@@ -146,8 +147,9 @@ class Certainty:
             The outer experiments, as in the constructor.
         groups : array-like of shape (m,), optional
             For splitters of either loop that use groups; None: the groups of `fit`.
-        way : {"unions", "without"}, optional
-            How inner models are made; the same numbers. None: the cheaper one.
+        way : {"unions", "without", "eliminated"}, optional
+            How inner models are made; the same numbers. None: the cheapest. "eliminated" is for
+            dense models; where it does not serve, "unions" does.
 
         Returns
         -------

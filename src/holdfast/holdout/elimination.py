@@ -11,6 +11,7 @@ sets are changed: all pairs of folds, or all inner folds of an outer one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -18,11 +19,12 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Ragged, Tasks, atoms, members
+from holdfast.holdout.digits import TOO_LITTLE, few_left, warn_of_rounding
 from holdfast.linalg import Definite, run_pieces
 from holdfast.smoother import Sizes, Smoother
-from holdfast.smoother.factor import InverseFactor
+from holdfast.smoother.factor import InverseFactor, KernelFactor
 
-__all__ = ["Eliminated", "Pairs"]
+__all__ = ["Eliminated", "Pairs", "after_others"]
 
 
 class Eliminated:
@@ -34,20 +36,27 @@ class Eliminated:
         I − S and the residuals of the model on all rows, up to one factor.
     outer : ndarray of int, shape (o,)
         The rows O.
+    others : ndarray of int, shape (n,), or None
+        Rows that may leave after them; None: all.
 
     Notes
     -----
-    o³/3 + o²k operations; then o h² + h³/3 for each set of h rows. NaN where a matrix is singular
+    o³/3 + o²n operations; then o h² + h³/3 for each set of h rows. NaN where a matrix is singular
     to working precision.
     """
 
-    def __init__(self, M: FloatArray, e: FloatArray, outer: IntArray) -> None:
-        k, o = len(M), outer.size
-        self._M, self._e = M, e
-        self._L, info = dpotrf(np.asfortranarray(M[np.ix_(outer, outer)]), lower=1, overwrite_a=1)
-        both = np.concatenate([M[outer], e[outer]], axis=1)
-        B = np.full((o, k + e.shape[1]), np.nan) if info else dtrtrs(self._L, both, lower=1)[0]
-        self._rows, self._b = B.T[:k], B[:, k:]  # (k, o) and (o, v)
+    def __init__(
+        self, M: FloatArray, e: FloatArray, outer: IntArray, others: IntArray | None = None
+    ) -> None:
+        self._M, self._e, v = M, e, e.shape[1]
+        rows = M[outer]
+        self._L, info = dpotrf(np.asfortranarray(rows[:, outer]), lower=1, overwrite_a=1)
+        both = np.hstack([e[outer], rows if others is None else rows[:, others]])
+        B = np.full_like(both, np.nan) if info else dtrtrs(self._L, both, lower=1)[0]
+        self._b, self._rows = B[:, :v], B.T[v:]  # (o, v) and (n, o)
+        if others is not None:
+            self._rows = np.empty((len(M), outer.size))
+            self._rows[others] = B.T[v:]
 
     def alone(self) -> FloatArray:
         """Return r_O (o, v) where nothing else leaves."""
@@ -66,6 +75,71 @@ class Eliminated:
         flat = left.transpose(1, 0, 2).reshape(len(self._L), -1)
         solved = dtrtrs(self._L, flat, lower=1, trans=1)[0]
         return np.asarray(solved.reshape(-1, len(H), r.shape[2]).swapaxes(0, 1))
+
+
+def after_others(
+    smoother: Smoother, outer: Sequence[IntArray], inner: Sequence[Tasks], alphas: FloatArray
+) -> list[FloatArray | None]:
+    """Return predictions (a, k, v) of sets of rows that leave after others have left.
+
+    None for outer sets that are not for it: in a model that is not dense, at penalties so small, or
+    with an inner set so large, that digits would be lost, or where other rows are tested than are
+    held out.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Of all rows.
+    outer : sequence of ndarray of int
+        Trained rows that leave first.
+    inner : sequence of Tasks
+        For each of them the tasks that follow.
+    alphas : ndarray of shape (a,)
+
+    Notes
+    -----
+    m³ operations for each penalty, for V R Vᵀ; then those of `Eliminated`.
+    """
+    values: list[FloatArray | None] = [None] * len(outer)
+    if (smoother.promise(alphas) > TOO_LITTLE).any():
+        return values
+    served = [j for j in range(len(outer)) if _serves(smoother, outer[j], inner[j])]
+    factor = smoother.factor() if served else None
+    if not isinstance(factor, KernelFactor) or factor.R(factor.D(alphas)).min() < 0.0:
+        return values
+    warn_of_rounding(smoother, alphas)
+    targets, root, live = smoother.targets, smoother.scale.root, smoother.scale.trained
+    place = np.cumsum(live) - 1
+    V = np.asarray(factor.V) if live.all() else np.asarray(factor.V)[live]
+    shapes = {j: list(inner[j].shapes()) for j in served}
+    found = {j: np.empty((alphas.size, inner[j].test.values.size, targets.count)) for j in served}
+    for a, R in enumerate(factor.R(factor.D(alphas))):
+        scaled = V * np.sqrt(R)
+        M, e = scaled @ scaled.T, V @ (R[:, None] * factor.z)
+        for j in served:
+            left = Eliminated(M, e, place[outer[j]])
+            for part in shapes[j]:
+                r = left.inner(place[part.T])
+                found[j][a, part.out] = targets.Y[part.T] - r / root[part.T][..., None]
+    for j in served:
+        if not np.isnan(found[j]).any():
+            values[j] = smoother.restore(found[j], inner[j].test.values, slice(None))
+    return values
+
+
+def _serves(smoother: Smoother, outer: IntArray, inner: Tasks) -> bool:
+    """Whether enough is left after an outer and any inner set, and held-out rows are tested."""
+    held, test = inner.held, inner.test
+    if not np.array_equal(held.ptr, test.ptr):
+        return False
+    one, other = (rows.values[np.lexsort((rows.values, rows.owners))] for rows in (held, test))
+    if not np.array_equal(one, other):
+        return False
+    unions = Ragged.from_arrays(np.append(outer, held[i]) for i in range(len(inner)))
+    for i in range(0 if smoother.unpenalised.constant else len(unions)):
+        smoother.unpenalised.require_determined(unions[i])
+    nothing = Ragged.empty(len(unions))
+    return not few_left(smoother, Tasks(unions, nothing, nothing, inner.source)).any()
 
 
 class Pairs:
@@ -126,7 +200,8 @@ class Pairs:
         """Write the predictions of tasks that hold out piece k first, and perhaps a last one."""
         factor = self.factor
         place = np.cumsum(factor.scale.trained) - 1
-        left = Eliminated(factor.G, factor.c, place[pieces[k]])
+        later = place[pieces.values[pieces.ptr[k + 1] :]]
+        left = Eliminated(factor.G, factor.c, place[pieces[k]], later)
         if (last[tasks] == k).any():
             self._put(values, pieces[k], tasks[last[tasks] == k], left.alone()[None])
         pairs = tasks[last[tasks] != k]

@@ -1,4 +1,4 @@
-"""Nested cross-validation: the same numbers as loops of real refits, by both ways."""
+"""Nested cross-validation: the same numbers as loops of real refits, by every way."""
 
 from __future__ import annotations
 
@@ -109,6 +109,8 @@ def check(model, X, y, cv, weights=None, groups=None):
         found = model.nested(cv, way=way)
         assert set(found.ways) == {way}
         assert_same(found, expected)
+    found = model.nested(cv, way="eliminated")  # or "unions", where it does not serve
+    assert_same(found, expected)
     return found
 
 
@@ -366,6 +368,65 @@ def test_optimism_on_pure_noise_is_positive_on_average():
         X, y = rng.normal(size=(M, 3)), rng.normal(size=M)
         gaps.append(fitted(X, y, gamma=[0.05, 0.5, 5.0]).nested(6).optimism)
     assert np.mean(gaps) > 2 * np.std(gaps) / np.sqrt(12)
+
+
+WITHIN = {
+    "folds": {"cv": KFold(22)},
+    "leave one out": {"cv": None},
+    "ragged groups": {"cv": LeaveOneGroupOut()},
+    "some rows": {"cv": ShuffleSplit(5, test_size=2, random_state=0)},
+    "no bias": {"cv": KFold(22), "fit_intercept": False},
+    "a classifier": {"cv": KFold(22), "classifier": True},
+    "nearly interpolating": {"cv": KFold(22), "alphas": [1e-8, 1e-7, 1e-6]},
+    "several kernels": {"cv": KFold(22), "gamma": [0.1, 0.4]},
+    "several targets": {"cv": KFold(22), "alpha_per_target": True},
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", WITHIN)
+def test_outer_rows_eliminated(name, weighted):
+    X, y = data(targets=2 if name == "several targets" else 1)
+    options = dict(WITHIN[name])
+    groups = np.repeat(np.arange(16), [1, 2, 3, 4, 5, 3, 2, 1, 3, 3, 3, 3, 3, 3, 6, 3])
+    if options.get("classifier"):
+        y = np.digitize(y, [4.7, 5.3])
+    w = np.random.default_rng(1).uniform(0.3, 2.0, size=M) if weighted else None
+    model = fitted(X, y, w, groups=groups, **options)
+    outer = KFold(16, shuffle=True, random_state=0)
+    found = model.nested(outer, way="eliminated")
+    assert set(found.ways) == {"eliminated"}
+    unions = model.nested(outer, way="unions")
+    np.testing.assert_array_equal(found.alphas, unions.alphas)
+    assert found.kernels == unions.kernels
+    np.testing.assert_allclose(found.inner_scores, unions.inner_scores, rtol=1e-9)
+    np.testing.assert_allclose(found.values, unions.values, rtol=1e-9, atol=1e-9)
+    if name in ("folds", "leave one out", "a classifier", "several targets"):
+        check(model, X, y, outer, w)
+
+
+def test_what_elimination_does_not_serve():
+    X, y = data()
+    outer = KFold(12)
+    for model in (
+        fitted(X, y, cv=KFold(22), basis=basis_rows()),
+        fitted(X, y, cv=KFold(2)),  # little is left
+        fitted(X, y, some_weights(), cv=KFold(22)),  # rows of weight zero are tested, not held out
+        fitted(X, y, cv=KFold(22), kernel="sigmoid", gamma=0.1),  # an indefinite kernel
+    ):
+        assert set(model.nested(outer, way="eliminated").ways) == {"unions"}
+    ways = fitted(X, y, cv=KFold(22), kernel="linear").nested(outer, way="eliminated").ways
+    assert set(ways) == {"unions"}  # a model of features
+
+
+def test_elimination_is_the_cheapest_for_large_dense_folds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=600)
+    model = KernelRidgeCV(gamma=0.4, alphas=np.logspace(-3, 1, 30), cv=10).fit(X, y)
+    assert set(model.nested(10).ways) == {"eliminated"}
+    asked = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=10, path="fold_gram").fit(X, y)
+    assert "eliminated" not in asked.nested(10).ways  # a path was asked for
 
 
 def test_the_cheaper_way_is_taken():
