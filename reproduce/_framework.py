@@ -45,7 +45,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper, and whether this run bears it out.
+    """A statement of a paper, or a check of our own, and whether this run bears it out.
 
     Attributes
     ----------
@@ -58,12 +58,16 @@ class Claim:
         The numbers that decide it.
     why : str
         Why it does not hold, as far as we know; shown only then.
+    ours : bool
+        Whether it is a check of our own, which no paper states; such checks are listed apart and
+        not counted.
     """
 
     text: str
     holds: bool | None
     evidence: str
     why: str = ""
+    ours: bool = False
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,10 @@ def page(entry: Mapping[str, Any], code: str) -> str:
     ]
     if entry["comparison"]:
         parts += ["## Numbers", table(("", "paper", "here"), entry["comparison"])]
-    parts += ["## What the paper says, and whether it holds here", _claims(claims)]
+    stated, ours = [c for c in claims if not c.ours], [c for c in claims if c.ours]
+    parts += ["## What the paper says, and whether it holds here", _claims(stated)]
+    if ours:
+        parts += ["## What we checked besides", _claims(ours)]
     remarks = [*_reasons(claims), *entry["notes"]]
     if remarks:
         parts += ["## What differs, and why", "\n".join(f"- {remark}" for remark in remarks)]
@@ -110,7 +113,7 @@ def index(entries: Sequence[Mapping[str, Any]], codes: Mapping[str, str]) -> str
     """Return a Markdown page that lists runs and how many of the paper's claims held."""
     rows = []
     for entry in entries:
-        verdicts = [claim["holds"] for claim in entry["claims"]]
+        verdicts = [claim["holds"] for claim in entry["claims"] if not claim.get("ours")]
         link = f"[{entry['id']}]({entry['id']}.md)"
         if entry.get("code") != codes.get(entry["id"]):
             link += " (numbers of earlier code)"

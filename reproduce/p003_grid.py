@@ -238,12 +238,14 @@ def _claims(
             "holdfast does more: it checks that a precomputed kernel is positive semi-definite, "
             "scores the predictions, and fits the best penalty on all rows, which for few "
             "penalties is a good part of the whole.",
+            ours=True,
         ),
         Claim(
             f"{kind}: all methods give the same predictions",
             max(differences.values()) < 1e-8,
             "largest relative difference to retraining "
             + ", ".join(f"{name} {value:.0e}" for name, value in differences.items()),
+            ours=True,
         ),
     ]
 

@@ -667,6 +667,7 @@ def toy(options, progress):
         Claim("Water is wet", True, "touched it", "never shown"),
         Claim("a | b", False, "no evidence", "because of the moon"),
         Claim("c", False, "none either", "because of the moon"),
+        Claim("The toy is ours", True, "bought it", ours=True),
     ]
     return Outcome(
         {"line": rng.random(2).tolist(), "repetitions": options.repetitions},
@@ -703,6 +704,9 @@ def test_command_runs_and_writes(only_toy, tmp_path):
     assert "| a \\| b | **does not hold** | no evidence |" in page
     assert "- *a | b; c*: because of the moon" in page
     assert "never shown" not in page
+    assert (
+        "besides\n\n| claim | here | evidence |\n|---|---|---|\n| The toy is ours | holds |" in page
+    )
     assert "3 repetitions (paper: 1000), seed 5" in page
     assert "DOES NOT HOLD  a | b" in out.getvalue()
     assert (tmp_path / "toy-fig1.png").read_bytes().startswith(b"\x89PNG")
@@ -787,7 +791,8 @@ def test_pages_of_the_documentation_are_what_the_writer_writes():
 
 def test_the_documentation_counts_the_outcomes_as_they_are():
     paths = (ROOT / "docs" / "reproduce").glob("*.json")
-    claims = [claim for path in paths for claim in json.loads(path.read_text("utf-8"))["claims"]]
+    every = [claim for path in paths for claim in json.loads(path.read_text("utf-8"))["claims"]]
+    claims = [claim for claim in every if not claim.get("ours")]
     hold, fail, open_ = (sum(c["holds"] is o for c in claims) for o in (True, False, None))
     text = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
     counted = f"Of {len(claims)} statements {hold} hold, {fail} do not hold and {open_} cannot be"
