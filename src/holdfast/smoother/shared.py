@@ -29,10 +29,11 @@ __all__ = ["Bundle", "Shared", "shared"]
 #: S is formed where bundles have no more entries than this for each entry that a set asks for: a
 #: product of moderate size runs at about twice the rate of a small one.
 MOST_SPARE = 2.0
+#: The matrices I − S_HH have at least this many times the entries of their borders squared: test
+#: rows, targets, basis rows that leave.
+LEAST_INSIDE = 2
 #: Doubles that S may take for one bundle.
 MOST_DOUBLES = 2**25
-#: What stands for infinity.
-CORNER = 1e200
 
 
 class Bundle(NamedTuple):
@@ -45,7 +46,7 @@ class Bundle(NamedTuple):
     rows, basis, tests : ndarray of int
         The rows that they hold or test, the basis rows that leave, and the rows tested.
     places : Ragged
-        Of each task, where its removed basis rows, held-out rows, test rows, the targets and the
+        Of each task, where its held-out rows, removed basis rows, test rows, the targets and the
         signs stand in the matrix of `Shared.at`.
     """
 
@@ -73,14 +74,14 @@ class Shared:
         """Return the function from a bundle to what its sets need at one penalty, as one matrix.
 
         I − S on its rows, s and P for its basis rows, bordered by columns for the rows tested, the
-        targets and random signs σ. Rows of N are scaled so that P has a unit diagonal, and what
-        lies on the diagonal of the border is large enough for a Cholesky factorisation. What lies
-        below the diagonal of the last two lines is zero; it is never used.
+        targets and random signs σ. Rows of N are scaled so that P has a unit diagonal.
 
             I − S    s    −S    √w(y − ŷ)   σ
               sᵀ     P     s      N D z     0
-              0      0     ∞      −√w ŷ     0
-              0      0     0        ∞       ∞
+              0      0     0      −√w ŷ     0
+              0      0     0        0       0
+
+        What is zero here is never used.
         """
         factor = self.factor
         V, D = np.asarray(factor.V), factor.D(np.array([alpha]))[0]
@@ -108,8 +109,6 @@ class Shared:
             A[k:n, targets] = level[bundle.basis]
             A[n : targets.start, targets] = -fitted[bundle.tests]
             A[:k, -1] = signs[rows]
-            border = np.arange(n, len(A))
-            A[border, border] = CORNER
             return A
 
         return form
@@ -119,30 +118,32 @@ def shared(factor: Factor, tasks: Tasks) -> Shared | None:
     """Return how S is formed once for several tasks at a time; None where it does not pay."""
     if not isinstance(factor, FeatureFactor) or not isinstance(factor.V, np.ndarray):
         return None
-    border = tasks.test.values.size + len(tasks) * factor.n_targets
-    found = None if border > tasks.held.values.size else bundles(tasks.held, len(factor.V))
+    border = tasks.removed.sizes + tasks.test.sizes + factor.n_targets + 1
+    if LEAST_INSIDE * np.square(border).sum() > np.square(tasks.held.sizes).sum():
+        return None
+    found = bundles(tasks.held, len(factor.V))
     if found is None:
         return None
     order = np.concatenate(found)
     ends = np.cumsum([0, *(bundle.size for bundle in found)])
     ordered = tasks.select(order)
     sides = Ragged.ranges(np.zeros(order.size, int), np.full(order.size, factor.n_targets + 1))
-    sets = ordered.removed, ordered.held, ordered.test, sides
+    sets = ordered.held, ordered.removed, ordered.test, sides
     rows, basis = _Places(len(factor.V)), _Places(0 if factor.N is None else len(factor.N))
     places = [np.empty_like(part.values) for part in sets]
     most = MOST_SPARE * float(np.square(tasks.held.sizes).sum())
     used = []
     for start, stop in pairwise(ends.tolist()):
         spans = [slice(part.ptr[start], part.ptr[stop]) for part in sets]
-        E, H, T, B = (part.values[span] for part, span in zip(sets, spans, strict=True))
+        H, E, T, B = (part.values[span] for part, span in zip(sets, spans, strict=True))
         all_rows, left, tests = rows.union(H, T), basis.union(E), rows.union(T)
         n = all_rows.size + left.size
         most -= n**2
         if most < 0.0 or n**2 > MOST_DOUBLES:
             return None
         used.append((all_rows, left, tests))
-        places[0][spans[0]] = basis.numbered(E, left, all_rows.size)
-        places[1][spans[1]] = rows.numbered(H, all_rows, 0)
+        places[0][spans[0]] = rows.numbered(H, all_rows, 0)
+        places[1][spans[1]] = basis.numbered(E, left, all_rows.size)
         places[2][spans[2]] = rows.numbered(T, tests, n)
         places[3][spans[3]] = B + (n + tests.size)
     side_by_side = np.argsort(np.concatenate([part.owners for part in sets]), kind="stable")
