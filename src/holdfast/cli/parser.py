@@ -217,12 +217,17 @@ def _holding_out_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--path",
-        choices=("auto", "spectral", "fold_gram", "single"),
+        choices=("auto", "spectral", "fold_gram", "single", "retrain"),
         default="auto",
-        help="how it is computed; all give the same numbers",
+        help="how it is computed; all give the same numbers, retrain the slow way",
     )
     group.add_argument(
         "--memory", metavar="SIZE", help="memory that the model may take, such as 4GB"
+    )
+    group.add_argument(
+        "--no-check",
+        action="store_true",
+        help="do not train the experiment of the highest leverage again to check its predictions",
     )
 
 

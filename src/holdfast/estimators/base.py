@@ -92,6 +92,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         "path": [StrOptions({"auto", *PATHS})],
         "memory_limit": "no_validation",
         "checkpoint": [str, PathLike, None],
+        "check": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -116,6 +117,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         path: str = "auto",
         memory_limit: float | str | None = None,
         checkpoint: str | PathLike[str] | None = None,
+        check: bool = True,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -136,6 +138,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.path = path
         self.memory_limit = memory_limit
         self.checkpoint = checkpoint
+        self.check = check
         self.random_state = random_state
 
     # -- what the two estimators differ in ------------------------------------------------------
@@ -191,6 +194,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                 rule=self.rule,
                 per_target=self.alpha_per_target,
                 store=store,
+                check=self.check,
             )
             problem = replace(problem, alphas=found.alphas)
             if isinstance(self.basis, str):

@@ -33,6 +33,7 @@ from holdfast.estimators.model import (
 from holdfast.estimators.problem import Problem
 from holdfast.exceptions import HoldfastWarning, SelectionBiasWarning, warn
 from holdfast.experiments import Tasks
+from holdfast.holdout.check import check as train_again
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.spread import spread
 from holdfast.kernels import Precomputed
@@ -123,11 +124,15 @@ def search(
     rule: str,
     per_target: bool,
     store: Checkpoint | None,
+    check: bool,
 ) -> Found:
     """Return the best candidate and penalty; `grids` are the penalties of each candidate.
 
     Notes
     -----
+    With `check`, one experiment of the winner is trained again (`holdfast.holdout.check`), unless
+    its scores came from the checkpoint or all its experiments were trained anew.
+
     A default grid whose best penalty lies at an end is extended there, with the factors that are
     there already.
 
@@ -165,6 +170,7 @@ def search(
         if value > best:
             winner, best, kept = index, value, planned
     report(len(finished), len(candidates), "kernels")
+    fresh = kept is not None
     if kept is None:
         kept = _planned(provider, problem, candidates[winner], grids[winner].alphas.size)
     alphas, scores = finished[winner]
@@ -178,6 +184,8 @@ def search(
         rule=rule.removesuffix("_rows"),
         per_target=per_target,
     )
+    values = kept.known(alphas)
+    checked = _checked(kept, alphas, choice, values, fresh) if check else "no: turned off"
     # Penalties are compared in a unit in which scores neither over- nor underflow.
     unit = target_unit(problem.Y)
     power = 0 if scoring.fast is None else METRICS[scoring.fast].power
@@ -187,7 +195,30 @@ def search(
     results = _merge(candidates[: len(finished)], shown, pooled)
     start = sum(grid.size for grid, _ in finished[:winner])
     plan = _told(kept.plan, grids[winner].alphas, alphas)
-    return Found(winner, kept.model, plan, choice, alphas, results, start, kept.known(alphas))
+    plan = replace(plan, facts={**plan.facts, "checked": checked})
+    return Found(winner, kept.model, plan, choice, alphas, results, start, values)
+
+
+def _checked(
+    planned: Planned, alphas: FloatArray, choice: Choice, values: FloatArray | None, fresh: bool
+) -> str:
+    """Return what training one experiment again says of the smallest penalty that was chosen."""
+    if not fresh:
+        return "no: the scores came from the checkpoint"
+    if planned.model.reselects:
+        return "no: every experiment was trained from scratch"
+    smoother = planned.model.smoother
+    indices = np.broadcast_to(np.atleast_1d(choice.indices), smoother.targets.count)
+    index = int(indices.min())  # penalties are sorted
+    return train_again(
+        smoother,
+        planned.tasks,
+        planned.plan.path,
+        alphas.size,
+        float(alphas[index]),
+        np.flatnonzero(indices == index),
+        None if values is None else values[index],
+    )
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,12 +51,12 @@ class Ragged:
     def __getitem__(self, j: int) -> IntArray:
         return self.values[self.ptr[j] : self.ptr[j + 1]]
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
         """Length of each item."""
         return np.diff(self.ptr)
 
-    @property
+    @cached_property
     def owners(self) -> IntArray:
         """For each stored value, the item that it belongs to."""
         return np.repeat(np.arange(len(self)), self.sizes)

@@ -86,6 +86,12 @@ class Tasks:
     test: Ragged
     source: IntArray
 
+    @classmethod
+    def one(cls, held: IntArray, removed: IntArray, test: IntArray) -> Tasks:
+        """Return a single task."""
+        parts = [Ragged.from_arrays([rows]) for rows in (held, removed, test)]
+        return cls(parts[0], parts[1], parts[2], np.zeros(1, dtype=np.int64))
+
     def __len__(self) -> int:
         return len(self.held)
 

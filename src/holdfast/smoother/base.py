@@ -200,6 +200,10 @@ class Smoother(ABC):
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row (m,); 0 for rows that are not trained on."""
 
+    @abstractmethod
+    def likely_leverages(self, alpha: float) -> FloatArray:
+        """Return leverages, or the length of rows where leverages would take more than a pass."""
+
     # -- models as coefficients --------------------------------------------------------------------
 
     @abstractmethod
@@ -354,6 +358,46 @@ class Smoother(ABC):
             Other basis rows to train on, for a model of basis rows.
         """
 
+    def refines_cheaply(self, factorised: int) -> bool:
+        """Whether `refined` costs little beside this many factorisations for single experiments."""
+        return True
+
+    @abstractmethod
+    def refined(
+        self,
+        held: IntArray,
+        removed: IntArray,
+        test: IntArray,
+        alpha: float,
+        columns: IntArray,
+        size: float,
+    ) -> FloatArray | None:
+        """Return predictions (t, v) of the model without rows, from its optimality conditions.
+
+        A second opinion on the fast paths, for little more than a pass over the rows
+        (`holdfast.smoother.refined`).
+
+        Parameters
+        ----------
+        held, removed, test : ndarray of int
+            As in `retrain`.
+        alpha : float
+        columns : ndarray of int
+            Which targets.
+        size : float
+            What counts as small is judged beside it.
+
+        Returns
+        -------
+        ndarray or None
+            NaN where it does not settle; None where rows are not kept.
+
+        Raises
+        ------
+        LinAlgError
+            If what is left is singular to the last digit.
+        """
+
     def count(self, columns: slice) -> int:
         """Return how many targets these columns are."""
         return int(self.targets.Ys[:1, columns].shape[1])
@@ -391,7 +435,7 @@ class Smoother(ABC):
         level = self.unpenalised.level(slice(None), self.targets.level)
         return np.asarray((self.targets.Y + level) * self.targets.unit)
 
-    def restore(self, values: FloatArray, rows: IntArray, columns: slice) -> FloatArray:
+    def restore(self, values: FloatArray, rows: IntArray, columns: slice | IntArray) -> FloatArray:
         """Add the targets' part along the unpenalised columns to values (a, k, v), in place."""
         if self.unpenalised.count:
             values += self.unpenalised.level(rows, self.targets.level[:, columns])

@@ -9,15 +9,19 @@ import numpy as np
 from holdfast._typing import Index
 from holdfast.linalg import blas_threads
 
-__all__ = ["BLOCK_BYTES", "cut", "even_blocks", "index_blocks", "row_blocks"]
+__all__ = ["BLOCK_BYTES", "CACHE_BYTES", "cut", "even_blocks", "index_blocks", "row_blocks"]
 
 #: Bytes of one block of rows. A block has at least LEAST_ROWS rows, however long they are.
 BLOCK_BYTES, LEAST_ROWS = 8 * 2**20, 256
+#: The same where a block is read twice and little is computed: it stays in the cache of one core.
+CACHE_BYTES = 2**19
 
 
-def row_blocks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
-    """Return slices that cut rows of n_columns doubles into blocks of BLOCK_BYTES."""
-    step = max(LEAST_ROWS, BLOCK_BYTES // (8 * max(1, n_columns)))
+def row_blocks(
+    n_rows: int, n_columns: int, start: int = 0, n_bytes: int = BLOCK_BYTES
+) -> list[slice]:
+    """Return slices that cut rows of n_columns doubles into blocks of n_bytes."""
+    step = max(LEAST_ROWS, n_bytes // (8 * max(1, n_columns)))
     return [slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step)]
 
 

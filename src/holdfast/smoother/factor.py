@@ -23,9 +23,8 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import reciprocal_shifts
-from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse, constraints, same_rows
-from holdfast.smoother.rows import FeatureRows, StreamedRows
+from holdfast.smoother.rows import FeatureRows, StreamedRows, vector_blocks
 from holdfast.smoother.scale import RowScale, Unpenalised
 
 __all__ = ["Alone", "Factor", "FeatureFactor", "InverseFactor", "KernelFactor"]
@@ -228,11 +227,9 @@ class Coordinates(Factor):
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii in O(mp): Σ_j V_ij² R_j for κ = 1, 1 − α Σ_j V_ij² R_j for κ = 0."""
         d = self.R(self.D(np.array([alpha])))[0]
-        m, p = self.V.shape
-        form = np.empty(m)
-        for rows in row_blocks(m, p):  # the rows may be streamed
-            V = self.V[rows]
-            form[rows] = np.einsum("ij,ij,j->i", V, V, d)
+        form = np.empty(self.V.shape[0])
+        for rows in vector_blocks(self.V):
+            form[rows] = np.square(self.V[rows]) @ d
         diagonal = form if self.kappa else 1.0 - alpha * form
         return np.where(self.scale.trained, np.clip(diagonal, 0.0, 1.0), 0.0)
 

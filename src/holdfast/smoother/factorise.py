@@ -24,7 +24,7 @@ from holdfast.linalg import (
     triangle_of,
 )
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.rows import FeatureRows, RowBlocks
+from holdfast.smoother.rows import FeatureRows, RowBlocks, vector_blocks
 from holdfast.smoother.scale import RowScale
 from holdfast.smoother.system import FeatureSystem, penalty_mask, solve, transform
 
@@ -119,7 +119,8 @@ def rotate(
 def remainder(V: FeatureRows, beta: FloatArray, Ys: FloatArray, trained: BoolArray) -> FloatArray:
     """Return Vᵀ(Ys − Vβ) over the trained rows."""
     z = np.zeros((V.shape[1], Ys.shape[1]))
-    for part, rows in RowBlocks(V, once=True):
+    for part in vector_blocks(V):
+        rows = V[part]
         z += rows.T @ ((Ys[part] - rows @ beta) * trained[part, None])
     return z
 

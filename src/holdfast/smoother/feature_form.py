@@ -16,6 +16,7 @@ from holdfast.smoother.factorise import ENOUGH, held_promise, single_promise
 from holdfast.smoother.features import Features
 from holdfast.smoother.held import Held
 from holdfast.smoother.outputs import FeatureOutputs
+from holdfast.smoother.refined import FeatureProblem
 from holdfast.smoother.rows import RowBlocks, fitted
 from holdfast.smoother.system import FeatureSystem, solve_each
 from holdfast.smoother.system_models import feature_models, feature_outputs, half_residuals
@@ -93,6 +94,11 @@ class FeatureForm(Smoother):
         """Return S_ii of every row."""
         return self.factor(least=alpha).leverages(alpha)
 
+    def likely_leverages(self, alpha: float) -> FloatArray:
+        """Return leverages if the factor and the rows are there, else the length of rows."""
+        ready = self.system.diagonal and isinstance(self.system.W, np.ndarray)
+        return self.leverages(alpha) if ready else self.norms
+
     # -- models as coefficients --------------------------------------------------------------------
 
     def outputs(self) -> FeatureOutputs:
@@ -121,6 +127,28 @@ class FeatureForm(Smoother):
     def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
         """Return Σ_j Λ_j β_j²: no row is looked at."""
         return np.asarray(np.square(coefficients) @ self.factor().Lambda)
+
+    # -- models without some rows ------------------------------------------------------------------
+
+    def refined(
+        self,
+        held: IntArray,
+        removed: IntArray,
+        test: IntArray,
+        alpha: float,
+        columns: IntArray,
+        size: float,
+    ) -> FloatArray | None:
+        """Return predictions that the feature rows agree with; None where these are not kept.
+
+        The test rows are made again from the data.
+        """
+        if not isinstance(self.system.W, np.ndarray):
+            return None
+        problem = FeatureProblem(
+            self.system, self.targets.Ys, alpha, self.scale.trained, held, removed, columns
+        )
+        return problem.predictions(self.features.rows(test), self.unpenalised.U[test], size)
 
     # -- the Gaussian view -------------------------------------------------------------------------
 

@@ -26,12 +26,15 @@ from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
 from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse
 from holdfast.smoother.outputs import KernelOutputs
+from holdfast.smoother.refined import KernelProblem
 from holdfast.smoother.scale import Targets, Unpenalised
 
 __all__ = ["KernelSmoother"]
 
 #: Rows with kernel values this many times those of most rows are far away from them.
 UNLIKE = 100.0
+#: Factorisations beside which one more is at most a twentieth.
+MANY = 20
 
 
 class KernelSmoother(Smoother):
@@ -469,6 +472,29 @@ class KernelSmoother(Smoother):
             predictions[a] = K_test @ c[:n] + U[test] @ c[n:]
         return predictions
 
+    def refines_cheaply(self, factorised: int) -> bool:
+        """Whether the spectrum is known, or one more factorisation is a small part of many."""
+        return self._spectrum is not None or factorised >= MANY
+
+    def refined(
+        self,
+        held: IntArray,
+        removed: IntArray,
+        test: IntArray,
+        alpha: float,
+        columns: IntArray,
+        size: float,
+    ) -> FloatArray:
+        """Return predictions that the kernel matrix agrees with."""
+        problem = KernelProblem(
+            self.K, self.targets.Ys[:, columns], alpha, self.scale, self.unpenalised, held
+        )
+        return problem.predictions(test, self._spectrum, size)
+
+    def likely_leverages(self, alpha: float) -> FloatArray:
+        """Return leverages if the spectrum is known, else the length of rows."""
+        return self.norms if self._spectrum is None else self._spectrum.leverages(alpha)
+
     def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
         """Return the smoother of the rows that are left, on the kernel matrix that is there."""
         weights = self.weights.copy()
@@ -502,7 +528,7 @@ class KernelSmoother(Smoother):
         to_level = self.K @ weighted
         return weighted, to_level, weighted.T @ to_level
 
-    @property
+    @cached_property
     def norms(self) -> FloatArray:
         """‖W_i‖² of every row: W = (I − QQᵀ)√wΦ, from the kernel matrix."""
         U, (_, to_level, inner) = self.unpenalised.U, self._along

@@ -14,11 +14,19 @@ import numpy as np
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
 from holdfast.linalg import add_gram, mirror
-from holdfast.smoother.blocks import index_blocks, row_blocks
+from holdfast.smoother.blocks import BLOCK_BYTES, CACHE_BYTES, index_blocks, row_blocks
 from holdfast.smoother.features import Features
 from holdfast.smoother.scale import Centre, RowScale, Unpenalised
 
-__all__ = ["KEEP_BYTES", "FeatureRows", "RowBlocks", "StreamedRows", "fitted", "gram_and_rhs"]
+__all__ = [
+    "KEEP_BYTES",
+    "FeatureRows",
+    "RowBlocks",
+    "StreamedRows",
+    "fitted",
+    "gram_and_rhs",
+    "vector_blocks",
+]
 
 #: Feature rows of one experiment are kept for their second use if they take at most these bytes.
 KEEP_BYTES = 2**25
@@ -103,6 +111,12 @@ class RowBlocks:
     def __iter__(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield (slice of the rows, their block of W, not to be overwritten)."""
         return self._made() if self._kept is None else iter(self._kept)
+
+
+def vector_blocks(W: FeatureRows) -> list[slice]:
+    """Return blocks of all rows for products with a few vectors, which kept rows only wait for."""
+    n_bytes = CACHE_BYTES if isinstance(W, np.ndarray) else BLOCK_BYTES
+    return row_blocks(W.shape[0], W.shape[1], n_bytes=n_bytes)
 
 
 def along(blocks: RowBlocks, Q: FloatArray) -> FloatArray:

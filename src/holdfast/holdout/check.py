@@ -1,0 +1,125 @@
+"""A second opinion in passing: one experiment of every fit is trained again.
+
+The experiment is the one whose held-out rows have the highest leverage, where hold-out identities
+have most to lose. It is trained by other algebra, from its optimality conditions summed over its
+own training rows (`Smoother.refined`), for a few per cent of a fit. Rows that are not kept are not
+made again: there it is solved from the sums over rows. Only where that disagrees, or does not
+settle, is the experiment trained from scratch; and only if the result of that disagrees as well is
+anything said.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.exceptions import DigitsWarning, warn
+from holdfast.experiments import Tasks
+from holdfast.holdout import fold_gram, predict
+from holdfast.holdout.digits import trained_anew
+from holdfast.holdout.verify import TOLERANCE
+from holdfast.smoother import Smoother
+
+__all__ = ["check"]
+
+#: Test rows and targets that are looked at.
+MOST_ROWS, MOST_TARGETS = 32, 8
+#: What one experiment of `fold_gram` with many penalties costs, in Cholesky factorisations.
+FACTORISATIONS = 4
+
+
+def check(
+    smoother: Smoother,
+    tasks: Tasks,
+    path: str,
+    n_alphas: int,
+    alpha: float,
+    columns: IntArray,
+    values: FloatArray | None,
+) -> str:
+    """Train one experiment again and warn if its held-out predictions were wrong.
+
+    Parameters
+    ----------
+    smoother : Smoother
+    tasks : Tasks
+    path : str
+        The path that was taken.
+    n_alphas : int
+        At how many penalties.
+    alpha : float
+        The penalty to look at.
+    columns : ndarray of int
+        The targets that have this penalty.
+    values : ndarray of shape (test rows, v) or None
+        What was predicted at this penalty; None to have it computed again.
+
+    Returns
+    -------
+    str
+        What was found, for the plan.
+    """
+    if path == "retrain":
+        return "no: every experiment was trained from scratch"
+    factorised = len(tasks) * min(n_alphas, FACTORISATIONS) if path == "fold_gram" else 0
+    if not smoother.refines_cheaply(factorised):
+        return "no: it would take too large a part of so short a fit; verify() does it"
+    with smoother.lock:
+        anew = trained_anew(smoother, tasks)
+        if anew.all():
+            return "no: every experiment was trained anew"
+        leverages = smoother.likely_leverages(alpha)
+        sums = np.bincount(tasks.held.owners, leverages[tasks.held.values], minlength=len(tasks))
+        sums[anew] = -np.inf
+        j = int(sums.argmax())
+        held, test = tasks.held[j], tasks.test[j]
+        rows = np.argsort(-leverages[test], kind="stable")[:MOST_ROWS]
+        removed, test, columns = tasks.removed[j], test[rows], columns[:MOST_TARGETS]
+        if values is None:
+            one = Tasks.one(held, removed, test)
+            fast = predict(smoother, one, np.array([alpha]), path)[0]
+        else:
+            fast = values[tasks.test.ptr[j] + rows]
+        found = _deviation(smoother, (held, removed, test), alpha, columns, fast[:, columns])
+    told = f"experiment {tasks.source[j]}, {held.size:,} row{'s' * (held.size > 1)} held out"
+    if not found <= TOLERANCE:
+        warn(
+            f"{told}, was trained again at alpha = {alpha:.3g}, and its predictions deviate by "
+            f"{found:.1e} from those that chose the penalty: digits were lost. Scale the features "
+            "(StandardScaler), use larger alphas, or path='retrain'.",
+            DigitsWarning,
+            alphas=(alpha,),
+        )
+    return f"{told}, trained again at alpha = {alpha:.3g}: deviates by {found:.1e}"
+
+
+def _deviation(
+    smoother: Smoother,
+    rows: tuple[IntArray, IntArray, IntArray],
+    alpha: float,
+    columns: IntArray,
+    fast: FloatArray,
+) -> float:
+    """Return how far predictions lie from another opinion; if too far, from the naive twin.
+
+    Relative to the largest of these predictions and targets. `rows` are held out, removed, tested.
+    """
+    test, targets = rows[2], smoother.targets
+    truth = smoother.restore(targets.Y[test][None, :, columns], test, columns)
+    size = max(float(np.abs(fast).max()), float(np.abs(truth).max())) or 1.0
+
+    def gap(values: FloatArray) -> float:
+        return float(np.abs(fast - smoother.restore(values, test, columns)).max()) / size
+
+    alphas, every = np.array([alpha]), slice(None)
+    try:
+        with np.errstate(all="ignore"):  # what overflows does not settle
+            again = smoother.refined(*rows, alpha, columns, size / targets.unit)
+    except np.linalg.LinAlgError:
+        again = np.full(fast.shape, np.nan)
+    if again is None:  # rows are not kept: their sums are asked
+        again = fold_gram.predict(smoother, Tasks.one(*rows), alphas, every)[0][:, columns]
+    found = gap(again)
+    if found <= TOLERANCE:
+        return found
+    return gap(smoother.retrain(*rows, alphas, every)[0][:, columns])
