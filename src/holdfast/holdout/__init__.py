@@ -38,8 +38,8 @@ first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 (`conjugate`), or, for sets that share most of their rows, on parts of one S (`overlapping`).
 Answers that ask for all pairs of folds, or for inner folds of outer ones, have it solved for all of
 them together: on features by `unions`, on a kernel matrix block by block (`elimination`). `digits`
-says where a path would lose digits, `plan` and `costs` say which path is cheapest, and `verify`
-retrains a few experiments and compares.
+says where a path would lose digits, `plan` and `costs` say which path is cheapest; `check` trains
+one experiment of every fit again, and `verify` a few when asked.
 """
 
 from __future__ import annotations

@@ -58,6 +58,11 @@ def check(
     -------
     str
         What was found, for the plan.
+
+    Notes
+    -----
+    A deviation is relative to the largest held-out prediction of all experiments at this penalty,
+    or the largest target where those are not kept: a single row may well be predicted to be zero.
     """
     if path == "retrain":
         return "no: every experiment was trained from scratch"
@@ -77,10 +82,13 @@ def check(
         removed, test, columns = tasks.removed[j], test[rows], columns[:MOST_TARGETS]
         if values is None:
             one = Tasks.one(held, removed, test)
-            fast = predict(smoother, one, np.array([alpha]), path)[0]
+            fast = predict(smoother, one, np.array([alpha]), path)[0][:, columns]
+            largest = smoother.original_targets()[:, columns]
         else:
-            fast = values[tasks.test.ptr[j] + rows]
-        found = _deviation(smoother, (held, removed, test), alpha, columns, fast[:, columns])
+            fast = values[tasks.test.ptr[j] + rows][:, columns]
+            largest = values[:, columns]
+        size = float(np.abs(largest).max()) or 1.0
+        found = _deviation(smoother, (held, removed, test), alpha, columns, fast, size)
     told = f"experiment {tasks.source[j]}, {held.size:,} row{'s' * (held.size > 1)} held out"
     if not found <= TOLERANCE:
         warn(
@@ -99,22 +107,20 @@ def _deviation(
     alpha: float,
     columns: IntArray,
     fast: FloatArray,
+    size: float,
 ) -> float:
     """Return how far predictions lie from another opinion; if too far, from the naive twin.
 
-    Relative to the largest of these predictions and targets. `rows` are held out, removed, tested.
+    Relative to `size`. `rows` are held out, removed and tested.
     """
-    test, targets = rows[2], smoother.targets
-    truth = smoother.restore(targets.Y[test][None, :, columns], test, columns)
-    size = max(float(np.abs(fast).max()), float(np.abs(truth).max())) or 1.0
 
     def gap(values: FloatArray) -> float:
-        return float(np.abs(fast - smoother.restore(values, test, columns)).max()) / size
+        return float(np.abs(fast - smoother.restore(values, rows[2], columns)).max()) / size
 
     alphas, every = np.array([alpha]), slice(None)
     try:
         with np.errstate(all="ignore"):  # what overflows does not settle
-            again = smoother.refined(*rows, alpha, columns, size / targets.unit)
+            again = smoother.refined(*rows, alpha, columns, size / smoother.targets.unit)
     except np.linalg.LinAlgError:
         again = np.full(fast.shape, np.nan)
     if again is None:  # rows are not kept: their sums are asked

@@ -18,10 +18,10 @@ CACHE_BYTES = 2**19
 
 
 def row_blocks(
-    n_rows: int, n_columns: int, start: int = 0, n_bytes: int = BLOCK_BYTES
+    n_rows: int, n_columns: int, start: int = 0, n_bytes: int | None = None
 ) -> list[slice]:
-    """Return slices that cut rows of n_columns doubles into blocks of n_bytes."""
-    step = max(LEAST_ROWS, n_bytes // (8 * max(1, n_columns)))
+    """Return slices that cut rows of n_columns doubles into blocks of n_bytes, or BLOCK_BYTES."""
+    step = max(LEAST_ROWS, (n_bytes or BLOCK_BYTES) // (8 * max(1, n_columns)))
     return [slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step)]
 
 

@@ -17,7 +17,7 @@ from holdfast.smoother.features import Features
 from holdfast.smoother.held import Held
 from holdfast.smoother.outputs import FeatureOutputs
 from holdfast.smoother.refined import FeatureProblem
-from holdfast.smoother.rows import RowBlocks, fitted
+from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted
 from holdfast.smoother.system import FeatureSystem, solve_each
 from holdfast.smoother.system_models import feature_models, feature_outputs, half_residuals
 
@@ -148,7 +148,8 @@ class FeatureForm(Smoother):
         problem = FeatureProblem(
             self.system, self.targets.Ys, alpha, self.scale.trained, held, removed, columns
         )
-        return problem.predictions(self.features.rows(test), self.unpenalised.U[test], size)
+        rows = StreamedRows(self.features, self.system.B, self.scale, self.unpenalised)[test]
+        return problem.predictions(rows / self.scale.root[test, None], size)
 
     # -- the Gaussian view -------------------------------------------------------------------------
 

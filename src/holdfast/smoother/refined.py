@@ -202,8 +202,8 @@ class FeatureProblem:
     removed: IntArray
     columns: IntArray
 
-    def predictions(self, phi: FloatArray, U: FloatArray, size: float) -> FloatArray:
-        """Return f (t, v) on rows with the features phi (t, p) and unpenalised columns U (t, s)."""
+    def predictions(self, rows: FloatArray, size: float) -> FloatArray:
+        """Return f (t, v) on rows (t, p + s), before the map T."""
         system, p, T = self.system, self.system.p, self.system.T
         Ys, left = self.Ys[:, self.columns], self.trained.copy()
         left[self.held] = False
@@ -218,7 +218,7 @@ class FeatureProblem:
             return found
 
         def predict(theta: FloatArray) -> FloatArray:
-            return np.asarray(phi @ mapped(theta) + U @ (theta[p:] - system.B @ theta[:p]))
+            return np.asarray(rows[:, :p] @ mapped(theta) + rows[:, p:] @ theta[p:])
 
         return settle(correct(rhs), missing, correct, predict, size)
 

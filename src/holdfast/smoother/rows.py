@@ -14,7 +14,7 @@ import numpy as np
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
 from holdfast.linalg import add_gram, mirror
-from holdfast.smoother.blocks import BLOCK_BYTES, CACHE_BYTES, index_blocks, row_blocks
+from holdfast.smoother.blocks import CACHE_BYTES, index_blocks, row_blocks
 from holdfast.smoother.features import Features
 from holdfast.smoother.scale import Centre, RowScale, Unpenalised
 
@@ -115,7 +115,7 @@ class RowBlocks:
 
 def vector_blocks(W: FeatureRows) -> list[slice]:
     """Return blocks of all rows for products with a few vectors, which kept rows only wait for."""
-    n_bytes = CACHE_BYTES if isinstance(W, np.ndarray) else BLOCK_BYTES
+    n_bytes = CACHE_BYTES if isinstance(W, np.ndarray) else None
     return row_blocks(W.shape[0], W.shape[1], n_bytes=n_bytes)
 
 

@@ -11,6 +11,7 @@ from numpy.linalg import inv, norm, solve
 from holdfast import HoldOut, holdout
 from holdfast.experiments import as_experiments, resolve
 from holdfast.holdout import fold_gram
+from holdfast.holdout.check import check
 from holdfast.holdout.conjugate import solve_cg
 from holdfast.holdout.costs import RATES, KernelCosts
 from holdfast.holdout.digits import affordable, basis_shrinks, few_left
@@ -37,6 +38,7 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.equations import eliminate
 from holdfast.smoother.held import constraints, removed_part
+from holdfast.smoother.refined import bordered
 from holdfast.smoother.shared import shared
 from interface.formulas import example, same
 from interface.formulas.problem import (
@@ -396,6 +398,45 @@ def _():
     for a, sparse_values, dense_values in zip(alphas, found, dense, strict=True):
         same(sparse_values, (naive_sparse(H, E, a) - U @ Level)[test_rows])
         same(dense_values, (naive_dense(H, a) - U @ Level)[test_rows])
+
+
+@example(
+    "smoother.refined.KernelProblem.predictions",
+    "smoother.refined.FeatureProblem.predictions",
+)
+def _():
+    nothing, both = np.array([], dtype=int), np.arange(Y.shape[1])
+    for a in alphas:
+        smoother = feature_smoother()
+        same(
+            smoother.refined(H, E, test_rows, a, both, 1.0),
+            (naive_sparse(H, E, a) - U @ Level)[test_rows],
+        )
+        smoother = kernel_smoother()
+        same(
+            smoother.refined(H, nothing, test_rows, a, both, 1.0),
+            (naive_dense(H, a) - U @ Level)[test_rows],
+        )
+
+
+@example("smoother.refined.bordered")
+def _():
+    rng = np.random.default_rng(0)
+    M, C, b = rng.normal(size=(5, 5)), rng.normal(size=(2, 5)), rng.normal(size=(5, 3))
+    spd, kappa = M @ M.T + np.eye(5), np.array([-1.0, 0.0])
+    whole = np.block([[spd, C.T], [C, -np.diag(kappa)]])
+    x = solve(whole, np.vstack([b, np.zeros((2, 3))]))[:5]
+    same(bordered(lambda right: solve(spd, right), C, kappa)(b), x)
+
+
+@example("holdout.check.check")
+def _():
+    a, columns = alphas[0], np.arange(Y.shape[1])
+    slow = naive_sparse(H, np.array([], dtype=int), a)[test_rows]
+    wrong = slow + 1e-7 * np.abs(slow).max()
+    told = check(feature_smoother(), tasks(removed=[]), "spectral", 3, a, columns, wrong)
+    deviation = float(told.rsplit(" ", 1)[1])
+    assert abs(deviation - 1e-7) < 1e-9
 
 
 @example("holdout.predict", "smoother.base.Smoother.restore")
