@@ -53,7 +53,7 @@ def bordered(solve: Correction, C: FloatArray, corner: FloatArray) -> Correction
     if not len(C):
         return solve
     X = solve(C.T)
-    lift = X @ np.linalg.inv(C @ X + np.diag(corner))
+    lift = solve_small(C @ X + np.diag(corner), X.T).T  # both symmetric
 
     def corrected(b: FloatArray) -> FloatArray:
         y = solve(b)
@@ -168,8 +168,11 @@ class KernelProblem:
         """Return c of all rows, zero where it must be."""
 
         def correct(b: FloatArray) -> FloatArray:
-            c = np.zeros_like(b)
-            c[rows] = solve(b[rows])
+            if rows.size == len(b):
+                c = solve(b)
+            else:
+                c = np.zeros_like(b)
+                c[rows] = solve(b[rows])
             c[self.held] = 0.0
             return c
 
