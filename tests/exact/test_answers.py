@@ -244,11 +244,15 @@ def test_shapes_and_infinite_bounds():
 
 # -- the Gaussian view -----------------------------------------------------------------------------
 
+#: More rows than basis rows; two of them are basis rows, and some have no weight.
+WIDE = np.array([20, 2, 0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 30])
 LAW_SETS = [
     HoldOut([1, 2, 3, 20], [2, 20, 3]),
     HoldOut(np.arange(26)),
     HoldOut([20, 2, 31, 5, 14]),
     HoldOut([4, 6, 7]),
+    HoldOut(WIDE),
+    HoldOut(WIDE, WIDE[[12, 0, 4, 13]]),
     *[HoldOut([i]) for i in range(M) if i not in BASIS],
 ]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape, Tasks
@@ -70,7 +71,8 @@ def spread(models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> Spr
 
     Notes
     -----
-    Per penalty h²p + h³ for each experiment, 2p for leave-one-out.
+    Per penalty h²p + h³ for each experiment, where p < h no more than 2(h + t)p² + p³; 2p for
+    leave-one-out.
     """
     tasks, a = models.tasks, alphas.size
     found = Spread(
@@ -119,9 +121,61 @@ def _fast(
         out = tasks.test.ptr[index][:, None] + np.arange(shape.T.shape[1])
         held = factor.held(shape, alphas)
         assert isinstance(held, HeldCoordinates)
-        C = _covariance(smoother, held, shape, alphas)
         root, trained = scale.root[shape.T], scale.trained[shape.T]
+        if held.kappa and shape.H.shape[1] > held.row_size:
+            try:
+                _narrow(found, held, shape, index, out, errors, root, trained)
+                continue
+            except np.linalg.LinAlgError:
+                pass  # sets whose digits are lost, too many to train: with those that are left
+        C = _covariance(smoother, held, shape, alphas)
         _store(found, index, out, C, errors[:, out], root, trained)
+
+
+def _narrow(
+    found: Spread,
+    held: HeldCoordinates,
+    shape: Shape,
+    index: IntArray,
+    out: IntArray,
+    errors: FloatArray,
+    root: FloatArray,
+    trained: BoolArray,
+) -> None:
+    """Put the moments of tasks that hold out more rows than there are coordinates in their places.
+
+    With Ṽ = V M^½ and I − Ṽ_HᵀṼ_H = L Lᵀ the covariance of any test rows is I + FFᵀ, F = Ṽ_T L⁻ᵀ:
+    per penalty 2(h + t)p² + p³, and nothing is larger than h × p.
+    """
+    inside = np.ones(shape.T.shape, bool) if same_rows(shape) else _places(shape)[1]
+    for b, j in enumerate(index.tolist()):
+        gram, rows = held.V[b].T @ held.V[b], held.out[b] * root[b][:, None]
+        O = None if held.O is None else held.O[b]  # noqa: E741
+        joint, alone = trained[b] & inside[b], trained[b] & ~inside[b]
+        r = errors[:, out[b]] * root[b][:, None]  # (a, t, v)
+        for a, d in enumerate(np.sqrt(held.D)):
+            left = np.eye(d.size) - _projected(_projected(d[:, None] * gram * d, O, d).T, O, d)
+            F = solve_triangular(
+                np.linalg.cholesky(left), _projected((rows * d).T, O, d), lower=True
+            )
+            size = 1.0 + np.square(F).sum(axis=0)
+            found.variance[a, out[b]] = size / np.square(root[b])
+            # rᵀ(I + FFᵀ)⁻¹r is the smallest |r − Fx|² + |x|²: nothing is subtracted.
+            F_j, r_j = F[:, joint], r[a, joint]
+            whole = np.linalg.cholesky(np.eye(d.size) + F_j @ F_j.T)
+            x = cho_solve((whole, True), F_j @ r_j)
+            square = np.square(r_j - F_j.T @ x).sum(axis=0) + np.square(x).sum(axis=0)
+            log_det = 2.0 * np.log(np.diag(whole)).sum() + np.log(size[alone]).sum()
+            found.log_det[a, j] = log_det - 2.0 * np.log(root[b][trained[b]]).sum()
+            found.square[a, j] = square + (np.square(r[a, alone]).T / size[alone]).sum(axis=1)
+
+
+def _projected(columns: FloatArray, O: FloatArray | None, d: FloatArray) -> FloatArray:  # noqa: E741
+    """Return columns without their part along diag(d) O: what removed basis rows leave of them."""
+    if O is None or not O.shape[1]:
+        return columns
+    along = np.linalg.qr(d[:, None] * O)[0]
+    return np.asarray(columns - along @ (along.T @ columns))
 
 
 def _covariance(
