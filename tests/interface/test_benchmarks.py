@@ -17,6 +17,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import (
     flights,
+    loops,
     memory,
     planner_sweep,
     reading,
@@ -280,3 +281,10 @@ def test_relevance_finds_the_column_that_matters(world: relevance.World) -> None
     seen = relevance.looks_relevant(world, 0)
     assert seen[0]
     assert not seen.all()
+
+
+def test_loops_of_scikit_learn_give_the_same_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = loops.main(["--seconds", "0.05"])
+    assert [row["answer"] for row in rows] == list(loops.ANSWERS)
+    assert max(row["deviation"] for row in rows) < EXACT
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(rows)
