@@ -11,10 +11,13 @@ trains 3,010, a thousand permutations 300,000, fifty partitions of Bates et al. 
 are those that no way avoids, timed alone:
 
 - nested: a Gram matrix of all rows for each outer fold, and a tridiagonal reduction for each pair
-  of an outer and an inner fold (dense: of the kernel of what is left);
+  of an outer and an inner fold; dense: for each penalty V R Vᵀ of all rows, and for each outer fold
+  then a triangular solution and the products that change the blocks of its inner folds;
 - permutations: rows times coefficients for every penalty and permutation;
-- interval: a Gram matrix for each partition, a Cholesky factorisation for each pair of folds
-  (dense: of the size of two folds).
+- interval: for each partition a Gram matrix of each fold in single precision, and `STEPS` times its
+  product with one vector for each pair that holds the fold, and twice the products of the rows with
+  these; dense: triangular solutions of the folds, and for each pair of folds a product and a
+  Cholesky factorisation of the size of a fold.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ from holdfast import KernelRidgeCV
 from holdfast.linalg import Tridiagonal
 
 GAMMA, FOLDS = 0.1, 10
+#: Steps of conjugate gradients that the folds of this problem take.
+STEPS = 18
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -72,24 +77,45 @@ def by_sklearn(X: np.ndarray, y: np.ndarray, n: int | None, alpha: float) -> Non
         make_pipeline(features, Ridge(alpha=alpha)).fit(X, y)
 
 
-def products(m: int, n: int | None, a: int, permutations: int, partitions: int) -> dict[str, float]:
-    """Return seconds of the products that cannot be avoided, from samples of them."""
+def sparse_products(m: int, p: int, a: int, permutations: int) -> dict[str, float]:
+    """Return seconds of the products that models on basis rows cannot avoid, from samples."""
     rng = np.random.default_rng(0)
-    p, fold = n or m, m // FOLDS
     W = rng.normal(size=(m, p))
-    gram = best(lambda: W.T @ W) / 2.0  # a symmetric product is half of one
-    left = n or int(m * (1 - 1 / FOLDS) ** 2)
-    A = W[:, :left].T @ W[:, :left] if n else np.eye(left) + 1e-3
-    reduction = best(lambda: Tridiagonal.reduce(A))
+    A = W.T @ W
+    gram, reduction = best(lambda: W.T @ W), best(lambda: Tridiagonal.reduce(A))
     B = rng.normal(size=(p, 100 * a))
-    rows = best(lambda: W @ B) * permutations / 100
-    M = np.eye(p if n else 2 * fold) + 1e-3
-    cholesky = best(lambda: scipy.linalg.cho_factor(M, check_finite=False))
-    pairs = FOLDS * (FOLDS + 1) // 2
+    folds, few = W[: FOLDS * (m // FOLDS)].reshape(FOLDS, -1, p), rng.normal(size=(FOLDS, FOLDS, p))
+    single = folds.astype(np.float32)
+    grams = best(lambda: [rows.T @ rows for rows in single])
+    matrices, vectors = single.swapaxes(1, 2) @ single, few.astype(np.float32)
+    step = best(lambda: vectors @ matrices)
+    rows = best(lambda: (few @ folds.swapaxes(1, 2)) @ folds)
     return {
-        "nested": (FOLDS * gram if n else 0.0) + FOLDS**2 * reduction,
-        "permutations": rows,
-        "interval": partitions * ((gram if n else 0.0) + pairs * cholesky),
+        "nested": FOLDS * gram + FOLDS**2 * reduction,
+        "permutations": best(lambda: W @ B) * permutations / 100,
+        "interval": grams + STEPS * step + 2 * rows,
+    }
+
+
+def dense_products(m: int, a: int, permutations: int) -> dict[str, float]:
+    """Return the same for dense models."""
+    rng = np.random.default_rng(0)
+    W, fold = rng.normal(size=(m, m)), m // FOLDS
+    L = np.tril(rng.normal(size=(fold, fold))) + fold * np.eye(fold)
+    others = np.asfortranarray(W[:fold, : m - fold])
+    gram = best(lambda: W @ W.T)
+    solution = best(lambda: scipy.linalg.solve_triangular(L, others, lower=True))
+    blocks = rng.normal(size=(FOLDS, (m - fold) // FOLDS, fold))
+    inner = best(lambda: blocks @ blocks.swapaxes(1, 2))
+    M = L @ L.T
+    cholesky = best(lambda: scipy.linalg.cho_factor(M, check_finite=False))
+    pairs, product = FOLDS * (FOLDS - 1) // 2, best(lambda: L @ L.T)
+    B = rng.normal(size=(m, 100 * a))
+    return {
+        "nested": a * (gram + FOLDS * (solution + inner)),
+        "permutations": best(lambda: W @ B) * permutations / 100,
+        # a fold meets half of the others
+        "interval": FOLDS * solution / 2 + pairs * (product + cholesky) + FOLDS * cholesky,
     }
 
 
@@ -106,7 +132,8 @@ def study(
     basis = None if n is None else rng.choice(left.size, n, replace=False)
     one = best(lambda: plain(X[left], y[left], basis, 0.1))
     usual = best(lambda: by_sklearn(X[left], y[left], n, 0.1))
-    needed = products(m, n, a, permutations, partitions)
+    needed = sparse_products(m, n, a, permutations) if n else dense_products(m, a, permutations)
+    needed["interval"] *= partitions
     models = {
         "nested": FOLDS * (FOLDS * a + 1),
         "permutations": permutations * FOLDS * a,

@@ -21,6 +21,9 @@ from holdfast.scores.scoring import Scoring, decision_to_proba
 
 __all__ = ["RowScore", "mean_and_variance", "row_score", "standard_error"]
 
+#: Units are counted without sorting up to this many times as many numbers as rows.
+SPARSE = 20
+
 RowValues = Callable[[FloatArray, IntArray], FloatArray]
 
 
@@ -70,12 +73,12 @@ def mean_and_variance(
     """
     total = weights.sum()
     mean = weights @ values / total
-    code = np.unique(units, return_inverse=True)[1]
-    count = int(code.max()) + 1
+    # Small numbers need no sorting: units that are not there add nothing.
+    small = units.min() >= 0 and units.max() <= SPARSE * units.size
+    code = units if small else np.unique(units, return_inverse=True)[1]
+    count = int(np.count_nonzero(np.bincount(code)))
     parts = weights[:, None] * (values - mean)
-    sums = np.empty((count, values.shape[1]))
-    for c in range(values.shape[1]):
-        sums[:, c] = np.bincount(code, weights=parts[:, c], minlength=count)
+    sums = np.stack([np.bincount(code, weights=part) for part in parts.T], axis=1)
     if count < 2:
         return mean, np.full_like(mean, np.nan)
     return mean, np.square(sums).sum(axis=0) / total**2 * (count / (count - 1))
