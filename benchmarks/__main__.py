@@ -3,7 +3,7 @@
 Prints ratios, and writes the record (JSON) and pictures to benchmarks/results. With --docs the
 tables go into docs/benchmarks.md as well. Single studies have commands of their own:
 `python -m benchmarks.planner_sweep`, `benchmarks.memory`, `benchmarks.flights`,
-`benchmarks.reading`.
+`benchmarks.groups`, `benchmarks.reading`.
 """
 
 from __future__ import annotations

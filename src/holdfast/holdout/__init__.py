@@ -63,6 +63,7 @@ from holdfast.holdout.digits import (
     warn_of_unlike_rows,
 )
 from holdfast.holdout.identity import held_out_predictions
+from holdfast.linalg import pieces_alone
 from holdfast.smoother import Smoother
 
 __all__ = ["PATHS", "predict"]
@@ -112,7 +113,8 @@ def predict(
         smoother.unpenalised.require_determined(tasks.held[j])
     warn_of_rounding(smoother, alphas)
     warn_of_unlike_rows(alphas, smoother.unlike_rows(alphas), TOLD_BOUND)
-    with smoother.lock:  # rows must not be rotated while others read them
+    # The lock: rows must not be rotated while others read them.
+    with smoother.lock, pieces_alone(smoother.order):
         hard = smoother.promise(alphas) > TOO_LITTLE
         if path != "retrain" and hard.any():
             if affordable(smoother, tasks, int(hard.sum())):

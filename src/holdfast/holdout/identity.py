@@ -19,7 +19,7 @@ from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.conjugate import solve_cg
 from holdfast.holdout.overlapping import overlapping_predictions
 from holdfast.holdout.starts import KnownStarts
-from holdfast.linalg import Definite, blas_threads, run_pieces
+from holdfast.linalg import Definite, piece_threads, run_pieces
 from holdfast.progress import Counter
 from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows, shared
 
@@ -94,7 +94,7 @@ def held_out_predictions(
 
     per_row = factor.size + alphas.size * factor.n_targets
     parts = tasks.stacks(per_row, STACK_DOUBLES, per_removed=alphas.size, fill=factor.fills)
-    if factor.parallel and len(parts) >= 2 * blas_threads():
+    if factor.parallel and len(parts) >= 2 * piece_threads():
         run_pieces(work, parts)
     else:  # threads work inside the part
         for part in parts:

@@ -41,6 +41,8 @@ from holdfast.linalg.symmetric import (
 from holdfast.linalg.threads import (
     blas_threads,
     one_blas_thread,
+    piece_threads,
+    pieces_alone,
     run_pieces,
     threads_for,
 )
@@ -64,6 +66,8 @@ __all__ = [
     "one_blas_thread",
     "orthonormal_rows",
     "orthonormal_stacks",
+    "piece_threads",
+    "pieces_alone",
     "reciprocal_shifts",
     "run_pieces",
     "scaled_cholesky",

@@ -10,6 +10,7 @@ without it.
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -76,6 +77,34 @@ def threads_for(size: int) -> Iterator[None]:
         yield
 
 
+#: Threads for pieces of work where BLAS itself is kept to one; None: as many as BLAS may use.
+_kept: ContextVar[int | None] = ContextVar("threads_for_pieces", default=None)
+
+
+def piece_threads() -> int:
+    """Return how many threads pieces of work may use; inside a piece there is one."""
+    kept = _kept.get()
+    return blas_threads() if kept is None else kept
+
+
+@contextmanager
+def pieces_alone(size: int) -> Iterator[None]:
+    """Leave all threads to pieces of work while matrices are smaller than `SMALL`.
+
+    BLAS has one thread meanwhile, also between the pieces: a short product on several threads
+    would leave them spinning beside the pieces that follow.
+    """
+    if size >= SMALL or _kept.get() is not None:
+        yield
+        return
+    token = _kept.set(blas_threads())
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _kept.reset(token)
+
+
 def run_pieces(
     work: Callable[[_Item], None], pieces: Iterable[_Item], n_threads: int | None = None
 ) -> None:
@@ -87,7 +116,7 @@ def run_pieces(
         Writes its result where it belongs; pieces must not overlap.
     pieces : iterable
     n_threads : int or None
-        None: as many as BLAS may use.
+        None: as many as BLAS may use, or might before `pieces_alone`.
 
     Notes
     -----
@@ -95,11 +124,15 @@ def run_pieces(
     is a setting of the process, and is restored at the end.
     """
     items = list(pieces)
-    n_threads = min(blas_threads() if n_threads is None else n_threads, len(items))
+    n_threads = min(piece_threads() if n_threads is None else n_threads, len(items))
     with one_blas_thread():
         if n_threads <= 1:
-            for item in items:
-                work(item)
+            token = _kept.set(1)  # pieces of pieces are no reason for more threads
+            try:
+                for item in items:
+                    work(item)
+            finally:
+                _kept.reset(token)
             return
         with ThreadPoolExecutor(n_threads) as pool:
             futures = [pool.submit(work, item) for item in items]

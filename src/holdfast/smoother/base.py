@@ -136,6 +136,11 @@ class Smoother(ABC):
     def n_basis(self) -> int | None:
         """The number of basis rows; None where every row is one, or none is."""
 
+    @property
+    def order(self) -> int:
+        """The size of the largest matrix that is factorised."""
+        return int(self.weights.size)
+
     @abstractmethod
     def sizes(self, tasks: Tasks) -> Sizes:
         """Return what a plan for these tasks needs to know."""

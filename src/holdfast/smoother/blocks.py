@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from holdfast._typing import Index
-from holdfast.linalg import blas_threads
+from holdfast.linalg import piece_threads
 
 __all__ = ["BLOCK_BYTES", "CACHE_BYTES", "cut", "even_blocks", "index_blocks", "row_blocks"]
 
@@ -27,7 +27,7 @@ def row_blocks(
 
 def even_blocks(n_rows: int, n_columns: int) -> list[slice]:
     """Return nearly equal blocks of at most BLOCK_BYTES, the same number for each thread."""
-    threads, count = blas_threads(), len(row_blocks(n_rows, n_columns))
+    threads, count = piece_threads(), len(row_blocks(n_rows, n_columns))
     return _ranges(0, n_rows, threads * -(-count // threads))
 
 

@@ -150,6 +150,11 @@ class FeatureSmoother(FeatureForm):
     # -- sizes -------------------------------------------------------------------------------------
 
     @property
+    def order(self) -> int:
+        """The number of coordinates."""
+        return self._size
+
+    @property
     def _size(self) -> int:
         return self.features.size + self.unpenalised.count
 

@@ -20,9 +20,9 @@ from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.experiments import Ragged
 from holdfast.linalg import (
     add_gram,
-    blas_threads,
     mirror,
     one_blas_thread,
+    piece_threads,
     run_pieces,
     subtract_outer,
 )
@@ -187,7 +187,7 @@ def moments(
     s, p = B.shape
     m, v = Ys.shape
     norms = np.empty(m)
-    threads = blas_threads() if features.parallel else 1
+    threads = piece_threads() if features.parallel else 1
     n_parts = threads if len(sets) < 4 * threads else 1
     pieces = [(number, part) for number, rows in enumerate(sets) for part in cut(rows, n_parts)]
     pieces += [(len(sets), part) for rows in _others(m, sets) for part in cut(rows, threads)]

@@ -11,6 +11,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.linalg import (
     not_definite,
     run_pieces,
+    threads_for,
 )
 from holdfast.smoother.blocks import even_blocks
 from holdfast.smoother.moments import SetSums
@@ -99,23 +100,23 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
     """
     p = system.p
     N, z = np.zeros_like(system.N), system.z.copy()
-    np.matmul(system.N[:, :p], T, out=N[:, :p])
-    z[:p] = T.T @ system.z[:p]
-    whole = T if system.T is None else system.T @ T
+    rotated = [(system.N, N)]
+    with threads_for(max(p, z.shape[1])):  # idle threads would keep spinning beside the pieces
+        z[:p] = T.T @ system.z[:p]
+        whole = T if system.T is None else system.T @ T
     W: FeatureRows
     if isinstance(system.W, StreamedRows):
         W = replace(system.W, T=whole)
     else:
-        old = system.W
-        new = old if overwrite else np.empty_like(old)
+        W = system.W if overwrite else np.empty_like(system.W)
+        W[:, p:] = system.W[:, p:]
+        rotated.append((system.W, W))
 
-        def work(rows: slice) -> None:
-            new[rows, :p] = old[rows, :p] @ T
+    def work(piece: tuple[FloatArray, FloatArray, slice]) -> None:
+        old, new, rows = piece
+        new[rows, :p] = old[rows, :p] @ T
 
-        run_pieces(work, even_blocks(*old.shape))
-        if not overwrite:
-            new[:, p:] = old[:, p:]
-        W = new
+    run_pieces(work, [(*pair, rows) for pair in rotated for rows in even_blocks(*pair[0].shape)])
     return replace(system, W=W, N=N, z=z, sets=None, T=whole)
 
 
@@ -125,7 +126,8 @@ def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> Flo
     if system.diagonal:
         return np.asarray(z / (system.gram + alpha * mask)[:, None])
     A = system.gram + np.diag(alpha * mask)
-    factor, info = dpotrf(A, lower=1, overwrite_a=1)
+    with threads_for(len(A)):
+        factor, info = dpotrf(A, lower=1, overwrite_a=1)
     if info != 0:
         raise not_definite(alpha, info, len(A))
     return np.asarray(dpotrs(factor, z, lower=1)[0])

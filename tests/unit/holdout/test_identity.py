@@ -391,7 +391,7 @@ def tasks_of(held, test, removed=None):
 def test_predictions_of_tasks_of_all_shapes(monkeypatch, stack, n_alphas, per_row):
     monkeypatch.setattr(identity, "STACK_DOUBLES", stack)
     monkeypatch.setattr(identity, "TARGETS_PER_ROW", per_row)
-    monkeypatch.setattr(identity, "blas_threads", lambda: 1)
+    monkeypatch.setattr(identity, "piece_threads", lambda: 1)
     given = twin.problem(150, 12, 1, 1, 0, 2, np.geomspace(1e-2, 1e2, n_alphas), 60, bias=True)
     rng = np.random.default_rng(61)
     N = rng.standard_normal((9, 12))

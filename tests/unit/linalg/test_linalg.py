@@ -32,6 +32,8 @@ from holdfast.linalg import (
     eigh,
     mirror,
     orthonormal_rows,
+    piece_threads,
+    pieces_alone,
     reciprocal_shifts,
     run_pieces,
     solve_shifted,
@@ -777,3 +779,26 @@ def test_small_matrices_get_one_thread():
     with threads_for(10**6):
         assert blas_threads() == before
     assert blas_threads() == before
+
+
+def test_pieces_keep_their_threads_while_blas_has_one(monkeypatch):
+    before, inside, seen = blas_threads(), [], set()
+
+    def work(_):
+        inside.append((blas_threads(), piece_threads()))
+        seen.add(threading.get_ident())
+        time.sleep(0.01)
+
+    with pieces_alone(10):
+        assert (blas_threads(), piece_threads()) == (1, before)
+        with pieces_alone(10):  # also when asked twice
+            assert piece_threads() == before
+        run_pieces(work, range(4), 2)
+        assert len(seen) == 2
+        run_pieces(work, range(2), 1)
+    assert inside == [(1, 1)] * 6  # pieces of pieces run one after the other
+    with pytest.raises(RuntimeError), pieces_alone(10):
+        raise RuntimeError
+    with pieces_alone(10**6):
+        assert (blas_threads(), piece_threads()) == (before, before)
+    assert (blas_threads(), piece_threads()) == (before, before)
