@@ -36,8 +36,9 @@ STACK_DOUBLES = 2**20
 #: Targets come in parts of this many for each coordinate and penalty, and for each held-out row.
 TARGETS_PER_ROW = 4
 
-#: S of all rows is formed, for sets that overlap, at this many penalties at most.
-SHARED_ALPHAS = 4
+#: Sets that overlap share their products at this many penalties at most. Beyond it, conjugate
+#: gradients for all penalties at once are as fast.
+SHARED_ALPHAS = 12
 
 #: A set is also lost where I − S_HH shrinks some direction below this share of what a pivot may be.
 #: Such a direction need not show in a single pivot.
