@@ -40,27 +40,41 @@ FOUND = [
     ("leverage", 43),
     ("dense_outlier", 47),
     ("dense_outlier", 66),
+    ("dense_outlier", 20),
+    ("dense_outlier", 52),
+    ("dense_outlier", 64),
+    ("dense_outlier", 80),
+    ("dense_outlier", 1001),
+    ("dense_outlier", 1183),
+    ("dense_outlier", 1376),
+    ("dense_outlier", 1547),
+    ("dense_outlier", 1570),
+    ("dense_kernel", 40),
+    ("dense_kernel", 1240),
+    ("dense_kernel", 1296),
+    ("dense_kernel", 1315),
+    ("dense_duplicates", 15),
+    ("dense_duplicates", 24),
+    ("dense_wild_weights", 3),
+    ("dense_wild_weights", 6),
+    ("sparse_wild_weights", 1005),
 ]
 
-#: The same on a cluster.
-FOUND_ON_A_CLUSTER = [
-    ("cubic_with_outlier", 21),
-    ("leverage", 47),
-    ("rare_columns", 24),
-    ("sparse_wild_weights", 21),
-    ("sparse_wild_weights", 46),
-    ("wild_weights", 0),
-    ("wild_weights", 21),
+#: The same by other ways.
+FOUND_ELSEWHERE = [
+    ("offsets", 0, "streamed"),
+    ("offsets", 3, "streamed"),
+    ("offsets", 3, "cluster"),
+    ("time_stamps", 303, "cluster"),
+    ("dense_wild_weights", 8, "tuning"),
+    ("cubic_with_outlier", 21, "cluster"),
+    ("leverage", 47, "cluster"),
+    ("rare_columns", 24, "cluster"),
+    ("sparse_wild_weights", 21, "cluster"),
+    ("sparse_wild_weights", 46, "cluster"),
+    ("wild_weights", 0, "cluster"),
+    ("wild_weights", 21, "cluster"),
 ]
-#: Problems that are past the ratio without a warning, the path that is, and how large its error is.
-PAST = [
-    ("dense_outlier", 20, "spectral", 1e-7),
-    ("dense_outlier", 52, "spectral", 1e-9),
-    ("dense_outlier", 64, "single", 1e-9),
-    ("dense_outlier", 80, "spectral", 1e-7),
-    ("dense_kernel", 40, "spectral", 1e-9),
-]
-
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -71,18 +85,12 @@ def test_no_path_is_silently_worse_than_qr(family, seed):
         assert found.excess(path) <= FACTOR, f"{family} seed {seed} {path}: {found.paths[path]}"
 
 
-@pytest.mark.parametrize(("family", "seed", "path", "error"), PAST)
-def test_those_past_the_ratio_are_no_further_off(family, seed, path, error):
-    found = measure(problem(family, seed), (path,))
-    silent = [alpha not in found.told[path] for alpha in found.problem.alphas]
-    assert found.paths[path][silent].max() < error
-
-
-@pytest.mark.parametrize(("family", "seed"), FOUND_ON_A_CLUSTER)
-def test_no_cluster_is_silently_worse_than_qr(family, seed):
-    pytest.importorskip("dask.array")
-    found = WAYS["cluster"](problem(family, seed))
-    assert found.excess("cluster") <= FACTOR, found.paths["cluster"]
+@pytest.mark.parametrize(("family", "seed", "way"), FOUND_ELSEWHERE)
+def test_no_other_way_is_silently_worse_than_qr(family, seed, way):
+    if way == "cluster":
+        pytest.importorskip("dask.array")
+    found = WAYS[way](problem(family, seed))
+    assert found.excess(way) <= FACTOR, found.paths[way]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -104,13 +112,14 @@ def test_paths_keep_the_digits_that_the_plan_shows(family):
         assert error <= max(FACTOR * lost, 10.0 * 10.0**-cost.digits_at_worst), path
 
 
-def test_verify_notices_what_wild_weights_do_to_a_dense_model():
-    """Right to six digits on the whole grid, or not verified."""
-    drawn = problem("sparse_wild_weights", 1)
-    dense = replace(drawn, basis=None, policy="remove", bias=False)
-    error = measure(dense, ("spectral",)).paths["spectral"].max()
-    model = fitted(dense, "spectral")
-    assert error < 1e-6 or model.verify().max_relative_error > 1e-6
+def test_wild_weights_cost_a_dense_model_nothing():
+    """Once wrong by a tenth at tiny penalties; now as good as QR at every one."""
+    for seed in range(20):
+        drawn = problem("sparse_wild_weights", seed)
+        dense = replace(drawn, basis=None, policy="remove", bias=False)
+        found = measure(dense, ("spectral", "single"))
+        assert max(found.excess(path) for path in found.paths) <= FACTOR, seed
+        assert not found.told["spectral"]
 
 
 @pytest.mark.parametrize("way", WAYS)

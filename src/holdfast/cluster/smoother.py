@@ -335,7 +335,7 @@ class ClusterSmoother(FeatureForm):
         Q = self.unpenalised.Q[held]
         corner = np.eye(self.unpenalised.count) - Q.T @ Q
         parts = [_call(work.fold_moments, *part, rows) for part, _ in self._parts(held, columns)]
-        floor = FLOOR / (self.weights.size - held.size)
+        floor = FLOOR / self._system.support_without(held)
         held_sums = _tree(parts) if parts else None
         return _call(work.subtract, everything, held_sums, corner, N_E, floor)
 

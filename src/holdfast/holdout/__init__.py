@@ -154,10 +154,11 @@ def _fill_in(
 ) -> None:
     """Replace predictions that lost their digits (NaN) by those of a path that keeps them.
 
-    First the spectral path, whose factor is made for the smallest penalty; then training from
-    scratch, if that is affordable; otherwise the digits that are left, with a warning.
+    For features first the spectral path, whose factor is made for the smallest penalty; then
+    training from scratch, if that is affordable; otherwise the digits that are left, with a
+    warning.
     """
-    for path in ("spectral", "retrain"):
+    for path in smoother.repairs:
         lost = np.asarray(np.isnan(values).any(axis=2))  # (alphas, test rows)
         if not lost.any():
             return

@@ -18,7 +18,7 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray
 from holdfast.exceptions import DigitsWarning, warn
 from holdfast.experiments import Tasks
-from holdfast.smoother import Smoother
+from holdfast.smoother import Factor, Smoother
 
 __all__ = [
     "TOLD_BOUND",
@@ -30,6 +30,7 @@ __all__ = [
     "warn_of_digits",
     "warn_of_rounding",
     "warn_of_unlike_rows",
+    "without_doubt",
 ]
 
 #: Relative errors beyond this are too large for a path that promises no better.
@@ -43,6 +44,12 @@ TOLD_BOUND = 1e-6
 FREE_OPERATIONS = 2e10
 #: … and beyond that, if it takes no more than this many plain fits.
 WORTH_FITS = 20.0
+
+#: Measured errors are too large from this many times what is attainable: that much where training
+#: from scratch takes at most so many operations, …
+DOUBTFUL, CHEAP = 0.3, 2e7
+#: … and this much elsewhere. On ordinary data they are 0.1 to 2 times as large.
+CLEARLY_WORSE = 10.0
 
 #: A model that loses at least this share of its basis rows is whitened anew.
 MOST_BASIS_REMOVED = 0.25
@@ -95,8 +102,34 @@ def affordable(smoother: Smoother, tasks: Tasks, n_alphas: int) -> bool:
     """
     sizes = smoother.sizes(tasks)
     m, p = float(sizes.m), float(sizes.p)
-    each = 6.0 * m * p**2 + n_alphas * 4.0 * p**3
-    return len(tasks) * each <= max(FREE_OPERATIONS, WORTH_FITS * (m * p**2 + p**3))
+    work = _operations(smoother, tasks, n_alphas)
+    return work <= max(FREE_OPERATIONS, WORTH_FITS * (m * p**2 + p**3))
+
+
+def _operations(smoother: Smoother, tasks: Tasks, n_alphas: int) -> float:
+    sizes = smoother.sizes(tasks)
+    m, p = float(sizes.m), float(sizes.p)
+    return len(tasks) * (6.0 * m * p**2 + n_alphas * 4.0 * p**3)
+
+
+def without_doubt(
+    values: FloatArray,
+    smoother: Smoother,
+    tasks: Tasks,
+    alphas: FloatArray,
+    columns: slice,
+    factor: Factor | None = None,
+) -> FloatArray:
+    """Return predictions, NaN at penalties where they are worse than float64 lets others be.
+
+    Where some were measured, and training from scratch takes no time, a doubt is enough.
+    """
+    found = smoother.measured(tasks, alphas, values, columns, factor)
+    if found is not None:
+        cheap = _operations(smoother, tasks, alphas.size) <= CHEAP
+        limit = DOUBTFUL if cheap else CLEARLY_WORSE
+        values[(found.errors > TOO_LITTLE) & (found.errors > limit * found.attainable)] = np.nan
+    return values
 
 
 def warn_of_digits(alphas: FloatArray, n_tasks: int) -> None:
@@ -104,9 +137,9 @@ def warn_of_digits(alphas: FloatArray, n_tasks: int) -> None:
     named = ", ".join(f"{alpha:.3g}" for alpha in alphas[:5])
     more = f" and {alphas.size - 5} more" if alphas.size > 5 else ""
     warn(
-        f"at alpha = {named}{more} the model nearly interpolates the held-out rows of {n_tasks} "
-        "experiments (leverage close to 1), so digits of what it would predict without them are "
-        "lost. Use larger alphas, or path='retrain' for those experiments.",
+        f"at alpha = {named}{more} digits of the held-out predictions of {n_tasks} experiments are "
+        "lost: the model nearly interpolates their rows (leverage close to 1), or rows are too "
+        "unlike each other. Use larger alphas, or path='retrain' for those experiments.",
         DigitsWarning,
         alphas=tuple(float(alpha) for alpha in alphas),
     )

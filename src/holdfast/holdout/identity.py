@@ -285,8 +285,8 @@ def _solve_weak(
     """
     h = errors.shape[2]
     if h > 1:
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], h)[:, None]
-        sides = np.concatenate([errors, np.broadcast_to(signs, (*errors.shape[:3], 1))], axis=3)
+        signs = np.broadcast_to(_signs(h), (*errors.shape[:3], 1))
+        sides = np.concatenate([errors, signs], axis=3)
         x = system.solve(sides)
         x, lost = x[..., :-1], np.abs(x[..., -1]).max(axis=2) * (DIRECTION * weak) > 1.0
     else:
@@ -298,6 +298,11 @@ def _solve_weak(
         lost |= close & (left < VANISHING * size).any(axis=2)
     x[lost] = np.nan
     return np.asarray(x)
+
+
+def _signs(h: int) -> FloatArray:
+    """Return a vector (h, 1) of signs, the same every time."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], h)[:, None]
 
 
 class HeldSystem:
@@ -334,6 +339,9 @@ class HeldSystem:
         if self._system.failed.any():
             raise _no_digits(h, int(np.argmax(self._system.failed)))
         self.weak = self._system.smallest <= held.weak
+        if held.weak and h > 1:  # a weak direction need not show in a single pivot
+            longest = np.abs(self.solve(np.broadcast_to(_signs(h), (b, h, 1)))).max(axis=(1, 2))
+            self.weak |= longest * (DIRECTION * held.weak) > 1.0
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (I − S_HH)⁻¹ right for (b, h, v): for errors, the held-out residuals."""

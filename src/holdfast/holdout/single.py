@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.experiments import Tasks
+from holdfast.holdout.digits import without_doubt
 from holdfast.holdout.identity import held_out_predictions
 from holdfast.smoother import Smoother
 
@@ -19,5 +20,7 @@ def predict(smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
     parts = []
     for alpha in alphas:
         factor = smoother.factor(float(alpha)).select(columns)
-        parts.append(smoother.run(held_out_predictions, factor, tasks, np.array([alpha])))
+        alone = np.array([alpha])
+        values = smoother.run(held_out_predictions, factor, tasks, alone)
+        parts.append(without_doubt(values, smoother, tasks, alone, columns, factor))
     return np.concatenate(parts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast._typing import FloatArray
 from holdfast.experiments import Tasks
+from holdfast.holdout.digits import without_doubt
 from holdfast.holdout.identity import held_out_predictions
 from holdfast.smoother import Smoother
 
@@ -14,4 +15,5 @@ from holdfast.smoother import Smoother
 def predict(smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
     """Return held-out predictions of all tasks, shape (alphas, test rows, targets)."""
     factor = smoother.factor(least=float(alphas.min())).select(columns)
-    return smoother.run(held_out_predictions, factor, tasks, alphas)
+    values = smoother.run(held_out_predictions, factor, tasks, alphas)
+    return without_doubt(values, smoother, tasks, alphas, columns, factor)

@@ -275,9 +275,28 @@ def solve_shifted(
         return np.zeros((alphas.size, p, v))
     how = Accuracy(np.zeros(p)) if accuracy is None else accuracy
     if not how.definite:
+        return _by_spectrum(*eigh(A), rhs, alphas)
+    try:
+        return _by_factors(A, rhs, alphas, how)
+    except KernelError:
+        # An exact matrix without a factorisation: its rounding errors are larger than the penalty.
         Lambda, V = eigh(A)
-        D = reciprocal_shifts(Lambda, alphas, np.ones(p))
-        return np.asarray(V @ (D[:, :, None] * (V.T @ rhs)))
+        if not how.refine or Lambda[0] < -100.0 * p * np.finfo(np.float64).eps * Lambda[-1]:
+            raise
+        return _by_spectrum(np.maximum(Lambda, 0.0), V, rhs, alphas)
+
+
+def _by_spectrum(
+    Lambda: FloatArray, V: FloatArray, rhs: FloatArray, alphas: FloatArray
+) -> FloatArray:
+    """Return the solutions from the eigendecomposition of A."""
+    D = reciprocal_shifts(Lambda, alphas, np.ones(len(Lambda)))
+    return np.asarray(V @ (D[:, :, None] * (V.T @ rhs)))
+
+
+def _by_factors(A: FloatArray, rhs: FloatArray, alphas: FloatArray, how: Accuracy) -> FloatArray:
+    """Return the solutions by one reduction, or by a Cholesky factorisation for each shift."""
+    p, v = rhs.shape
     many_sides = how.refine and v >= p / 12
     if alphas.size > CHOLESKY_UP_TO and not many_sides and _alike(A, how, alphas):
         return _by_reduction(A, rhs, alphas, how)

@@ -17,6 +17,7 @@ from holdfast.linalg import run_pieces
 from holdfast.smoother.equations import Equations
 from holdfast.smoother.factor import Factor
 from holdfast.smoother.held import Held
+from holdfast.smoother.measured import Measured
 from holdfast.smoother.outputs import Outputs
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 
@@ -164,6 +165,31 @@ class Smoother(ABC):
         """Return the errors (a,) that far-away rows may cost on every path; 0 without such rows."""
         return np.zeros(alphas.size)
 
+    def measured(
+        self,
+        tasks: Tasks,
+        alphas: FloatArray,
+        values: FloatArray,
+        columns: slice,
+        factor: Factor | None = None,
+    ) -> Measured | None:
+        """Return how large errors of held-out predictions are, measured on some of them.
+
+        None where factors are chosen for their digits. Relative to the largest prediction.
+
+        Parameters
+        ----------
+        tasks : Tasks
+        alphas : ndarray of shape (a,)
+        values : ndarray of shape (a, k, v)
+            The predictions, without the targets' level.
+        columns : slice
+            Which targets.
+        factor : Factor or None
+            What they were made with, if it was a factor of all rows.
+        """
+        return None
+
     @abstractmethod
     def path_promise(self, path: str, alphas: FloatArray) -> FloatArray | None:
         """Return the errors (a,) that a path promises, beside the largest target or prediction.
@@ -175,6 +201,9 @@ class Smoother(ABC):
     def largest_value(self) -> float:
         """The largest kernel value that rounding errors come from; 0 without a kernel."""
         return 0.0
+
+    #: Paths that make up for predictions that have lost their digits, the first that can.
+    repairs: ClassVar[tuple[str, ...]] = ("spectral", "retrain")
 
     #: Whether equations of folds are sums over sets of rows that are kept here, for any targets:
     #: only then ask for `sum_sets` and `equation_rows`.

@@ -279,6 +279,21 @@ class KernelFactor(Coordinates):
         R = self.R(D)
         return (V * V) @ R.T, times(V, R, self.z)
 
+    def inverse_rows(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return rows of G = V R Vᵀ (a, h, n) over the trained rows, which number them."""
+        V, R = self._trained_rows, self.R(self.D(alphas))
+        return np.asarray((R[:, None] * V[rows]) @ V.T)
+
+    def inverse_times(self, x: FloatArray, alphas: FloatArray) -> FloatArray:
+        """Return G x for x (a, n, v)."""
+        V, R = self._trained_rows, self.R(self.D(alphas))
+        return np.asarray(V @ (R[:, :, None] * (V.T @ x)))
+
+    @property
+    def _trained_rows(self) -> FloatArray:
+        V = np.asarray(self.V)
+        return V if self.scale.everything else V[self.scale.trained]
+
 
 def times(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
     """Return rows · D z for every α, shape (a, b, v), as one product."""
@@ -348,6 +363,14 @@ class InverseFactor(Factor):
             level=Q.T @ self.Ys,
             Ys=self.Ys,
         )
+
+    def inverse_rows(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return rows of G (1, h, n) over the trained rows, which number them."""
+        return self.G[rows][None]
+
+    def inverse_times(self, x: FloatArray, alphas: FloatArray) -> FloatArray:
+        """Return G x for x (1, n, v)."""
+        return np.asarray(self.G @ x)
 
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii = 1 − αG_ii."""

@@ -315,8 +315,8 @@ class FeatureSmoother(FeatureForm):
             gram, z = known[0], known[1][:, columns]
         A, b = system.whole_gram - gram, system.z[:, columns] - z
         A, b, mean, level = eliminate(A, b, corner)
-        left = self.weights.size - held.size
-        known_to = Accuracy(np.diag(system.whole_gram)[: system.p], FLOOR / left)
+        floor = FLOOR / system.support_without(held)
+        known_to = Accuracy(np.diag(system.whole_gram)[: system.p], floor)
         return FeatureEquations(A, b, N_E, known_to, mean, level, rows)
 
     def _sum_afresh(self, train: IntArray, Ys: FloatArray, N_E: FloatArray) -> FeatureEquations:

@@ -6,6 +6,7 @@ complement of Q, so that their null vectors never mix with the null space of K.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
 from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse
+from holdfast.smoother.measured import DenseProblem, Measured, look_at_some
 from holdfast.smoother.outputs import KernelOutputs
 from holdfast.smoother.refined import KernelProblem
 from holdfast.smoother.scale import Targets, Unpenalised
@@ -35,6 +37,13 @@ __all__ = ["KernelSmoother"]
 UNLIKE = 100.0
 #: Factorisations beside which one more is at most a twentieth.
 MANY = 20
+#: Doubles in the systems of several penalties that are solved together.
+STACK_DOUBLES = 2**16
+#: Where the condition allows errors larger than this, or rounding the targets costs a hundredth of
+#: it, some errors are measured, …
+SUSPECT = 1e-10
+#: … by a spectrum that is there, or is made in no time for this many rows.
+SMALL = 64
 
 
 class KernelSmoother(Smoother):
@@ -62,6 +71,7 @@ class KernelSmoother(Smoother):
     form: ClassVar[Form] = "kernel"
     # More than for features: cond(K + αI) takes the place of that of the training rows.
     least_share: ClassVar[float] = 0.75
+    repairs: ClassVar[tuple[str, ...]] = ("retrain",)  # what the spectrum loses, it loses again
 
     def __init__(
         self,
@@ -141,6 +151,38 @@ class KernelSmoother(Smoother):
         bound = 4 * np.finfo(np.float64).eps * (largest + alphas) / least
         return np.asarray(np.maximum(bound, self.promise(alphas)))
 
+    def measured(
+        self,
+        tasks: Tasks,
+        alphas: FloatArray,
+        values: FloatArray,
+        columns: slice,
+        factor: Factor | None = None,
+    ) -> Measured | None:
+        """Return how large errors are, measured on some tasks where they may be large."""
+        n, known = int(self.scale.trained.sum()), factor is not None or self._spectrum is not None
+        hard = self._suspect(tasks, alphas, values, columns)
+        if not hard.any() or not (known or n <= SMALL):
+            return None
+        found = self.factor() if factor is None else factor
+        assert isinstance(found, KernelFactor | InverseFactor)
+        problem = DenseProblem.of(self.K, self.scale, self.unpenalised, self.targets.Ys[:, columns])
+        return look_at_some(problem, found, tasks, alphas, values, hard)
+
+    def _suspect(
+        self, tasks: Tasks, alphas: FloatArray, values: FloatArray, columns: slice
+    ) -> FloatArray:
+        """Return the size (a, v) of predictions where they may have lost digits, 0 elsewhere."""
+        level = self.unpenalised.level(tasks.test.values, self.targets.level[:, columns])
+        size = np.abs(values + level).max(axis=1, initial=0.0)
+        root, trace = self.scale.root[self.scale.trained], float(self.norms.sum())
+        bound = self.path_promise("spectral", alphas) * float(root.max() / root.min())
+        # A spectrum leaves rounding errors of fitted targets, also beside tiny predictions.
+        largest = np.abs(self.targets.Y[:, columns]).max(axis=0, initial=0.0)
+        rounding = np.finfo(np.float64).eps * largest * (trace / (trace + alphas))[:, None]
+        hard = (bound > SUSPECT) | (rounding > 0.01 * SUSPECT * size).any(axis=1)
+        return np.where(hard[:, None], np.maximum(size, np.finfo(np.float64).tiny), 0.0)
+
     @property
     def largest_value(self) -> float:
         """The largest diagonal entry of K."""
@@ -151,12 +193,14 @@ class KernelSmoother(Smoother):
     def factor(self, alpha: float | None = None, least: float = inf) -> Factor:
         """Return the spectrum of K, or its inverse at one penalty.
 
-        An indefinite kernel has no Cholesky factorisation; its spectrum serves any penalty.
+        A kernel that is indefinite, if only by its rounding errors, has no Cholesky factorisation;
+        its spectrum serves any penalty.
         """
         with self.lock:
             if alpha is not None and self.definite:
                 self.require_semidefinite()
-                return self._inverse(alpha)
+                with suppress(KernelError):  # rounding errors may be larger than the penalty
+                    return self._inverse(alpha)
             if self._spectrum is None:
                 A, complement = self._deflated()
                 Lambda, V = eigh(A, overwrite=True)
@@ -465,11 +509,13 @@ class KernelSmoother(Smoother):
         rhs[:n] = self.targets.Ys[train][:, columns]
         K_test = self._block(test, train) * root
         predictions = np.empty((alphas.size, test.size, rhs.shape[1]))
-        for a, alpha in enumerate(alphas):
-            system = border.copy()
-            system[np.arange(n), np.arange(n)] += alpha
-            c = np.linalg.solve(system, rhs)
-            predictions[a] = K_test @ c[:n] + U[test] @ c[n:]
+        step = max(1, STACK_DOUBLES // border.size) if border.size else alphas.size
+        for first in range(0, alphas.size, step):
+            part = slice(first, first + step)
+            systems = np.repeat(border[None], alphas[part].size, axis=0)
+            systems[:, np.arange(n), np.arange(n)] += alphas[part, None]
+            c = np.linalg.solve(systems, np.broadcast_to(rhs, (len(systems), *rhs.shape)))
+            predictions[part] = K_test @ c[:, :n] + U[test] @ c[:, n:]
         return predictions
 
     def refines_cheaply(self, factorised: int) -> bool:

@@ -78,13 +78,24 @@ class FeatureSystem:
     @property
     def support(self) -> float:
         """How many rows carry the sums: all of them, or fewer where some are much longer."""
-        longest = float(self.norms.max(initial=0.0))
-        return max(1.0, float(self.norms.sum()) / longest) if longest > 0 else 1.0
+        return carried_by(self.norms)
+
+    def support_without(self, held: IntArray) -> float:
+        """Return the same for the rows that are not held out."""
+        left = self.norms.copy()
+        left[held] = 0.0
+        return carried_by(left)
 
     @property
     def whole_gram(self) -> FloatArray:
         """The Gram matrix as a matrix."""
         return np.diag(self.gram) if self.diagonal else self.gram
+
+
+def carried_by(norms: FloatArray) -> float:
+    """Return how many rows carry sums over all of them, from their ‖W_i‖²."""
+    longest = float(norms.max(initial=0.0))
+    return max(1.0, float(norms.sum()) / longest) if longest > 0 else 1.0
 
 
 def penalty_mask(p: int, s: int) -> FloatArray:

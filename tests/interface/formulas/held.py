@@ -38,6 +38,7 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.equations import eliminate
 from holdfast.smoother.held import constraints, removed_part
+from holdfast.smoother.measured import DenseProblem, look
 from holdfast.smoother.refined import bordered
 from holdfast.smoother.shared import shared
 from interface.formulas import example, same
@@ -356,6 +357,18 @@ def _():
     models = found.complete(x[None])
     values = smoother.fitted(found, models, test_rows)[0]
     same(values, (naive_dense(H, alpha) - U @ Level)[test_rows])
+
+
+@example("smoother.measured.look")
+def _():
+    smoother, alone = kernel_smoother(), np.array([alpha])
+    factor = smoother.factor(alpha)
+    problem = DenseProblem.of(K, smoother.scale, smoother.unpenalised, Ys)
+    rough = 1.001 * factor.inverse_times(Ys[None], alone)  # what a step of refinement mends
+    exact = (naive_dense(H, alpha) - U @ Level)[test_rows]
+    errors, attainable = look(problem, factor, rough, H, test_rows, alone, exact[None] + 0.25)
+    same(errors, np.full((1, v), 0.25))
+    assert attainable.max() < 1e-10
 
 
 @example("holdout.fold_gram.solve", "smoother.feature_smoother.FeatureSmoother.fitted")
