@@ -125,6 +125,23 @@ def test_an_indefinite_matrix_reports_its_negative_pivot():
         cholesky_basis(K, 0.1)
 
 
+def test_eigenvalues_that_do_not_converge_are_an_error(monkeypatch):
+    monkeypatch.setattr("holdfast.linalg.eigen.call", lambda *_: 3)
+    with pytest.raises(
+        KernelError, match=r"of a 4 x 4 matrix did not converge \(LAPACK returned 3"
+    ):
+        eigh(np.eye(4))
+
+
+def test_the_pivot_that_fails_is_named():
+    # C of the first two rows is [[2, 0], [1, 1]], so that C⁻¹(1, 1) = (½, ½), of squared length ½.
+    K = np.array([[4.0, 2.0, 1.0], [2.0, 2.0, 1.0], [1.0, 1.0, 0.25]])
+    with pytest.raises(SingularBasisError, match=r"is -0\.25 at basis row 2 "):
+        cholesky_basis(K, 0.0)
+    with pytest.raises(SingularBasisError, match=r"is -3 at basis row 0 "):
+        cholesky_basis(K - 7.0 * np.eye(3), 0.0)
+
+
 def test_numerically_singular_but_factorable_is_an_error():
     K = np.diag([1.0, 1e-17, 1.0])
     with pytest.raises(SingularBasisError, match=r"1e-17 at basis row 1"):

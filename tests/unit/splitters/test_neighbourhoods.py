@@ -317,6 +317,10 @@ def test_names():
         == "LeaveNeighbourhoodOut(coordinates=<40 × 2 ndarray>, radius=2.0, metric='l1')"
     )
     assert "LeaveNeighbourhoodOut" in repr(KernelRidgeCV(cv=SPLITTERS[0]))
+    assert (
+        repr(SpatialBlocks([0.0] * 8, 1.0)) == f"SpatialBlocks(coordinates={[0.0] * 8}, size=1.0)"
+    )
+    assert repr(SpatialBlocks([0.0] * 9, 1.0)) == "SpatialBlocks(coordinates=<list of 9>, size=1.0)"
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
