@@ -52,6 +52,10 @@ def figures() -> list[tuple[str, str, str]]:
     (refused,) = numbers("bad_calls.md", r"(\d+) are refused")
     (accepted,) = numbers("bad_calls.md", r"(\d+) look\s+bad")
     (problems,) = numbers("accuracy.md", r"problems of each family, (\d+) in all")
+    killed, mutants, share, low, high = numbers(
+        "mutants.md", r"\*\*(\d+) of (\d+), ([\d.]+) % \(95 % interval ([\d.]+) to ([\d.]+)\)"
+    )
+    (try_them,) = numbers("mutants.md", r"`(make mutants SAMPLE=\d+ SEED=\d+ BUDGET=\d+) PAGE=1`")
     golden = len(list((ROOT / "tests" / "files" / "golden").glob("*.holdfast")))
     matrix, oracle = "exact/test_exact_matrix.py", "exact/test_oracle.py"
     return [
@@ -69,6 +73,10 @@ def figures() -> list[tuple[str, str, str]]:
          of("laws"), run("laws")),
         ("tests that a function computes the formula that [the page](formulas.md) has beside it",
          of("interface/test_formulas.py"), run("interface/test_formulas.py")),
+        ("[small faults](mutants.md) in the numerical core, drawn at random, that could change a "
+         "result", mutants, f"`{try_them}`"),
+        (f"… of which tests saw {killed} (95 % interval {low} to {high} %)", f"{share} %",
+         "the same"),
         ("tests of the naive twins themselves", of("reference"), run("reference")),
         (f"bad calls: {refused} refused with a sentence, {accepted} accepted with a reason", calls,
          "`cd tests && python -m bad_calls.page`"),

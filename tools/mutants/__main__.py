@@ -1,0 +1,146 @@
+"""Run mutants: ``python -m tools.mutants --sample 300 --seed 0``, or all of them.
+
+What is known is kept in ``.mutants``: a run that was stopped goes on where it was. A mutant is
+tried again when its file has changed; one that survived, also when the tests have, or with a larger
+budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import sys
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tools.mutants import page
+from tools.mutants.loop import BUDGET, SEEN, Loop
+from tools.mutants.operators import Module, Mutant, modules
+from tools.mutants.tests import digest
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "src" / "holdfast"
+PAGE = ROOT / "docs" / "mutants.md"
+KEPT = ROOT / ".mutants"
+
+#: The folders that are mutated.
+FOLDERS = ["experiments", "holdout", "linalg", "scores", "smoother"]
+#: The tests that may see it: quick ones of numbers, first of all those of the folders themselves.
+TESTS = [
+    *(f"tests/unit/{name}" for name in [*FOLDERS, "answers", "basis", "estimators", "splitters"]),
+    *(
+        f"tests/exact/test_{name}.py"
+        for name in ["exact_matrix", "answers", "answers_range", "ragged"]
+    ),
+    *(f"tests/interface/test_{name}.py" for name in ["formulas", "bad_input"]),
+]
+
+
+class Results:
+    """Outcomes in a file of JSON lines, one a mutant; the last line of a mutant counts."""
+
+    def __init__(self, path: Path, sources: dict[str, str], suite: str, budget: float) -> None:
+        self._path, self._sources, self._suite, self._budget = path, sources, suite, budget
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        self.read()
+
+    def read(self) -> None:
+        """Take in what is in the file."""
+        self._known: dict[str, dict[str, object]] = {}
+        with self._path.open(encoding="utf-8") as file:
+            for line in file:
+                record = json.loads(line)
+                self._known[record["mutant"]] = record
+
+    def of(self, mutant: Mutant) -> dict[str, object] | None:
+        """Return the record of a mutant, if it still holds."""
+        record = self._known.get(mutant.name)
+        if record is None or record["source"] != self._sources[mutant.module]:
+            return None
+        asked = record["suite"] == self._suite and record["budget"] >= self._budget
+        return record if asked or record["outcome"] in SEEN else None
+
+    def add(self, mutant: Mutant, outcome: str, test: str, n_tests: int) -> None:
+        """Write the record of a mutant."""
+        record = {
+            "mutant": mutant.name, "line": mutant.lines[0], "outcome": outcome, "test": test,
+            "tests": n_tests, "source": self._sources[mutant.module], "suite": self._suite,
+            "budget": self._budget,
+        }  # fmt: skip
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    """Run the mutants that are not yet known, and say how many were seen."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("--sample", type=int, help="so many, drawn at random; all by default")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--only", default="", help="mutants whose name holds this")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="processor seconds a mutant")
+    parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
+    options = parser.parse_args()
+    found = modules(PACKAGE, FOLDERS)
+    mutants = [m for module in found for m in module.mutants if options.only in m.name]
+    population = len(mutants)
+    if options.sample is not None and options.sample < population:
+        mutants = random.Random(options.seed).sample(mutants, options.sample)
+    results = Results(KEPT / "results.jsonl", _digests(found), _suite(), options.budget)
+    left = [mutant for mutant in mutants if results.of(mutant) is None]
+    if left:
+        _run(found, left, results, options.jobs, options.budget)
+        results.read()
+    records = [record for mutant in mutants if (record := results.of(mutant)) is not None]
+    reasons = page.Reasons()
+    summary = page.Summary(records, reasons)
+    print(summary)
+    for entry in reasons.stale(m.name for module in found for m in module.mutants):
+        print(f"reasons.toml has no such mutant: {entry}")
+    if options.page:
+        page.write(PAGE, summary, FOLDERS, population, options)
+
+
+def _digests(found: list[Module]) -> dict[str, str]:
+    return {module.module: digest(module.path) for module in found}
+
+
+def _suite() -> str:
+    """Return a digest of all tests."""
+    paths = sorted(path for part in TESTS for path in [ROOT / part, *(ROOT / part).rglob("*.py")])
+    return hashlib.sha256(
+        "".join(digest(path) for path in paths if path.is_file()).encode()
+    ).hexdigest()[:12]
+
+
+def _run(
+    found: list[Module], mutants: list[Mutant], results: Results, jobs: int, budget: float
+) -> None:
+    start = time.monotonic()
+    done = count(1)
+
+    def told(mutant: Mutant, outcome: str, test: str, n_tests: int) -> None:
+        results.add(mutant, outcome, test, n_tests)
+        each, share = (time.monotonic() - start) / next(done), len(mutants) / jobs
+        print(
+            f"{outcome:8} {mutant.name}  ({n_tests} tests, {each:.1f} s each, {share:.0f} to try)"
+        )
+        sys.stdout.flush()
+
+    os.chdir(ROOT)
+    sys.path.insert(0, str(PACKAGE.parent))  # this checkout, whatever is installed
+    arguments = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not slow", *TESTS]
+    code = pytest.main(arguments, plugins=[Loop(found, mutants, KEPT, told, jobs, budget)])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        sys.exit(int(code))
+
+
+if __name__ == "__main__":
+    main()
