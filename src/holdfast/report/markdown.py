@@ -171,11 +171,13 @@ def _plan(summary: Summary) -> list[str]:
         for c in summary.plan.costs
     ]
     header = ("path", "seconds, estimated", "× cheapest", "memory", "digits promised")
+    checked = [text for name, text in summary.plan.facts if name == "checked"]
     return [
         "## The plan and its cost",
         "",
         *_table(header, rows),
         f"Taken: {_text(summary.plan.why)}.",
+        *(f"Checked: {_text(text)}." for text in checked),
         "",
     ]
 

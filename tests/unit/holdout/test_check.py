@@ -15,6 +15,7 @@ from holdfast.estimators import search
 from holdfast.exceptions import DigitsWarning, HoldfastWarning
 from holdfast.experiments import Ragged, Tasks
 from holdfast.holdout.check import check
+from holdfast.report import summarise, to_html, to_markdown
 from holdfast.smoother import Unpenalised, factorise
 from holdfast.smoother.feature_smoother import FeatureSmoother
 from holdfast.smoother.features import ColumnFeatures, KnownColumns
@@ -290,3 +291,11 @@ def test_a_solution_that_does_not_settle_is_no_opinion():
     slow = holdout.predict(smoother, tasks, np.array([0.01]), "retrain")[0]
     told = check(smoother, tasks, "spectral", 8, 0.01, np.arange(3), slow)
     assert told.endswith("deviates by 0.0e+00")  # trained from scratch instead
+
+
+def test_the_report_says_what_was_found():
+    model, _ = fitted(clone(CASES["sparse-loo"][0]))
+    told = model.explain().facts["checked"]
+    summary = summarise(model)
+    assert f"Checked: {told}." in to_markdown(summary)
+    assert told in to_html(summary)
