@@ -13,6 +13,8 @@ rows are streamed, is decided here and nowhere else.
 | `rows`, `blocks` | rows of W, kept or computed again, and sums over some of them |
 | `moments` | the one pass over all rows |
 | `feature_smoother`, `kernel_smoother` | the two forms |
+| `feature_form`, `kernel_form` | what follows from sums of features; digits of a kernel matrix |
+| `measured`, `refined` | errors measured on a few models; a second opinion on one |
 | `system`, `factorise` | rows with their Gram matrix; from these to factors with enough digits |
 | `factor` | the smoother in coordinates where the penalty is diagonal |
 | `held` | I − S on held-out rows |

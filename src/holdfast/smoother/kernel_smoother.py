@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from math import inf
 from threading import RLock
 from typing import Any, ClassVar
@@ -19,92 +18,30 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError, NotSupportedError
 from holdfast.experiments import Shape, Tasks
-from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
+from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_shifted
-from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes
 from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
 from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse
-from holdfast.smoother.measured import DenseProblem, Measured, look_at_some
+from holdfast.smoother.kernel_form import KernelForm
 from holdfast.smoother.outputs import KernelOutputs
-from holdfast.smoother.refined import KernelProblem
 from holdfast.smoother.scale import Targets, Unpenalised
 
 __all__ = ["KernelSmoother"]
 
-#: Rows with kernel values this many times those of most rows are far away from them.
-UNLIKE = 100.0
-#: Factorisations beside which one more is at most a twentieth.
-MANY = 20
 #: Doubles in the systems of several penalties that are solved together.
 STACK_DOUBLES = 2**16
-#: Where the condition allows errors larger than this, or rounding the targets costs a hundredth of
-#: it, some errors are measured, …
-SUSPECT = 1e-10
-#: … by a spectrum that is there, or is made in no time for this many rows.
-SMALL = 64
 
 
-class KernelSmoother(Smoother):
-    """The smoother of the kernel matrix of all rows.
-
-    Parameters
-    ----------
-    data : KernelData or ndarray of shape (m, m)
-        The rows with their kernel, or the kernel matrix itself, which is kept as it is.
-    weights : ndarray of shape (m,)
-    Y : ndarray of shape (m, v)
-    unpenalised : Unpenalised
-    memory : float
-        Bytes that the smoother may use.
-    definite : bool
-        Whether the kernel declares itself positive semidefinite.
-    trusted : bool
-        Whether that declaration needs no check, as for the kernels of this package.
-
-    Notes
-    -----
-    The only state is a cache: the kernel matrix, and its spectrum once it has been asked for.
-    """
+class KernelSmoother(KernelForm):
+    """The smoother of the kernel matrix of all rows; its parameters are those of `KernelForm`."""
 
     form: ClassVar[Form] = "kernel"
     # More than for features: cond(K + αI) takes the place of that of the training rows.
     least_share: ClassVar[float] = 0.75
     repairs: ClassVar[tuple[str, ...]] = ("retrain",)  # what the spectrum loses, it loses again
-
-    def __init__(
-        self,
-        data: KernelData | FloatArray,
-        weights: FloatArray,
-        Y: FloatArray,
-        unpenalised: Unpenalised,
-        memory: float = float("inf"),
-        *,
-        definite: bool = True,
-        trusted: bool = True,
-    ) -> None:
-        super().__init__(weights, Y, unpenalised)
-        self.data, self.memory, self.definite = data, memory, definite
-        self._unchecked = definite and not trusted
-        self._K = data if isinstance(data, np.ndarray) else None
-        self._spectrum: KernelFactor | None = None
-
-    @property
-    def K(self) -> FloatArray:
-        """The kernel matrix (m, m)."""
-        if self._K is None:  # threads that find it ready need no lock
-            with self.lock:
-                assert not isinstance(self.data, np.ndarray)
-                every = slice(0, len(self.data))
-                self._K = self.data.block(every, every)
-        return self._K
-
-    def _block(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return kernel values for the naive twin, computed again where possible."""
-        if isinstance(self.data, np.ndarray):
-            return np.asarray(self.data[np.ix_(rows, columns)])
-        return self.data.block(rows, columns)
 
     @property
     def n_basis(self) -> None:
@@ -116,77 +53,6 @@ class KernelSmoother(Smoother):
         m = self.weights.size
         known = self._spectrum is not None
         return Sizes(self.form, m, m, self.targets.count, None, self.memory, known)
-
-    def promise(self, alphas: FloatArray) -> FloatArray:
-        """Return eps times how unlike the rows are: one far-away row costs the others its digits.
-
-        Deflation and decompositions mix all rows, and the largest leave their rounding errors in
-        the smallest.
-        """
-        trained = self.scale.trained
-        diagonal, weights = np.abs(np.diag(self.K)[trained]), self.weights[trained]
-        largest = float((diagonal * weights).max())
-        # A row without a single feature is small by nature, a row of small weight is not.
-        usual = float(np.median(diagonal)) * float(weights.min())
-        return 4 * np.finfo(np.float64).eps * (largest + alphas) / (usual + alphas)
-
-    def unlike_rows(self, alphas: FloatArray) -> FloatArray:
-        """Return what the condition of the kernel matrix may cost, if some rows make it."""
-        diagonal = np.abs(np.diag(self.K)[self.scale.trained])
-        if diagonal.max() <= UNLIKE * float(np.median(diagonal)):
-            return np.zeros(alphas.size)
-        return self.path_promise("spectral", alphas)
-
-    def path_promise(self, path: str, alphas: FloatArray) -> FloatArray:
-        """Return eps times the condition of √wK√w + αI: every path solves with that matrix.
-
-        Without a spectrum the trace takes the place of the largest eigenvalue, 0 of the smallest.
-        """
-        if self._spectrum is None:
-            largest, least = float(self.norms.sum()), alphas
-        else:
-            Lambda = self._spectrum.Lambda[self._spectrum.penalised > 0]
-            largest = float(np.abs(Lambda).max(initial=0.0))
-            least = np.abs(Lambda[:, None] + alphas).min(axis=0, initial=np.inf)
-        bound = 4 * np.finfo(np.float64).eps * (largest + alphas) / least
-        return np.asarray(np.maximum(bound, self.promise(alphas)))
-
-    def measured(
-        self,
-        tasks: Tasks,
-        alphas: FloatArray,
-        values: FloatArray,
-        columns: slice,
-        factor: Factor | None = None,
-    ) -> Measured | None:
-        """Return how large errors are, measured on some tasks where they may be large."""
-        n, known = int(self.scale.trained.sum()), factor is not None or self._spectrum is not None
-        hard = self._suspect(tasks, alphas, values, columns)
-        if not hard.any() or not (known or n <= SMALL):
-            return None
-        found = self.factor() if factor is None else factor
-        assert isinstance(found, KernelFactor | InverseFactor)
-        problem = DenseProblem.of(self.K, self.scale, self.unpenalised, self.targets.Ys[:, columns])
-        return look_at_some(problem, found, tasks, alphas, values, hard)
-
-    def _suspect(
-        self, tasks: Tasks, alphas: FloatArray, values: FloatArray, columns: slice
-    ) -> FloatArray:
-        """Return the size (a, v) of predictions where they may have lost digits, 0 elsewhere."""
-        level = self.unpenalised.level(tasks.test.values, self.targets.level[:, columns])
-        size = np.abs(values + level).max(axis=1, initial=0.0)
-        root, trace = self.scale.root[self.scale.trained], float(self.norms.sum())
-        bound = self.path_promise("spectral", alphas) * float(root.max() / root.min())
-        # A spectrum leaves rounding errors of fitted targets, also beside tiny predictions.
-        largest = np.abs(self.targets.Y[:, columns]).max(axis=0, initial=0.0)
-        rounding = np.finfo(np.float64).eps * largest * (trace / (trace + alphas))[:, None]
-        hard = (bound > SUSPECT) | (rounding > 0.01 * SUSPECT * size).any(axis=1)
-        return np.where(hard[:, None], np.maximum(size, np.finfo(np.float64).tiny), 0.0)
-
-    @property
-    def largest_value(self) -> float:
-        """The largest diagonal entry of K."""
-        return float(np.abs(np.diag(self.K)).max())
 
     # -- the model on all rows ---------------------------------------------------------------------
 
@@ -518,29 +384,6 @@ class KernelSmoother(Smoother):
             predictions[part] = K_test @ c[:, :n] + U[test] @ c[:, n:]
         return predictions
 
-    def refines_cheaply(self, factorised: int) -> bool:
-        """Whether the spectrum is known, or one more factorisation is a small part of many."""
-        return self._spectrum is not None or factorised >= MANY
-
-    def refined(
-        self,
-        held: IntArray,
-        removed: IntArray,
-        test: IntArray,
-        alpha: float,
-        columns: IntArray,
-        size: float,
-    ) -> FloatArray:
-        """Return predictions that the kernel matrix agrees with."""
-        problem = KernelProblem(
-            self.K, self.targets.Ys[:, columns], alpha, self.scale, self.unpenalised, held
-        )
-        return problem.predictions(test, self._spectrum, size)
-
-    def likely_leverages(self, alpha: float) -> FloatArray:
-        """Return leverages if the spectrum is known, else the length of rows."""
-        return self.norms if self._spectrum is None else self._spectrum.leverages(alpha)
-
     def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
         """Return the smoother of the rows that are left, on the kernel matrix that is there."""
         weights = self.weights.copy()
@@ -564,32 +407,6 @@ class KernelSmoother(Smoother):
             Ys, V = other.targets.Ys, np.asarray(self._spectrum.V)
             other._spectrum = replace(self._spectrum, z=V[live].T @ Ys[live], Ys=Ys)
         return other
-
-    # -- how much of the data some rows carry ------------------------------------------------------
-
-    @cached_property
-    def _along(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """√wQ (m, s), K√wQ (m, s) and Qᵀ√wK√wQ (s, s)."""
-        weighted = self.unpenalised.Q * self.scale.root[:, None]
-        to_level = self.K @ weighted
-        return weighted, to_level, weighted.T @ to_level
-
-    @cached_property
-    def norms(self) -> FloatArray:
-        """‖W_i‖² of every row: W = (I − QQᵀ)√wΦ, from the kernel matrix."""
-        U, (_, to_level, inner) = self.unpenalised.U, self._along
-        squares = np.diag(self.K) - 2.0 * np.einsum("is,is->i", U, to_level)
-        squares += np.einsum("is,st,it->i", U, inner, U)
-        return np.asarray(np.abs(squares) * self.scale.root**2)  # negative where K is indefinite
-
-    def shift(self, held: IntArray) -> float:
-        """Return ‖Q_HᵀW_H‖² from the kernel matrix."""
-        weighted, to_level, inner = self._along
-        g = weighted[held]
-        total = g.T @ self.unpenalised.U[held]  # Q_HᵀQ_H
-        cross = g.T @ to_level[held] @ total.T
-        square = g.T @ self.K[np.ix_(held, held)] @ g - cross - cross.T + total @ inner @ total.T
-        return float(abs(np.trace(square)))
 
 
 def deflated_kernel(

@@ -473,8 +473,8 @@ def _():
 
 
 @example(
-    "smoother.kernel_smoother.KernelSmoother.norms",
-    "smoother.kernel_smoother.KernelSmoother.shift",
+    "smoother.kernel_form.KernelForm.norms",
+    "smoother.kernel_form.KernelForm.shift",
     "smoother.feature_smoother.FeatureSmoother.shift",
 )
 def _():
