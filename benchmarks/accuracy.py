@@ -22,7 +22,7 @@ from oracle_errors import ALPHAS, CONDITIONS, KINDS, MODELS, PATHS, Cell, cells 
 from tolerances import ORACLE_FLOOR  # noqa: E402
 from torture.families import FAMILIES, problem  # noqa: E402
 from torture.measure import FACTOR, Measured, measure  # noqa: E402
-from torture.rivals import Pair, grid_search, ridge_cv, time_stamp  # noqa: E402
+from torture.rivals import Pair, grid_search, ridge_cv, rlscore, time_stamp  # noqa: E402
 
 PAGE = ROOT / "docs" / "accuracy.md"
 SEEDS = range(10)
@@ -127,8 +127,8 @@ def paths_of_families(found: dict[str, list[Measured]]) -> str:
     return table([*header, "largest ratio", f"past {FACTOR:g} ×"], rows)
 
 
-def beside_rivals(found: dict[str, list[tuple[Pair | None, Pair]]]) -> str:
-    """Return the worst errors of scikit-learn, and of the package on the same question."""
+def beside_rivals(found: dict[str, list[tuple[Pair | None, ...]]]) -> str:
+    """Return the worst errors of each rival, and of the package on the same question."""
     rows = []
     for name, pairs in found.items():
         cells = [TITLES[name]]
@@ -137,8 +137,8 @@ def beside_rivals(found: dict[str, list[tuple[Pair | None, Pair]]]) -> str:
             cells += [f"{max(p.rival for p in both):.0e}" if both else "—"]
             cells += [f"{max(p.ours for p in both):.0e}" if both else "—"]
         rows.append(cells)
-    header = ["data", "`RidgeCV`", "holdfast", "`GridSearchCV(KernelRidge)`", "holdfast"]
-    return table(header, rows)
+    rivals = "`RidgeCV`", "`GridSearchCV(KernelRidge)`", "RLScore"
+    return table(["data", *(name for rival in rivals for name in (rival, "holdfast"))], rows)
 
 
 def example() -> str:
@@ -150,11 +150,11 @@ def example() -> str:
 def families(problems: int) -> dict[str, str]:
     """Return the tables of the families of hard data."""
     measured: dict[str, list[Measured]] = {}
-    pairs: dict[str, list[tuple[Pair | None, Pair]]] = {}
+    pairs: dict[str, list[tuple[Pair | None, ...]]] = {}
     for name in (*TITLES, *(FAMILIES.keys() - TITLES.keys())):
         drawn = [problem(name, seed) for seed in range(problems)]
         measured[name] = [measure(one) for one in drawn]
-        pairs[name] = [(ridge_cv(one), grid_search(one)) for one in drawn]
+        pairs[name] = [(ridge_cv(one), grid_search(one), rlscore(one)) for one in drawn]
         print(name, file=sys.stderr)
     count = (
         f"{problems} problems of each family, {problems * len(measured)} in all, "

@@ -757,8 +757,8 @@ def test_cv_and_verify_agree_on_what_is_not_verified(tmp_path, capsys):
 def test_penalties_at_which_training_itself_lacks_digits_are_no_alarm(tmp_path, capsys):
     """A wide kernel leaves few digits at penalties of 1e-11, however it is trained."""
     rng = np.random.default_rng(0)
-    x = np.linspace(0, 1, 80)
-    y = np.sin(6 * x) + 0.3 * rng.normal(size=80)
+    x = np.linspace(0, 1, 300)
+    y = np.sin(6 * x) + 0.3 * rng.normal(size=300)
     lines = [f"{a:.6f},{b:.6f}" for a, b in zip(x, y, strict=True)]
     (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
     asked = ["cv", str(tmp_path / "t.csv"), "--target", "y", "--cv", "5", "--gamma", "0.1"]
