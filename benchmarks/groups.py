@@ -131,6 +131,10 @@ def operations(job: Job, data: Data, split: str) -> float:
     return count
 
 
+#: Seconds between pieces of work: threads of BLAS wait for more by spinning, beside what follows.
+REST = 0.15
+
+
 def rounds(
     works: dict[Any, Callable[[], Any]], seconds: float, least: int
 ) -> Iterator[dict[Any, float]]:
@@ -139,6 +143,7 @@ def rounds(
     while done < least or time.perf_counter() < end:
         taken = {}
         for name, work in works.items():
+            time.sleep(REST)
             start = time.perf_counter()
             work()
             taken[name] = time.perf_counter() - start

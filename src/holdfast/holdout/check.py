@@ -18,6 +18,7 @@ from holdfast.experiments import Tasks
 from holdfast.holdout import fold_gram, predict
 from holdfast.holdout.digits import trained_anew
 from holdfast.holdout.verify import TOLERANCE
+from holdfast.linalg import pieces_alone
 from holdfast.smoother import Smoother
 
 __all__ = ["check"]
@@ -69,7 +70,7 @@ def check(
     factorised = len(tasks) * min(n_alphas, FACTORISATIONS) if path == "fold_gram" else 0
     if not smoother.refines_cheaply(factorised):
         return "no: it would take too large a part of so short a fit; verify() does it"
-    with smoother.lock:
+    with smoother.lock, pieces_alone(smoother.order):
         anew = trained_anew(smoother, tasks)
         if anew.all():
             return "no: every experiment was trained anew"

@@ -17,7 +17,7 @@ import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray
 from holdfast.exceptions import InvalidInputError
-from holdfast.linalg import solve_small
+from holdfast.linalg import one_blas_thread, solve_small
 
 __all__ = ["Centre", "RowScale", "Targets", "Unpenalised"]
 
@@ -95,7 +95,7 @@ class Unpenalised:
         root = np.sqrt(weights)
         names = tuple(names) or tuple(f"column {j}" for j in range(s))
         if s == 1 and bool((Z == 1.0).all()):  # the bias: nothing to factorise
-            norm = float(np.linalg.norm(root))
+            norm = float(np.sqrt(weights.sum()))
             U = np.full((len(Z), 1), 1.0 / norm)
             return cls(U, root[:, None] / norm, np.array([[norm]]), True, names)
         Q, R = np.linalg.qr(root[:, None] * Z)
@@ -249,7 +249,8 @@ class Targets:
         unit = target_unit(Y)
         if unit != 1.0:
             Y = Y / unit
-        level = unpenalised.Q.T @ scale.targets(Y)
+        with one_blas_thread():  # a second thread would keep spinning during the first pass
+            level = unpenalised.Q.T @ scale.targets(Y)
         if unpenalised.count:
             Y = Y - unpenalised.level(slice(None), level)
         return cls(Y, scale.targets(Y), level, unit)
