@@ -125,7 +125,8 @@ def robust_weights(
     >>> X = rng.uniform(-3, 3, size=(150, 1))
     >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=150)
     >>> y[:10] += 5.0
-    >>> robust = holdfast.robust_weights(holdfast.KernelRidgeCV(gamma=0.5), X, y)
+    >>> model = holdfast.KernelRidgeCV(gamma=0.5, alphas=np.logspace(-3, 2, 30))
+    >>> robust = holdfast.robust_weights(model, X, y)
     >>> bool((robust.weights[:10] < 0.01).all()), robust.converged
     (True, True)
     >>> robust.model.held_out(cv=5).matrix().shape
