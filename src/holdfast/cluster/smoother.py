@@ -18,7 +18,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.cluster import work
@@ -29,7 +28,7 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
-from holdfast.linalg import eigh
+from holdfast.linalg import eigh, one_blas_thread
 from holdfast.progress import report
 from holdfast.smoother import Equations, Factor, Features, OtherBasis, Sizes
 from holdfast.smoother.base import Fit
@@ -455,5 +454,5 @@ def _compute(*values: Any) -> Any:
     from dask import config
 
     quiet = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-    with threadpool_limits(1, user_api="blas"), config.set(quiet):
+    with one_blas_thread(), config.set(quiet):
         return compute(*values)
