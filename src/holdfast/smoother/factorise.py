@@ -224,7 +224,7 @@ def single_promise(Lambda: FloatArray, alphas: FloatArray, m: float) -> FloatArr
 
     Where a Cholesky factorisation would lose too much, a QR factorisation loses the root of it.
     """
-    condition = (Lambda.max(initial=0.0) + alphas) / (Lambda.min(initial=0.0) + alphas)
+    condition = (Lambda.max(initial=0.0) + alphas) / (Lambda.min(initial=np.inf) + alphas)
     squared = ROUNDING * condition / m
     return np.asarray(np.where(squared <= ENOUGH, squared, ROUNDING * np.sqrt(condition) / m))
 
