@@ -71,10 +71,6 @@ class Ragged:
         where = self.where(index)
         return Ragged(self.values[where.values], where.ptr)
 
-    def between(self, start: int, stop: int) -> IntArray:
-        """Return the values of the items from `start` up to and without `stop`, a view."""
-        return self.values[self.ptr[start] : self.ptr[stop]]
-
     def copy(self) -> Ragged:
         """Return the same items, whose values may be changed."""
         return Ragged(self.values.copy(), self.ptr)
