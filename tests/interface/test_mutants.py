@@ -118,6 +118,8 @@ def test_which_faults_are_made(small):
         ("not a", {"a"}),
         ("A @ B", {"B @ A"}),
         ("f(a, b)", {"f(b, a)"}),
+        ("f(a, a)", set()),
+        ("clip(a, b, n)", set()),
         ("min(a, b)", {"max(a, b)"}),
         ("a[1:n]", {"a[:n]", "a[1:]", "a[0:n]"}),
         ("a[-1]", {"a[1]", "a[-0]"}),
@@ -133,6 +135,14 @@ def test_faults_of_an_expression(tmp_path, code, after):
     (tmp_path / "one.py").write_text(f"def one(a, b, A, B, n, f):\n    x = {code}\n")
     found = modules(tmp_path, ["."])[0].mutants
     assert {mutant.after.removeprefix("x = ") for mutant in found} == after
+
+
+def test_faults_of_what_is_returned(tmp_path):
+    (tmp_path / "one.py").write_text(
+        "def one(a):\n    if a:\n        return True\n    return False\n"
+    )
+    found = {mutant.after for mutant in modules(tmp_path, ["."])[0].mutants}
+    assert found == {"if not a", "return None", "return False", "return True"}
 
 
 def test_tests_see_faults_of_loaded_code(small, tmp_path):

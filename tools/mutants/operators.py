@@ -50,7 +50,10 @@ NAMES = dict(chain.from_iterable((p.split(), p.split()[::-1]) for p in _PAIRS))
 LEFT_ALONE = {"warn", "isinstance", "cast", "getattr", "hasattr"}
 
 #: Calls of which the order of two arguments does not matter.
-SYMMETRIC = {"min", "max", "minimum", "maximum", "swapaxes", "array_equal", "shares_memory"}
+SYMMETRIC = {
+    *("min", "max", "minimum", "maximum", "clip"),  # clip: the largest of two, up to the third
+    *("swapaxes", "array_equal", "shares_memory"),
+}
 
 #: Arguments that only guard: they change no result.
 UNSEEN = {"strict", "check_finite"}
@@ -204,7 +207,9 @@ def _replacements(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:
             yield ast.Pass()
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             yield ast.Pass()
-        case ast.Return(value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(ast.Constant(None | False)):
+            pass  # who asks whether it is true sees no difference
+        case ast.Return():
             yield ast.Return(ast.Constant(None))
         case ast.Continue():
             yield ast.Break()
@@ -250,8 +255,10 @@ def _replacements(node: ast.AST, parent: ast.AST) -> Iterator[ast.AST]:
 
 def _ordered(call: ast.Call) -> bool:
     """Whether the first two arguments have an order that matters."""
-    starred = any(isinstance(argument, ast.Starred) for argument in call.args[:2])
-    return not starred and _called(call) not in LEFT_ALONE | SYMMETRIC
+    first, second = call.args[:2]
+    starred = isinstance(first, ast.Starred) or isinstance(second, ast.Starred)
+    same = ast.dump(first) == ast.dump(second)
+    return not (starred or same) and _called(call) not in LEFT_ALONE | SYMMETRIC
 
 
 def _factor(node: ast.AST) -> bool:
