@@ -58,6 +58,13 @@ FOUND = [
     ("dense_wild_weights", 3),
     ("dense_wild_weights", 6),
     ("sparse_wild_weights", 1005),
+    ("rare_columns", 20094),  # predictions that vanish beside what is taken from the fit
+    ("dense_kernel", 1761),  # training by LU, where QR is lucky
+    ("dense_kernel", 2075),
+    ("dense_duplicates", 60054),
+    ("dense_duplicates", 60075),
+    ("rare_columns", 60014),  # a row a thousand times as long as all others, in its own direction
+    ("sparse_wild_weights", 60069),
 ]
 
 #: The same by other ways.
@@ -75,13 +82,6 @@ FOUND_ELSEWHERE = [
     ("wild_weights", 0, "cluster"),
     ("wild_weights", 21, "cluster"),
 ]
-#: Problems that are past the ratio without a warning: training by LU, where QR is lucky, and a row
-#: that nearly nothing else supports. The path that is, and how large its error is.
-PAST = [
-    ("rare_columns", 20094, "single", 1e-10),
-    ("dense_kernel", 1761, "retrain", 1e-10),
-    ("dense_kernel", 2075, "retrain", 1e-9),
-]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -91,13 +91,6 @@ def test_no_path_is_silently_worse_than_qr(family, seed):
     found = measure(problem(family, seed))
     for path in found.paths:
         assert found.excess(path) <= FACTOR, f"{family} seed {seed} {path}: {found.paths[path]}"
-
-
-@pytest.mark.parametrize(("family", "seed", "path", "error"), PAST)
-def test_those_past_the_ratio_are_no_further_off(family, seed, path, error):
-    found = measure(problem(family, seed), (path,))
-    silent = [alpha not in found.told[path] for alpha in found.problem.alphas]
-    assert found.paths[path][silent].max() < error
 
 
 @pytest.mark.parametrize(("family", "seed", "way"), FOUND_ELSEWHERE)

@@ -31,7 +31,10 @@ __all__ = [
     "warn_of_rounding",
     "warn_of_unlike_rows",
     "without_doubt",
+    "without_reach",
 ]
+
+EPS = float(np.finfo(np.float64).eps)
 
 #: Relative errors beyond this are too large for a path that promises no better.
 TOO_LITTLE = 1e-11
@@ -45,10 +48,10 @@ FREE_OPERATIONS = 2e10
 #: … and beyond that, if it takes no more than this many plain fits.
 WORTH_FITS = 20.0
 
-#: Measured errors are too large from this many times what is attainable: that much where training
-#: from scratch takes at most so many operations, …
-DOUBTFUL, CHEAP = 0.3, 2e7
-#: … and this much elsewhere. On ordinary data they are 0.1 to 2 times as large.
+#: Training from scratch takes no time up to this many operations; …
+CHEAP = 2e7
+#: … beyond it, measured errors are too large from this many times what is attainable. On ordinary
+#: data they are 0.1 to 2 times as large.
 CLEARLY_WORSE = 10.0
 
 #: A model that loses at least this share of its basis rows is whitened anew.
@@ -80,6 +83,38 @@ def few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:
     for j in np.flatnonzero(few & (omega > 0)).tolist():
         few[j] = smoother.shift(held[j]) > left[j] * (spare - lost[j])
     return np.asarray(few)
+
+
+def without_reach(
+    values: FloatArray, smoother: Smoother, tasks: Tasks, alphas: FloatArray, few: BoolArray
+) -> FloatArray:
+    """Return predictions, NaN where a test row is so long that it magnifies rounding errors.
+
+    Parameters
+    ----------
+    values : ndarray of shape (alphas, test rows, targets)
+        Predictions from equations of the training rows alone; changed in place.
+    smoother : Smoother
+    tasks : Tasks
+    alphas : ndarray of shape (a,)
+    few : ndarray of bool
+        Which tasks leave little of the data: only they can have such rows.
+
+    Notes
+    -----
+    A model of training rows with trace τ has errors of eps (τ + α)/α in any direction, also one in
+    which no training row has a part. A row that is many times as long as √τ sees them magnified.
+    """
+    if not few.any():
+        return values
+    norms, trained = smoother.norms, smoother.scale.trained
+    lost = np.bincount(tasks.held.owners, norms[tasks.held.values], minlength=len(tasks))
+    left = np.maximum(float(norms[trained].sum()) - lost, np.finfo(float).tiny)
+    longest = np.zeros(len(tasks))
+    np.maximum.at(longest, tasks.test.owners, norms[tasks.test.values])
+    error = EPS * np.sqrt(longest / left) * (1.0 + left / alphas[:, None])  # (alphas, tasks)
+    values[(few & (longest > left) & (error > TOO_LITTLE))[:, tasks.test.owners]] = np.nan
+    return values
 
 
 def basis_shrinks(tasks: Tasks, n_basis: int | None) -> BoolArray:
@@ -122,12 +157,12 @@ def without_doubt(
 ) -> FloatArray:
     """Return predictions, NaN at penalties where they are worse than float64 lets others be.
 
-    Where some were measured, and training from scratch takes no time, a doubt is enough.
+    Where training from scratch takes no time, what others can do does not matter.
     """
     found = smoother.measured(tasks, alphas, values, columns, factor)
     if found is not None:
         cheap = _operations(smoother, tasks, alphas.size) <= CHEAP
-        limit = DOUBTFUL if cheap else CLEARLY_WORSE
+        limit = 0.0 if cheap else CLEARLY_WORSE
         values[(found.errors > TOO_LITTLE) & (found.errors > limit * found.attainable)] = np.nan
     return values
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from holdfast._typing import FloatArray
 from holdfast.experiments import Tasks
-from holdfast.holdout.digits import few_left, without_doubt
+from holdfast.holdout.digits import few_left, without_doubt, without_reach
 from holdfast.linalg import Complement, solve_shifted
 from holdfast.smoother import Equations, Smoother
 
@@ -23,7 +23,9 @@ def predict(smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
     Per experiment: |H| p² for its Gram matrix, unless the first pass over the rows has it already;
     4/3 p³ for the reduction, 2 p² v per α. For a dense model m − |H| takes the place of p.
     """
-    values = smoother.by_fold(solve, tasks, alphas, columns, few_left(smoother, tasks))
+    few = few_left(smoother, tasks)
+    values = smoother.by_fold(solve, tasks, alphas, columns, few)
+    values = without_reach(values, smoother, tasks, alphas, few)
     return without_doubt(values, smoother, tasks, alphas, columns)
 
 

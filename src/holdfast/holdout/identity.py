@@ -181,8 +181,12 @@ def _alone_predictions(alone: Alone) -> FloatArray:
     gap = alone.gap.T[:, :, None]  # (a, b, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         r = alone.errors / gap
-    values = alone.fitted - alone.lift.T[:, :, None] * r
+    taken = alone.lift.T[:, :, None] * r
+    values = alone.fitted - taken
     good = gap > alone.weak
+    if alone.weak > 0.0:  # beside what was taken away, all predictions may be rounding errors
+        largest = np.abs(values).max(axis=1, initial=0.0, keepdims=True)
+        good = good & ~(largest < VANISHING * np.abs(taken))
     if alone.weak > 0.0 and gap.min(initial=1.0) <= CLOSE:
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = values * ((1.0 - gap) / alone.lift.T[:, :, None])  # as residuals are

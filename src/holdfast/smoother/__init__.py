@@ -14,6 +14,7 @@ rows are streamed, is decided here and nowhere else.
 | `moments` | the one pass over all rows |
 | `feature_smoother`, `kernel_smoother` | the two forms |
 | `feature_form`, `kernel_form` | what follows from sums of features; digits of a kernel matrix |
+| `bordered` | a dense model trained from scratch, refined |
 | `measured`, `refined` | errors measured on a few models; a second opinion on one |
 | `system`, `factorise` | rows with their Gram matrix; from these to factors with enough digits |
 | `factor` | the smoother in coordinates where the penalty is diagonal |

@@ -142,7 +142,7 @@ class KernelForm(Smoother):
     ) -> FloatArray:
         """Return the size (a, v) of predictions where they may have lost digits, 0 elsewhere."""
         level = self.unpenalised.level(tasks.test.values, self.targets.level[:, columns])
-        size = np.abs(values + level).max(axis=1, initial=0.0)
+        size = np.fmax.reduce(np.abs(values + level), axis=1, initial=0.0)  # NaN: given up already
         root, trace = self.scale.root[self.scale.trained], float(self.norms.sum())
         bound = self.path_promise("spectral", alphas) * float(root.max() / root.min())
         # A spectrum leaves rounding errors of fitted targets, also beside tiny predictions.

@@ -22,6 +22,7 @@ from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_shifted
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes
 from holdfast.smoother.blocks import row_blocks
+from holdfast.smoother.bordered import Bordered
 from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
 from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse
@@ -30,9 +31,6 @@ from holdfast.smoother.outputs import KernelOutputs
 from holdfast.smoother.scale import Targets, Unpenalised
 
 __all__ = ["KernelSmoother"]
-
-#: Doubles in the systems of several penalties that are solved together.
-STACK_DOUBLES = 2**16
 
 
 class KernelSmoother(KernelForm):
@@ -358,31 +356,17 @@ class KernelSmoother(KernelForm):
         columns: slice,
         basis: OtherBasis | None = None,
     ) -> FloatArray:
-        """Return predictions by the optimality conditions of the LS-SVM, Cawley and Talbot 2004.
-
-        One bordered system per penalty, solved by LU, as a check on the other ways.
-        """
+        """Return predictions by the optimality conditions, as a check on the other ways."""
         keep = self.scale.trained.copy()
         keep[held] = False
-        train = np.flatnonzero(keep)
-        root, s, n = self.scale.root[train], self.unpenalised.count, train.size
-        U = self.unpenalised.U
-        border = np.zeros((n + s, n + s))
-        border[:n, :n] = self._block(train, train) * root[:, None] * root
-        border[:n, n:] = U[train] * root[:, None]
-        border[n:, :n] = border[:n, n:].T
-        rhs = np.zeros((n + s, self.targets.Ys[:1, columns].shape[1]))
-        rhs[:n] = self.targets.Ys[train][:, columns]
-        K_test = self._block(test, train) * root
-        predictions = np.empty((alphas.size, test.size, rhs.shape[1]))
-        step = max(1, STACK_DOUBLES // border.size) if border.size else alphas.size
-        for first in range(0, alphas.size, step):
-            part = slice(first, first + step)
-            systems = np.repeat(border[None], alphas[part].size, axis=0)
-            systems[:, np.arange(n), np.arange(n)] += alphas[part, None]
-            c = np.linalg.solve(systems, np.broadcast_to(rhs, (len(systems), *rhs.shape)))
-            predictions[part] = K_test @ c[:, :n] + U[test] @ c[:, n:]
-        return predictions
+        train, U = np.flatnonzero(keep), self.unpenalised.U
+        problem = Bordered(
+            self._block(train, train),
+            U[train],
+            self.targets.Y[train][:, columns],
+            self.weights[train],
+        )
+        return problem.predictions(self._block(test, train), U[test], alphas)
 
     def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
         """Return the smoother of the rows that are left, on the kernel matrix that is there."""

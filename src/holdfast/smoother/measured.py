@@ -121,7 +121,7 @@ def look_at_some(
 
     All tasks, penalties and targets if that takes no time; otherwise a few, first the task that
     holds out the row of highest leverage. A penalty that is not looked at takes after the nearest
-    that is.
+    that is. Predictions that a path has given up itself (NaN) are left out.
     """
     hard, (n, v) = np.flatnonzero(size.max(axis=1) > 0.0), problem.Ys.shape
     looked, targets, which = hard, np.arange(v), np.arange(len(tasks))
@@ -145,7 +145,7 @@ def look_at_some(
         given = values[np.ix_(looked, np.arange(test.start, test.stop), targets)]
         found = look(part, inverse, c, place[held], tasks.test[j], some, given)
         relative = found / size[np.ix_(looked, targets)]  # (2, a, v)
-        worst = np.maximum(worst, relative.max(axis=2))
+        worst = np.fmax(worst, np.fmax.reduce(relative, axis=2))
     nearest = looked[np.abs(np.arange(len(alphas))[:, None] - looked).argmin(axis=1)]
     errors = np.where(size.max(axis=1) > 0.0, worst[:, np.searchsorted(looked, nearest)], 0.0)
     return Measured(*errors)
@@ -218,7 +218,7 @@ def look(
     noise = np.sqrt(np.square(spread) @ np.square(rounding)) / problem.root[held, None]
     noise = noise.max(axis=1)  # (a, v)
     noise += EPS * _rows(np.abs(K), np.abs(model)).max(axis=1)
-    return np.stack([np.abs(values - refined).max(axis=1), noise])
+    return np.stack([np.fmax.reduce(np.abs(values - refined), axis=1), noise])
 
 
 def _rows(K: FloatArray, c: FloatArray) -> FloatArray:

@@ -40,7 +40,7 @@ def test_an_error_is_measured_for_what_it_is(bias, single):
     which = slice(0, 1) if single else slice(None)
     alphas = ALPHAS[which]
     factor = smoother.factor(1e-7) if single else smoother.factor()
-    values = spectral.predict(smoother, tasks, ALPHAS, slice(None))[which]
+    values = spectral.held_out_predictions(smoother.factor(), tasks, ALPHAS)[which]
     small = smoother.measured(tasks, alphas, values, slice(None), factor)
     wrong = values.copy()
     wrong[0, 1, 0] += 1e-6
@@ -50,6 +50,19 @@ def test_an_error_is_measured_for_what_it_is(bias, single):
     assert small.errors.max() < 1e-7
     assert large.errors[0] == pytest.approx(1e-6 / size, rel=0.1)
     np.testing.assert_array_equal(large.attainable, small.attainable)
+
+
+def test_predictions_that_are_given_up_are_not_measured():
+    smoother, tasks = fitted()
+    values = spectral.held_out_predictions(smoother.factor(), tasks, ALPHAS)
+    whole = smoother.measured(tasks, ALPHAS, values, slice(None))
+    some = values.copy()
+    some[:, 0] = np.nan
+    left = smoother.measured(tasks, ALPHAS, some, slice(None))
+    assert (left.errors > 0).all()
+    assert (left.errors <= 3 * whole.errors).all()
+    nothing = smoother.measured(tasks, ALPHAS, np.full_like(values, np.nan), slice(None))
+    np.testing.assert_array_equal(nothing.errors, 0.0)
 
 
 def test_the_step_of_refinement_ends_at_retraining():
