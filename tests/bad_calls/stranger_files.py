@@ -95,6 +95,12 @@ def npy(shape: Any, dtype: str = "<f8", data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
 
 
+def of_a_later_zip(data: bytes) -> bytes:
+    """Return an archive that asks for version 25.5 of the format."""
+    at = data.rindex(b"PK\x01\x02") + 6
+    return data[:at] + b"\xff" + data[at + 1 :]
+
+
 def bomb(path: Path) -> None:
     """Write an .npz of a few kilobytes that says it unpacks to 10 TB."""
     data = bytearray(npz(X=npy((2**37, 10), data=bytes(10_000))))
@@ -285,6 +291,7 @@ CALLS = [
     table_call("a line of 17 million", ".csv", text("a" * 2**24 + "b"), InvalidInputError, "131,072"),
     table_call("broken gzip", ".csv.gz", text(b"\x1f\x8b\x08" + bytes(40)), InvalidInputError, "read"),
     table_call("NPZ cut short", ".npz", text(npz(a=npy((1,)))[:-9]), InvalidInputError, "damaged"),
+    table_call("NPZ of a later zip", ".npz", text(of_a_later_zip(npz(a=npy((1,))))), InvalidInputError, "version 25.5"),
     table_call("NPZ of shape 10¹³", ".npz", text(npz(a=npy((10**13,)))), InvalidInputError, "shape"),
     table_call("NPZ of 12 TB", ".npz", bomb, InvalidInputError, "may be taken"),
     table_call("NPZ with a pickle", ".npz", text(npz(a=npy((1,), "|O"))), InvalidInputError, "pickles"),

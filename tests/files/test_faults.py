@@ -1,6 +1,6 @@
 """Faults while files are written: pipes, devices, long names, full disks, kill −9.
 
-HOLDFAST_KILLS=100 kills a save, a report and a search at a hundred random moments each.
+HOLDFAST_KILLS=100 kills a save, a report and two searches (one on Dask) a hundred times each.
 """
 
 import contextlib
@@ -194,6 +194,14 @@ gammas = np.geomspace(1e-3, 1e2, 400)
 print("ready", flush=True)
 KernelRidgeCV(alphas=[0.1, 1.0], cv=3, gamma=gammas, checkpoint="kept").fit(X, y)
 """
+CLUSTER = """
+import dask, dask.array as da
+dask.config.set(scheduler="threads", num_workers=2)
+gammas = np.geomspace(1e-3, 1e2, 400)
+options = {"alphas": [0.1, 1.0], "cv": 3, "basis": 15, "random_state": 0}
+print("ready", flush=True)
+KernelRidgeCV(gamma=gammas, checkpoint="kept", **options).fit(da.from_array(X, chunks=(20, 3)), y)
+"""
 
 
 def killed(code, folder, seconds):
@@ -246,25 +254,29 @@ def test_a_report_that_is_killed(tmp_path):
 
 @pytest.mark.timeout(3600)
 @pytest.mark.slow
-def test_a_search_that_is_killed(tmp_path):
+@pytest.mark.parametrize(("code", "more"), [(SEARCH, {}), (CLUSTER, {"basis": 15})])
+def test_a_search_that_is_killed(tmp_path, code, more):
     """What is finished stays, is read again without a warning, and nothing half-written is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    rows = X
+    if more:
+        rows = pytest.importorskip("dask.array").from_array(X, chunks=(20, 3))
     kept, done = tmp_path / "kept", 0
     for moment in moments(1.0):
-        killed(SEARCH, tmp_path, moment)
+        killed(code, tmp_path, moment)
         files = sorted(kept.glob("scores-*.npz"))
         assert len(files) >= done
         done = len(files)
     gammas = np.geomspace(1e-3, 1e2, 400)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    y = X[:, 0] + 0.1 * rng.normal(size=60)
-    options = {"alphas": [0.1, 1.0], "cv": 3, "gamma": gammas[:20]}
-    resumed = KernelRidgeCV(checkpoint=kept, **options).fit(X, y)
+    options = {"alphas": [0.1, 1.0], "cv": 3, "gamma": gammas[:20], "random_state": 0, **more}
+    resumed = KernelRidgeCV(checkpoint=kept, **options).fit(rows, y)
     plain = KernelRidgeCV(**options).fit(X, y)
     np.testing.assert_allclose(
         resumed.cv_results_["pooled_test_score"],
         plain.cv_results_["pooled_test_score"],
-        rtol=1e-12,
+        rtol=1e-10,
     )
     assert resumed.best_params_ == plain.best_params_
 

@@ -19,7 +19,7 @@ import numpy as np
 from holdfast._typing import AnyArray
 from holdfast.exceptions import FileFormatError
 
-__all__ = ["HEADER_ERRORS", "briefly", "read_npy_header", "read_npz"]
+__all__ = ["HEADER_ERRORS", "ZIP_ERRORS", "briefly", "read_npy_header", "read_npz"]
 
 MAX_HEADER_BYTES = 10_000
 #: Arrays in one archive.
@@ -35,6 +35,21 @@ HEADER_ERRORS = (
     RecursionError,
     EOFError,
     tokenize.TokenError,
+)
+#: What the standard library raises for archives that are damaged, and for members that it cannot
+#: read (unknown method, encryption, places outside the file). RecursionError is a RuntimeError.
+ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    OverflowError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    MemoryError,
 )
 
 
@@ -90,21 +105,9 @@ def read_npz(file: IO[bytes], most: float) -> dict[str, AnyArray]:
                 for info in members
                 if info.filename.endswith(".npy")
             }
-    except (
-        zipfile.BadZipFile,
-        zipfile.LargeZipFile,
-        zlib.error,
-        struct.error,
-        EOFError,
-        OSError,
-        OverflowError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,  # a FileFormatError is one, and stays itself below
-        MemoryError,
-    ) as error:
-        if isinstance(error, FileFormatError):
-            raise
+    except FileFormatError:
+        raise
+    except ZIP_ERRORS as error:
         raise FileFormatError(f"it is damaged ({briefly(error)})") from error
 
 

@@ -40,7 +40,6 @@ import json
 import math
 import os
 import platform
-import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +50,7 @@ from numpy.typing import NDArray
 
 from holdfast.data.atomic import atomic_write
 from holdfast.data.memory import available_bytes
-from holdfast.data.npz import HEADER_ERRORS, MAX_HEADER_BYTES
+from holdfast.data.npz import HEADER_ERRORS, MAX_HEADER_BYTES, ZIP_ERRORS
 from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
 
@@ -61,18 +60,6 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 # Numbers, booleans and text; no objects, no structured types, no dates.
 _KINDS = frozenset("biufcUS")
-# What zipfile says of files that are none, and of members that it cannot read (unknown method,
-# encryption, places outside the file). RecursionError is a RuntimeError too.
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    EOFError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-    struct.error,
-)
 # Enough for a million numbers of JSON, far from exhausting memory.
 _MAX_MANIFEST_BYTES = 64 * 2**20
 # Values in it: a list of empty lists takes thirty times as much memory as text.
@@ -181,7 +168,7 @@ def read_archive(path: str | os.PathLike[str]) -> Archive:
                 return _read(archive, os.fspath(path))
         except FileFormatError:
             raise
-        except _ZIP_ERRORS as error:
+        except ZIP_ERRORS as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise  # the disk, not the file
             raise FileFormatError(

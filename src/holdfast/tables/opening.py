@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
+from holdfast.data.npz import ZIP_ERRORS
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.arrow_source import ArrowSource
 from holdfast.tables.csv_source import CsvSource
@@ -72,7 +73,7 @@ def _refuse_workbook(file: IO[bytes], label: str) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
-    except zipfile.BadZipFile:
+    except ZIP_ERRORS:  # whoever reads it will say what is wrong
         names = []
     file.seek(0)
     if "xl/workbook.xml" in names or "mimetype" in names:
