@@ -22,7 +22,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick browser test-browser torture fuzz mutants test-lowest lint format types docs bench bench-smoke reproduce package dev picture clean
+.PHONY: help demo test test-quick browser test-browser torture fuzz mutants test-lowest audit lint format types docs bench bench-smoke reproduce package dev picture clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,7 @@ SET_docs := --editable ".[plot,report,frames]" --group docs
 SET_bench := --editable ".[plot]" --group bench
 SET_reproduce := --editable ".[plot]" --group reproduce
 SET_lint := --group lint
+SET_audit := --editable ".[all]" --group audit
 SET_release := --group release
 SET_dev := --editable ".[all]" --group dev
 
@@ -83,6 +84,9 @@ fuzz: $(VENV)/.set-test ## FILES=100000 damaged and forged files, read in proces
 
 mutants: $(VENV)/.set-test ## small faults that tests must see: SAMPLE=300 SEED=0 (all: hours) JOBS=1 PAGE=1
 	$(ONE_THREAD) $(BIN)/python -m tools.mutants $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) --budget $(or $(BUDGET),30) $(if $(PAGE),--page)
+
+audit: $(VENV)/.set-audit ## known weaknesses of everything that is installed; asks a public service
+	$(BIN)/python -m pip_audit --skip-editable
 
 lint: $(VENV)/.set-lint ## ruff (lint and format) and codespell
 	$(BIN)/ruff check .
