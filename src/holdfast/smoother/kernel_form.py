@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Tasks
 from holdfast.kernels.matrix import KernelData
 from holdfast.smoother.base import Smoother
@@ -26,6 +26,8 @@ MANY = 20
 SUSPECT = 1e-10
 #: … by a spectrum that is there, or is made in no time for this many rows.
 SMALL = 64
+#: Rows that are looked at first.
+A_FEW = slice(0, 32)
 
 
 class KernelForm(Smoother):
@@ -141,15 +143,26 @@ class KernelForm(Smoother):
         self, tasks: Tasks, alphas: FloatArray, values: FloatArray, columns: slice
     ) -> FloatArray:
         """Return the size (a, v) of predictions where they may have lost digits, 0 elsewhere."""
-        level = self.unpenalised.level(tasks.test.values, self.targets.level[:, columns])
-        size = np.fmax.reduce(np.abs(values + level), axis=1, initial=0.0)  # NaN: given up already
         root, trace = self.scale.root[self.scale.trained], float(self.norms.sum())
-        bound = self.path_promise("spectral", alphas) * float(root.max() / root.min())
+        wide = self.path_promise("spectral", alphas) * float(root.max() / root.min()) > SUSPECT
         # A spectrum leaves rounding errors of fitted targets, also beside tiny predictions.
         largest = np.abs(self.targets.Y[:, columns]).max(axis=0, initial=0.0)
         rounding = np.finfo(np.float64).eps * largest * (trace / (trace + alphas))[:, None]
-        hard = (bound > SUSPECT) | (rounding > 0.01 * SUSPECT * size).any(axis=1)
-        return np.where(hard[:, None], np.maximum(size, np.finfo(np.float64).tiny), 0.0)
+        level = self.targets.level[:, columns]
+
+        def look(which: IntArray, rows: slice) -> tuple[FloatArray, BoolArray]:
+            """Return the size of these predictions, and at which penalties it is suspect."""
+            added = self.unpenalised.level(tasks.test.values[rows], level)
+            size = np.fmax.reduce(np.abs(values[which, rows] + added), axis=1, initial=0.0)
+            return size, wide[which] | (rounding[which] > 0.01 * SUSPECT * size).any(axis=1)
+
+        # A few rows with predictions of a good size are enough to see that all is well.
+        which = np.flatnonzero(look(np.arange(alphas.size), A_FEW)[1])
+        size = np.zeros((alphas.size, largest.size))
+        if which.size:
+            found, hard = look(which, slice(None))
+            size[which[hard]] = np.maximum(found[hard], np.finfo(np.float64).tiny)
+        return size
 
     @property
     def largest_value(self) -> float:
