@@ -1,0 +1,142 @@
+"""Single rows without themselves, and y − r: which digits are believed, at the limits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from holdfast.holdout import identity
+from holdfast.holdout.identity import (
+    CANCELLING,
+    CLOSE,
+    DIRECTION,
+    VANISHING,
+    HeldSystem,
+    _alone_predictions,
+    _from_residuals,
+    solve_direct,
+)
+from holdfast.smoother import Alone, HeldCoordinates
+
+
+def alone(gap, fitted, errors, weak, lift=None):
+    """Return one row for each entry, at one penalty and for one target."""
+    gap = np.atleast_1d(np.asarray(gap, dtype=float))
+    lift = 1.0 - gap if lift is None else np.asarray(lift, dtype=float)
+    fitted, errors = (np.broadcast_to(x, gap.shape).astype(float) for x in (fitted, errors))
+    return Alone(fitted[None, :, None], lift[:, None], gap[:, None], errors[None, :, None], weak)
+
+
+def test_a_row_falls_by_its_lift_times_the_residual():
+    found = _alone_predictions(alone([0.5, 0.25], [1.0, 2.0], [0.1, 0.2], 1e-3, [0.3, 0.6]))
+    assert_allclose(found[0, :, 0], [1.0 - 0.3 * 0.2, 2.0 - 0.6 * 0.8])
+
+
+def test_a_gap_has_to_be_larger_than_the_weakest():
+    found = _alone_predictions(alone([0.1, 0.11, 0.09], 1.0, 0.01, 0.1))
+    assert_array_equal(np.isnan(found[0, :, 0]), [True, False, True])
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
+def test_predictions_that_vanish_beside_residuals_are_not_believed(size):
+    """Where the gap is close to nothing, and only there."""
+    gap = np.array([0.5 * CLOSE, CLOSE, 1.01 * CLOSE, 0.5 * CLOSE])
+    share = np.array([0.9, 0.9, 0.9, 1.1]) * VANISHING  # of what is left, as residuals are
+    r = size * np.ones(4)
+    left = share * r
+    fitted = left + (1.0 - gap) * r
+    found = _alone_predictions(alone(gap, fitted, gap * r, 1e-5))
+    assert_array_equal(np.isnan(found[0, :, 0]), [True, True, False, False])
+    assert_allclose(found[0, 2:, 0], left[2:], rtol=1e-9)
+    # Without a limit there is no doubt: nothing was subtracted to get the gap.
+    assert np.isfinite(_alone_predictions(alone(gap, fitted, gap * r, -np.inf))).all()
+    assert np.isfinite(_alone_predictions(alone(gap, fitted, gap * r, 0.0))).all()
+
+
+def test_weights_do_not_change_what_vanishes():
+    """A row of weight 4: the lift is that of the prediction, the residual that of √w y."""
+    gap, root = np.array([0.5 * CLOSE] * 2), 2.0
+    lift = (1.0 - gap) / root
+    r = np.ones(2)
+    left = np.array([0.9, 1.1]) * VANISHING * r / root
+    found = _alone_predictions(alone(gap, left + lift * r, gap * r, 1e-5, lift))
+    assert_array_equal(np.isnan(found[0, :, 0]), [True, False])
+
+
+# -- y − r, or the model itself ----------------------------------------------------------------
+
+
+def held_rows(seed=0, kappa=1.0, itself=True, a=2, b=3, h=2, v=2, p=5):
+    rng = np.random.default_rng(seed)
+    V = 0.3 * rng.standard_normal((b, h, p))
+    D = rng.uniform(0.5, 1.0, size=(a, p))
+    z, Y = rng.standard_normal((p, v)), rng.uniform(1.0, 2.0, size=(b, h, v))
+    out = V if itself else V + 0.0
+    return HeldCoordinates(V=V, out=out, D=D, R=D, O=None, z=z, Y=Y, kappa=kappa)
+
+
+def test_predictions_are_what_residuals_leave_unless_that_is_little():
+    """With residuals that are no solution the two ways differ, and show which was taken."""
+    held = held_rows()
+    r = np.broadcast_to(0.5 * held.Y, (2, *held.Y.shape)).copy()
+    assert_array_equal(_from_residuals(held, r), held.Y - r)
+    # One target of one set is small at the second penalty: the model is asked at that penalty.
+    largest = np.abs(held.Y[1, :, 1]).max()
+    for factor, model in ((0.99, True), (1.01, False)):
+        some = r.copy()
+        some[1, 1, :, 1] = held.Y[1, :, 1] - factor * CANCELLING * largest
+        found = _from_residuals(held, some)
+        assert_array_equal(found[0], held.Y - some[0])
+        expected = held.predict(some)[1] if model else held.Y - some[1]
+        assert_allclose(found[1], expected, rtol=1e-12)
+
+
+def test_other_rows_are_always_predicted_by_the_model():
+    held = held_rows(itself=False)
+    r = np.broadcast_to(0.5 * held.Y, (2, *held.Y.shape)).copy()
+    assert_array_equal(_from_residuals(held, r), held.predict(r))
+    dual = held_rows(kappa=0.0)
+    assert_array_equal(_from_residuals(dual, r), dual.predict(r))
+
+
+# -- systems with a weak direction -------------------------------------------------------------
+
+
+def weak_direction(gap, h=40, weak=1e-3):
+    """Return a set whose I − S shrinks one direction, of equal entries, to `gap`."""
+    direction = np.sign(identity._signs(h)[:, 0])
+    V = np.zeros((1, h, h + 1))  # more coordinates than rows
+    V[0, :, 0] = direction / np.sqrt(h) * np.sqrt(1.0 - gap)
+    D, z = np.ones((1, h + 1)), np.ones((h + 1, 1))
+    return HeldCoordinates(
+        V=V, out=V, D=D, R=D, O=None, z=z, Y=np.ones((1, h, 1)), kappa=1.0, weak=weak
+    )
+
+
+def test_a_direction_that_shows_in_no_pivot():
+    """All pivots are moderate, and yet the inverse lengthens one vector too much."""
+    weak = 1e-3
+    for factor, lost in ((0.8, True), (1.25, False)):
+        held = weak_direction(factor * DIRECTION * weak, weak=weak)
+        errors = np.ones((1, 1, 40, 1))
+        assert np.isnan(solve_direct(held, errors)).all() == lost
+        assert HeldSystem(held).weak.tolist() == [lost]
+
+
+def test_little_that_is_left_of_targets_beside_a_small_pivot():
+    h = 1
+    V = np.full((1, 1, 1), np.sqrt(1.0 - 0.5 * CLOSE))
+    one = np.ones((1, 1))
+    held = HeldCoordinates(
+        V=V, out=V, D=one, R=one, O=None, z=one, Y=np.zeros((1, h, 1)), kappa=1.0, weak=1e-5
+    )
+    errors = np.full((1, 1, 1, 1), 0.5 * CLOSE)  # so that r = 1
+    assert_allclose(solve_direct(held, errors), 1.0, rtol=1e-9)
+    for left, lost in ((0.9, True), (1.1, False)):
+        Y = np.full((1, 1, 1), 1.0 + left * VANISHING)
+        assert np.isnan(solve_direct(held, errors, Y)).all() == lost
+    wide = HeldCoordinates(
+        V=np.full((1, 1, 1), np.sqrt(1.0 - 1.1 * CLOSE)), out=V, D=one, R=one, O=None, z=one,
+        Y=np.zeros((1, h, 1)), kappa=1.0, weak=1e-5,
+    )  # fmt: skip
+    Y = np.full((1, 1, 1), 1.0 + 0.5 * VANISHING)
+    assert np.isfinite(solve_direct(wide, np.full((1, 1, 1, 1), 1.1 * CLOSE), Y)).all()
