@@ -101,11 +101,17 @@ def test_other_rows_are_always_predicted_by_the_model():
 # -- systems with a weak direction -------------------------------------------------------------
 
 
-def weak_direction(gap, h=40, weak=1e-3):
-    """Return a set whose I − S shrinks one direction, of equal entries, to `gap`."""
-    direction = np.sign(identity._signs(h)[:, 0])
+def weak_direction(factor, h=40, weak=1e-3):
+    """Return a set whose I − S shrinks one direction so much that signs grow to 1/`factor`.
+
+    In units of what may be.
+    """
+    signs = identity._signs(h)[:, 0]
+    direction = signs * np.linspace(0.5, 1.5, h)
+    direction /= np.linalg.norm(direction)
+    gap = factor * DIRECTION * weak * (signs @ direction) * np.abs(direction).max()
     V = np.zeros((1, h, h + 1))  # more coordinates than rows
-    V[0, :, 0] = direction / np.sqrt(h) * np.sqrt(1.0 - gap)
+    V[0, :, 0] = direction * np.sqrt(1.0 - gap)
     D, z = np.ones((1, h + 1)), np.ones((h + 1, 1))
     return HeldCoordinates(
         V=V, out=V, D=D, R=D, O=None, z=z, Y=np.ones((1, h, 1)), kappa=1.0, weak=weak
@@ -114,11 +120,11 @@ def weak_direction(gap, h=40, weak=1e-3):
 
 def test_a_direction_that_shows_in_no_pivot():
     """All pivots are moderate, and yet the inverse lengthens one vector too much."""
-    weak = 1e-3
-    for factor, lost in ((0.8, True), (1.25, False)):
-        held = weak_direction(factor * DIRECTION * weak, weak=weak)
-        errors = np.ones((1, 1, 40, 1))
-        assert np.isnan(solve_direct(held, errors)).all() == lost
+    for factor, lost in ((0.9, True), (1.1, False)):
+        held = weak_direction(factor)
+        pivots = np.square(np.diag(np.linalg.cholesky(held.gaps(slice(None))[0, 0])))
+        assert pivots.min() > held.weak
+        assert np.isnan(solve_direct(held, np.ones((1, 1, 40, 1)))).all() == lost
         assert HeldSystem(held).weak.tolist() == [lost]
 
 
