@@ -67,6 +67,11 @@ class Results:
         asked = record["suite"] == self._suite and record["budget"] >= self._budget
         return record if asked or record["outcome"] in SEEN else None
 
+    def survived(self, mutant: Mutant) -> bool:
+        """Whether no test saw this mutant when it was last tried, with other tests or sources."""
+        record = self._known.get(mutant.name)
+        return record is not None and record["outcome"] not in SEEN
+
     def add(self, mutant: Mutant, outcome: str, test: str, n_tests: int) -> None:
         """Write the record of a mutant."""
         record = {
@@ -95,6 +100,7 @@ def main() -> None:
         mutants = random.Random(options.seed).sample(mutants, options.sample)
     results = Results(KEPT / "results.jsonl", _digests(found), _suite(), options.budget)
     left = [mutant for mutant in mutants if results.of(mutant) is None]
+    left.sort(key=results.survived)  # those that no test saw before come last
     if left:
         _run(found, left, results, options.jobs, options.budget)
         results.read()

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV, holdout
 from holdfast.answers.folds import UnionsOfFolds
-from holdfast.experiments import as_experiments
+from holdfast.experiments import Ragged, Tasks, as_experiments
 from holdfast.holdout import unions
 from holdfast.holdout.unions import Unions
 
@@ -171,3 +171,20 @@ def test_pays_where_sets_share_large_folds():
     assert pays(unions_of(folds))
     assert not pays(unions_of(folds), memory=2e6)
     assert not pays([HoldOut(rows) for rows in folds])  # nothing is shared
+
+
+def test_constraints_that_are_the_same_have_no_inverse():
+    """A set that loses two basis rows of the same coefficients is given up, and no other."""
+    X, Y = data(targets=2)
+    model = fitted(X, Y, basis=np.arange(0, 160, 5))
+    smoother = model._fitted_model().smoother
+    factor = smoother.factor(least=0.1)
+    N = factor.N.copy()
+    N[1] = N[0]
+    held = Ragged.from_arrays([np.array([0, 5]), np.array([0, 10]), np.array([7])])
+    removed = Ragged.from_arrays([np.array([0, 1]), np.array([0, 2]), np.array([], dtype=int)])
+    tasks = Tasks(held, removed, held, np.arange(3))
+    found = Unions(replace(factor, N=N), 0.1).predict(tasks)
+    assert np.isnan(found).any(axis=1).tolist() == [True, True, False, False, False]
+    expected = Unions(factor, 0.1).predict(tasks)
+    np.testing.assert_allclose(found[2:], expected[2:], rtol=1e-9)

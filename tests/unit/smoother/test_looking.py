@@ -140,3 +140,14 @@ def test_what_rounding_leaves_grows_as_penalties_shrink():
     assert (found.attainable > np.finfo(float).eps).all()
     assert (found.attainable < 1e-6).all()
     assert_array_equal(found.errors < 1e3 * found.attainable, True)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_what_rounding_leaves_does_not_depend_on_the_unit_of_weights(bias):
+    """Weights and penalties four times as large are the same model."""
+    found = []
+    for unit in (1.0, 4.0):
+        smoother = dense(bias=bias, weights=np.full(M, unit))
+        values = held_out_predictions(smoother.factor(), TASKS, unit * ALPHAS)
+        found.append(smoother.measured(TASKS, unit * ALPHAS, values, ALL).attainable)
+    assert_allclose(found[1], found[0], rtol=0.05)

@@ -1,0 +1,491 @@
+"""From feature rows to systems and factors, each step against its formula."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import holdfast.smoother.blocks as blocks
+import holdfast.smoother.rows as row_module
+from holdfast.exceptions import InvalidInputError, KernelError
+from holdfast.experiments import Ragged
+from holdfast.smoother import FeatureSmoother, Unpenalised
+from holdfast.smoother.equations import eliminate
+from holdfast.smoother.factorise import (
+    ENOUGH,
+    reduced,
+    remainder,
+    ridge_by_qr,
+    ridge_of_triangle,
+    stacked_triangle,
+    triangular,
+)
+from holdfast.smoother.features import ColumnFeatures
+from holdfast.smoother.moments import Moments, SetSums, moments, sample_level
+from holdfast.smoother.rows import (
+    RowBlocks,
+    StreamedRows,
+    along,
+    centred_gram_and_rhs,
+    fitted,
+    gram_and_rhs,
+    vector_blocks,
+)
+from holdfast.smoother.scale import Centre, RowScale, Targets, target_unit
+from holdfast.smoother.system import coefficients, penalty_mask, solve, solve_each, transform
+
+M, P = 30, 4
+RNG = np.random.default_rng(14)
+X = RNG.normal(size=(M, P)) + np.array([0.0, 3.0, -1.0, 10.0])
+Y = RNG.normal(size=(M, 2)) + 5.0
+WEIGHTS = RNG.uniform(0.5, 2.0, size=M)
+WEIGHTS[[3, 17]] = 0.0
+Z = {0: np.empty((M, 0)), 1: np.ones((M, 1)), 2: np.c_[np.ones(M), np.linspace(-1, 1, M)]}
+every_number = pytest.mark.parametrize("s", [0, 1, 2])
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(blocks, "CACHE_BYTES", 1)
+    monkeypatch.setattr(row_module, "CACHE_BYTES", 1)
+    monkeypatch.setattr(blocks, "LEAST_ROWS", 7)
+
+
+def problem(s, weights=WEIGHTS, memory=np.inf):
+    return FeatureSmoother(ColumnFeatures(X), weights, Y, Unpenalised.of(Z[s], weights), memory)
+
+
+def plain(s, weights=WEIGHTS):
+    """Return W (m, p + s) and √w y without the level, from their definitions."""
+    root = np.where(weights > 0, np.sqrt(weights), 1.0)
+    trained = (weights > 0)[:, None]
+    Q, R = np.linalg.qr(np.sqrt(weights)[:, None] * Z[s])
+    U = Z[s] @ np.linalg.inv(R) if s else Z[s]
+    B = Q.T @ (np.sqrt(weights)[:, None] * X)
+    level = Q.T @ (np.sqrt(weights)[:, None] * Y)
+    W = np.hstack([root[:, None] * (X - U @ B), root[:, None] * U])
+    return W, root[:, None] * (Y - U @ level) * trained, trained
+
+
+@pytest.mark.usefixtures("small_blocks")
+@every_number
+@pytest.mark.parametrize("memory", [np.inf, 0.0])
+def test_the_system_of_all_rows(s, memory):
+    smoother = problem(s, memory=memory)
+    system = smoother.system
+    W, Ys, trained = plain(s)
+    assert isinstance(system.W, StreamedRows) is (memory == 0.0)
+    rows = system.W[np.arange(M)]
+    sign = np.sign(np.einsum("ij,ij->j", rows, W))  # QR leaves the sign of a column open
+    assert_allclose(rows * sign, W, atol=1e-12)
+    W, live = rows, trained[:, 0]
+    assert_allclose(system.gram, W[live].T @ W[live], atol=1e-11)
+    assert_allclose(system.z, W.T @ Ys, atol=1e-11)
+    assert_allclose(system.norms, np.square(W[:, :P]).sum(axis=1), rtol=0.5)
+    assert (system.p, system.diagonal) == (P, False)
+    assert_array_equal(system.N, np.hstack([np.eye(P), np.zeros((P, s))]))
+    assert_array_equal(smoother.equation_rows(np.array([2, 0])), rows[[2, 0]])
+
+
+@pytest.mark.usefixtures("small_blocks")
+@every_number
+def test_sums_over_some_rows(s):
+    W, Ys, _ = plain(s)
+    index = np.array([5, 1, 9, 20, 22, 23, 29, 0, 2])
+    for rows in (index, np.arange(4, 20)):
+        some = RowBlocks(W, rows)
+        assert some.shape == (rows.size, P + s)
+        gram, rhs = gram_and_rhs(some, Ys[rows])
+        assert_allclose(gram, W[rows].T @ W[rows], rtol=1e-12, atol=1e-12)
+        assert_allclose(rhs, W[rows].T @ Ys[rows], rtol=1e-12, atol=1e-12)
+        Q = RNG.standard_normal((rows.size, 2))
+        assert_allclose(along(some, Q), Q.T @ W[rows], atol=1e-12)
+        mean, level = RNG.standard_normal((2, P)), RNG.standard_normal((2, 2))
+        gram, rhs = centred_gram_and_rhs(some, Ys[rows], Q, mean, level)
+        centred = W[rows, :P] - Q @ mean
+        assert_allclose(gram, centred.T @ centred, atol=1e-11)
+        assert_allclose(rhs, centred.T @ (Ys[rows] - Q @ level), atol=1e-11)
+        theta, root = RNG.standard_normal((3, P + s, 2)), RNG.uniform(1, 2, rows.size)
+        expected = (W[rows] @ theta) / root[:, None]
+        assert_allclose(fitted(some, root, theta), expected, atol=1e-12)
+
+
+def test_rows_are_kept_for_their_second_use(monkeypatch):
+    made = []
+
+    class Counted:
+        shape = (M, P)
+
+        def __getitem__(self, index):
+            made.append(1)
+            return X[index]
+
+    monkeypatch.setattr(row_module, "KEEP_BYTES", 8 * 5 * P)
+    for rows, once, times in ((5, False, 1), (5, True, 2), (6, False, 2)):
+        made.clear()
+        some = RowBlocks(Counted(), np.arange(rows), once=once)
+        for _ in range(2):
+            ((_, block),) = some
+            assert block.shape == (rows, P)
+        assert len(made) == times
+
+
+def test_blocks_of_bytes(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 8 * 3 * 10)
+    monkeypatch.setattr(blocks, "LEAST_ROWS", 4)
+
+    def spans(found):
+        return [(part.start, part.stop) for part in found]
+
+    assert spans(blocks.row_blocks(25, 3)) == [(0, 10), (10, 20), (20, 25)]
+    assert spans(blocks.row_blocks(25, 3, 12)) == [(12, 22), (22, 25)]
+    assert spans(blocks.row_blocks(25, 30)) == [(k, min(k + 4, 25)) for k in range(0, 25, 4)]
+    assert spans(blocks.row_blocks(25, 3, n_bytes=8 * 3 * 20)) == [(0, 20), (20, 25)]
+    assert spans(blocks.row_blocks(25, 0)) == [(0, 25)]
+    monkeypatch.setattr(blocks, "piece_threads", lambda: 2)
+    assert spans(blocks.even_blocks(30, 3)) == [(0, 7), (7, 15), (15, 22), (22, 30)]
+    assert spans(blocks.even_blocks(20, 3)) == [(0, 10), (10, 20)]
+    assert spans(blocks.even_blocks(1, 3)) == [(0, 1)]
+    index = np.arange(50)[::2]
+    assert [part.tolist() for part in blocks.index_blocks(index, 3)] == [
+        part.tolist() for part in (index[:10], index[10:20], index[20:])
+    ]
+    assert spans(blocks.index_blocks(slice(5, 30), 3)) == [(5, 15), (15, 25), (25, 30)]
+    assert [len(part) for part in blocks.cut(index, 4)] == [7, 6, 6, 6]
+    assert [len(part) for part in blocks.cut(index[:2], 4)] == [1, 1]
+    assert spans(blocks.cut(slice(3, 10), 2)) == [(3, 6), (6, 10)]
+    monkeypatch.setattr(row_module, "CACHE_BYTES", 8 * 3 * 5)
+    assert spans(vector_blocks(np.zeros((12, 3)))) == [(0, 5), (5, 10), (10, 12)]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@every_number
+def test_moments_of_all_rows_and_of_sets(s):
+    smoother = problem(s)
+    Ys, Q, U = smoother.targets.Ys, smoother.unpenalised.Q, smoother.unpenalised.U
+    B0 = RNG.standard_normal((s, P))
+    W = np.empty((M, P + s))
+    sets = [np.array([0, 4, 5]), slice(6, 16), np.array([20, 29])]
+    features, scale = ColumnFeatures(X), smoother.scale
+    total, parts, norms = moments(features, B0, scale, smoother.unpenalised, Ys, W=W, sets=sets)
+    rows = scale.root[:, None] * (X - U @ B0)
+    live = scale.trained
+    assert_allclose(W[:, :P], rows, atol=1e-13)
+    assert_allclose(norms, np.square(rows).sum(axis=1))
+    for found, index in zip([total, *parts], [slice(None), *sets], strict=True):
+        mine, trained = rows[index], live[index]
+        expected = np.zeros((P + s, P + s))
+        expected[:P, :P] = mine[trained].T @ mine[trained]
+        assert_allclose(found.gram, expected, atol=1e-11)
+        assert_allclose(found.z, mine.T @ Ys[index], atol=1e-11)
+        assert_allclose(found.drift, Q[index].T @ mine, atol=1e-11)
+    gram, z = total.settle(Q, Ys)
+    exact = np.hstack([rows - scale.root[:, None] * (U @ total.drift), scale.root[:, None] * U])
+    assert_allclose(gram, exact[live].T @ exact[live], atol=1e-10)
+    assert_allclose(z, exact.T @ Ys, atol=1e-10)
+    for part, index in zip(parts, sets, strict=True):
+        gram, z = part.settle_part(total.drift, Q[index], Ys[index])
+        mine = exact[index] * live[index][:, None]
+        assert_allclose(gram, mine.T @ mine, atol=1e-10)
+        assert_allclose(z, mine.T @ Ys[index], atol=1e-10)
+
+
+def test_moments_add_up():
+    one, other = (Moments(*RNG.standard_normal((3, 2, 2))) for _ in range(2))
+    both = one + other
+    kept = one.copy()
+    kept.add(other)
+    for name in ("gram", "z", "drift"):
+        expected = getattr(one, name) + getattr(other, name)
+        assert_array_equal(getattr(both, name), expected)
+        assert_array_equal(getattr(kept, name), expected)
+    zero = Moments.zeros(3, 1, 2)
+    assert (zero.gram.shape, zero.z.shape, zero.drift.shape) == ((4, 4), (3, 2), (1, 3))
+
+
+def test_sets_and_unions_of_sets_are_found():
+    rows = Ragged.from_arrays([np.array([0, 2]), np.array([5]), np.array([7, 8, 9])])
+    sums = [(np.full((2, 2), 10.0**j), np.full((2, 1), -(10.0**j))) for j in range(3)]
+    found = SetSums.settled(rows, sums, 12)
+    for held, value in (([0, 2], 1.0), ([2, 0], 1.0), ([5, 0, 2], 11.0), ([9, 8, 7, 5], 110.0)):
+        gram, z = found.find(np.array(held))
+        assert_array_equal(gram, value)
+        assert_array_equal(z, -value)
+    for held in ([0], [0, 5], [1], [0, 2, 1], [0, 2, 7], []):
+        assert found.find(np.array(held, dtype=np.int64)) is None
+    assert_array_equal(found.gram[0], 1.0)  # nothing was added to it
+
+
+@pytest.mark.parametrize("memory", [np.inf, 0.0])
+@every_number
+def test_sums_of_sets_that_are_asked_for_later(s, memory):
+    """The system is there already; its rows are read again, and folds use the sums."""
+    smoother = problem(s, memory=memory)
+    held = np.array([5, 0, 9])
+    plain_equations = smoother.equations(held, np.array([], dtype=int), slice(None), False)
+    assert smoother.system.sets is None
+    smoother.sum_sets(Ragged.from_arrays([np.array([0, 5, 9]), np.array([1, 2])]))
+    rows = smoother.system.W[held]
+    gram, z = smoother.system.sets.find(held)
+    assert_allclose(gram, rows.T @ rows, atol=1e-11)
+    assert_allclose(z, rows.T @ smoother.targets.Ys[held], atol=1e-11)
+    known = smoother.equations(held, np.array([], dtype=int), slice(None), False)
+    assert known.rows is None
+    assert plain_equations.rows is not None
+    assert_allclose(known.A, plain_equations.A, atol=1e-10)
+    assert_allclose(known.rhs, plain_equations.rhs, atol=1e-10)
+
+
+@every_number
+def test_the_level_of_a_sample(s):
+    smoother = problem(s)
+    found = sample_level(ColumnFeatures(X), smoother.scale, smoother.unpenalised)
+    live = WEIGHTS > 0
+    root, U = np.sqrt(WEIGHTS[live])[:, None], smoother.unpenalised.U[live]
+    assert found.shape == (s, P)
+    if s:  # few rows: all of them are the sample
+        expected = np.linalg.lstsq(root * U, root * X[live], rcond=None)[0]
+        assert_allclose(found, expected, atol=1e-10)
+
+
+def test_a_sample_of_many_rows():
+    m = 1000
+    rows = RNG.normal(size=(m, 2))
+    seen = []
+
+    class Seen(ColumnFeatures):
+        def rows(self, index):
+            seen.append(index)
+            return super().rows(index)
+
+    weights = np.ones(m)
+    weights[0] = 0.0
+    sample_level(Seen(rows), RowScale.of(weights), Unpenalised.bias(weights, True))
+    assert (seen[0].size, seen[0][0], seen[0][-1]) == (128, 1, 999)
+
+
+# -- the model on all rows ---------------------------------------------------------------------
+
+
+@every_number
+@pytest.mark.parametrize("rotated", [False, True])
+def test_the_model_on_all_rows(s, rotated):
+    smoother, alphas = problem(s), np.array([0.3, 4.0])
+    if rotated:
+        smoother.factor(least=0.1)
+    system = smoother.system
+    assert system.diagonal is rotated
+    W, Ys, trained = plain(s)
+    W = smoother.system.W[np.arange(M)] if not rotated else problem(s).system.W[np.arange(M)]
+    live = trained[:, 0]
+    for t, alpha in enumerate(alphas):
+        A = W[live].T @ W[live] + alpha * np.diag(penalty_mask(P, s))
+        theta = np.linalg.solve(A, W.T @ Ys[:, t])
+        mine = solve(system, np.array([t]), alpha)[:, 0]
+        assert_allclose(solve_each(system, alphas)[:, t], mine, rtol=1e-12)
+        plain_theta = np.append(mine[:P] if system.T is None else system.T @ mine[:P], mine[P:])
+        assert_allclose(plain_theta, theta, rtol=1e-8, atol=1e-10)
+    fit = smoother.fit(alphas)
+    values = X @ fit.linear + Z[s] @ fit.unpenalised
+    coef, unpenalised = coefficients(
+        system, solve_each(system, alphas), smoother.targets.level, smoother.unpenalised
+    )
+    assert_allclose(coef, fit.linear)
+    assert_allclose(unpenalised, fit.unpenalised)
+    for t, alpha in enumerate(alphas):  # optimality
+        left = WEIGHTS * (Y[:, t] - values[:, t])
+        assert_allclose(X.T @ left, alpha * fit.linear[:, t], atol=1e-8)
+        assert_allclose(Z[s].T @ left, 0.0, atol=1e-8)
+        assert_allclose(fit.dual[:, t], left / alpha, atol=1e-8)
+
+
+def test_a_system_that_is_not_definite():
+    system = replace(problem(0).system, gram=-np.eye(P))
+    with pytest.raises(KernelError, match=r"alpha=0.5 .*pivot 1 of 4"):
+        solve(system, slice(None), 0.5)
+
+
+@every_number
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("memory", [np.inf, 0.0])
+def test_a_system_in_other_features(s, overwrite, memory):
+    smoother = problem(s, memory=memory)
+    system = smoother.system
+    rows, kept = np.arange(M), np.array(system.W[np.arange(M)])
+    T, again = RNG.standard_normal((P, P)), RNG.standard_normal((P, P))
+    z, N = system.z.copy(), system.N.copy()
+    found = transform(system, T, overwrite=overwrite)
+    assert_allclose(found.W[rows][:, :P], kept[:, :P] @ T, atol=1e-11)
+    assert_array_equal(found.W[rows][:, P:], kept[:, P:])
+    assert_allclose(found.z, np.vstack([T.T @ z[:P], z[P:]]), atol=1e-10)
+    assert_allclose(found.N, np.hstack([N[:, :P] @ T, N[:, P:]]), atol=1e-12)
+    assert_array_equal(found.T, T)
+    assert found.sets is None
+    if not overwrite:
+        assert_array_equal(system.W[rows], kept)
+        assert_array_equal(system.z, z)
+    twice = transform(found, again)
+    assert_allclose(twice.T, T @ again)
+    assert_allclose(twice.W[rows][:, :P], kept[:, :P] @ T @ again, atol=1e-10)
+
+
+@every_number
+def test_the_factor_at_one_penalty(s):
+    smoother = problem(s)
+    factor = smoother.factor(0.7)
+    W, _, trained = plain(s)
+    live = trained[:, 0]
+    A = W[live].T @ W[live] + 0.7 * np.diag(penalty_mask(P, s))
+    S = W @ np.linalg.solve(A, W.T)
+    D = factor.D(np.array([0.7]))[0]
+    assert_allclose((factor.V * D) @ factor.V.T, S, atol=1e-11)
+    assert_allclose(factor.leverages(0.7), np.where(live, np.diag(S), 0.0), atol=1e-11)
+    assert_allclose(factor.z, factor.V.T @ smoother.targets.Ys, atol=1e-10)
+    assert 1e-3 <= factor.weak < 1.0
+
+
+def test_what_is_left_of_the_targets():
+    V, beta, Ys = RNG.standard_normal((M, P)), RNG.standard_normal((P, 2)), Y - 5.0
+    trained = WEIGHTS > 0
+    expected = V[trained].T @ (Ys[trained] - V[trained] @ beta)
+    assert_allclose(remainder(V, beta, Ys, trained), expected, atol=1e-11)
+
+
+# -- by QR -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_blocks")
+@every_number
+def test_ridge_regression_by_qr(s):
+    W, Ys, trained = plain(s)
+    W, Ys = W * trained, Ys
+    alphas = np.array([0.1, 3.0])
+    found = ridge_by_qr(RowBlocks(W, once=True), Ys, alphas, P)
+    for a, alpha in enumerate(alphas):
+        A = W.T @ W + alpha * np.diag(penalty_mask(P, s))
+        assert_allclose(found[a], np.linalg.solve(A, W.T @ Ys), rtol=1e-8, atol=1e-10)
+    R = reduced(RowBlocks(W, once=True), Ys, P)
+    assert R.shape == (P + s, P + s + 2)
+    order = np.roll(np.arange(P + s), s)
+    assert_allclose(R[:, : P + s].T @ R[:, : P + s], (W.T @ W)[np.ix_(order, order)], atol=1e-9)
+    assert_allclose(R[:, : P + s].T @ R[:, P + s :], (W.T @ Ys)[order], atol=1e-9)
+    again = ridge_of_triangle(R, alphas, P, P + s)
+    assert_allclose(again, found)
+
+
+def test_rows_of_tiny_weight_keep_their_digits():
+    """Longest rows first: small ones are not added to the rounding errors of large ones."""
+    small = 1e-9 * RNG.standard_normal((6, 3))
+    large = 1e9 * RNG.standard_normal((2, 3))
+    R = stacked_triangle([small, large], 2)
+    assert R.shape == (2, 3)
+    exact = np.linalg.qr(np.vstack([large, small]), mode="r")[:2]
+    assert_allclose(np.abs(R), np.abs(exact), rtol=1e-12)
+
+
+def test_cholesky_where_its_digits_are_enough():
+    W = RNG.standard_normal((20, 3))
+    asked = []
+
+    def rows():
+        asked.append(1)
+        return [W[:9], W[9:]]
+
+    good = triangular(W.T @ W, rows, 0.5, 20.0)
+    assert not asked
+    assert_allclose(good.unordered().T @ good.unordered(), W.T @ W + 0.5 * np.eye(3), rtol=1e-10)
+    assert good.promise(20.0) <= ENOUGH
+    W[:, 2] = W[:, 1] + 1e-9 * W[:, 2]
+    better = triangular(W.T @ W, rows, 1e-20, 20.0)
+    assert asked
+    assert_allclose(better.unordered().T @ better.unordered(), W.T @ W, rtol=1e-10)
+
+
+@every_number
+def test_unpenalised_columns_are_eliminated(s):
+    W, Ys, trained = plain(s)
+    W = W[trained[:, 0]][4:] * 1.0
+    y = Ys[trained[:, 0]][4:]
+    A, b = W.T @ W, W.T @ y
+    corner = A[P:, P:].copy()
+    inner, rhs, mean, level = eliminate(A.copy(), b.copy(), corner)
+    theta = np.linalg.solve(A + np.diag(penalty_mask(P, s)), b)
+    x = np.linalg.solve(inner + np.eye(P), rhs)
+    assert_allclose(x, theta[:P], rtol=1e-8)
+    assert (mean.shape, level.shape) == ((s, P), (s, 2))
+    assert_allclose(level - mean @ x, theta[P:], rtol=1e-7, atol=1e-9)
+
+
+# -- weights, columns, targets -----------------------------------------------------------------
+
+
+def test_units_of_targets():
+    for ordinary in (0.0, 1e-69, 1.0, 1e69):
+        assert target_unit(np.array([[ordinary, -ordinary / 2]])) == 1.0
+    for extreme in (1e-70, 1e70, 1e-200, -1e300, 5e-324, 1e308):
+        unit = target_unit(np.array([[extreme, 0.0]]))
+        assert np.log2(unit) == np.round(np.log2(unit))
+        assert 2.0**-1000 <= unit <= 2.0**1000
+        if 1e-290 < abs(extreme) < 1e290:
+            assert 0.5 < abs(extreme) / unit < 2.0
+    assert target_unit(np.empty((0, 1))) == 1.0
+
+
+@every_number
+def test_targets_without_their_level(s):
+    scale, columns = RowScale.of(WEIGHTS), Unpenalised.of(Z[s], WEIGHTS)
+    for unit in (1.0, 2.0**300):
+        found = Targets.of(Y * unit, scale, columns)
+        assert found.count == 2
+        level = columns.U @ found.level
+        assert_allclose((found.Y + level) * found.unit, Y * unit, rtol=1e-12)
+        assert_allclose(columns.Q.T @ found.Ys, 0.0, atol=1e-10)
+        assert_array_equal(found.Ys[WEIGHTS == 0], 0.0)
+        assert (found.unit == 1.0) is (unit == 1.0)
+
+
+def test_weights():
+    scale = RowScale.of(np.array([4.0, 0.0, 1.0]))
+    assert scale.root.tolist() == [2.0, 1.0, 1.0]
+    assert scale.trained.tolist() == [True, False, True]
+    assert not scale.uniform
+    assert not scale.everything
+    assert RowScale.of(np.ones(2)).uniform
+    assert not RowScale.of(np.array([2.0, 2.0])).uniform
+    assert RowScale.of(np.array([2.0, 2.0])).everything
+    found = scale.targets(np.ones((3, 1)))
+    assert found[:, 0].tolist() == [2.0, 0.0, 1.0]
+    same = np.ones((2, 1))
+    assert RowScale.of(np.ones(2)).targets(same) is same
+
+
+def test_a_centre_of_two_parts():
+    centre = Centre(np.full((1, 3), 2.0), np.full((1, 3), 0.5))
+    assert centre.shape == (1, 3)
+    assert_array_equal(centre.total, 2.5)
+    assert_array_equal(Centre.of(np.ones((2, 1))).rest, 0.0)
+
+
+def test_columns_that_the_rest_determines():
+    """How little of a column may be left: 1,000 rows' rounding errors."""
+    weights = np.ones(10)
+    base = np.r_[np.ones(9), 0.0]
+    eps = np.finfo(float).eps
+    trend = np.c_[base, np.r_[np.zeros(9), 1.0]]
+    columns = Unpenalised.of(trend, weights, ("base", "last"))
+    columns.require_determined(np.array([0, 1]))
+    with pytest.raises(InvalidInputError, match="unpenalised last"):
+        columns.require_determined(np.array([9]))
+    with pytest.raises(InvalidInputError, match="unpenalised base"):
+        columns.require_determined(np.arange(9))
+    with pytest.raises(InvalidInputError, match="unpenalised base"):
+        columns.require_determined(np.arange(10))
+    for gap, lost in ((1e5 * eps, False), (1e3 * eps, True)):
+        near = np.c_[np.ones(10), 1.0 + gap * np.arange(10)]
+        if lost:
+            with pytest.raises(InvalidInputError, match="column 1"):
+                Unpenalised.of(near, weights)
+        else:
+            assert Unpenalised.of(near, weights).count == 2
