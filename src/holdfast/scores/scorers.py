@@ -106,9 +106,6 @@ class _IdentityRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  
         """Return X: roc_auc of a regression on 0/1 targets, for scikit-learn 1.9 or later."""
         return X
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
 
 class _IdentityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     """A classifier whose decision values, of shape (k, v), are the data it is given."""
