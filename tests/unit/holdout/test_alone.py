@@ -62,6 +62,17 @@ def test_weights_do_not_change_what_vanishes():
     assert_array_equal(np.isnan(found[0, :, 0]), [True, False])
 
 
+def test_predictions_that_all_vanish_beside_what_was_taken_away():
+    """Leverages may be moderate: what counts is the largest of all predictions of a target."""
+    gap, r = np.array([0.5, 0.5]), np.array([1.0, 1.0])
+    for left, lost in (([0.4, 0.3], True), ([0.51, 0.3], False)):
+        small = np.array(left) * VANISHING
+        found = _alone_predictions(alone(gap, small + 0.5 * r, gap * r, 1e-3))
+        assert np.isnan(found).all() == lost
+        assert np.isnan(found).any() == lost
+        assert np.isfinite(_alone_predictions(alone(gap, small + 0.5 * r, gap * r, 0.0))).all()
+
+
 # -- y − r, or the model itself ----------------------------------------------------------------
 
 

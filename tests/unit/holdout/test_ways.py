@@ -20,6 +20,7 @@ from holdfast.holdout.digits import (
     warn_of_rounding,
     warn_of_unlike_rows,
     without_doubt,
+    without_reach,
 )
 from holdfast.holdout.elimination import after_others
 from holdfast.holdout.verify import Verification, deviations, verify
@@ -30,6 +31,7 @@ from holdfast.smoother import FeatureSmoother, KernelSmoother, Unpenalised, Whit
 from holdfast.smoother.base import Sizes
 from holdfast.smoother.features import ColumnFeatures
 from holdfast.smoother.measured import Measured
+from holdfast.smoother.scale import RowScale
 
 M = 40
 RNG = np.random.default_rng(31)
@@ -138,17 +140,37 @@ def test_what_may_be_trained_from_scratch():
     assert not affordable(many, one, 6)
 
 
-@pytest.mark.parametrize(("m", "limit"), [(100, digits.DOUBTFUL), (10**5, digits.CLEARLY_WORSE)])
-def test_doubts_about_measured_errors(m, limit):
+def test_doubts_about_measured_errors():
+    """Errors beside what is attainable; where training takes no time, errors as they are."""
     attainable = np.array([1e-9, 1e-9, 1e-13, 1e-9])
-    errors = np.array([1.1, 0.9, 1.1, 1.1]) * limit * attainable
-    errors[3] = 1e-12  # too small to matter
-    found = without_doubt(
-        np.ones((4, 2, 1)), Sized(m, 10, Measured(errors, attainable)), tasks_of([[0]]), ALPHAS, ALL
-    )
-    assert_array_equal(np.isnan(found).all(axis=(1, 2)), [True, False, False, False])
-    assert_array_equal(np.isnan(found).any(axis=(1, 2)), [True, False, False, False])
-    kept = without_doubt(np.ones((1, 2, 1)), Sized(m, 10), tasks_of([[0]]), ALPHAS, ALL)
+    errors = np.array([1.1, 0.9, 1.1, 1.1]) * digits.CLEARLY_WORSE * attainable
+    errors[3] = 0.9 * digits.TOO_LITTLE  # too small to matter
+    each = 6.0 * 100 * 10.0**2 + 3 * 4.0 * 10.0**3
+    few = tasks_of([[0]]).select(np.zeros(int(digits.CHEAP // each), dtype=int))
+    many = few.select(np.zeros(len(few) + 1, dtype=int))
+    for tasks, lost in ((many, [True, False, False, False]), (few, [True, True, False, False])):
+        smoother = Sized(100, 10, Measured(errors, attainable))
+        found = without_doubt(np.ones((4, 2, 1)), smoother, tasks, ALPHAS, ALL)
+        assert_array_equal(np.isnan(found).all(axis=(1, 2)), lost)
+        assert_array_equal(np.isnan(found).any(axis=(1, 2)), lost)
+    kept = without_doubt(np.ones((1, 2, 1)), Sized(100, 10), few, ALPHAS, ALL)
+    assert np.isfinite(kept).all()
+
+
+def test_rows_that_reach_much_farther_than_what_is_left():
+    """Predictions of a row many times as long as the training rows magnify rounding errors."""
+    smoother = Sized(4, 2)
+    smoother.norms, smoother.scale = np.array([1e8, 1.0, 2.0, 3.0, 9.0]), RowScale.of(
+        np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+    )  # fmt: skip
+    tasks = tasks_of([[0], [0], [1], [0, 1]], test=[[0, 2], [1], [1], [0]])
+    few = np.array([True, True, True, False])
+    # Without row 0 a trace of 6 is left, and row 0 is √(1e8/6) times as long.
+    limit = 6.0 / (digits.TOO_LITTLE / (digits.EPS * np.sqrt(1e8 / 6.0)) - 1.0)
+    alphas = limit * np.array([0.99, 1.01])
+    found = without_reach(np.ones((2, 5, 1)), smoother, tasks, alphas, few)[..., 0]
+    assert_array_equal(np.isnan(found), [[True, True, False, False, False], [False] * 5])
+    kept = without_reach(np.ones((2, 5, 1)), smoother, tasks, alphas, np.zeros(4, dtype=bool))
     assert np.isfinite(kept).all()
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import holdfast.smoother.bordered as training
 import holdfast.smoother.refined as refining
 from holdfast import holdout
 from holdfast.exceptions import InvalidInputError, KernelError, NotSupportedError
@@ -266,24 +267,48 @@ def test_what_is_left_without_rows(make, bias):
     assert_allclose(other.fitted_rows(other.model(alphas), test), -values / 3.0, rtol=1e-8)
 
 
-def test_many_penalties_are_trained_in_parts(monkeypatch):
-    import holdfast.smoother.kernel_smoother as module
+@pytest.mark.parametrize("at_once", [1, 50, 2**20])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_dense_model_from_its_optimality_conditions(monkeypatch, bias, at_once):
+    monkeypatch.setattr(training, "AT_ONCE", at_once)
+    held, test, alphas = np.array([1, 2]), np.array([1, 2, 4]), np.geomspace(1e-3, 10.0, 3)
+    found = dense(bias=bias).retrain(held, NOTHING, test, alphas, slice(0, 2))
+    train = np.setdiff1d(np.flatnonzero(WEIGHTS > 0), held)
+    n, w = train.size, WEIGHTS[train]
+    ones = np.ones((n, int(bias)))
+    level = np.average(Y[:, :2], axis=0, weights=WEIGHTS) if bias else 0.0
+    for k, alpha in enumerate(alphas):
+        A = np.block([
+            [K[np.ix_(train, train)] + alpha * np.diag(1.0 / w), ones],
+            [ones.T, np.zeros((int(bias),) * 2)],
+        ])  # fmt: skip
+        rhs = np.vstack([Y[train][:, :2] - level, np.zeros((int(bias), 2))])
+        c = np.linalg.solve(A, rhs)
+        expected = K[np.ix_(test, train)] @ c[:n] + (c[n] if bias else 0.0)
+        assert_allclose(found[k], expected, rtol=1e-9)
 
-    held, test, alphas = np.array([1, 2]), np.array([1, 2, 4]), np.geomspace(1e-3, 10.0, 7)
-    for bias in (False, True):
-        whole = dense(bias=bias).retrain(held, NOTHING, test, alphas, slice(0, 2))
-        monkeypatch.setattr(module, "STACK_DOUBLES", 3 * 16**2)
-        parts = dense(bias=bias).retrain(held, NOTHING, test, alphas, slice(0, 2))
-        assert_allclose(parts, whole, rtol=1e-12)
-        monkeypatch.undo()
 
-
-def test_a_model_whose_rows_are_all_gone():
-    weights = np.zeros(M)
-    weights[:2] = 1.0
-    smoother = KernelSmoother(K, weights, Y, Unpenalised.bias(weights, False))
-    found = smoother.retrain(np.array([0, 1]), NOTHING, np.array([0]), np.ones(2), slice(None))
-    assert_array_equal(found, np.zeros((2, 1, 3)))
+def test_training_from_scratch_is_refined():
+    """A matrix of condition 1e12: the solution has the digits of longer numbers."""
+    n = 8
+    A = (V[:n, :n] * np.geomspace(1.0, 1e-12, n)) @ V[:n, :n].T
+    A = (A + A.T) / 2
+    y = np.ones((n, 1))
+    one = training.Bordered(A, np.empty((n, 0)), y, np.ones(n))
+    found = one.predictions(np.eye(n), np.empty((n, 0)), np.array([1e-11]))[0]
+    long = A.astype(np.longdouble) + np.longdouble(1e-11) * np.eye(n)
+    x = found.astype(np.longdouble)
+    for _ in range(30):  # the same in long numbers, by plain refinement
+        x = x + np.linalg.solve(A + 1e-11 * np.eye(n), (y - long @ x).astype(float))
+    if np.finfo(np.longdouble).eps < 1e-18:
+        assert np.abs(found - x).max() < 1e-8 * np.abs(x).max()
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        training.Bordered(np.zeros((2, 2)), np.empty((2, 0)), y[:2], np.ones(2)).predictions(
+            np.eye(2), np.empty((2, 0)), np.zeros(1)
+        )
+    long = training.product(np.arange(6.0).reshape(3, 2), np.ones((2, 1), dtype=np.longdouble))
+    assert long[:, 0].tolist() == [1.0, 5.0, 9.0]
+    assert training.product(np.empty((0, 2)), np.ones((2, 3), np.longdouble)).shape == (0, 3)
 
 
 # -- the second opinion settles at once --------------------------------------------------------
