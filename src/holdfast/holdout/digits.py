@@ -69,20 +69,27 @@ def few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:
     at most Σ‖Q_i‖². The bound ‖Q_HᵀW_H‖² ≤ ω τ_H needs no look at the rows, so that ordinary folds
     cost one sum.
     """
-    held, norms = tasks.held, smoother.norms
-    spare = (1.0 - smoother.least_share) * float(norms[smoother.scale.trained].sum())
-
-    def sums(values: FloatArray) -> FloatArray:
-        weights = values[held.values]
-        return np.bincount(held.owners, weights=weights, minlength=len(tasks)).astype(float)
-
-    lost = sums(norms)
-    omega = sums(np.square(smoother.unpenalised.Q).sum(axis=1))
-    left = np.maximum(1.0 - omega, np.finfo(float).tiny)
-    few = lost > left * spare  # the bound
+    lost, omega = _carried(smoother, tasks)
+    spare = (1.0 - smoother.least_share) * _trace(smoother)
+    few = lost > (1.0 - omega) * spare  # the bound
     for j in np.flatnonzero(few & (omega > 0)).tolist():
-        few[j] = smoother.shift(held[j]) > left[j] * (spare - lost[j])
+        few[j] = smoother.shift(tasks.held[j]) > (1.0 - omega[j]) * (spare - lost[j])
     return np.asarray(few)
+
+
+def _trace(smoother: Smoother) -> float:
+    return float(smoother.norms[smoother.scale.trained].sum())
+
+
+def _carried(smoother: Smoother, tasks: Tasks) -> tuple[FloatArray, FloatArray]:
+    """Return τ_H and ω of each task, at least a tiny bit less than 1."""
+    held = tasks.held
+    squares = np.square(smoother.unpenalised.Q).sum(axis=1)
+    lost, omega = (
+        np.bincount(held.owners, weights=values[held.values], minlength=len(tasks)).astype(float)
+        for values in (smoother.norms, squares)
+    )
+    return lost, np.minimum(omega, 1.0 - EPS)
 
 
 def without_reach(
@@ -103,17 +110,20 @@ def without_reach(
     Notes
     -----
     A model of training rows with trace τ has errors of eps (τ + α)/α in any direction, also one in
-    which no training row has a part. A row that is many times as long as √τ sees them magnified.
+    which no training row has a part. A row that is longer than √τ sees them magnified. Rows count
+    from the mean of those that are left, which lies ‖Q_HᵀW_H‖/(1 − ω) away from that of all.
     """
-    if not few.any():
-        return values
-    norms, trained = smoother.norms, smoother.scale.trained
-    lost = np.bincount(tasks.held.owners, norms[tasks.held.values], minlength=len(tasks))
-    left = np.maximum(float(norms[trained].sum()) - lost, np.finfo(float).tiny)
-    longest = np.zeros(len(tasks))
-    np.maximum.at(longest, tasks.test.owners, norms[tasks.test.values])
-    error = EPS * np.sqrt(longest / left) * (1.0 + left / alphas[:, None])  # (alphas, tasks)
-    values[(few & (longest > left) & (error > TOO_LITTLE))[:, tasks.test.owners]] = np.nan
+    lost, omega = _carried(smoother, tasks)
+    trace, length = _trace(smoother), np.sqrt(smoother.norms)
+    along = np.sqrt(np.square(smoother.unpenalised.Q).sum(axis=1))
+    for j in np.flatnonzero(few).tolist():
+        moved = np.sqrt(smoother.shift(tasks.held[j])) if omega[j] > 0 else 0.0
+        left = max(trace - lost[j] - moved**2 / (1.0 - omega[j]), EPS * trace)
+        test = tasks.test[j]
+        longest = float((length[test] + along[test] * moved / (1.0 - omega[j])).max(initial=0.0))
+        error = EPS * longest / np.sqrt(left) * (1.0 + left / alphas)
+        far = (error > TOO_LITTLE) & (longest**2 > left)
+        values[far, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = np.nan
     return values
 
 
