@@ -1,5 +1,7 @@
 """Which tasks take which path, and who makes up for predictions that lost their digits."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -163,6 +165,7 @@ def test_rows_that_reach_much_farther_than_what_is_left():
     smoother.norms, smoother.scale = np.array([1e8, 1.0, 2.0, 3.0, 9.0]), RowScale.of(
         np.array([1.0, 1.0, 1.0, 1.0, 0.0])
     )  # fmt: skip
+    smoother.unpenalised = SimpleNamespace(Q=np.zeros((5, 0)))
     tasks = tasks_of([[0], [0], [1], [0, 1]], test=[[0, 2], [1], [1], [0]])
     few = np.array([True, True, True, False])
     # Without row 0 a trace of 6 is left, and row 0 is √(1e8/6) times as long.
@@ -172,6 +175,20 @@ def test_rows_that_reach_much_farther_than_what_is_left():
     assert_array_equal(np.isnan(found), [[True, True, False, False, False], [False] * 5])
     kept = without_reach(np.ones((2, 5, 1)), smoother, tasks, alphas, np.zeros(4, dtype=bool))
     assert np.isfinite(kept).all()
+
+
+def test_rows_count_from_the_mean_of_those_that_are_left():
+    """A heavy row lies close to the mean of all, which it has drawn to itself."""
+    smoother, Q = Sized(4, 2), np.sqrt([[0.96], [0.02], [0.01], [0.01]])
+    smoother.norms, smoother.scale = np.array([4.0, 10.0, 20.0, 30.0]), RowScale.of(np.ones(4))
+    smoother.unpenalised, smoother.shift = SimpleNamespace(Q=Q), lambda held: 1.0
+    tasks = tasks_of([[0]], test=[[0, 2]])
+    # Of a trace of 64, 4 leaves with row 0, and 1/0.04 with the mean.
+    longest = 2.0 + np.sqrt(0.96) / 0.04
+    limit = 35.0 / (digits.TOO_LITTLE * np.sqrt(35.0) / (digits.EPS * longest) - 1.0)
+    alphas = limit * np.array([0.99, 1.01])
+    found = without_reach(np.ones((2, 2, 1)), smoother, tasks, alphas, np.array([True]))
+    assert_array_equal(np.isnan(found[..., 0]), [[True, True], [False, False]])
 
 
 def test_which_penalties_are_told():
