@@ -324,17 +324,22 @@ def test_displays(model):
     plt.close("all")
 
 
-def test_agreement_with_mapie():
+@pytest.mark.parametrize("method", ["plus", "base", "minmax"])
+@pytest.mark.parametrize("folds", [5, 60])
+def test_agreement_with_mapie(method, folds):
     mapie = pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
-    if not hasattr(mapie, "MapieRegressor"):
-        pytest.skip("another MAPIE than this test knows")
+    if not hasattr(mapie, "CrossConformalRegressor"):
+        pytest.skip("an older MAPIE than this test knows")
     from sklearn.kernel_ridge import KernelRidge
 
     X, y, _ = data()
-    ours = KernelRidgeCV(gamma=0.5, alphas=[0.1], fit_intercept=False, cv=KFold(5)).fit(X, y)
-    theirs = mapie.MapieRegressor(
-        KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1), method="plus", cv=KFold(5)
-    ).fit(X, y)
+    cv = KFold(min(folds, len(X)))
+    ours = KernelRidgeCV(gamma=0.5, alphas=[0.1], fit_intercept=False, cv=cv).fit(X, y)
+    theirs = mapie.CrossConformalRegressor(
+        KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1), confidence_level=0.9, method=method, cv=cv
+    ).fit_conformalize(X, y)
     new = data(20, 1)[0]
-    expected = theirs.predict(new, alpha=0.1)[1][:, :, 0]
-    assert relative_difference(ours.predict_interval(new, 0.9), expected) < 1e-8
+    expected = theirs.predict_interval(new)[1][:, :, 0]
+    name = "jackknife" if method == "base" else method
+    found = ours.predict_interval(new, 0.9, method=name)
+    assert relative_difference(found, expected) < 1e-8
