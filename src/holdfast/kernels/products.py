@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.data.rows import numeric_pair
+from holdfast.linalg import mirror
 
 __all__ = [
     "distance_matrix",
@@ -95,18 +96,16 @@ def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray
     """
     m, n = X.shape[0], (X if Z is None else Z).shape[0]
     out = np.empty((m, n))
-    for rows in row_blocks(m, n):
-        if Z is not None:
+    if Z is not None:
+        for rows in row_blocks(m, n):
             evaluate(out[rows], rows, slice(0, n))
-            continue
-        columns = slice(rows.start, n)
-        size = rows.stop - rows.start
-        block = np.empty((size, n - rows.start))
+        return out
+    for start in range(0, m, _BLOCK_ROWS):
+        rows, columns = slice(start, min(start + _BLOCK_ROWS, m)), slice(start, n)
+        block = out[rows] if start == 0 else np.empty((rows.stop - start, n - start))
         evaluate(block, rows, columns)
-        corner = block[:, :size]
-        corner[...] = np.triu(corner) + np.triu(corner, 1).T
         out[rows, columns] = block
-        out[rows.stop :, rows] = block[:, size:].T
+    mirror(out)
     return out
 
 
