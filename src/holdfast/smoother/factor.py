@@ -270,8 +270,11 @@ class KernelFactor(Coordinates):
 
     def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
         """Return V·Λ without the weights; rows of weight zero already hold their outputs."""
-        root, trained = self.scale.root[rows][..., None], self.scale.trained[rows][..., None]
-        return np.asarray(np.where(trained, V * (self.Lambda / root), V))
+        out = V * self.Lambda
+        if not self.scale.uniform:
+            out /= self.scale.root[rows][..., None]
+            out = np.where(self.scale.trained[rows][..., None], out, V)
+        return np.asarray(out)
 
     def _gap(
         self, rows: IntArray, V: FloatArray, D: FloatArray, fitted: FloatArray, lift: FloatArray

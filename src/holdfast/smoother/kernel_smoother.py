@@ -398,12 +398,11 @@ def deflated_kernel(
 ) -> tuple[FloatArray, Complement | None]:
     """Return √w K √w over the trained rows, without the unpenalised directions; a fresh array."""
     live, root = weights > 0, np.sqrt(weights)
-    A = K.copy() if live.all() else K[np.ix_(live, live)]
+    A = K if live.all() else K[np.ix_(live, live)]
     if not np.all(root[live] == 1.0):
-        A *= root[live, None]
-        A *= root[None, live]
+        A = A * root[live, None] * root[live]
     if not unpenalised.count:
-        return A, None
+        return (A.copy() if A is K else A), None
     complement = Complement(unpenalised.Q[live].T)
     return complement.reduce(A), complement
 
