@@ -22,7 +22,8 @@ rows are streamed, is decided here and nowhere else.
 | `shared` | the same for sets that share most of their rows |
 | `outputs` | any model as one product, for rows that are not in the data |
 | `equations` | normal equations of the rows that are left |
-| `base` | the interface |
+| `base` | the interface: what a fit needs |
+| `known_digits`, `as_coefficients` | its other two parts: digits, and models that answers ask for |
 | `make` | from rows, a kernel and basis rows to the smoother |
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Ragged, Shape, Tasks
+from holdfast.experiments import Ragged, Tasks
 from holdfast.linalg import run_pieces
+from holdfast.smoother.as_coefficients import AsCoefficients, Fit
 from holdfast.smoother.equations import Equations
 from holdfast.smoother.factor import Factor
-from holdfast.smoother.held import Held
-from holdfast.smoother.measured import Measured
-from holdfast.smoother.outputs import Outputs
+from holdfast.smoother.known_digits import KnownDigits
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 
 __all__ = ["Fit", "Form", "OtherBasis", "Sizes", "Smoother"]
@@ -61,31 +60,6 @@ class Sizes:
         return self.form == "features" and 8.0 * self.m * self.p > self.memory
 
 
-class Fit(NamedTuple):
-    """The model on all rows.
-
-    Attributes
-    ----------
-    dual : ndarray of shape (n, v)
-        Coefficients of the basis rows; of all rows for a dense or linear model.
-    linear : ndarray of shape (d, v) or None
-        Coefficients of the columns of X, where a linear kernel was fitted in these.
-    unpenalised : ndarray of shape (s, v)
-        Coefficients of the unpenalised columns.
-    """
-
-    dual: FloatArray
-    linear: FloatArray | None
-    unpenalised: FloatArray
-
-    def times(self, unit: float) -> Fit:
-        """Return the model of targets in another unit."""
-        if unit == 1.0:
-            return self
-        linear = None if self.linear is None else self.linear * unit
-        return Fit(self.dual * unit, linear, self.unpenalised * unit)
-
-
 class OtherBasis(NamedTuple):
     """Basis rows, and the absolute shift ε that belongs to them."""
 
@@ -93,13 +67,17 @@ class OtherBasis(NamedTuple):
     epsilon: float
 
 
-class Smoother(ABC):
+class Smoother(KnownDigits, AsCoefficients):
     """A penalised least-squares model ŷ = S(α) y on all rows, prepared once and asked many times.
 
     The problem is weighted, its unpenalised columns are made orthonormal and taken out of features
     and targets, and the penalty is made α times the identity. What is left has two forms, features
     (`FeatureSmoother`) and a kernel matrix (`KernelSmoother`); `holdfast.cluster` has the first on
     rows that live elsewhere. All three are final.
+
+    Here stands what a fit needs: the factor of all rows, equations of folds, training from scratch.
+    What a smoother says of its digits is inherited from `KnownDigits`, and models as coefficients,
+    which the answers ask for, from `AsCoefficients`.
 
     Parameters
     ----------
@@ -120,9 +98,6 @@ class Smoother(ABC):
     """
 
     form: ClassVar[Form]
-    #: An experiment whose training rows carry less than this share of the trace is trained on them
-    #: alone, instead of taking the held-out rows away from sums over all rows.
-    least_share: ClassVar[float]
 
     def __init__(self, weights: FloatArray, Y: FloatArray, unpenalised: Unpenalised) -> None:
         self.weights, self.unpenalised = weights, unpenalised
@@ -146,80 +121,6 @@ class Smoother(ABC):
     def sizes(self, tasks: Tasks) -> Sizes:
         """Return what a plan for these tasks needs to know."""
 
-    @property
-    def additive(self) -> bool:
-        """Whether sums over rows may be subtracted: the penalty is α times the identity exactly.
-
-        Not so in coordinates that were chosen for their digits.
-        """
-        return True
-
-    def promise(self, alphas: FloatArray) -> FloatArray:
-        """Return the relative error (a,) that paths with a factor of all rows cannot go below.
-
-        Zero where factors are chosen for their digits.
-        """
-        return np.zeros(alphas.size)
-
-    def unlike_rows(self, alphas: FloatArray) -> FloatArray:
-        """Return the errors (a,) that far-away rows may cost on every path; 0 without such rows."""
-        return np.zeros(alphas.size)
-
-    def measured(
-        self,
-        tasks: Tasks,
-        alphas: FloatArray,
-        values: FloatArray,
-        columns: slice,
-        factor: Factor | None = None,
-    ) -> Measured | None:
-        """Return how large errors of held-out predictions are, measured on some of them.
-
-        None where factors are chosen for their digits. Relative to the largest prediction.
-
-        Parameters
-        ----------
-        tasks : Tasks
-        alphas : ndarray of shape (a,)
-        values : ndarray of shape (a, k, v)
-            The predictions, without the targets' level.
-        columns : slice
-            Which targets.
-        factor : Factor or None
-            What they were made with, if it was a factor of all rows.
-        """
-        return None
-
-    @abstractmethod
-    def path_promise(self, path: str, alphas: FloatArray) -> FloatArray | None:
-        """Return the errors (a,) that a path promises, beside the largest target or prediction.
-
-        Nothing is factorised to tell: None where the factor that knows was not needed so far.
-        """
-
-    @property
-    def largest_value(self) -> float:
-        """The largest kernel value that rounding errors come from; 0 without a kernel."""
-        return 0.0
-
-    #: Paths that make up for predictions that have lost their digits, the first that can.
-    repairs: ClassVar[tuple[str, ...]] = ("spectral", "retrain")
-
-    #: Whether equations of folds are sums over sets of rows that are kept here, for any targets:
-    #: only then ask for `sum_sets` and `equation_rows`.
-    sums_sets: ClassVar[bool] = False
-
-    def sum_sets(self, sets: Ragged) -> None:
-        """Keep the Gram matrix and the products with the targets of each of some disjoint sets."""
-        raise AssertionError("nothing is summed here: sums_sets is False")
-
-    def equation_rows(self, rows: IntArray) -> FloatArray:
-        """Return rows √w v(x) (k, p + s) in the coordinates of `equations`, unpenalised last."""
-        raise AssertionError("nothing is summed here: sums_sets is False")
-
-    def announce(self, tasks: Tasks) -> None:  # noqa: B027  # most have nothing to prepare
-        """Announce tasks to be solved fold by fold, before the first pass over the rows."""
-
     # -- the model on all rows ---------------------------------------------------------------------
 
     @abstractmethod
@@ -235,49 +136,6 @@ class Smoother(ABC):
         """Return S_ii of every row (m,); 0 for rows that are not trained on."""
 
     @abstractmethod
-    def likely_leverages(self, alpha: float) -> FloatArray:
-        """Return leverages, or the length of rows where leverages would take more than a pass."""
-
-    # -- models as coefficients --------------------------------------------------------------------
-
-    @abstractmethod
-    def outputs(self) -> Outputs:
-        """Return the map from new rows to v(x): every model here is f(x) = v(x)·coefficients."""
-
-    @abstractmethod
-    def model(self, alphas: FloatArray) -> FloatArray:
-        """Return the coefficients (v, q) of the model on all rows, one penalty per target."""
-
-    @abstractmethod
-    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
-        """Return the coefficients (b, v, q) of the models with held-out residuals r (1, b, h, v).
-
-        Like predictions they lack the targets' level, which `with_level` adds.
-
-        Parameters
-        ----------
-        factor : Factor
-        shape : Shape
-            Stacked tasks.
-        held : Held
-            The factor on them, at one penalty.
-        r : ndarray of shape (1, b, h, v)
-        """
-
-    def with_level(
-        self, coefficients: FloatArray, columns: slice | IntArray = slice(None)
-    ) -> FloatArray:
-        """Add the targets' part along the unpenalised columns to (…, v, q), in place."""
-        s = self.unpenalised.count
-        if s:
-            coefficients[..., -s:] += self.targets.level[:, columns].T
-        return coefficients
-
-    @abstractmethod
-    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
-        """Return coefficients (v, q) of one model as those of rows, or columns, and unpenalised."""
-
-    @abstractmethod
     def without(
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
     ) -> Smoother:
@@ -286,29 +144,22 @@ class Smoother(ABC):
         Its targets lack the part along the unpenalised columns that `restore` puts back.
         """
 
-    @abstractmethod
-    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
-        """Return f (k, v) on rows of the data, for one model (v, q)."""
-
-    @abstractmethod
-    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
-        """Return Σ_i w_i f(x_i)² over the trained rows, for models (…, q)."""
-
-    # -- the Gaussian view -------------------------------------------------------------------------
-
-    @abstractmethod
-    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
-        """Return the covariance (a, t, t) of f on rows of the data, in units of the noise."""
-
-    @abstractmethod
-    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
-        """Return the variance (k, a) of f on new rows, in units of the noise."""
-
-    @abstractmethod
-    def half_residuals(self, alpha: float) -> FloatArray:
-        """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
-
     # -- models without some rows ------------------------------------------------------------------
+
+    #: Whether equations of folds are sums over sets of rows that are kept here, for any targets:
+    #: only then ask for `sum_sets` and `equation_rows`.
+    sums_sets: ClassVar[bool] = False
+
+    def sum_sets(self, sets: Ragged) -> None:
+        """Keep the Gram matrix and the products with the targets of each of some disjoint sets."""
+        raise AssertionError("nothing is summed here: sums_sets is False")
+
+    def equation_rows(self, rows: IntArray) -> FloatArray:
+        """Return rows √w v(x) (k, p + s) in the coordinates of `equations`, unpenalised last."""
+        raise AssertionError("nothing is summed here: sums_sets is False")
+
+    def announce(self, tasks: Tasks) -> None:  # most have nothing to prepare
+        """Announce tasks to be solved fold by fold, before the first pass over the rows."""
 
     def run(
         self,
@@ -392,46 +243,6 @@ class Smoother(ABC):
             Other basis rows to train on, for a model of basis rows.
         """
 
-    def refines_cheaply(self, factorised: int) -> bool:
-        """Whether `refined` costs little beside this many factorisations for single experiments."""
-        return True
-
-    @abstractmethod
-    def refined(
-        self,
-        held: IntArray,
-        removed: IntArray,
-        test: IntArray,
-        alpha: float,
-        columns: IntArray,
-        size: float,
-    ) -> FloatArray | None:
-        """Return predictions (t, v) of the model without rows, from its optimality conditions.
-
-        A second opinion on the fast paths, for little more than a pass over the rows
-        (`holdfast.smoother.refined`).
-
-        Parameters
-        ----------
-        held, removed, test : ndarray of int
-            As in `retrain`.
-        alpha : float
-        columns : ndarray of int
-            Which targets.
-        size : float
-            What counts as small is judged beside it.
-
-        Returns
-        -------
-        ndarray or None
-            NaN where it does not settle; None where rows are not kept.
-
-        Raises
-        ------
-        LinAlgError
-            If what is left is singular to the last digit.
-        """
-
     def count(self, columns: slice) -> int:
         """Return how many targets these columns are."""
         return int(self.targets.Ys[:1, columns].shape[1])
@@ -476,14 +287,3 @@ class Smoother(ABC):
         if self.targets.unit != 1.0:
             values *= self.targets.unit
         return values
-
-    # -- how much of the data some rows carry ------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def norms(self) -> FloatArray:
-        """Approximate ‖W_i‖² of every row (m,), the unpenalised columns left out."""
-
-    @abstractmethod
-    def shift(self, held: IntArray) -> float:
-        """Return ‖Q_HᵀW_H‖²: how much the unpenalised part changes when these rows leave."""
