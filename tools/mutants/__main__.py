@@ -2,7 +2,7 @@
 
 What is known is kept in ``.mutants``: a run that was stopped goes on where it was. A mutant is
 tried again when its file has changed; one that survived, also when the tests have, or with a larger
-budget.
+budget, unless it is named as equivalent.
 """
 
 from __future__ import annotations
@@ -45,8 +45,11 @@ TESTS = [
 class Results:
     """Outcomes in a file of JSON lines, one a mutant; the last line of a mutant counts."""
 
-    def __init__(self, path: Path, sources: dict[str, str], suite: str, budget: float) -> None:
+    def __init__(
+        self, path: Path, sources: dict[str, str], suite: str, budget: float, reasons: page.Reasons
+    ) -> None:
         self._path, self._sources, self._suite, self._budget = path, sources, suite, budget
+        self._reasons = reasons
         path.parent.mkdir(exist_ok=True)
         path.touch()
         self.read()
@@ -64,7 +67,9 @@ class Results:
         record = self._known.get(mutant.name)
         if record is None or record["source"] != self._sources[mutant.module]:
             return None
-        asked = record["suite"] == self._suite and record["budget"] >= self._budget
+        equivalent = self._reasons.kind(mutant.name) == page.EQUIVALENT
+        enough = record["budget"] >= self._budget or equivalent
+        asked = record["suite"] == self._suite and enough
         return record if asked or record["outcome"] in SEEN else None
 
     def survived(self, mutant: Mutant) -> bool:
@@ -98,14 +103,14 @@ def main() -> None:
     population = len(mutants)
     if options.sample is not None and options.sample < population:
         mutants = random.Random(options.seed).sample(mutants, options.sample)
-    results = Results(KEPT / "results.jsonl", _digests(found), _suite(), options.budget)
+    reasons = page.Reasons()
+    results = Results(KEPT / "results.jsonl", _digests(found), _suite(), options.budget, reasons)
     left = [mutant for mutant in mutants if results.of(mutant) is None]
     left.sort(key=results.survived)  # those that no test saw before come last
     if left:
         _run(found, left, results, options.jobs, options.budget)
         results.read()
     records = [record for mutant in mutants if (record := results.of(mutant)) is not None]
-    reasons = page.Reasons()
     summary = page.Summary(records, reasons)
     print(summary)
     for entry in reasons.stale(m.name for module in found for m in module.mutants):

@@ -276,6 +276,26 @@ def test_every_way_gives_the_model_without_the_rows(path, columns):
     assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
+def test_each_way_is_asked_for_its_own_tasks(monkeypatch):
+    asked = []
+
+    def taken(name):
+        def path(smoother, tasks, alphas, columns):
+            asked.append((name, tasks.source.tolist()))
+            return retrain.predict(smoother, tasks, alphas, columns)
+
+        return path
+
+    monkeypatch.setattr(holdout, "PATHS", {n: taken(n) for n in ("single", "fold_gram", "retrain")})
+    tasks = tasks_of(HELD, REMOVED)
+    found = holdout.predict(sparse(), tasks, ALPHAS, "single")
+    assert sorted(asked) == [("fold_gram", [1]), ("retrain", [3]), ("single", [0, 2])]
+    asked.clear()
+    again = holdout.predict(sparse(), tasks, ALPHAS, "retrain")
+    assert asked == [("retrain", [0, 1, 2, 3])]
+    assert_allclose(found, again, rtol=1e-12)
+
+
 # -- who makes up for lost digits --------------------------------------------------------------
 
 

@@ -151,3 +151,19 @@ def test_what_rounding_leaves_does_not_depend_on_the_unit_of_weights(bias):
         values = held_out_predictions(smoother.factor(), TASKS, unit * ALPHAS)
         found.append(smoother.measured(TASKS, unit * ALPHAS, values, ALL).attainable)
     assert_allclose(found[1], found[0], rtol=0.05)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_kernel_values_of_both_signs(bias):
+    """A linear kernel: what is refined is the model, and not that of the sizes of its entries."""
+    smoother = KernelSmoother(X @ X.T, np.ones(M), Y, Unpenalised.bias(np.ones(M), bias))
+    assert (smoother.K < 0.0).any()
+    alphas = np.array([1e-5, 1e-4])
+    values = held_out_predictions(smoother.factor(), TASKS, alphas)
+    calm = smoother.measured(TASKS, alphas, values, ALL)
+    assert (calm.errors < 1e-8).all()
+    assert (calm.attainable < 1e-6).all()
+    level = smoother.unpenalised.level(TASKS.test.values, smoother.targets.level)
+    values[0, 2, 1] += 1e-3
+    found = smoother.measured(TASKS, alphas, values, ALL).errors
+    assert found[0] == pytest.approx(1e-3 / np.abs(values + level).max(axis=1)[0, 1], rel=1e-3)

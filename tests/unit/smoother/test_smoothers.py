@@ -311,6 +311,17 @@ def test_training_from_scratch_is_refined():
     assert training.product(np.empty((0, 2)), np.ones((2, 3), np.longdouble)).shape == (0, 3)
 
 
+@pytest.mark.parametrize("definite", [True, False])
+def test_equations_of_a_dense_model_are_refined(definite):
+    smoother = dense(definite=definite)
+    found = smoother.equations(np.array([1, 2]), NOTHING, slice(0, 1), False)
+    assert found.accuracy.refine is True
+    assert found.accuracy.definite is definite
+    assert found.accuracy.floor == 0.0
+    assert found.train.tolist() == np.setdiff1d(np.flatnonzero(WEIGHTS > 0), [1, 2]).tolist()
+    assert found.Ys.shape == (16, 1)
+
+
 # -- the second opinion settles at once --------------------------------------------------------
 
 
