@@ -56,7 +56,7 @@ def smoother(a: float = ALPHA) -> np.ndarray:
     return root[:, None] * S
 
 
-@example("estimators.answers.Answers.predict_without", "holdout.models.predict_with")
+@example("estimators.without.WithoutRows.predict_without", "holdout.models.predict_with")
 def _():
     same(model().predict_without(H, X_new), without(H)[1])
 
