@@ -217,6 +217,8 @@ CHOLESKY_UP_TO = 4
 ALIKE = 1e4
 #: Relative error whose square is rounding error.
 HALF_OF_THE_DIGITS = 1e-9
+#: A direction need not show in a single pivot: it may be shrunk to this share of what a pivot may.
+DIRECTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -308,9 +310,19 @@ def _by_factors(A: FloatArray, rhs: FloatArray, alphas: FloatArray, how: Accurac
         pivots = np.square(np.diag(factor))
         if info != 0 and how.floor == 0.0:
             raise not_definite(float(alpha), info, p)
-        if info != 0 or (pivots < how.floor * (how.size + alpha)).any():
+        size = how.size + alpha
+        if info != 0 or (pivots < how.floor * size).any() or _weak(factor, size, how.floor):
             solutions[a] = np.nan
     return solutions
+
+
+def _weak(L: FloatArray, size: FloatArray, floor: float) -> bool:
+    """Whether LLᵀ shrinks some direction that shows in no pivot, in units of the sizes."""
+    if not floor:
+        return False
+    left, info = lapack.dpocon(L / np.sqrt(size)[:, None], 1.0, uplo="L")
+    assert info == 0, info
+    return bool(left < DIRECTION * floor)
 
 
 def _alike(A: FloatArray, how: Accuracy, alphas: FloatArray) -> bool:

@@ -186,3 +186,23 @@ def test_shifts_of_a_spectrum():
     assert reciprocal_shifts(close, np.array([1.0]), np.ones(2))[0, 1] == pytest.approx(1e9)
     with pytest.raises(KernelError):
         reciprocal_shifts(np.array([3.0, -1.0 + 1e-11]), np.array([1.0]), np.ones(2))
+
+
+def test_a_weak_direction_that_shows_in_no_pivot():
+    """Kahan's matrix: all pivots are alike, and their product shrinks one direction."""
+    p, c = 30, 0.6
+    R = np.eye(p) - c * np.triu(np.ones((p, p)), 1)
+    A = R.T @ R
+    scale = 10.0 ** np.linspace(-3, 3, p)  # in whatever units the columns are
+    rhs = np.ones((p, 1))
+    pivots = np.square(np.diag(np.linalg.cholesky(A)))
+    size = np.diag(A)
+    floor = 0.5 * float((pivots / size).min())
+    weakest = float(np.linalg.eigvalsh(A / np.sqrt(size * size[:, None]))[0])
+    assert weakest < 1e-6 * floor
+    for units in (np.ones(p), scale):
+        made, known = A * units * units[:, None], Accuracy(size * units**2, floor)
+        assert np.isnan(solve_shifted(made, rhs, np.array([1e-12]), known)).all()
+        # Where rounding errors are smaller than that direction, the system is solved.
+        exact = Accuracy(size * units**2, weakest)
+        assert np.isfinite(solve_shifted(made, rhs, np.array([1e-12]), exact)).all()
