@@ -6,6 +6,7 @@ arithmetic with 80 digits, which takes some forty times as long.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +35,14 @@ class Truth:
 
     Attributes
     ----------
-    exact, qr : ndarray of shape (alphas, test rows, targets)
+    exact : ndarray of shape (alphas, test rows, targets)
+    retrain : callable
+        From an order of the rows to predictions by QR. The same method on the same numbers: how
+        far such predictions lie from each other is what rounding errors happen to make of them.
     """
 
     exact: Floats
-    qr: Floats
+    retrain: Callable[[Rows], Floats]
 
     def error(self, values: Floats) -> Floats:
         """Return the largest error (alphas, targets) of values (…, alphas, test rows, targets).
@@ -49,28 +53,50 @@ class Truth:
         errors = np.abs(values - self.exact).max(axis=-2) / size
         return np.asarray(errors.reshape(-1, *size.shape).max(axis=0))
 
+    def qr_error(self, m: int, orders: int = 1) -> Floats:
+        """Return the error of QR, the largest over some orders of the m rows: first as they are."""
+        shuffled = [np.random.default_rng(k).permutation(m) for k in range(1, orders)]
+        return self.error(np.stack([self.retrain(order) for order in [np.arange(m), *shuffled]]))
+
 
 def truth(p: Problem, model: KernelRidgeCV) -> Truth:
     """Return what the problem is judged by; the fitted model gives kernel values and the jitter."""
     if p.kernel["kernel"] == "linear":
         more = (p.alphas, p.row_weights, p.bias)
-        return joined(
-            [exact_features(p.X, p.y, held, held, *more) for held in p.sets],
-            [qr_features(p.X, p.y, held, held, *more) for held in p.sets],
-        )
+        exact = [exact_features(p.X, p.y, held, held, *more) for held in p.sets]
+
+        def retrain(order: Rows) -> Floats:
+            parts = [qr_features(p.X, p.y, held, held, *more, order) for held in p.sets]
+            return np.concatenate(parts, axis=1)
+
+        return Truth(np.concatenate(exact, axis=1), retrain)
     K = np.asarray(model.kernel_(p.X))
-    exact, qr = [], []
-    for rows in p.sets:
-        held, test, removed = policy_experiment(rows, rows, p.basis, p.policy)  # type: ignore[arg-type]
-        more = (p.basis, removed, p.row_weights, p.bias, model.jitter_)
-        exact.append(exact_models(K, p.y, held, test, p.alphas, *more))
-        qr.append(qr_models(K, p.y, held, test, p.alphas, *more))
-    return joined(exact, qr)
+    experiments = [policy_experiment(rows, rows, p.basis, p.policy) for rows in p.sets]  # type: ignore[arg-type]
+    return of_models(
+        p, K, [(held, test, p.basis, removed, model.jitter_) for held, test, removed in experiments]
+    )
 
 
-def joined(exact: list[Floats], qr: list[Floats]) -> Truth:
-    """Return the truth of a problem from that of each held-out set."""
-    return Truth(np.concatenate(exact, axis=1), np.concatenate(qr, axis=1))
+def of_models(
+    p: Problem, K: Floats, experiments: Sequence[tuple[Rows, Rows, Rows | None, Rows, float]]
+) -> Truth:
+    """Return the truth of kernel models: rows held out and tested, basis, removed rows, jitter."""
+    exact = [
+        exact_models(K, p.y, held, test, p.alphas, basis, removed, p.row_weights, p.bias, jitter)
+        for held, test, basis, removed, jitter in experiments
+    ]
+
+    def retrain(order: Rows) -> Floats:
+        place, Y = np.argsort(order), as_columns(p.y)[order]
+        parts = []
+        for held, test, basis, removed, jitter in experiments:
+            rest = (None if basis is None else place[basis], place[removed])
+            more = (*rest, p.row_weights[order], p.bias, jitter)
+            K_here = K[np.ix_(order, order)]
+            parts.append(qr_models(K_here, Y, place[held], place[test], p.alphas, *more))
+        return np.concatenate(parts, axis=1)
+
+    return Truth(np.concatenate(exact, axis=1), retrain)
 
 
 def exact_models(
@@ -110,10 +136,18 @@ def exact_features(
 
 
 def qr_features(
-    X: Floats, y: Floats, held: Rows, test: Rows, alphas: Floats, weights: Floats, bias: bool
+    X: Floats,
+    y: Floats,
+    held: Rows,
+    test: Rows,
+    alphas: Floats,
+    weights: Floats,
+    bias: bool,
+    order: Rows,
 ) -> Floats:
     """Return the same by QR of the augmented system, features and targets centred first."""
     train, Y, d = training_rows(len(X), held, weights), as_columns(y), X.shape[1]
+    train = order[np.isin(order, train)]
     w = weights[train]
     mean, level = np.zeros(d), np.zeros(Y.shape[1])
     if bias:

@@ -12,8 +12,8 @@ import numpy as np
 
 from holdfast.tuning import Criterion
 from torture.families import Problem
-from torture.measure import Measured, by_one_way, estimator, fitted
-from torture.truth import exact_models, joined, qr_models, truth
+from torture.measure import Measured, by_one_way, estimator, fitted, judged
+from torture.truth import of_models, truth
 
 #: Bytes into which no feature rows fit: they are made again whenever they are used.
 LITTLE_MEMORY = 64.0
@@ -46,15 +46,13 @@ def reselect(p: Problem) -> Measured | None:
     asked = {"basis": len(p.basis), "held_out_basis": "reselect", "random_state": p.seed}
     model = fitted(p, "auto", **asked)
     K = np.asarray(model.kernel_(p.X))
-    exact, qr = [], []
+    experiments = []
     for held in p.sets:
         chosen = model._fitted_model().chosen_basis(held)  # which rows: no question of digits
         assert not set(chosen.rows) & set(held)
         none = np.empty(0, dtype=np.int64)
-        more = (chosen.rows, none, p.row_weights, p.bias, chosen.epsilon)
-        exact.append(exact_models(K, p.y, held, held, p.alphas, *more))
-        qr.append(qr_models(K, p.y, held, held, p.alphas, *more))
-    return by_one_way(p, "reselect", joined(exact, qr), model)
+        experiments.append((held, held, chosen.rows, none, chosen.epsilon))
+    return by_one_way(p, "reselect", of_models(p, K, experiments), model)
 
 
 def tuning(p: Problem) -> Measured | None:
@@ -75,7 +73,7 @@ def tuning(p: Problem) -> Measured | None:
     exact = judge.exact[:, :, 0]
     wrong = np.sqrt((exact - p.y[tested]) ** 2 @ share)
     errors = np.abs(found - wrong) / np.maximum(np.abs(exact).max(axis=1), wrong)
-    return Measured(p, judge.error(judge.qr), {"tuning": errors[:, None]}, {"tuning": set()})
+    return judged(p, judge, {"tuning": errors[:, None]}, {"tuning": set()})
 
 
 WAYS: dict[str, Callable[[Problem], Measured | None]] = {
