@@ -11,6 +11,8 @@ gradients; leave-one-out m p.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from holdfast._typing import FloatArray
@@ -25,6 +27,7 @@ from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows, s
 
 __all__ = [
     "HeldSystem",
+    "from_residuals",
     "held_out_predictions",
     "residuals",
     "rows_without_themselves",
@@ -146,10 +149,10 @@ def _predictions(factor: Factor, part: Shape, alphas: FloatArray, known: KnownSt
             values = _alone_predictions(alone) if part.H.size else alone.fitted
             return _known(values[:, :, None], part, alone.weak)
     held = factor.held(part, alphas)
-    return _known(_from_residuals(held, residuals(held, known=known)), part, held.weak)
+    return _known(from_residuals(held, residuals(held, known=known)), part, held.weak)
 
 
-def _from_residuals(held: Held, r: FloatArray) -> FloatArray:
+def from_residuals(held: Held, r: FloatArray) -> FloatArray:
     """Return predictions (a, b, t, v): y − r for the held-out rows where no digits cancel in it."""
     if not (isinstance(held, HeldCoordinates) and held.kappa and held.tests_itself):
         return held.predict(r)
@@ -304,6 +307,7 @@ def _solve_weak(
     return np.asarray(x)
 
 
+@cache
 def _signs(h: int) -> FloatArray:
     """Return a vector (h, 1) of signs, the same every time."""
     return np.random.default_rng(0).choice([-1.0, 1.0], h)[:, None]

@@ -30,7 +30,7 @@ from holdfast.holdout.digits import (
     few_left,
     warn_of_digits,
 )
-from holdfast.holdout.identity import STACK_DOUBLES, residuals
+from holdfast.holdout.identity import STACK_DOUBLES, from_residuals, residuals
 from holdfast.linalg import Definite
 from holdfast.smoother import Factor, Fit, HeldCoordinates, OtherBasis, Outputs, Smoother
 from holdfast.smoother.factor import FeatureFactor
@@ -230,10 +230,7 @@ class HeldOutModels:
         squares = scale * (r[0] * errors[0]).sum(axis=1)[..., None]
         values = np.empty((len(models), columns.size, 0))
         if tested:
-            if isinstance(held, HeldCoordinates) and held.kappa:  # f = out·β: β is there
-                values = models @ held.out.swapaxes(1, 2)
-            else:
-                values = held.predict(r)[0].swapaxes(1, 2)
+            values = from_residuals(held, r)[0].swapaxes(1, 2)
             if self.smoother.unpenalised.count:
                 level = self.smoother.unpenalised.level(shape.T, self.smoother.targets.level)
                 values += (

@@ -16,6 +16,10 @@ from holdfast.linalg._lapack import dgeqrt, dtrcon
 
 _BLOCK = 256  # rows updated at once: the temporaries stay in cache
 
+# Rows of which those before them leave less than this share may be dependent. Under a diagonal
+# their span has fewer digits than that of the rows themselves, which is then made first.
+_DOUBTFUL, _DOUBTFUL_UNDER = 1e-6, 1e-3
+
 
 def _householder(N: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return Y (p, e) and T (e, e) with Nᵀ = (I − Y T Yᵀ) R, N of full row rank.
@@ -71,28 +75,32 @@ def orthonormal_rows(N: FloatArray) -> FloatArray:
     return O
 
 
-def orthonormal_stacks(N: FloatArray, E: IntArray, spare: BoolArray | None = None) -> FloatArray:
+def orthonormal_stacks(
+    N: FloatArray, E: IntArray, spare: BoolArray | None = None, d: FloatArray | None = None
+) -> FloatArray:
     """Return O (b, p, e): the same for the rows ``N[E[j]]`` (e, p) of every j at once.
 
     One QR factorisation each, without a loop in Python; rows that may be dependent go the way of
     `orthonormal_rows`, which knows. Columns of O are zero where `spare` (b, e), always at the end
-    of a set, says that a row only fills it up.
+    of a set, says that a row only fills it up. With d (p,), O is orthonormal under it: OᵀDO = I,
+    D = diag(d) > 0.
     """
-    rows = N[E]
+    root, rows = np.ones(1), N[E]
     real = np.ones(E.shape, dtype=bool) if spare is None else ~spare
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rows = rows / np.linalg.norm(rows, axis=2, keepdims=True)
-    if not np.isfinite(rows).all():
-        least = np.zeros(len(E))
-        O = np.zeros(rows.swapaxes(1, 2).shape)  # noqa: E741
-    else:
-        rows[~real] = 0.0  # the factors of the others do not depend on what follows them
-        O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
-        diagonal = np.abs(np.diagonal(R, axis1=1, axis2=2))
-        least = np.where(real, diagonal, np.inf).min(axis=1)
-        O.swapaxes(1, 2)[~real] = 0.0
-    for j in np.flatnonzero(least < 1e-6).tolist():
-        O[j][:, real[j]] = orthonormal_rows(N[E[j, real[j]]])
+    if d is not None:
+        root = np.sqrt(d)
+        rows *= root
+    rows[~real] = 0.0  # the factors of the others do not depend on what follows them
+    O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
+    O.swapaxes(1, 2)[~real] = 0.0
+    with np.errstate(all="ignore"):  # what is left of a row when those before it are taken away
+        share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
+    doubtful = real & ~(share >= (_DOUBTFUL if d is None else _DOUBTFUL_UNDER))
+    for j in np.flatnonzero(doubtful.any(axis=1)).tolist():
+        alone = orthonormal_rows(N[E[j, real[j]]])
+        O[j][:, real[j]] = alone if d is None else np.linalg.qr(root[:, None] * alone)[0]
+    if d is not None:
+        O /= root[:, None]  # noqa: E741
     return np.asarray(O)
 
 

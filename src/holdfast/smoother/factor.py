@@ -185,17 +185,19 @@ class Coordinates(Factor):
         if spare is not None:
             V[spare.H] = 0.0
             Y[spare.H] = 0.0
+        d = D[0] if alphas.size == 1 else None
         return HeldCoordinates(
             V=V,
             out=self.outputs(shape.T, V if same_rows(shape) else self.V[shape.T]),
             D=D,
             R=self.R(D),
-            O=constraints(self.N, shape.E, None if spare is None else spare.E),
+            O=constraints(self.N, shape.E, None if spare is None else spare.E, d),
             z=self.z,
             Y=Y,
             kappa=self.kappa,
             weak=self.weak * self.kappa,
             spare=None if spare is None else spare.H,
+            under=d is not None,
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:

@@ -13,7 +13,8 @@ orthonormal basis of the span of the rows N_E,
     M = D − D O (OᵀDO)⁻¹ OᵀD
 
 takes the place of D everywhere. On the held-out rows alone, with OᵀDO = L Lᵀ and J = L⁻¹OᵀDV_Hᵀ,
-that is I − V_H M V_Hᵀ = I − V_H D V_Hᵀ + JᵀJ: nothing of size p is left.
+that is I − V_H M V_Hᵀ = I − V_H D V_Hᵀ + JᵀJ: nothing of size p is left. At a single penalty O is
+made orthonormal under D instead, OᵀDO = I: L is the identity then, and M = D − DO(DO)ᵀ.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class HeldCoordinates(Held):
     D, R : ndarray of shape (a, p)
         1/(Λ + α·penalised), and the diagonal of the residual map.
     O : ndarray of shape (b, p, e) or None
-        Orthonormal constraints.
+        A basis of the constraints, orthonormal.
     z : ndarray of shape (p, v)
     Y : ndarray of shape (b, h, v)
         √w y on the held-out rows.
@@ -114,6 +115,8 @@ class HeldCoordinates(Held):
     spare : ndarray of bool, shape (b, h), or None
         Rows that only fill up sets of different sizes: V and Y are zero there, I − S_HH is that of
         the identity, and so residuals are zero. Spare columns of O are zero as well.
+    under : bool
+        Whether O is orthonormal under D, of which there is one: OᵀDO = I.
     """
 
     V: FloatArray
@@ -126,6 +129,7 @@ class HeldCoordinates(Held):
     kappa: float
     weak: float = 0.0
     spare: BoolArray | None = None
+    under: bool = False
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -219,6 +223,9 @@ class HeldCoordinates(Held):
             return None
         (a, b, h, v), (p, e) = self.shape, self.O.shape[1:]
         O = self.O  # noqa: E741
+        if self.under:
+            along = (O * self.D[0, :, None]).swapaxes(1, 2)
+            return (along @ self.V.swapaxes(1, 2))[:, None], (along @ self.z)[:, None]
         J, t = np.empty((b, a, e, h)), np.empty((b, a, e, v))
 
         def work(piece: slice) -> None:
@@ -240,7 +247,7 @@ class HeldCoordinates(Held):
         """Return rows·M (b, a, k, p) for rows (b, k, p)."""
         moved = rows[:, None] * self.D[:, None]
         if self.O is not None:
-            moved -= removed_part(self.O, self.D, moved)
+            moved -= removed_part(self.O, self.D, moved, under=self.under)
         return np.asarray(moved)
 
     def betas(self, r: FloatArray, piece: slice) -> FloatArray:
@@ -250,7 +257,7 @@ class HeldCoordinates(Held):
         moved = r[:, piece].transpose(1, 0, 3, 2).reshape(len(V), a * v, h) @ V
         beta = (self.z.T - moved.reshape(len(V), a, v, -1)) * self.D[:, None]
         if self.O is not None:
-            beta -= removed_part(self.O[piece], self.D, beta)
+            beta -= removed_part(self.O[piece], self.D, beta, under=self.under)
         return np.asarray(beta)
 
     def predict(self, r: FloatArray) -> FloatArray:
@@ -267,13 +274,23 @@ class HeldCoordinates(Held):
         return predictions
 
 
-def removed_part(O: FloatArray, D: FloatArray, beta: FloatArray) -> FloatArray:  # noqa: E741
-    """Return D O (OᵀDO)⁻¹ Oᵀ β for β (g or 1, a, v, p): what the constraint takes away."""
+def removed_part(
+    O: FloatArray,  # noqa: E741
+    D: FloatArray,
+    beta: FloatArray,
+    *,
+    under: bool = False,
+) -> FloatArray:
+    """Return D O (OᵀDO)⁻¹ Oᵀ β for β (g or 1, a, v, p): what the constraint takes away.
+
+    With `under`, OᵀDO = I.
+    """
     g, (_, a, v, p) = len(O), beta.shape
-    Ot = np.ascontiguousarray(O.swapaxes(1, 2))
-    inner = _definite_products(Ot, D)  # (g, a, e, e)
-    along = (beta.reshape(-1, a * v, p) @ O).reshape(g, a, v, -1)
-    weight = solve_small(inner, along.swapaxes(2, 3)).swapaxes(2, 3)  # (g, a, v, e)
+    Ot = O.swapaxes(1, 2)
+    weight: FloatArray = (beta.reshape(-1, a * v, p) @ O).reshape(g, a, v, -1)
+    if not under:
+        inner = _definite_products(np.ascontiguousarray(Ot), D)  # (g, a, e, e)
+        weight = solve_small(inner, weight.swapaxes(2, 3)).swapaxes(2, 3)
     taken: FloatArray = weight.reshape(g, a * v, -1) @ Ot
     taken = taken.reshape(g, a, v, p)
     taken *= D[:, None]
@@ -289,11 +306,12 @@ def _definite_products(Ot: FloatArray, D: FloatArray) -> FloatArray:
 
 
 def constraints(
-    N: FloatArray | None, E: IntArray, spare: BoolArray | None = None
+    N: FloatArray | None, E: IntArray, spare: BoolArray | None = None, d: FloatArray | None = None
 ) -> FloatArray | None:
     """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed.
 
-    Its columns are zero where `spare` (b, e) says that a position only fills up a stack.
+    With d (p,) they are orthonormal under it, OᵀDO = I. Columns are zero where `spare` (b, e) says
+    that a position only fills up a stack.
     """
     e = E.shape[1]
     if e == 0:
@@ -301,8 +319,9 @@ def constraints(
     assert N is not None, "only a model on basis rows can lose some"
     if e == 1:  # one row each: normalise all at once
         rows = N[E[:, 0]]
-        return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
-    return orthonormal_stacks(N, E, spare)
+        length = np.linalg.norm(rows if d is None else rows * np.sqrt(d), axis=1, keepdims=True)
+        return np.asarray((rows / length)[:, :, None])
+    return orthonormal_stacks(N, E, spare, d)
 
 
 def same_rows(shape: Shape) -> bool:

@@ -1,5 +1,7 @@
 """The smoother on held-out rows: I − S, the residuals, and the models that follow from others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,33 @@ def test_models_that_follow_from_held_out_residuals(sizes, bias):
         np.testing.assert_allclose(found, theta[:, piece], rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(held.predict(r), given.U[given.T] @ theta, rtol=1e-9, atol=1e-9)
     assert np.array_equal(r, before)
+
+
+@every_problem
+@pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e6])
+def test_constraints_that_are_orthonormal_under_the_only_penalty(sizes, bias, alpha):
+    given = problem(sizes, bias, np.array([alpha]))
+    e = given.O.shape[2]
+    # The same span: other rows that are not orthonormal, and long or short.
+    mix = np.random.default_rng(2).normal(size=(e, e)) + 3.0 * np.eye(e)
+    N = (given.O @ mix * np.geomspace(1e-3, 1e3, e)).swapaxes(1, 2).reshape(-1, given.U.shape[1])
+    O = constraints(N, np.arange(len(N)).reshape(len(given.H), e), d=given.D[0])  # noqa: E741
+    plain, held = held_rows(given), replace(held_rows(given), O=O, under=True)
+    theta = twin.coefficients(given)  # really trained
+    r = given.y[given.H] - given.U[given.H] @ theta
+    everything = slice(None)
+    for found, expected in (
+        (held.errors(), twin.errors(given)),
+        (held.gaps(everything), plain.gaps(everything)),
+        (held.betas(r, everything).transpose(1, 0, 3, 2), theta),
+        (held.predict(r), given.U[given.T] @ theta),
+        (held.constrained(held.out), plain.constrained(plain.out)),
+        (held.at(np.array([0])).errors(), twin.errors(given)),
+        (held.among(np.array([1, 0])).errors(), twin.errors(given)[:, [1, 0]]),
+    ):
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(initial=1.0)
+        )
 
 
 @every_problem
@@ -261,8 +290,30 @@ def test_orthonormal_constraints():
             np.testing.assert_allclose(O[j].T @ O[j], np.eye(len(rows)), atol=1e-14)
             unit = N[rows] / np.linalg.norm(N[rows], axis=1, keepdims=True)
             np.testing.assert_allclose(unit @ O[j] @ O[j].T, unit, atol=1e-14)
-    with pytest.raises(SingularBasisError):
-        constraints(np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]), np.array([[0, 1]]))
+    for d in (None, np.array([1.0, 2.0, 1e-9])):
+        with pytest.raises(SingularBasisError):
+            constraints(np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]), np.array([[0, 1]]), d=d)
+        with pytest.raises(SingularBasisError):
+            constraints(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]), np.array([[0, 1]]), d=d)
+
+
+@pytest.mark.parametrize("near", [1.0, 1e-2, 1e-5, 1e-9])
+@pytest.mark.parametrize("spread", [0, 4, 10])
+def test_constraints_under_a_diagonal(near, spread):
+    rng = np.random.default_rng(6)
+    N = rng.standard_normal((8, 9))
+    N[1] = N[0] + near * N[1]  # alike, or nearly the same
+    d = 10.0 ** rng.uniform(-spread, 0, size=9)
+    E = np.array([[2, 1, 0, 4], [3, 7, 3, 3], [5, 6, 0, 5]])
+    spare = np.array([[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]], dtype=bool)
+    O = constraints(N, E, spare, d)  # noqa: E741
+    for j, fills in enumerate(spare):
+        assert not O[j][:, fills].any()
+        real = O[j][:, ~fills]
+        np.testing.assert_allclose((real.T * d) @ real, np.eye(real.shape[1]), atol=1e-13)
+        rows = N[E[j, ~fills]] * np.sqrt(d)  # each lies in the span, however alike they are
+        unit, along = rows / np.linalg.norm(rows, axis=1, keepdims=True), real.T * np.sqrt(d)
+        np.testing.assert_allclose(unit @ along.T @ along, unit, atol=1e-13)
 
 
 def test_tests_that_are_the_held_out_rows():
