@@ -241,7 +241,8 @@ class UnionsOfFolds:
             values = np.full((alphas.size, owners.size, smoother.targets.count), np.nan)
             some = np.flatnonzero(~(few | again))
             if some.size and not (smoother.promise(alphas) > TOO_LITTLE).any():
-                values[:, np.isin(owners, some)] = self._together(tasks.select(some), alphas, path)
+                part = tasks if some.size == len(tasks) else tasks.select(some)
+                values[:, np.isin(owners, some)] = self._together(part, alphas, path)
             lost = np.bincount(owners, np.isnan(values).any(axis=(0, 2)), len(tasks)) > 0
             apart = np.zeros_like(lost)
             if path == "fold_gram" and smoother.sums_sets and smoother.additive:

@@ -26,8 +26,11 @@ def atoms(sets: Ragged, n_rows: int) -> Ragged:
     Notes
     -----
     Each set gets a random 64-bit number, a row the sum of those of its sets: O(all entries), and
-    two atoms meet by chance once in 2⁶⁴ pairs.
+    two atoms meet by chance once in 2⁶⁴ pairs. The sets remember them.
     """
+    known: Ragged | None = sets.__dict__.get("_atoms")
+    if known is not None:
+        return known
     marks = np.random.default_rng(0).integers(1, 2**63, size=len(sets), dtype=np.uint64)
     total = np.zeros(n_rows, dtype=np.uint64)
     np.add.at(total, sets.values, marks[sets.owners])
@@ -36,7 +39,9 @@ def atoms(sets: Ragged, n_rows: int) -> Ragged:
     rows = np.flatnonzero(inside)
     _, code, count = np.unique(total[rows], return_inverse=True, return_counts=True)
     ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    return Ragged(rows[np.argsort(code, kind="stable")].astype(np.int64), ptr)
+    found = Ragged(rows[np.argsort(code, kind="stable")].astype(np.int64), ptr)
+    sets.__dict__["_atoms"] = found  # as a cached property would
+    return found
 
 
 def members(sets: Ragged, pieces: Ragged, n_rows: int) -> BoolArray:

@@ -235,7 +235,8 @@ def resolve(
             )
         if source.size < len(experiments):
             held, test, removed = (ragged.items(source) for ragged in (held, test, removed))
-    held = held.filter(trained[held.values])
+    if not trained.all():
+        held = held.filter(trained[held.values])
     left = int(trained.sum()) - held.sizes
     if (left < 1).any():
         j = int(source[np.argmax(left < 1)])

@@ -72,8 +72,10 @@ def few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:
     lost, omega = _carried(smoother, tasks)
     spare = (1.0 - smoother.least_share) * _trace(smoother)
     few = lost > (1.0 - omega) * spare  # the bound
-    for j in np.flatnonzero(few & (omega > 0)).tolist():
-        few[j] = smoother.shift(tasks.held[j]) > (1.0 - omega[j]) * (spare - lost[j])
+    doubtful = np.flatnonzero(few & (omega > 0) & (lost <= spare))
+    if doubtful.size:
+        shifts = smoother.shifts(tasks.held.items(doubtful))
+        few[doubtful] = shifts > ((1.0 - omega) * (spare - lost))[doubtful]
     return np.asarray(few)
 
 

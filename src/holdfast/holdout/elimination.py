@@ -54,27 +54,36 @@ class Eliminated:
         both = np.hstack([e[outer], rows if others is None else rows[:, others]])
         B = np.full_like(both, np.nan) if info else dtrtrs(self._L, both, lower=1)[0]
         self._b, self._rows = B[:, :v], B.T[v:]  # (o, v) and (n, o)
+        self._place = np.arange(len(M))  # of the others among their rows
         if others is not None:
-            self._rows = np.empty((len(M), outer.size))
-            self._rows[others] = B.T[v:]
+            self._place[others] = np.arange(others.size)
 
     def alone(self) -> FloatArray:
         """Return r_O (o, v) where nothing else leaves."""
         return np.asarray(dtrtrs(self._L, self._b, lower=1, trans=1)[0])
 
-    def inner(self, H: IntArray) -> FloatArray:
-        """Return r_I (b, h, v) of stacked sets H (b, h) of rows that are not in O."""
-        rows = self._rows[H]  # (b, h, o)
-        M = self._M.take(H[:, :, None] * len(self._M) + H[:, None])
+    def inner(self, H: IntArray, M: FloatArray | None = None) -> FloatArray:
+        """Return r_I (b, h, v) of stacked sets H (b, h) of rows that are not in O.
+
+        With `M` the blocks M_II (b, h, h) that were fetched before; overwritten.
+        """
+        rows = self._rows[self._place[H]]  # (b, h, o)
+        if M is None:
+            M = blocks(self._M, H)
         M -= rows @ rows.swapaxes(1, 2)
         return Definite(M).solve(self._e[H] - rows @ self._b)
 
     def outer(self, H: IntArray, r: FloatArray) -> FloatArray:
         """Return r_O (b, o, v) from the residuals r_I (b, h, v) of the same sets."""
-        left = self._b - self._rows[H].swapaxes(1, 2) @ r
+        left = self._b - self._rows[self._place[H]].swapaxes(1, 2) @ r
         flat = left.transpose(1, 0, 2).reshape(len(self._L), -1)
         solved = dtrtrs(self._L, flat, lower=1, trans=1)[0]
         return np.asarray(solved.reshape(-1, len(H), r.shape[2]).swapaxes(0, 1))
+
+
+def blocks(M: FloatArray, H: IntArray) -> FloatArray:
+    """Return the blocks M_HH (b, h, h) of stacked sets of rows H (b, h), a fresh array."""
+    return np.asarray(M.take(H[:, :, None] * len(M) + H[:, None]))
 
 
 def after_others(
@@ -179,42 +188,50 @@ class Pairs:
 
         NaN for tasks that hold out more pieces, and for test rows that are not held out.
         """
-        m = self.smoother.weights.size
+        m, factor = self.smoother.weights.size, self.factor
         pieces = atoms(tasks.held, m)
         inside = members(tasks.held, pieces, m)
         count, first = inside.sum(axis=1), inside.argmax(axis=1)
         last = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
-        values = np.full((m, len(tasks), self.factor.n_targets), np.nan)
+        values = np.full((m, len(tasks), factor.n_targets), np.nan)
+        place = np.cumsum(factor.scale.trained) - 1
+        # Each piece is the last of several pairs: its block is fetched once.
+        G = [blocks(factor.G, place[pieces[k]][None])[0] for k in range(len(pieces))]
 
         def work(k: int) -> None:
             mine = np.flatnonzero((first == k) & (count <= 2) & (count > 0))
             if mine.size:
-                self._eliminate(values, pieces, k, mine, last)
+                self._eliminate(values, pieces, place, G, k, mine, last[mine])
 
         run_pieces(work, range(len(pieces)))
         return values[tasks.test.values, tasks.test.owners]
 
     def _eliminate(
-        self, values: FloatArray, pieces: Ragged, k: int, tasks: IntArray, last: IntArray
+        self,
+        values: FloatArray,
+        pieces: Ragged,
+        place: IntArray,
+        G: list[FloatArray],
+        k: int,
+        tasks: IntArray,
+        last: IntArray,
     ) -> None:
         """Write the predictions of tasks that hold out piece k first, and perhaps a last one."""
         factor = self.factor
-        place = np.cumsum(factor.scale.trained) - 1
         later = place[pieces.values[pieces.ptr[k + 1] :]]
         left = Eliminated(factor.G, factor.c, place[pieces[k]], later)
-        if (last[tasks] == k).any():
-            self._put(values, pieces[k], tasks[last[tasks] == k], left.alone()[None])
-        pairs = tasks[last[tasks] != k]
-        sizes = pieces.sizes[last[pairs]]
-        for size in np.unique(sizes).tolist():
-            some = pairs[sizes == size]
-            H = place[pieces.stack(last[some], size)]
-            r = left.inner(H)
-            self._put(values, pieces[k], some, left.outer(H, r))
-            for task, r_task in zip(some.tolist(), r, strict=True):
-                self._put(values, pieces[last[task]], np.array([task]), r_task[None])
+        if (last == k).any():
+            self._put(values, pieces[k][None], tasks[last == k], left.alone()[None])
+        sizes = np.where(last == k, 0, pieces.sizes[last])
+        for size in np.unique(sizes[sizes > 0]).tolist():
+            some, others = tasks[sizes == size], last[sizes == size]
+            rows = pieces.stack(others, size)
+            H = place[rows]
+            r = left.inner(H, np.stack([G[other] for other in others.tolist()]))
+            self._put(values, pieces[k][None], some, left.outer(H, r))
+            self._put(values, rows, some, r)
 
     def _put(self, values: FloatArray, rows: IntArray, tasks: IntArray, r: FloatArray) -> None:
-        """Write y − r of some rows, for tasks with residuals r (b, rows, v) there."""
-        targets, root = self.smoother.targets, self.smoother.scale.root[rows, None]
-        values[np.ix_(rows, tasks)] = (targets.Y[rows] - r / root).swapaxes(0, 1)
+        """Write y − r for tasks with residuals r (b, h, v), rows (b, h) or the same (1, h)."""
+        targets, root = self.smoother.targets, self.smoother.scale.root[rows][..., None]
+        values[rows, tasks[:, None]] = targets.Y[rows] - r / root

@@ -10,6 +10,7 @@ from holdfast.linalg._nogil import add_gram
 __all__ = ["add_gram", "mirror", "not_definite", "shifted_inverse", "solve_small", "subtract_outer"]
 
 _ROWS = 64
+_BELOW = np.tri(_ROWS, k=-1, dtype=bool)
 
 
 def mirror(A: FloatArray) -> None:
@@ -17,8 +18,9 @@ def mirror(A: FloatArray) -> None:
     for start in range(0, len(A), _ROWS):
         rows, after = slice(start, start + _ROWS), slice(start + _ROWS, None)
         A[after, rows] = A[rows, after].T
-        corner = np.triu(A[rows, rows])
-        A[rows, rows] = corner + np.triu(corner, 1).T
+        corner = A[rows, rows]
+        size = len(corner)
+        np.copyto(corner, corner.T.copy(), where=_BELOW[:size, :size])
 
 
 def shifted_inverse(A: FloatArray, alpha: float) -> FloatArray:

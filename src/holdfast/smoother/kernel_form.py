@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Tasks
+from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels.matrix import KernelData
 from holdfast.smoother.base import Smoother
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
@@ -28,6 +28,10 @@ SUSPECT = 1e-10
 SMALL = 64
 #: Rows that are looked at first.
 A_FEW = slice(0, 32)
+#: Fetching an entry of the kernel matrix by itself takes as long as this many of a product, …
+FETCHED = 64.0
+#: … whose right-hand sides have this many numbers at most.
+SHIFT_DOUBLES = 2**21
 
 
 class KernelForm(Smoother):
@@ -212,8 +216,32 @@ class KernelForm(Smoother):
     def shift(self, held: IntArray) -> float:
         """Return ‖Q_HᵀW_H‖² from the kernel matrix."""
         weighted, to_level, inner = self._along
-        g = weighted[held]
-        total = g.T @ self.unpenalised.U[held]  # Q_HᵀQ_H
-        cross = g.T @ to_level[held] @ total.T
-        square = g.T @ self.K[np.ix_(held, held)] @ g - cross - cross.T + total @ inner @ total.T
-        return float(abs(np.trace(square)))
+        Z = weighted[held][:, None]
+        U, K = self.unpenalised.U[held], self.K[np.ix_(held, held)]
+        return float(_shifts(Z, K, U, to_level[held], inner)[0])
+
+    def shifts(self, held: Ragged) -> FloatArray:
+        """Return the same for several sets: large ones by one product with the kernel matrix."""
+        (weighted, to_level, inner), n = self._along, len(held)
+        m, s = weighted.shape
+        if not n or FETCHED * float(np.square(held.sizes).sum()) < float(n * m**2):
+            return super().shifts(held)
+        found, step = np.empty(n), max(1, SHIFT_DOUBLES // max(1, m * s))
+        for start in range(0, n, step):
+            some = held.items(np.arange(start, min(start + step, n)))
+            Z = np.zeros((m, len(some), s))
+            Z[some.values, some.owners] = weighted[some.values]
+            found[start : start + step] = _shifts(Z, self.K, self.unpenalised.U, to_level, inner)
+        return found
+
+
+def _shifts(
+    Z: FloatArray, K: FloatArray, U: FloatArray, to_level: FloatArray, inner: FloatArray
+) -> FloatArray:
+    """Return ‖Q_HᵀW_H‖² (n,) of n sets: Z (k, n, s) is √wQ on their rows and zero on others."""
+    k, n, s = Z.shape
+    flat = Z.reshape(k, n * s)
+    total, level = ((flat.T @ B).reshape(n, s, s) for B in (U, to_level))  # Q_HᵀQ_H, Q_Hᵀ√wK√wQ
+    square = np.einsum("ij,ij->j", flat, K @ flat).reshape(n, s).sum(axis=1)
+    square += ((total @ inner - 2.0 * level) * total).sum(axis=(1, 2))
+    return np.asarray(np.abs(square))

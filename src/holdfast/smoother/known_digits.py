@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.experiments import Tasks
+from holdfast.experiments import Ragged, Tasks
 from holdfast.smoother.factor import Factor
 from holdfast.smoother.measured import Measured
 
@@ -68,6 +68,10 @@ class KnownDigits(ABC):
     @abstractmethod
     def shift(self, held: IntArray) -> float:
         """Return ‖Q_HᵀW_H‖²: how much the unpenalised part changes when these rows leave."""
+
+    def shifts(self, held: Ragged) -> FloatArray:
+        """Return `shift` of each of some sets of rows."""
+        return np.array([self.shift(held[j]) for j in range(len(held))])
 
     def measured(
         self,

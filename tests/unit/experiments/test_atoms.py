@@ -26,3 +26,12 @@ def test_pairs_of_folds_have_the_folds_as_atoms():
     pieces = atoms(Ragged.from_arrays(pairs), 60)
     found = {tuple(pieces[j]) for j in range(len(pieces))}
     assert found == {tuple(np.sort(fold)) for fold in folds}
+
+
+def test_sets_remember_their_atoms_and_copies_do_not():
+    sets = Ragged.from_arrays([np.array([0, 1, 2]), np.array([2, 3])])
+    assert atoms(sets, 9) is atoms(sets, 9)
+    other = sets.copy()
+    other.values[0] = 7
+    assert [*atoms(other, 9).values] == [*atoms(Ragged(other.values, other.ptr), 9).values]
+    assert 7 in atoms(other, 9).values

@@ -437,7 +437,7 @@ def test_the_rows_held_out_are_predicted_without_cancellation(sizes):
     itself = replace(held, out=held.V)
     assert itself.tests_itself
     r = residuals(held)
-    found, wanted = identity._from_residuals(itself, r), held.predict(r)
+    found, wanted = identity.from_residuals(itself, r), held.predict(r)
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
     # With penalty 1e12 nothing but rounding errors would be left of y − r.
     np.testing.assert_allclose(found[2], wanted[2], rtol=1e-11)

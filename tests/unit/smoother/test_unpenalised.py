@@ -16,6 +16,7 @@ from holdfast.smoother import (
     KernelSmoother,
     Unpenalised,
     WhitenedFeatures,
+    kernel_form,
 )
 from holdfast.smoother.rows import StreamedRows
 from holdfast.smoother.scale import RowScale, Targets
@@ -407,6 +408,24 @@ def test_how_much_of_the_data_rows_carry(model, columns, weights):
         held = held[live[held]]
         expected = np.square(Q[held].T @ W[held]).sum()
         np.testing.assert_allclose(smoother.shift(held), expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("doubles", [1, 200, 10**6], ids=["one by one", "some", "all"])
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_shifts_of_many_sets_at_once(columns, weights, doubles, monkeypatch):
+    """Large sets by one product with the kernel matrix, small ones by themselves."""
+    monkeypatch.setattr(kernel_form, "SHIFT_DOUBLES", doubles)
+    smoother = smoother_of("dense", columns, weights)
+    live = np.flatnonzero(WEIGHTS[weights] > 0)
+    rng = np.random.default_rng(3)
+    large = [rng.choice(live, size, replace=False) for size in (live.size // 2, 7, live.size - 3)]
+    small = [live[:1], live[[2, 1]], live[:0]]
+    for sets in (large, small, [*large, *small], []):
+        found = smoother.shifts(Ragged.from_arrays(sets))
+        expected = [smoother.shift(rows) for rows in sets]
+        assert found.shape == (len(sets),)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 
 
 # -- hold-outs that leave a column undetermined ----------------------------------------------------
