@@ -12,7 +12,7 @@ from holdfast.holdout.identity import (
     VANISHING,
     HeldSystem,
     _alone_predictions,
-    _from_residuals,
+    from_residuals,
     solve_direct,
 )
 from holdfast.smoother import Alone, HeldCoordinates
@@ -89,13 +89,13 @@ def test_predictions_are_what_residuals_leave_unless_that_is_little():
     """With residuals that are no solution the two ways differ, and show which was taken."""
     held = held_rows()
     r = np.broadcast_to(0.5 * held.Y, (2, *held.Y.shape)).copy()
-    assert_array_equal(_from_residuals(held, r), held.Y - r)
+    assert_array_equal(from_residuals(held, r), held.Y - r)
     # One target of one set is small at the second penalty: the model is asked at that penalty.
     largest = np.abs(held.Y[1, :, 1]).max()
     for factor, model in ((0.99, True), (1.01, False)):
         some = r.copy()
         some[1, 1, :, 1] = held.Y[1, :, 1] - factor * CANCELLING * largest
-        found = _from_residuals(held, some)
+        found = from_residuals(held, some)
         assert_array_equal(found[0], held.Y - some[0])
         expected = held.predict(some)[1] if model else held.Y - some[1]
         assert_allclose(found[1], expected, rtol=1e-12)
@@ -104,9 +104,9 @@ def test_predictions_are_what_residuals_leave_unless_that_is_little():
 def test_other_rows_are_always_predicted_by_the_model():
     held = held_rows(itself=False)
     r = np.broadcast_to(0.5 * held.Y, (2, *held.Y.shape)).copy()
-    assert_array_equal(_from_residuals(held, r), held.predict(r))
+    assert_array_equal(from_residuals(held, r), held.predict(r))
     dual = held_rows(kappa=0.0)
-    assert_array_equal(_from_residuals(dual, r), dual.predict(r))
+    assert_array_equal(from_residuals(dual, r), dual.predict(r))
 
 
 # -- systems with a weak direction -------------------------------------------------------------
