@@ -188,7 +188,7 @@ class Sets:
 
     def predict(self, smoother: Smoother) -> FloatArray:
         """Return held-out predictions (a, k, v) for the targets of this smoother."""
-        factor, targets, root = smoother.factor(), smoother.targets, smoother.scale.root
+        factor, targets = smoother.factor(), smoother.targets
         assert isinstance(factor, Coordinates)
         values = np.empty((self.alphas.size, self.count, targets.count))
         for a, R in enumerate(factor.R(factor.D(self.alphas))):
@@ -198,9 +198,7 @@ class Sets:
             for H, out, systems in self._parts:
                 system, e = systems[a], errors[H]
                 r = system.solve(e) if isinstance(system, Definite) else e / system
-                if not smoother.scale.uniform:
-                    r = r / root[H][..., None]
-                values[a, out] = targets.Y[H] - r
+                values[a, out] = targets.Y[H] - smoother.scale.unscaled(r, H)
         rows = np.empty(self.count, dtype=np.int64)
         for H, out, _ in self._parts:
             rows[out] = H

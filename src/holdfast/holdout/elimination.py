@@ -117,9 +117,8 @@ def after_others(
     if not isinstance(factor, KernelFactor) or factor.R(factor.D(alphas)).min() < 0.0:
         return values
     warn_of_rounding(smoother, alphas)
-    targets, root, live = smoother.targets, smoother.scale.root, smoother.scale.trained
-    place = np.cumsum(live) - 1
-    V = np.asarray(factor.V) if live.all() else np.asarray(factor.V)[live]
+    targets, V = smoother.targets, factor.trained_rows
+    place = np.cumsum(smoother.scale.trained) - 1
     shapes = {j: list(inner[j].shapes()) for j in served}
     found = {j: np.empty((alphas.size, inner[j].test.values.size, targets.count)) for j in served}
     for a, R in enumerate(factor.R(factor.D(alphas))):
@@ -129,7 +128,7 @@ def after_others(
             left = Eliminated(M, e, place[outer[j]])
             for part in shapes[j]:
                 r = left.inner(place[part.T])
-                found[j][a, part.out] = targets.Y[part.T] - r / root[part.T][..., None]
+                found[j][a, part.out] = targets.Y[part.T] - smoother.scale.unscaled(r, part.T)
     for j in served:
         if not np.isnan(found[j]).any():
             values[j] = smoother.restore(found[j], inner[j].test.values, slice(None))
@@ -233,5 +232,5 @@ class Pairs:
 
     def _put(self, values: FloatArray, rows: IntArray, tasks: IntArray, r: FloatArray) -> None:
         """Write y − r for tasks with residuals r (b, h, v), rows (b, h) or the same (1, h)."""
-        targets, root = self.smoother.targets, self.smoother.scale.root[rows][..., None]
-        values[rows, tasks[:, None]] = targets.Y[rows] - r / root
+        targets, scale = self.smoother.targets, self.smoother.scale
+        values[rows, tasks[:, None]] = targets.Y[rows] - scale.unscaled(r, rows)

@@ -286,16 +286,17 @@ class KernelFactor(Coordinates):
 
     def inverse_rows(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
         """Return rows of G = V R Vᵀ (a, h, n) over the trained rows, which number them."""
-        V, R = self._trained_rows, self.R(self.D(alphas))
+        V, R = self.trained_rows, self.R(self.D(alphas))
         return np.asarray((R[:, None] * V[rows]) @ V.T)
 
     def inverse_times(self, x: FloatArray, alphas: FloatArray) -> FloatArray:
         """Return G x for x (a, n, v)."""
-        V, R = self._trained_rows, self.R(self.D(alphas))
+        V, R = self.trained_rows, self.R(self.D(alphas))
         return np.asarray(V @ (R[:, :, None] * (V.T @ x)))
 
     @property
-    def _trained_rows(self) -> FloatArray:
+    def trained_rows(self) -> FloatArray:
+        """V of the rows that are trained on."""
         V = np.asarray(self.V)
         return V if self.scale.everything else V[self.scale.trained]
 

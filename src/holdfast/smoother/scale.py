@@ -57,6 +57,10 @@ class RowScale:
         """Return √w · Y, zero where a row is not trained on."""
         return Y if self.uniform else Y * (self.root * self.trained)[:, None]
 
+    def unscaled(self, values: FloatArray, rows: IntArray) -> FloatArray:
+        """Return values (…, v) of rows (…) without their √w."""
+        return values if self.uniform else values / self.root[rows][..., None]
+
 
 @dataclass(frozen=True)
 class Unpenalised:
