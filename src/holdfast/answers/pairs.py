@@ -22,6 +22,7 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Policy
+from holdfast.experiments.tasks import positions
 from holdfast.smoother import Smoother
 from holdfast.smoother.factor import Coordinates
 
@@ -148,10 +149,7 @@ def leave_pair_out(
         Compare only rows of one group.
     """
     rows = np.flatnonzero(smoother.weights > 0)
-    place = np.full(smoother.weights.size, -1)
-    if basis is not None and policy != "keep":
-        inside = basis < place.size  # numbers from there on are points, which are no rows
-        place[basis[inside]] = np.flatnonzero(inside)
+    place = positions(None if policy == "keep" else basis, smoother.weights.size)
     if policy == "skip":
         rows = rows[place[rows] < 0]
     rows = rows[np.argsort(place[rows] >= 0, kind="stable")]  # basis rows last

@@ -177,6 +177,15 @@ def _rung(size: IntArray, step: float) -> IntArray:
     return np.where(size <= 1, size - 2, rungs)
 
 
+def positions(basis: IntArray | None, n_rows: int) -> IntArray:
+    """Return the position of each row in the basis, −1 for rows that are not in it."""
+    position = np.full(n_rows, -1)
+    if basis is not None:
+        inside = basis < n_rows  # numbers from there on are points, which are no rows
+        position[basis[inside]] = np.flatnonzero(inside)
+    return position
+
+
 def resolve(
     experiments: Experiments,
     *,
@@ -199,13 +208,9 @@ def resolve(
         See Pahikkala et al. (2012) §6.2 and §6.4. "reselect" leaves the choice of basis rows to the
         caller.
     """
-    n_rows = weights.size
     trained = weights > 0
-    position = np.full(n_rows, -1)
-    if basis is not None:
-        inside = basis < n_rows  # numbers from there on are points, which are no rows
-        position[basis[inside]] = np.flatnonzero(inside)
-    elif policy in ("train", "skip"):
+    position = positions(basis, weights.size)
+    if basis is None and policy in ("train", "skip"):
         raise NotSupportedError(
             f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
             "(basis=None), so every row is a basis row. Pass basis=..., or use "

@@ -131,9 +131,7 @@ def without_reach(
 
 def basis_shrinks(tasks: Tasks, n_basis: int | None) -> BoolArray:
     """Return for each task whether it loses so much of the basis that it is trained anew."""
-    if n_basis is None:
-        return np.zeros(len(tasks), dtype=bool)
-    return np.asarray(tasks.removed.sizes >= MOST_BASIS_REMOVED * n_basis)
+    return np.asarray(tasks.removed.sizes >= MOST_BASIS_REMOVED * (n_basis or np.inf))
 
 
 def trained_anew(smoother: Smoother, tasks: Tasks) -> BoolArray:
