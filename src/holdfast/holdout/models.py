@@ -95,7 +95,7 @@ class HeldOutModels:
     @cached_property
     def anew(self) -> BoolArray:
         """Which tasks are trained anew."""
-        if self._anew_at_once.all():
+        if self._anew_at_once.all() or not self._lost.any():
             return self._anew_at_once
         lost = self._lost & affordable(self.smoother, self._those_lost, 1)
         return np.asarray(self._anew_at_once | lost)
