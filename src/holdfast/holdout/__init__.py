@@ -154,9 +154,9 @@ def _fill_in(
 ) -> None:
     """Replace predictions that lost their digits (NaN) by those of a path that keeps them.
 
-    For features first the spectral path, whose factor is made for the smallest penalty; then
-    training from scratch, if that is affordable; otherwise the digits that are left, with a
-    warning.
+    For features first the spectral path, whose factor is made for the smallest penalty, for a
+    kernel matrix the inverse at each penalty; then training from scratch, if that is affordable;
+    otherwise the digits that are left, with a warning.
     """
     for path in smoother.repairs:
         lost = np.asarray(np.isnan(values).any(axis=2))  # (alphas, test rows)
@@ -166,13 +166,26 @@ def _fill_in(
         which = np.flatnonzero(lost.any(axis=1))
         part, where = tasks.select(np.flatnonzero(again)), np.flatnonzero(again[tasks.test.owners])
         if path == "retrain" and not affordable(smoother, part, which.size):
-            factor = smoother.factor(least=float(alphas.min())).select(columns).relaxed()
-            better = smoother.run(held_out_predictions, factor, part, alphas[which])
+            better = _digits_left(smoother, part, alphas[which], columns)
             warn_of_digits(alphas[which], len(part))
         else:
             better = PATHS[path](smoother, part, alphas[which], columns)
         old = values[np.ix_(which, where)]
         values[np.ix_(which, where)] = np.where(np.isnan(old), better, old)
+
+
+def _digits_left(
+    smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
+) -> FloatArray:
+    """Return predictions by the first path that makes up for lost digits, as good as they are."""
+    if smoother.repairs[0] == "spectral":
+        factor = smoother.factor(least=float(alphas.min())).select(columns).relaxed()
+        return smoother.run(held_out_predictions, factor, tasks, alphas)
+    factors = (smoother.factor(alpha).select(columns).relaxed() for alpha in alphas.tolist())
+    parts = zip(factors, alphas[:, None], strict=True)
+    return np.concatenate(
+        [smoother.run(held_out_predictions, factor, tasks, alone) for factor, alone in parts]
+    )
 
 
 def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
@@ -183,6 +196,8 @@ def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
     again = basis_shrinks(tasks, smoother.n_basis)
     if path == "fold_gram" and not smoother.additive:
         path = "spectral"
+    if path == "spectral" and not smoother.spectrum_serves:
+        path = "single"
     if path == "fold_gram":
         if not again.all():
             smoother.announce(tasks.select(np.flatnonzero(~again)))

@@ -25,7 +25,8 @@ __all__ = ["check"]
 
 #: Test rows and targets that are looked at.
 MOST_ROWS, MOST_TARGETS = 32, 8
-#: What one experiment of `fold_gram` with many penalties costs, in Cholesky factorisations.
+#: What one experiment of `fold_gram` with many penalties costs, in Cholesky factorisations; an
+#: inverse costs three.
 FACTORISATIONS = 4
 
 
@@ -67,8 +68,10 @@ def check(
     """
     if path == "retrain":
         return "no: every experiment was trained from scratch"
-    factorised = len(tasks) * min(n_alphas, FACTORISATIONS) if path == "fold_gram" else 0
-    if not smoother.refines_cheaply(factorised):
+    if path == "spectral" and not smoother.spectrum_serves:
+        path = "single"
+    factorised = {"fold_gram": len(tasks) * min(n_alphas, FACTORISATIONS), "single": 3 * n_alphas}
+    if not smoother.refines_cheaply(factorised.get(path, 0)):
         return "no: it would take too large a part of so short a fit; verify() does it"
     with smoother.lock, pieces_alone(smoother.order):
         anew = trained_anew(smoother, tasks)

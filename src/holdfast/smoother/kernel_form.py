@@ -19,6 +19,8 @@ __all__ = ["KernelForm"]
 
 #: Rows with kernel values this many times those of most rows are far away from them.
 UNLIKE = 100.0
+#: A spectrum costs rows digits whose √w is smaller than that of others by more than this.
+LIGHTER = 1e4
 #: Factorisations beside which one more is at most a twentieth.
 MANY = 20
 #: Where the condition allows errors larger than this, or rounding the targets costs a hundredth of
@@ -103,6 +105,15 @@ class KernelForm(Smoother):
         # A row without a single feature is small by nature, a row of small weight is not.
         usual = float(np.median(diagonal)) * float(weights.min())
         return 4 * np.finfo(np.float64).eps * (largest + alphas) / (usual + alphas)
+
+    @property
+    def spectrum_serves(self) -> bool:
+        """Whether weights are alike: eigenvectors mix all rows, and light ones pay for heavy ones.
+
+        An inverse at one penalty does not mix them.
+        """
+        root = self.scale.root[self.scale.trained]
+        return bool(root.max() <= LIGHTER * root.min())
 
     def unlike_rows(self, alphas: FloatArray) -> FloatArray:
         """Return what the condition of the kernel matrix may cost, if some rows make it."""

@@ -39,7 +39,8 @@ class KernelSmoother(KernelForm):
     form: ClassVar[Form] = "kernel"
     # More than for features: cond(K + αI) takes the place of that of the training rows.
     least_share: ClassVar[float] = 0.75
-    repairs: ClassVar[tuple[str, ...]] = ("retrain",)  # what the spectrum loses, it loses again
+    # What the spectrum loses it loses again; an inverse, which mixes fewer rows, often does not.
+    repairs: ClassVar[tuple[str, ...]] = ("single", "retrain")
 
     @property
     def n_basis(self) -> None:

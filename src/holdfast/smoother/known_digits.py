@@ -48,6 +48,11 @@ class KnownDigits(ABC):
         """Return the errors (a,) that far-away rows may cost on every path; 0 without such rows."""
         return np.zeros(alphas.size)
 
+    @property
+    def spectrum_serves(self) -> bool:
+        """Whether a factor for every penalty leaves each row its digits."""
+        return True
+
     @abstractmethod
     def path_promise(self, path: str, alphas: FloatArray) -> FloatArray | None:
         """Return the errors (a,) that a path promises, beside the largest target or prediction.

@@ -48,8 +48,8 @@ def fitted(model, rows=X, targets=y, weights=None):
     return model, [w for w in caught if isinstance(w.message, DigitsWarning)]
 
 
-#: Families with problems of which every experiment is trained anew.
-NOTHING_FAST = ("dense_outlier", "dense_folds", "sparse_folds")
+#: Families with problems of which every experiment is trained anew, or is too short to be checked.
+NOTHING_FAST = ("dense_outlier", "dense_folds", "sparse_folds", "dense_wild_weights")
 
 
 def case(options, targets=y, weights=None, kind=KernelRidgeCV):

@@ -148,8 +148,10 @@ def test_a_short_fit_of_a_dense_model_is_not_checked(looked):
     assert told(5, "fold_gram", 9).startswith("experiment")
     assert told(5, "fold_gram", 3) == short
     assert told(4, "fold_gram", 9) == short
-    assert told(5, "single", 9) == short
-    assert told(5, "single", 9, known=True).startswith("experiment")
+    assert told(5, "single", 6) == short
+    assert told(5, "single", 7).startswith("experiment")  # three for each inverse
+    assert told(5, "spectral", 9) == short
+    assert told(5, "single", 1, known=True).startswith("experiment")
 
 
 # -- how far it is -----------------------------------------------------------------------------
