@@ -157,3 +157,47 @@ def test_little_that_is_left_of_targets_beside_a_small_pivot():
     )  # fmt: skip
     Y = np.full((1, 1, 1), 1.0 + 0.5 * VANISHING)
     assert np.isfinite(solve_direct(wide, np.full((1, 1, 1, 1), 1.1 * CLOSE), Y)).all()
+
+
+def test_one_target_that_is_left_with_little_costs_the_set():
+    """Of several targets one is enough, at the penalty where the pivot is small."""
+    h, gap = 2, 0.5 * CLOSE
+    V = np.zeros((2, h, 3))
+    V[0, 0, 0] = np.sqrt(1.0 - gap)
+    V[1, 0, 0] = 0.5
+    D, z = np.ones((1, 3)), np.ones((3, 2))
+    held = HeldCoordinates(
+        V=V, out=V, D=D, R=D, O=None, z=z, Y=np.zeros((2, h, 2)), kappa=1.0, weak=1e-5
+    )
+    r = np.array([[1.0, 1.0], [0.5, 0.5]])  # of both sets; the largest row counts
+    gaps = held.gaps(slice(None))[:, 0]
+    errors = (gaps @ r)[None]
+    Y = np.broadcast_to(r, (2, h, 2)).copy()
+    Y[:, 0] += [0.9 * VANISHING, 1.1 * VANISHING]
+    found = solve_direct(held, errors, Y)
+    assert np.isnan(found[0, 0]).all()
+    assert_allclose(found[0, 1], r)
+    Y[:, 0, 0] = Y[:, 0, 1]
+    assert_allclose(solve_direct(held, errors, Y)[0], [r, r], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("h", "p"), [(3, 6), (6, 3)], ids=["few rows", "few coordinates"])
+@pytest.mark.parametrize("e", [0, 1])
+def test_a_system_and_its_inverse(h, p, e):
+    """By I − S_HH, or where rows are more than coordinates by the smaller system."""
+    rng = np.random.default_rng(h)
+    V = rng.standard_normal((2, h, p)) / np.sqrt(4.0 * h * p)
+    O = np.linalg.qr(rng.standard_normal((2, p, e)))[0] if e else None  # noqa: E741
+    D, z = np.ones((1, p)), np.ones((p, 1))
+    held = HeldCoordinates(
+        V=V, out=V, D=D, R=D, O=O, z=z, Y=np.ones((2, h, 1)), kappa=1.0, weak=1e-6
+    )
+    system = HeldSystem(held)
+    right = rng.standard_normal((2, h, 2))
+    for j in range(2):
+        P = np.eye(p) if O is None else np.eye(p) - O[j] @ O[j].T
+        gap = np.eye(h) - V[j] @ P @ V[j].T
+        assert_allclose(system.solve(right)[j], np.linalg.solve(gap, right[j]), rtol=1e-9)
+        assert_allclose(system.inverse_diagonal()[j], np.diag(np.linalg.inv(gap)), rtol=1e-9)
+        assert system.log_det[j] == pytest.approx(np.linalg.slogdet(gap)[1])
+    assert system.weak.tolist() == [False, False]

@@ -109,3 +109,11 @@ def test_both_ways_of_an_interval_agree(monkeypatch):
     direct = model.score_interval(n_splits=10, n_partitions=3, random_state=0)
     np.testing.assert_allclose(found.low, direct.low, rtol=1e-9)
     np.testing.assert_allclose(found.standard_error, direct.standard_error, rtol=1e-9)
+
+
+def test_kept_for_the_smoother_that_they_were_made_for():
+    X, y = data()
+    one, other = (fitted(X, y)._fitted_model().smoother for _ in range(2))
+    kept = Pairs.of(one, 0.3)
+    assert kept.still(one)
+    assert not kept.still(other)

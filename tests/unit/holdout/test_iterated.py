@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import holdfast.holdout.conjugate as conjugate
+from holdfast.experiments import Ragged, Tasks
 from holdfast.holdout import identity
 from holdfast.holdout.conjugate import _rows_at_once, solve_cg
 from holdfast.holdout.identity import residuals
@@ -76,6 +77,20 @@ def test_sets_with_a_row_of_much_leverage_are_solved_apart(went):
     assert went == [("cg", [1, 2], 1), ("direct", 1, 1), ("cg", [0, 1, 2], 3)]
 
 
+def test_the_right_sets_are_solved_apart(went, monkeypatch):
+    """The third of eight, and no other, whatever the number of rows."""
+    leverages = np.full((8, H), 0.1)
+    leverages[2, 3] = 0.6
+    seen = []
+    real = HeldCoordinates.among
+    monkeypatch.setattr(
+        HeldCoordinates, "among", lambda self, sets: seen.append(sets.tolist()) or real(self, sets)
+    )
+    solved(held_rows(leverages))
+    assert seen == [[2], [0, 1, 3, 4, 5, 6, 7]]
+    assert [way[2] for way in went] == [1, 1, 7]
+
+
 def test_sets_with_much_leverage_that_are_many_share_their_fate(went):
     leverages = np.full((4, H), 0.1)
     leverages[1:3, 1] = 0.5
@@ -117,6 +132,37 @@ def test_what_does_not_converge_is_factorised(went, monkeypatch):
     monkeypatch.setattr(identity, "solve_cg", unsure)
     solved(held_rows(np.full((2, H), 0.1)))
     assert went == [("cg", [0, 1, 2], 2), ("direct", 1, 2)]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_a_users_function_is_asked_by_one_thread(monkeypatch, parallel):
+    """Targets in parts, and stacks in parts, side by side only if rows may be made so."""
+    threads = []
+
+    class Factor:
+        n_targets, size, fills = 3, 2, False
+
+        def select(self, columns):
+            return self
+
+    Factor.parallel = parallel
+    rows = Ragged.from_arrays([np.array([0]), np.array([1, 2]), np.array([3, 4, 5])])
+    tasks = Tasks(rows, Ragged.empty(3), rows, np.arange(3))
+    monkeypatch.setattr(
+        identity, "run_pieces", lambda work, parts, n=None: threads.append((len(parts), n))
+    )
+    monkeypatch.setattr(identity, "_targets_at_once", lambda *_: 2)
+    identity.held_out_predictions(Factor(), tasks, np.array([1.0]), apart=True)
+    assert threads == [(2, None if parallel else 1)]
+    threads.clear()
+    stacks = []
+    monkeypatch.setattr(identity, "_targets_at_once", lambda *_: 3)
+    monkeypatch.setattr(identity, "piece_threads", lambda: 1)
+    monkeypatch.setattr(identity, "_predictions", lambda f, part, *_: stacks.append(1) or np.zeros(
+        (1, *part.T.shape, 3)
+    ))  # fmt: skip
+    identity.held_out_predictions(Factor(), tasks, np.array([1.0]), apart=True)
+    assert (threads, len(stacks)) == (([(3, None)], 0) if parallel else ([], 3))
 
 
 def counted(monkeypatch):

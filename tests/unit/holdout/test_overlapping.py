@@ -11,7 +11,7 @@ from holdfast.experiments import Ragged, Tasks
 from holdfast.experiments.bundles import LEAST_SIZE, bundles
 from holdfast.holdout import identity
 from holdfast.holdout.identity import held_out_predictions
-from holdfast.holdout.overlapping import overlapping_predictions
+from holdfast.holdout.overlapping import LEAST_PIVOT, _Borders, overlapping_predictions
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
 from holdfast.progress import listening
@@ -281,3 +281,31 @@ def test_where_sets_have_little_in_common():
     small = [np.arange(LEAST_SIZE - 1)] * 4
     assert bundles(ragged(small), 96) is None
     assert bundles(ragged([np.arange(LEAST_SIZE)] * 4), 96) is not None
+
+
+@pytest.mark.parametrize("e", [0, 1])
+def test_what_a_border_leaves(e):
+    """Predictions from products with the inverse, by hand; a limit that is just met is met."""
+    t, v = 1, 2
+    q = e + t + v + 1
+    rng = np.random.default_rng(2)
+    corner, products = rng.standard_normal((3, q, q)), rng.standard_normal((3, q, q))
+    corner[:, :e, :e], products[:, :e, :e] = 1.0, 0.5
+    products[:, -1, -1] = [2.0, 2.0 + 1e-9, np.nan]
+    found = _Borders(e, t, corner, products).predictions(2.0)
+    assert np.isnan(found).all(axis=(1, 2)).tolist() == [False, True, True]
+    T, Y = slice(e, e + t), slice(e + t, -1)
+    expected = products[0, T, Y] - corner[0, T, Y]
+    if e:
+        moved = corner[0, :e, T].T - products[0, T, :e]
+        expected = expected + moved @ (products[0, :e, Y] - corner[0, :e, Y]) / 1.5
+    assert_allclose(found[0], expected)
+
+
+def test_constraints_that_depend_on_each_other_are_in_doubt():
+    corner, products = np.zeros((2, 5, 5)), np.zeros((2, 5, 5))
+    for j, pivot in enumerate((0.9 * LEAST_PIVOT, 1.1 * LEAST_PIVOT)):
+        off = np.sqrt(1.0 - pivot)
+        corner[j, :2, :2] = [[1.0, off], [off, 1.0]]
+    found = _Borders(2, 1, corner, products).predictions(1.0)
+    assert np.isnan(found).all(axis=(1, 2)).tolist() == [True, False]

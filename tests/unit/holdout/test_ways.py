@@ -159,6 +159,15 @@ def test_doubts_about_measured_errors():
     assert np.isfinite(kept).all()
 
 
+def test_work_that_just_takes_no_time():
+    """200 rows, 100 columns, 2 penalties: 20 million operations exactly."""
+    errors = np.full(2, 1e-9)
+    for m, lost in ((200, True), (201, False)):
+        smoother = Sized(m, 100, Measured(errors, errors))
+        found = without_doubt(np.ones((2, 1, 1)), smoother, tasks_of([[0]]), ALPHAS[:2], ALL)
+        assert np.isnan(found).all() == lost
+
+
 def test_rows_that_reach_much_farther_than_what_is_left():
     """Predictions of a row many times as long as the training rows magnify rounding errors."""
     smoother = Sized(4, 2)
@@ -442,6 +451,12 @@ def test_deviations_are_relative_to_the_largest_prediction(monkeypatch):
     assert result.max_relative_error == pytest.approx(0.5 / size[1])
     assert result.chosen_relative_error < 1e-9
     assert not result.verified
+
+
+def test_predictions_of_nothing_deviate_by_nothing():
+    ones = np.ones(M)
+    smoother = FeatureSmoother(ColumnFeatures(X), ones, 0.0 * Y, Unpenalised.bias(ones, True))
+    assert_array_equal(deviations(smoother, tasks_of([[0], [1, 2]]), ALPHAS, "single"), 0.0)
 
 
 def test_tasks_that_are_trained_anyway_are_drawn_last():

@@ -28,6 +28,7 @@ from holdfast.scores.scoring import (
     _mean_and_std,
     _standard_error,
     combine,
+    decision_to_label_index,
     resolve_scoring,
     score_experiments,
     summarise,
@@ -119,6 +120,12 @@ def test_hits():
     assert_array_equal(_hit(one, index)[0, :, 0], [1.0, 0.0, 1.0, np.nan])
     three = np.array([[[0.1, 0.2, 0.0], [3.0, 2.0, 1.0], [0.0, np.inf, 0.0]]])
     assert_array_equal(_hit(three, np.array([[1.0], [1.0], [1.0]]))[0, :, 0], [1.0, 0.0, np.nan])
+
+
+def test_a_decision_of_zero_is_for_the_first_class():
+    decision = np.array([[0.0], [1e-300], [-1e-300]])
+    assert decision_to_label_index(decision).tolist() == [0, 1, 0]
+    assert decision_to_label_index(np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 1.0]])).tolist() == [0, 1]
 
 
 # -- chunks of targets -------------------------------------------------------------------------

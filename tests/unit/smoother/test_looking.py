@@ -10,7 +10,7 @@ from holdfast.holdout.identity import held_out_predictions
 from holdfast.kernels import RBF
 from holdfast.smoother import KernelSmoother, Unpenalised
 from holdfast.smoother.kernel_form import SMALL
-from holdfast.smoother.measured import _evenly
+from holdfast.smoother.measured import DenseProblem, _evenly, look
 
 M = 20
 RNG = np.random.default_rng(9)
@@ -167,3 +167,34 @@ def test_kernel_values_of_both_signs(bias):
     values[0, 2, 1] += 1e-3
     found = smoother.measured(TASKS, alphas, values, ALL).errors
     assert found[0] == pytest.approx(1e-3 / np.abs(values + level).max(axis=1)[0, 1], rel=1e-3)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("held", [[13, 3], [0], [1, 6, 2]])
+def test_errors_and_what_is_attainable_by_the_formula(held, bias):
+    """One task, from explicit inverses: rounding errors of residuals, spread to held-out rows."""
+    weights = np.linspace(0.5, 2.0, M)
+    smoother = dense(bias=bias, weights=weights)
+    factor, held, test = smoother.factor(), np.array(held), np.array([3, 13, 7])
+    alphas = np.array([1e-3, 1e-2])
+    part = DenseProblem.of(smoother.K, smoother.scale, smoother.unpenalised, smoother.targets.Ys)
+    Ys = np.broadcast_to(part.Ys, (2, *part.Ys.shape))
+    c = factor.inverse_times(Ys, alphas)
+    values = RNG.normal(size=(2, 3, 3))
+    errors, noise = look(part, factor, c, held, test, alphas, values)
+    root, eps = np.sqrt(weights), np.finfo(float).eps
+    A = root[:, None] * smoother.K * root
+    right = smoother.retrain(held, np.array([], dtype=int), test, alphas, ALL)
+    for a, alpha in enumerate(alphas):
+        G = np.linalg.inv(A + alpha * np.eye(M))
+        if bias:
+            G -= G @ np.outer(root, root) @ G / (root @ G @ root)
+        lift = np.linalg.solve(G[np.ix_(held, held)], G[held])
+        model = G @ part.Ys - lift.T @ (G @ part.Ys)[held]
+        model[held] = 0.0
+        size = np.abs(A) @ np.abs(model) + alpha * np.abs(model) + np.abs(part.Ys)
+        size[held] = 0.0
+        reached = np.sqrt(np.square(lift) @ np.square(eps * size)) / root[held, None]
+        sums = eps * (np.abs(smoother.K[test] * root) @ np.abs(model))
+        assert_allclose(noise[a], reached.max(axis=0) + sums.max(axis=0), rtol=1e-5)
+        assert_allclose(errors[a], np.abs(values[a] - right[a]).max(axis=0), rtol=1e-7)
