@@ -179,14 +179,14 @@ class FeatureSmoother(FeatureForm):
     def _sums_to_come(self, tasks: Tasks) -> bool:
         """Whether the pass that makes the system will give the Gram matrices of these tasks.
 
-        That takes disjoint sets and enough room: the matrices may hold little more than the numbers
-        of W, so that sets have nearly p rows or more, and both must fit into memory.
+        That takes disjoint sets of about twice as many rows as coordinates, so that the matrices
+        are small beside W, and room for both. Matrices of smaller sets are made faster one by one.
         """
         if self._system is not None:
             return False
         m, p, n, held = self.weights.size, self._size, len(tasks), tasks.held.values
         kept = 8.0 * m * p if 8.0 * m * p <= self.memory else 0.0
-        roomy = 5 * n * p <= 6 * m and kept + 8.0 * (n + 3) * p**2 <= self.memory
+        roomy = 1.9 * n * p <= m and kept + 8.0 * (n + 3) * p**2 <= self.memory
         return roomy and int(np.bincount(held, minlength=1).max()) <= 1
 
     def announce(self, tasks: Tasks) -> None:

@@ -325,10 +325,10 @@ def tasks_of(*held):
 
 
 def test_what_a_plan_is_told_of_a_system_of_features():
-    X = RNG.standard_normal((12, 3))
+    X = RNG.standard_normal((16, 3))
     smoother = linear(X, bias=True)
     sizes = smoother.sizes(tasks_of([0, 1], [2]))
-    assert (sizes.form, sizes.m, sizes.p, sizes.v, sizes.basis) == ("features", 12, 4, 2, None)
+    assert (sizes.form, sizes.m, sizes.p, sizes.v, sizes.basis) == ("features", 16, 4, 2, None)
     assert (sizes.factorised, sizes.summed, sizes.streamed) == (False, True, False)
     assert smoother.order == 4
     assert smoother.additive is True
@@ -340,18 +340,18 @@ def test_what_a_plan_is_told_of_a_system_of_features():
 @pytest.mark.parametrize(
     ("held", "memory", "come"),
     [
-        ([[0, 1], [2, 3], [4]], np.inf, True),  # 3 · 4 numbers beside 12
-        ([[0], [1], [2], [3]], np.inf, False),  # more than W has
+        ([[0, 1], [2, 3], [4]], np.inf, True),  # 3 · 4 numbers, twice, beside 24
+        ([[0], [1], [2], [3]], np.inf, False),
         ([[0, 1], [1, 2]], np.inf, False),  # they overlap
         ([[], []], np.inf, True),
-        ([[0], [1]], 8.0 * (12 * 4 + 5 * 16), True),  # W and the sums just fit
-        ([[0], [1]], 8.0 * (12 * 4 + 5 * 16) - 1, False),
-        ([[0], [1]], 8.0 * 12 * 4 - 1, False),
-        ([[0]], 8.0 * 12 * 4, False),
+        ([[0], [1]], 8.0 * (24 * 4 + 5 * 16), True),  # W and the sums just fit
+        ([[0], [1]], 8.0 * (24 * 4 + 5 * 16) - 1, False),
+        ([[0], [1]], 8.0 * 24 * 4 - 1, True),  # W does not, so that there is room for the sums
+        ([[0]], 8.0 * 24 * 4, False),
     ],
 )
 def test_sums_that_the_first_pass_will_give(held, memory, come):
-    smoother = linear(RNG.standard_normal((12, 3)), bias=True, memory=memory)
+    smoother = linear(RNG.standard_normal((24, 3)), bias=True, memory=memory)
     assert smoother._sums_to_come(tasks_of(*held)) is come
     smoother.announce(tasks_of(*held))
     assert (smoother._system is not None and smoother._system.sets is not None) is come
