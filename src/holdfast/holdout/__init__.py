@@ -37,9 +37,10 @@ first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 `identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly, by conjugate gradients
 (`conjugate`), or, for sets that share most of their rows, on parts of one S (`overlapping`).
 Answers that ask for all pairs of folds, or for inner folds of outer ones, have it solved for all of
-them together: on features by `unions`, on a kernel matrix block by block (`elimination`). `digits`
-says where a path would lose digits, `plan` and `costs` say which path is cheapest; `check` trains
-one experiment of every fit again, and `verify` a few when asked.
+them together: on features by `unions` (without basis rows by `projections`), on a kernel matrix
+block by block (`elimination`). `digits` says where a path would lose digits, `plan` and `costs` say
+which path is cheapest; `check` trains one experiment of every fit again, and `verify` a few when
+asked.
 """
 
 from __future__ import annotations
