@@ -197,7 +197,7 @@ def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
     again = basis_shrinks(tasks, smoother.n_basis)
     if path == "fold_gram" and not smoother.additive:
         path = "spectral"
-    if path == "spectral" and not smoother.spectrum_serves:
+    if not smoother.spectrum_serves:
         path = "single"
     if path == "fold_gram":
         if not again.all():
@@ -207,5 +207,6 @@ def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
         few = few_left(smoother, tasks) & ~again
         masks = {"retrain": again, "fold_gram": ~everything, path: ~(again | few)}
         # Before the path itself, whose factor may leave coordinates that cannot be summed.
-        masks["fold_gram" if smoother.additive else "retrain"] |= few
+        summed = smoother.additive and smoother.spectrum_serves
+        masks["fold_gram" if summed else "retrain"] |= few
     return {way: mask for way, mask in masks.items() if mask.any()}

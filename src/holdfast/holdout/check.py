@@ -68,7 +68,7 @@ def check(
     """
     if path == "retrain":
         return "no: every experiment was trained from scratch"
-    if path == "spectral" and not smoother.spectrum_serves:
+    if not smoother.spectrum_serves:
         path = "single"
     factorised = {"fold_gram": len(tasks) * min(n_alphas, FACTORISATIONS), "single": 3 * n_alphas}
     if not smoother.refines_cheaply(factorised.get(path, 0)):

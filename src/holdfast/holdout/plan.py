@@ -162,10 +162,11 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
     job = COSTS[sizes.form](sizes, h, e, t, n_alphas)
     costs = tuple(Cost(path, job.seconds(path), job.bytes(path)) for path in PLANNED)
+    able = [cost for cost in costs if sizes.spectrum or cost.path == "single"]
     room = max(sizes.memory, LEAST_BYTES)
-    if all(cost.bytes > room for cost in costs):
-        room = 2 * min(cost.bytes for cost in costs)
-    cheapest = min((c for c in costs if c.bytes <= room), key=lambda cost: cost.seconds).path
+    if all(cost.bytes > room for cost in able):
+        room = 2 * min(cost.bytes for cost in able)
+    cheapest = min((c for c in able if c.bytes <= room), key=lambda cost: cost.seconds).path
     facts: dict[str, object] = {
         "rows": sizes.m,
         "model": _model(sizes),
@@ -176,6 +177,8 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
         "basis rows removed": f"{int(e.min())} to {int(e.max())} in each",
         "test rows in all": int(tasks.test.values.size),
     }
+    if not sizes.spectrum:
+        facts["weights"] = "too far apart for one factor of all penalties: light rows need digits"
     if sizes.form == "features":
         anew = int(basis_shrinks(tasks, sizes.basis).sum())
         facts["feature rows"] = "streamed in blocks" if sizes.streamed else "kept in memory"

@@ -43,6 +43,8 @@ class Sizes:
     summed : bool
         Whether the Gram matrix of each held-out set comes for little: from a pass over the rows
         that is still to come, or as a sum of those of a few atoms.
+    spectrum : bool
+        Whether a factor for every penalty leaves each row its digits.
     """
 
     form: Form
@@ -53,6 +55,7 @@ class Sizes:
     memory: float = float("inf")
     factorised: bool = False
     summed: bool = False
+    spectrum: bool = True
 
     @property
     def streamed(self) -> bool:

@@ -51,7 +51,8 @@ class KernelSmoother(KernelForm):
         """Return what a plan for these tasks needs to know."""
         m = self.weights.size
         known = self._spectrum is not None
-        return Sizes(self.form, m, m, self.targets.count, None, self.memory, known)
+        serves = self.spectrum_serves
+        return Sizes(self.form, m, m, self.targets.count, None, self.memory, known, spectrum=serves)
 
     # -- the model on all rows ---------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ class KnownDigits(ABC):
 
     @property
     def spectrum_serves(self) -> bool:
-        """Whether a factor for every penalty leaves each row its digits."""
+        """Whether a factor for every penalty, of all rows or of a fold, leaves each its digits."""
         return True
 
     @abstractmethod

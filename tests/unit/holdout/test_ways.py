@@ -1,12 +1,13 @@
 """Which tasks take which path, and who makes up for predictions that lost their digits."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from holdfast import holdout
+from holdfast import KernelRidgeCV, holdout
 from holdfast.exceptions import DigitsWarning
 from holdfast.experiments import Ragged, Tasks
 from holdfast.holdout import digits, retrain, spectral
@@ -486,3 +487,22 @@ def test_how_much_is_allowed():
     assert "NOT verified: more than 1e-06" in of([2]).words()
     assert of([0], errors * 1e-3).words().endswith("over the grid.")
     assert "NOT verified: 1 experiments × 3" in repr(of([2]))
+
+
+def test_no_spectrum_where_it_would_cost_light_rows_their_digits():
+    """Whoever asks for it, or for the cheapest path, has the inverse at each penalty instead."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    weights = np.where(np.arange(30) < 3, 1e-9, 1.0)
+    alphas = np.logspace(-2, 4, 25)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        far = KernelRidgeCV(gamma=0.5, alphas=alphas).fit(X, y, sample_weight=weights)
+        asked = KernelRidgeCV(gamma=0.5, alphas=alphas, path="spectral")
+        asked.fit(X, y, sample_weight=weights)
+        near = KernelRidgeCV(gamma=0.5, alphas=alphas).fit(X, y, sample_weight=weights + 1e-6)
+    assert far.explain().path == "single"
+    assert "too far apart" in str(far.explain())
+    assert near.explain().path == "spectral"
+    assert "too far apart" not in str(near.explain())
+    assert_array_equal(asked.held_out().values, far.held_out().values)
