@@ -14,6 +14,8 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 
+pytestmark = pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")
+
 LIMIT, ALPHAS = 2.0, [1e-6, 1e-3, 0.1, 100.0]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
