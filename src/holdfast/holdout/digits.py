@@ -13,6 +13,8 @@ whitening of its own and is fitted from scratch, at the price of one fit of the 
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray
@@ -54,6 +56,9 @@ CHEAP = 2e7
 #: data they are 0.1 to 2 times as large.
 CLEARLY_WORSE = 10.0
 
+#: What `few_left` told last, and of which tasks.
+_asked: WeakKeyDictionary[Smoother, tuple[Tasks, BoolArray]] = WeakKeyDictionary()
+
 #: A model that loses at least this share of its basis rows is whitened anew.
 MOST_BASIS_REMOVED = 0.25
 
@@ -67,8 +72,16 @@ def few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:
     Without the held-out rows the trace is smaller by their part τ_H and, because the unpenalised
     part is fitted anew, by up to ‖Q_HᵀW_H‖²/(1 − ω), where ω is the largest eigenvalue of Q_HᵀQ_H,
     at most Σ‖Q_i‖². The bound ‖Q_HᵀW_H‖² ≤ ω τ_H needs no look at the rows, so that ordinary folds
-    cost one sum.
+    cost one sum. A fit asks several times of the same tasks: the last answer is remembered.
     """
+    asked, few = _asked.get(smoother, (None, None))
+    if asked is not tasks or few is None:
+        few = _few_left(smoother, tasks)
+        _asked[smoother] = tasks, few
+    return few.copy()
+
+
+def _few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:
     lost, omega = _carried(smoother, tasks)
     spare = (1.0 - smoother.least_share) * _trace(smoother)
     few = lost > (1.0 - omega) * spare  # the bound

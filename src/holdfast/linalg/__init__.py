@@ -36,6 +36,7 @@ from holdfast.linalg.symmetric import (
     not_definite,
     shifted_inverse,
     solve_small,
+    submatrix,
     subtract_outer,
 )
 from holdfast.linalg.threads import (
@@ -75,6 +76,7 @@ __all__ = [
     "solve_shifted",
     "solve_small",
     "stacked_qr",
+    "submatrix",
     "subtract_outer",
     "threads_for",
     "triangle_of",

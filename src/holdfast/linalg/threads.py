@@ -46,11 +46,14 @@ class _OneBlasThread:
         self._lock, self._users = Lock(), 0
         self._limit: Any = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> int:
+        """Return how many threads BLAS might use before."""
         with self._lock:
-            if self._users == 0 and blas_threads() > 1:  # setting a limit takes longer than asking
+            threads = blas_threads() if self._users == 0 else 1
+            if threads > 1:  # setting a limit takes longer than asking
                 self._limit = _controller().limit(limits=1, user_api="blas")
             self._users += 1
+        return threads
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -97,12 +100,12 @@ def pieces_alone(size: int) -> Iterator[None]:
     if size >= SMALL or _kept.get() is not None:
         yield
         return
-    token = _kept.set(blas_threads())
-    try:
-        with one_blas_thread():
+    with one_blas_thread() as threads:
+        token = _kept.set(threads)
+        try:
             yield
-    finally:
-        _kept.reset(token)
+        finally:
+            _kept.reset(token)
 
 
 def run_pieces(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -168,8 +169,20 @@ class Coordinates(Factor):
         return not isinstance(self.V, StreamedRows) or self.V.features.parallel
 
     def D(self, alphas: FloatArray) -> FloatArray:
-        """Return 1/(Λ + α·penalised), shape (a, p)."""
-        return reciprocal_shifts(self.Lambda, alphas, self.penalised)
+        """Return 1/(Λ + α·penalised), shape (a, p); not to be changed, the last one is kept."""
+        asked = alphas.tobytes()
+        found = self._last.get(asked)
+        if found is None:
+            found = reciprocal_shifts(self.Lambda, alphas, self.penalised)
+            found.flags.writeable = False
+            self._last.clear()
+            self._last[asked] = found
+        return found
+
+    @cached_property
+    def _last(self) -> dict[bytes, FloatArray]:
+        """The last D, by its penalties."""
+        return {}
 
     @abstractmethod
     def R(self, D: FloatArray) -> FloatArray:

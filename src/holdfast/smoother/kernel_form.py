@@ -9,6 +9,7 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels.matrix import KernelData
+from holdfast.linalg import submatrix
 from holdfast.smoother.base import Smoother
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
 from holdfast.smoother.measured import DenseProblem, Measured, look_at_some
@@ -228,7 +229,7 @@ class KernelForm(Smoother):
         """Return ‖Q_HᵀW_H‖² from the kernel matrix."""
         weighted, to_level, inner = self._along
         Z = weighted[held][:, None]
-        U, K = self.unpenalised.U[held], self.K[np.ix_(held, held)]
+        U, K = self.unpenalised.U[held], submatrix(self.K, held, held)
         return float(_shifts(Z, K, U, to_level[held], inner)[0])
 
     def shifts(self, held: Ragged) -> FloatArray:

@@ -19,7 +19,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError, NotSupportedError
 from holdfast.experiments import Shape, Tasks
 from holdfast.kernels.matrix import KernelRows, PrecomputedRows
-from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_shifted
+from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_shifted, submatrix
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes
 from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.bordered import Bordered
@@ -238,14 +238,14 @@ class KernelSmoother(KernelForm):
     def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
         """Return K c + uγ."""
         live = np.flatnonzero(self.scale.trained)
-        K, c, level = self.K[np.ix_(rows, live)], coefficients.T[: live.size], coefficients.T
+        K, c, level = submatrix(self.K, rows, live), coefficients.T[: live.size], coefficients.T
         return np.asarray(K @ c + self.unpenalised.U[rows] @ level[live.size :])
 
     def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
         """Return ‖√w(Kc + uγ)‖² over the trained rows."""
         live = np.flatnonzero(self.scale.trained)
         n, flat = live.size, coefficients.reshape(-1, coefficients.shape[-1])
-        K = self.K if n == len(self.K) else self.K[np.ix_(live, live)]
+        K = self.K if n == len(self.K) else submatrix(self.K, live, live)
         found = np.empty(len(flat))
         for part in row_blocks(len(flat), n):
             values = flat[part, :n] @ K + flat[part, n:] @ self.unpenalised.U[live].T
@@ -266,7 +266,7 @@ class KernelSmoother(KernelForm):
         out, D = factor.outputs(rows, factor.V[rows])[:, :p], factor.D(alphas)[:, :p]
         _, to_level, inner = self._along
         cross = U @ to_level[rows].T
-        prior = self.K[np.ix_(rows, rows)] - cross - cross.T + U @ inner @ U.T
+        prior = submatrix(self.K, rows, rows) - cross - cross.T + U @ inner @ U.T
         return np.asarray((prior - (out * D[:, None]) @ out.T) / alphas[:, None, None] + U @ U.T)
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
@@ -323,7 +323,7 @@ class KernelSmoother(KernelForm):
         unpenalised = self.unpenalised
         if train.size < int(self.scale.trained.sum()):
             unpenalised = unpenalised.retrained(weights)
-        K = self.K if train.size == len(self.K) else self.K[np.ix_(train, train)]
+        K = self.K if train.size == len(self.K) else submatrix(self.K, train, train)
         part = unpenalised.take(train)
         A, complement = deflated_kernel(K, self.weights[train], part)
         Ys = self.targets.Ys[train][:, columns]
@@ -344,7 +344,7 @@ class KernelSmoother(KernelForm):
     def fitted(self, equations: KernelEquations, models: FloatArray, test: IntArray) -> FloatArray:
         """Return K c + u·δ of the test rows."""
         n = equations.train.size
-        values = self.K[np.ix_(test, equations.train)] @ models[:, :n]
+        values = submatrix(self.K, test, equations.train) @ models[:, :n]
         if models.shape[1] > n:
             values += equations.unpenalised.U[test] @ models[:, n:]
         return np.asarray(values)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.linalg import solve_small
+from holdfast.linalg import solve_small, submatrix
 from holdfast.smoother.factor import KernelFactor
 from holdfast.smoother.factorise import remainder
 from holdfast.smoother.rows import RowBlocks, gram_and_rhs
@@ -158,7 +158,7 @@ class KernelProblem:
         left = self.scale.trained.copy()
         left[self.held] = False
         rows = np.flatnonzero(left)
-        A = self.K[np.ix_(rows, rows)]
+        A = submatrix(self.K, rows, rows)
         if not self.scale.uniform:
             A *= self.scale.root[rows] * self.scale.root[rows, None]
         A[np.diag_indices_from(A)] += self.alpha

@@ -125,6 +125,19 @@ class Sized:
         return self.found
 
 
+def test_the_last_answer_is_remembered_and_no_other():
+    rows = X.copy()
+    rows[0] *= 1e6
+    smoother = linear(rows)
+    far, near = tasks_of([[0]]), tasks_of([[1]])
+    assert few_left(smoother, far).all()
+    few_left(smoother, far)[:] = False  # a copy
+    assert few_left(smoother, far).all()
+    assert not few_left(smoother, near).any()
+    assert few_left(smoother, far).all()
+    assert not few_left(linear(), far).any()
+
+
 def test_what_may_be_trained_from_scratch():
     """Work of less than a second, or of twenty fits."""
     one, m, p = tasks_of([[0]]), 10**6, 100
