@@ -68,6 +68,8 @@ FOUND = [
     ("sparse_wild_weights", 60069),
     ("cubic_with_outlier", 60340),  # a weak direction that shows in no pivot
     ("sparse_wild_weights", 60164),  # the same, hidden in a mean that it moved
+    ("rare_columns", 61253),  # predictions that are faint beside the rows that were fitted
+    ("rare_columns", 61285),
 ]
 
 #: The same by other ways.

@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from holdfast._typing import FloatArray
+from holdfast._typing import BoolArray, FloatArray
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.conjugate import solve_cg
@@ -48,6 +48,11 @@ SHARED_ALPHAS = 12
 DIRECTION = 0.1
 #: With pivots up to this, predictions below this share of their residuals have cancelled.
 CLOSE, VANISHING = 1e-2, 1e-2
+#: Predictions that are smaller than this share of all that was fitted, over the gap, are faint:
+#: rounding errors of the rows that were fitted best show in them.
+FAINT = 1e-5
+
+TINY = float(np.finfo(np.float64).tiny)
 
 #: Predictions smaller than this share of the targets are not computed as y − r.
 CANCELLING = 0.1
@@ -190,6 +195,8 @@ def _alone_predictions(alone: Alone) -> FloatArray:
     if alone.weak > 0.0:  # beside what was taken away, all predictions may be rounding errors
         largest = np.abs(values).max(axis=1, initial=0.0, keepdims=True)
         good = good & ~(largest < VANISHING * np.abs(taken))
+        reach = alone.lift / np.sqrt(np.maximum(1.0 - alone.gap, TINY))  # √(vᵀDv), without √w
+        good = good & ~(gap * largest < FAINT * alone.size[:, None] * reach.T[:, :, None])
     if alone.weak > 0.0 and gap.min(initial=1.0) <= CLOSE:
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = values * ((1.0 - gap) / alone.lift.T[:, :, None])  # as residuals are
@@ -275,7 +282,10 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
         elif not held.weak:
             x = Definite(M).solve(e)
         else:
-            x = _solve_weak(Definite(M, held.weak), e, held.weak, Y if Y is None else Y[piece])
+            system = Definite(M, held.weak)
+            x = _solve_weak(system, e, held.weak)
+            if Y is not None:
+                x[_cancelled(system.smallest, x, Y[piece], held.size)] = np.nan
         r[:, piece] = x.swapaxes(0, 1)
 
     if r.size:
@@ -283,9 +293,7 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
     return r
 
 
-def _solve_weak(
-    system: Definite, errors: FloatArray, weak: float, Y: FloatArray | None
-) -> FloatArray:
+def _solve_weak(system: Definite, errors: FloatArray, weak: float) -> FloatArray:
     """Return the solutions (g, a, h, v), NaN where some direction has lost its digits.
 
     How much M⁻¹ lengthens one more vector, of signs, tells the smallest eigenvalue of M from above.
@@ -299,12 +307,32 @@ def _solve_weak(
     else:
         x = system.solve(errors)
         lost = np.zeros(x.shape[:2], dtype=bool)
-    close = system.smallest <= CLOSE
-    if Y is not None and close.any():
-        left, size = (np.abs(part).max(axis=2) for part in (Y[:, None] - x, x))  # (g, a, v)
-        lost |= close & (left < VANISHING * size).any(axis=2)
     x[lost] = np.nan
     return np.asarray(x)
+
+
+def _cancelled(smallest: FloatArray, x: FloatArray, Y: FloatArray, size: FloatArray) -> BoolArray:
+    """Return which sets (g, a) have predictions Y − x that are mostly rounding errors.
+
+    Parameters
+    ----------
+    smallest : ndarray of shape (g, a)
+        The smallest pivot of I − S_HH.
+    x : ndarray of shape (g, a, h, v)
+        Held-out residuals.
+    Y : ndarray of shape (g, h, v)
+    size : ndarray of shape (a, v)
+        The length of all fitted targets. Their rounding errors, over the pivot, are in every
+        prediction; what they cost is judged beside the largest prediction of these sets.
+    """
+    left = np.abs(Y[:, None] - x).max(axis=2, initial=0.0)  # (g, a, v)
+    largest = np.fmax.reduce(left, axis=0)
+    reach = np.sqrt(np.maximum(1.0 - smallest, 0.0))[..., None]
+    lost = smallest[..., None] * largest < FAINT * reach * size
+    close = smallest <= CLOSE
+    if close.any():
+        lost |= close[..., None] & (left < VANISHING * np.abs(x).max(axis=2))
+    return np.asarray(lost.any(axis=2))
 
 
 @cache

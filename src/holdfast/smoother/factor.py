@@ -24,7 +24,14 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import reciprocal_shifts
-from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse, constraints, same_rows
+from holdfast.smoother.held import (
+    Held,
+    HeldCoordinates,
+    HeldInverse,
+    constraints,
+    fitted_size,
+    same_rows,
+)
 from holdfast.smoother.rows import FeatureRows, StreamedRows, vector_blocks
 from holdfast.smoother.scale import RowScale, Unpenalised
 
@@ -46,6 +53,8 @@ class Alone(NamedTuple):
         e_i, up to the same factor.
     weak : float
         A gap no larger than this has lost too many digits.
+    size : ndarray of shape (a, v)
+        ‖√D z‖: the length of all fitted targets, in the coordinates that predictions come from.
     """
 
     fitted: FloatArray
@@ -53,6 +62,7 @@ class Alone(NamedTuple):
     gap: FloatArray
     errors: FloatArray
     weak: float
+    size: FloatArray
 
 
 class Factor(ABC):
@@ -231,7 +241,8 @@ class Coordinates(Factor):
         gap, errors = self._gap(rows, V, D, fitted, lift)
         # With κ = 0 the gap comes without a subtraction: it may be tiny, and negative if the kernel
         # is indefinite.
-        return Alone(fitted, lift, gap, errors, self.weak if self.kappa else -np.inf)
+        weak = self.weak if self.kappa else -np.inf
+        return Alone(fitted, lift, gap, errors, weak, fitted_size(D, self.z))
 
     @abstractmethod
     def _gap(

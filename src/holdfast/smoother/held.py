@@ -36,7 +36,7 @@ from holdfast.linalg import (
     whitened_products,
 )
 
-__all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "same_rows"]
+__all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "fitted_size", "same_rows"]
 
 #: Doubles in the largest temporary of one piece of work. Two megabytes is more than a core's own
 #: cache holds, but with smaller pieces threads wait for the interpreter: a quarter of it took up to
@@ -76,6 +76,11 @@ class Held(ABC):
     def targets(self) -> FloatArray | None:
         """√w y (b, h, v) of the held-out rows, if predictions are what residuals leave of them."""
         return None
+
+    @property
+    def size(self) -> FloatArray:
+        """‖√D z‖ (a, v), the length of all fitted targets; asked for where `targets` are."""
+        raise AssertionError("only where predictions are what residuals leave of targets")
 
     @property
     def definite(self) -> bool:
@@ -161,6 +166,11 @@ class HeldCoordinates(Held):
     def targets(self) -> FloatArray | None:
         """√w y where S is known; I − S itself cancels nothing."""
         return self.Y if self.kappa else None
+
+    @cached_property
+    def size(self) -> FloatArray:
+        """‖√D z‖ (a, v)."""
+        return fitted_size(self.D, self.z)
 
     @property
     def tests_itself(self) -> bool:
@@ -322,6 +332,11 @@ def constraints(
         length = np.linalg.norm(rows if d is None else rows * np.sqrt(d), axis=1, keepdims=True)
         return np.asarray((rows / length)[:, :, None])
     return orthonormal_stacks(N, E, spare, d)
+
+
+def fitted_size(D: FloatArray, z: FloatArray) -> FloatArray:
+    """Return ‖√D z‖ (a, v), which is √(yᵀSy): no prediction of √w y is longer."""
+    return np.asarray(np.sqrt(np.abs(D) @ np.square(z)))
 
 
 def same_rows(shape: Shape) -> bool:

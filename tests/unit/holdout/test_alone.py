@@ -9,6 +9,7 @@ from holdfast.holdout.identity import (
     CANCELLING,
     CLOSE,
     DIRECTION,
+    FAINT,
     VANISHING,
     HeldSystem,
     _alone_predictions,
@@ -18,12 +19,13 @@ from holdfast.holdout.identity import (
 from holdfast.smoother import Alone, HeldCoordinates
 
 
-def alone(gap, fitted, errors, weak, lift=None):
+def alone(gap, fitted, errors, weak, lift=None, size=0.0):
     """Return one row for each entry, at one penalty and for one target."""
     gap = np.atleast_1d(np.asarray(gap, dtype=float))
     lift = 1.0 - gap if lift is None else np.asarray(lift, dtype=float)
     fitted, errors = (np.broadcast_to(x, gap.shape).astype(float) for x in (fitted, errors))
-    return Alone(fitted[None, :, None], lift[:, None], gap[:, None], errors[None, :, None], weak)
+    columns = (fitted[None, :, None], lift[:, None], gap[:, None], errors[None, :, None])
+    return Alone(*columns, weak, np.full((1, 1), size))
 
 
 def test_a_row_falls_by_its_lift_times_the_residual():
@@ -71,6 +73,21 @@ def test_predictions_that_all_vanish_beside_what_was_taken_away():
         assert np.isnan(found).all() == lost
         assert np.isnan(found).any() == lost
         assert np.isfinite(_alone_predictions(alone(gap, small + 0.5 * r, gap * r, 0.0))).all()
+
+
+@pytest.mark.parametrize("root", [1.0, 3.0])
+def test_predictions_that_are_faint_beside_all_that_was_fitted(root):
+    """A gap that is moderate, and a residual as small as the prediction: others were fitted."""
+    gap = np.array([0.2, 0.4, 0.8])
+    lift = (1.0 - gap) / root
+    values = np.array([0.5, -1.0, 0.3])
+    for share, lost in ((1.01, [False] * 3), (0.99, [True, False, False])):
+        size = root * gap[0] / (share * FAINT * np.sqrt(1.0 - gap[0]))  # the largest is 1
+        fitted = values + lift * values
+        found = _alone_predictions(alone(gap, fitted, gap * values, 1e-3, lift, size))
+        assert_array_equal(np.isnan(found[0, :, 0]), lost)
+        everything = _alone_predictions(alone(gap, fitted, gap * values, 0.0, lift, size))
+        assert_allclose(everything[0, :, 0], values)
 
 
 # -- y − r, or the model itself ----------------------------------------------------------------
@@ -157,6 +174,26 @@ def test_little_that_is_left_of_targets_beside_a_small_pivot():
     )  # fmt: skip
     Y = np.full((1, 1, 1), 1.0 + 0.5 * VANISHING)
     assert np.isfinite(solve_direct(wide, np.full((1, 1, 1, 1), 1.1 * CLOSE), Y)).all()
+
+
+def test_sets_that_are_faint_beside_all_that_was_fitted():
+    """The largest prediction of all sets counts, and the pivot of each."""
+    gap = np.array([0.2, 0.4])
+    V = np.zeros((2, 2, 3))
+    V[:, 0, 0] = np.sqrt(1.0 - gap)
+    r, left = np.full((2, 2, 2), 0.5), np.array([[0.1, 0.0], [1.0, 0.0]])
+    one = np.ones((1, 3))
+    for share, lost in ((1.01, [False, False]), (0.99, [True, False])):
+        z = np.zeros((3, 2))
+        z[2] = gap[0] / (share * FAINT * np.sqrt(1.0 - gap[0])), 1e-9
+        held = HeldCoordinates(
+            V=V, out=V, D=one, R=one, O=None, z=z, Y=np.zeros((2, 2, 2)), kappa=1.0, weak=1e-3
+        )
+        errors = (held.gaps(slice(None))[:, 0] @ r)[None]
+        found = solve_direct(held, errors, r + left[:, :, None])
+        assert_array_equal(np.isnan(found[0]).all(axis=(1, 2)), lost)
+        assert_array_equal(np.isnan(found[0]).any(axis=(1, 2)), lost)
+        assert_allclose(solve_direct(held, errors)[0], r)
 
 
 def test_one_target_that_is_left_with_little_costs_the_set():
