@@ -82,14 +82,12 @@ def orthonormal_stacks(
 
     One QR factorisation each, without a loop in Python; rows that may be dependent go the way of
     `orthonormal_rows`, which knows. Columns of O are zero where `spare` (b, e), always at the end
-    of a set, says that a row only fills it up. With d (p,), O is orthonormal under it: OᵀDO = I,
-    D = diag(d) > 0.
+    of a set, says that a row only fills it up. With d (p,), d > 0, O is that of N diag(d).
     """
-    root, rows = np.ones(1), N[E]
+    rows = N[E]
     real = np.ones(E.shape, dtype=bool) if spare is None else ~spare
     if d is not None:
-        root = np.sqrt(d)
-        rows *= root
+        rows *= d
     rows[~real] = 0.0  # the factors of the others do not depend on what follows them
     O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
     O.swapaxes(1, 2)[~real] = 0.0
@@ -98,9 +96,7 @@ def orthonormal_stacks(
     doubtful = real & ~(share >= (_DOUBTFUL if d is None else _DOUBTFUL_UNDER))
     for j in np.flatnonzero(doubtful.any(axis=1)).tolist():
         alone = orthonormal_rows(N[E[j, real[j]]])
-        O[j][:, real[j]] = alone if d is None else np.linalg.qr(root[:, None] * alone)[0]
-    if d is not None:
-        O /= root[:, None]  # noqa: E741
+        O[j][:, real[j]] = alone if d is None else np.linalg.qr(d[:, None] * alone)[0]
     return np.asarray(O)
 
 

@@ -1,7 +1,5 @@
 """Products of many small sets of rows under many diagonals D: V D Vᵀ, and others like it."""
 
-from itertools import pairwise
-
 import numpy as np
 
 from holdfast._typing import FloatArray
@@ -14,17 +12,22 @@ _PAIR_ROWS_PER_ALPHA = 1.5
 _TILE_DOUBLES = 2**16
 # OpenBLAS has faster kernels for products of at most this many multiplications.
 _SMALL_PRODUCT = 10**6
-# … and of at most this many rows each, if one of them is transposed. Beyond so many rows in all, a
-# symmetric product is as fast.
-_TILE_ROWS, _TILED_UP_TO = 32, 128
+# Rows of a symmetric product that are multiplied at once, which makes small products. Beyond so
+# many rows in all, `syrk` is as fast.
+_STRIP, _STRIPS_UP_TO = 8, 128
 # At fewer penalties than this, a product for each is faster than products of pairs of rows.
 _PAIR_ALPHAS = 4
 # Up to this many rows, elimination in Python, on all sets at once, beats a LAPACK call for each.
 _ELIMINATED_UP_TO = 12
 
 
-def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
-    """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and diagonals D ≥ 0 (a, p)."""
+def weighted_products(V: FloatArray, D: FloatArray | None) -> FloatArray:
+    """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and diagonals D ≥ 0 (a, p).
+
+    None stands for the identity alone, V Vᵀ (g, 1, h, h).
+    """
+    if D is None:
+        return _plain_products(V)
     if V.shape[1] <= min(_PAIRS_UP_TO, _PAIR_ROWS_PER_ALPHA * D.shape[0]):
         return _pair_products(V, D)
     return _scaled_products(V, D)
@@ -58,26 +61,43 @@ def _pair_products(V: FloatArray, D: FloatArray) -> FloatArray:
 def _scaled_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """Return V D Vᵀ (g, a, h, h), for each D one symmetric product per set, or a few small ones.
 
-    Tile by tile, every pair of tiles once: small products run at twice the rate of `syrk`.
+    Small products run at twice the rate of `syrk`.
     """
-    g, h, p = V.shape
+    g, h, _ = V.shape
     M = np.empty((g, D.shape[0], h, h))
     scaled = np.empty_like(V)
-    if h > _TILED_UP_TO:
+    if h > _STRIPS_UP_TO:
         for k, root in enumerate(np.sqrt(D)):
             np.multiply(V, root, out=scaled)
             np.matmul(scaled, scaled.swapaxes(1, 2), out=M[:, k])
         return M
-    n_tiles = -(-h // max(8, min(_TILE_ROWS, int((_SMALL_PRODUCT / p) ** 0.5))))
-    edges = [h * i // n_tiles for i in range(n_tiles + 1)]
-    tiles = [slice(*edge) for edge in pairwise(edges)]
     for k, d in enumerate(D):
         np.multiply(V, d, out=scaled)
-        for i, right in enumerate(tiles):
-            for left in tiles[: i + 1]:
-                np.matmul(scaled[:, left], V[:, right].swapaxes(1, 2), out=M[:, k, left, right])
-                M[:, k, right, left] = M[:, k, left, right].swapaxes(1, 2)
+        _strips(scaled, V, M[:, k])
     return M
+
+
+def _plain_products(V: FloatArray) -> FloatArray:
+    """Return V Vᵀ (g, 1, h, h)."""
+    g, h, _ = V.shape
+    M = np.empty((g, 1, h, h))
+    if h > _STRIPS_UP_TO:
+        np.matmul(V, V.swapaxes(1, 2), out=M[:, 0])
+    else:
+        _strips(V, V, M[:, 0])
+    return M
+
+
+def _strips(A: FloatArray, B: FloatArray, M: FloatArray) -> None:
+    """Put A Bᵀ, known to be symmetric, into M (g, h, h): a few rows with all that follow them."""
+    h = A.shape[1]
+    for start in range(0, h, _STRIP):
+        stop = min(start + _STRIP, h)
+        strip, rest = A[:, start:stop], slice(start, None)
+        if stop == h and A is B:  # for a matrix times itself NumPy calls `syrk`, which is slower
+            strip = strip.copy()
+        np.matmul(strip, B[:, rest].swapaxes(1, 2), out=M[:, start:stop, rest])
+        M[:, stop:, start:stop] = M[:, start:stop, stop:].swapaxes(1, 2)
 
 
 def whitened_products(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741

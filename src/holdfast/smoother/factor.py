@@ -204,23 +204,29 @@ class Coordinates(Factor):
 
     def held(self, shape: Shape, alphas: FloatArray) -> HeldCoordinates:
         """Return the smoother on the rows of stacked tasks."""
-        V, Y, D, spare = self.V[shape.H], self.Ys[shape.H], self.D(alphas), shape.spare
+        D, z, spare = self.D(alphas), self.z, shape.spare
+        V, Y, itself = self.V[shape.H], self.Ys[shape.H], same_rows(shape)
+        tested = V if itself else self.V[shape.T]
         if spare is not None:
             V[spare.H] = 0.0
             Y[spare.H] = 0.0
-        d = D[0] if alphas.size == 1 else None
+        root = np.sqrt(D[0]) if alphas.size == 1 and self.kappa else None
+        if root is not None:
+            for rows in (V,) if itself else (V, tested):
+                rows *= root
+            D, z = np.ones_like(D), root[:, None] * z
         return HeldCoordinates(
             V=V,
-            out=self.outputs(shape.T, V if same_rows(shape) else self.V[shape.T]),
+            out=self.outputs(shape.T, tested),
             D=D,
             R=self.R(D),
-            O=constraints(self.N, shape.E, None if spare is None else spare.E, d),
-            z=self.z,
+            O=constraints(self.N, shape.E, None if spare is None else spare.E, root),
+            z=z,
             Y=Y,
             kappa=self.kappa,
             weak=self.weak * self.kappa,
             spare=None if spare is None else spare.H,
-            under=d is not None,
+            root=root,
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:

@@ -13,8 +13,8 @@ orthonormal basis of the span of the rows N_E,
     M = D − D O (OᵀDO)⁻¹ OᵀD
 
 takes the place of D everywhere. On the held-out rows alone, with OᵀDO = L Lᵀ and J = L⁻¹OᵀDV_Hᵀ,
-that is I − V_H M V_Hᵀ = I − V_H D V_Hᵀ + JᵀJ: nothing of size p is left. At a single penalty O is
-made orthonormal under D instead, OᵀDO = I: L is the identity then, and M = D − DO(DO)ᵀ.
+that is I − V_H M V_Hᵀ = I − V_H D V_Hᵀ + JᵀJ: nothing of size p is left. At a single penalty the
+coordinates are scaled by √D instead. There D = 1, L is the identity, and M = I − OOᵀ.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class HeldCoordinates(Held):
     spare : ndarray of bool, shape (b, h), or None
         Rows that only fill up sets of different sizes: V and Y are zero there, I − S_HH is that of
         the identity, and so residuals are zero. Spare columns of O are zero as well.
-    under : bool
-        Whether O is orthonormal under D, of which there is one: OᵀDO = I.
+    root : ndarray of shape (p,) or None
+        √D of the one penalty, if the coordinates are scaled by it: D and R are ones then.
     """
 
     V: FloatArray
@@ -134,7 +134,7 @@ class HeldCoordinates(Held):
     kappa: float
     weak: float = 0.0
     spare: BoolArray | None = None
-    under: bool = False
+    root: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -200,7 +200,7 @@ class HeldCoordinates(Held):
             M = np.asarray((V[:, None] * self.R[:, None]) @ V[:, None].swapaxes(2, 3))
             self._fill(M, piece)
             return M
-        M = weighted_products(V, self.R)
+        M = weighted_products(V, self.R if self.root is None else None)
         self._fill(M, piece)
         if self.kappa:
             np.negative(M, out=M)
@@ -233,9 +233,9 @@ class HeldCoordinates(Held):
             return None
         (a, b, h, v), (p, e) = self.shape, self.O.shape[1:]
         O = self.O  # noqa: E741
-        if self.under:
-            along = (O * self.D[0, :, None]).swapaxes(1, 2)
-            return (along @ self.V.swapaxes(1, 2))[:, None], (along @ self.z)[:, None]
+        if self.root is not None:
+            J, t = (self.V @ O).swapaxes(1, 2), O.swapaxes(1, 2) @ self.z
+            return np.ascontiguousarray(J)[:, None], t[:, None]
         J, t = np.empty((b, a, e, h)), np.empty((b, a, e, v))
 
         def work(piece: slice) -> None:
@@ -257,17 +257,28 @@ class HeldCoordinates(Held):
         """Return rows·M (b, a, k, p) for rows (b, k, p)."""
         moved = rows[:, None] * self.D[:, None]
         if self.O is not None:
-            moved -= removed_part(self.O, self.D, moved, under=self.under)
+            moved -= removed_part(self.O, None if self.root is not None else self.D, moved)
         return np.asarray(moved)
 
     def betas(self, r: FloatArray, piece: slice) -> FloatArray:
         """Return β = M (z − V_Hᵀ r), the held-out models themselves, shape (g, a, v, p)."""
+        beta = self._betas(r, piece)
+        if self.root is not None:
+            beta *= self.root
+        return beta
+
+    def _betas(self, r: FloatArray, piece: slice) -> FloatArray:
+        """Return the same in the coordinates of V, which may be scaled."""
         a, _, h, v = self.shape
         V = self.V[piece]
         moved = r[:, piece].transpose(1, 0, 3, 2).reshape(len(V), a * v, h) @ V
-        beta = (self.z.T - moved.reshape(len(V), a, v, -1)) * self.D[:, None]
+        beta = self.z.T - moved.reshape(len(V), a, v, -1)
+        D = None
+        if self.root is None:
+            D = self.D
+            beta *= D[:, None]
         if self.O is not None:
-            beta -= removed_part(self.O[piece], self.D, beta, under=self.under)
+            beta -= removed_part(self.O[piece], D, beta)
         return np.asarray(beta)
 
     def predict(self, r: FloatArray) -> FloatArray:
@@ -276,7 +287,7 @@ class HeldCoordinates(Held):
         predictions = np.empty((a, b, self.out.shape[1], v))
 
         def work(piece: slice) -> None:
-            beta = self.betas(r, piece)
+            beta = self._betas(r, piece)
             f = beta.reshape(len(beta), a * v, p) @ self.out[piece].swapaxes(1, 2)
             predictions[:, piece] = f.reshape(len(beta), a, v, -1).transpose(1, 0, 3, 2)
 
@@ -286,24 +297,23 @@ class HeldCoordinates(Held):
 
 def removed_part(
     O: FloatArray,  # noqa: E741
-    D: FloatArray,
+    D: FloatArray | None,
     beta: FloatArray,
-    *,
-    under: bool = False,
 ) -> FloatArray:
     """Return D O (OᵀDO)⁻¹ Oᵀ β for β (g or 1, a, v, p): what the constraint takes away.
 
-    With `under`, OᵀDO = I.
+    None stands for D = I, O being orthonormal.
     """
     g, (_, a, v, p) = len(O), beta.shape
     Ot = O.swapaxes(1, 2)
     weight: FloatArray = (beta.reshape(-1, a * v, p) @ O).reshape(g, a, v, -1)
-    if not under:
+    if D is not None:
         inner = _definite_products(np.ascontiguousarray(Ot), D)  # (g, a, e, e)
         weight = solve_small(inner, weight.swapaxes(2, 3)).swapaxes(2, 3)
     taken: FloatArray = weight.reshape(g, a * v, -1) @ Ot
     taken = taken.reshape(g, a, v, p)
-    taken *= D[:, None]
+    if D is not None:
+        taken *= D[:, None]
     return taken
 
 
@@ -320,17 +330,16 @@ def constraints(
 ) -> FloatArray | None:
     """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed.
 
-    With d (p,) they are orthonormal under it, OᵀDO = I. Columns are zero where `spare` (b, e) says
-    that a position only fills up a stack.
+    With d (p,) of the rows N_E diag(d). Columns are zero where `spare` (b, e) says that a position
+    only fills up a stack.
     """
     e = E.shape[1]
     if e == 0:
         return None
     assert N is not None, "only a model on basis rows can lose some"
     if e == 1:  # one row each: normalise all at once
-        rows = N[E[:, 0]]
-        length = np.linalg.norm(rows if d is None else rows * np.sqrt(d), axis=1, keepdims=True)
-        return np.asarray((rows / length)[:, :, None])
+        rows = N[E[:, 0]] if d is None else N[E[:, 0]] * d
+        return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
     return orthonormal_stacks(N, E, spare, d)
 
 

@@ -30,16 +30,19 @@ def test_pairs_of_rows(monkeypatch, tile, g, h, p, a):
     assert_allclose(weighted_products(V, D), np.einsum("ghp,ap,gkp->gahk", V, D, V), rtol=1e-12)
 
 
-@pytest.mark.parametrize("tiled", [0, 1000])
-@pytest.mark.parametrize("rows", [8, 16])
+@pytest.mark.parametrize("strips", [0, 1000])
+@pytest.mark.parametrize("rows", [1, 8, 16])
 @pytest.mark.parametrize(("g", "h", "p", "a"), [(2, 9, 4, 2), (1, 40, 3, 3), (2, 16, 5, 1)])
-def test_scaled_rows(monkeypatch, tiled, rows, g, h, p, a):
-    monkeypatch.setattr(products, "_TILED_UP_TO", tiled)
-    monkeypatch.setattr(products, "_TILE_ROWS", rows)
+def test_scaled_rows(monkeypatch, strips, rows, g, h, p, a):
+    monkeypatch.setattr(products, "_STRIPS_UP_TO", strips)
+    monkeypatch.setattr(products, "_STRIP", rows)
     monkeypatch.setattr(products, "_PAIRS_UP_TO", 0)
     V, D = RNG.standard_normal((g, h, p)), diagonals(a, p)
     expected = np.einsum("ghp,ap,gkp->gahk", V, D, V)
     assert_allclose(weighted_products(V, D), expected, rtol=1e-10, atol=1e-12)
+    plain = weighted_products(V, None)
+    assert_allclose(plain, np.einsum("ghp,gkp->ghk", V, V)[:, None], rtol=1e-10, atol=1e-12)
+    assert_array_equal(plain, plain.swapaxes(2, 3))
 
 
 @pytest.mark.parametrize("eliminated", [0, 100])

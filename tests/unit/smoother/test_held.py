@@ -106,14 +106,23 @@ def test_models_that_follow_from_held_out_residuals(sizes, bias):
 
 @every_problem
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e6])
-def test_constraints_that_are_orthonormal_under_the_only_penalty(sizes, bias, alpha):
+def test_coordinates_that_are_scaled_for_the_only_penalty(sizes, bias, alpha):
     given = problem(sizes, bias, np.array([alpha]))
     e = given.O.shape[2]
     # The same span: other rows that are not orthonormal, and long or short.
     mix = np.random.default_rng(2).normal(size=(e, e)) + 3.0 * np.eye(e)
     N = (given.O @ mix * np.geomspace(1e-3, 1e3, e)).swapaxes(1, 2).reshape(-1, given.U.shape[1])
-    O = constraints(N, np.arange(len(N)).reshape(len(given.H), e), d=given.D[0])  # noqa: E741
-    plain, held = held_rows(given), replace(held_rows(given), O=O, under=True)
+    plain, root = held_rows(given), np.sqrt(given.D[0])
+    held = replace(
+        plain,
+        V=plain.V * root,
+        out=plain.out * root,
+        D=np.ones_like(given.D),
+        R=np.ones_like(given.D),
+        O=constraints(N, np.arange(len(N)).reshape(len(given.H), e), d=root),
+        z=root[:, None] * plain.z,
+        root=root,
+    )
     theta = twin.coefficients(given)  # really trained
     r = given.y[given.H] - given.U[given.H] @ theta
     everything = slice(None)
@@ -122,7 +131,7 @@ def test_constraints_that_are_orthonormal_under_the_only_penalty(sizes, bias, al
         (held.gaps(everything), plain.gaps(everything)),
         (held.betas(r, everything).transpose(1, 0, 3, 2), theta),
         (held.predict(r), given.U[given.T] @ theta),
-        (held.constrained(held.out), plain.constrained(plain.out)),
+        (held.constrained(held.out) * root, plain.constrained(plain.out)),
         (held.at(np.array([0])).errors(), twin.errors(given)),
         (held.among(np.array([1, 0])).errors(), twin.errors(given)[:, [1, 0]]),
     ):
@@ -303,17 +312,17 @@ def test_constraints_under_a_diagonal(near, spread):
     rng = np.random.default_rng(6)
     N = rng.standard_normal((8, 9))
     N[1] = N[0] + near * N[1]  # alike, or nearly the same
-    d = 10.0 ** rng.uniform(-spread, 0, size=9)
+    d = 10.0 ** rng.uniform(-spread / 2, 0, size=9)
     E = np.array([[2, 1, 0, 4], [3, 7, 3, 3], [5, 6, 0, 5]])
     spare = np.array([[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1]], dtype=bool)
     O = constraints(N, E, spare, d)  # noqa: E741
     for j, fills in enumerate(spare):
         assert not O[j][:, fills].any()
         real = O[j][:, ~fills]
-        np.testing.assert_allclose((real.T * d) @ real, np.eye(real.shape[1]), atol=1e-13)
-        rows = N[E[j, ~fills]] * np.sqrt(d)  # each lies in the span, however alike they are
-        unit, along = rows / np.linalg.norm(rows, axis=1, keepdims=True), real.T * np.sqrt(d)
-        np.testing.assert_allclose(unit @ along.T @ along, unit, atol=1e-13)
+        np.testing.assert_allclose(real.T @ real, np.eye(real.shape[1]), atol=1e-13)
+        rows = N[E[j, ~fills]] * d  # each lies in the span, however alike they are
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        np.testing.assert_allclose(unit @ real @ real.T, unit, atol=1e-13)
 
 
 def test_tests_that_are_the_held_out_rows():
