@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
@@ -148,8 +149,23 @@ class Tasks:
 
         A task counts `per_row` for each of its held and test rows, and `per_removed` for each pair
         of such a row and a removed basis row; a stack has at least one task. With `fill`, sizes
-        that make only a small part of a stack are filled up to similar ones.
+        that make only a small part of a stack are filled up to similar ones. The last answer is
+        kept: paths ask again at every penalty.
         """
+        asked = per_row, most, per_removed, fill
+        found = self._last_stacks.get(asked)
+        if found is None:
+            found = self._cut_stacks(*asked)
+            self._last_stacks.clear()
+            self._last_stacks[asked] = found
+        return found
+
+    @cached_property
+    def _last_stacks(self) -> dict[tuple[int, int, int, bool], list[Shape]]:
+        """What `stacks` returned last, by what was asked."""
+        return {}
+
+    def _cut_stacks(self, per_row: int, most: int, per_removed: int, fill: bool) -> list[Shape]:
         parts = []
         for shape in self.shapes(fill_below=FILLED * most / per_row if fill else 0.0):
             rows = max(1, shape.H.shape[1] + shape.T.shape[1])

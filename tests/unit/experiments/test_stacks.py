@@ -121,6 +121,7 @@ def test_stacks_are_filled_where_sizes_are_a_small_part():
     assert len(tasks.stacks(1, 4 * 28, fill=True)) == 2  # 28 rows of a size are a quarter
     assert len(tasks.stacks(2, 8 * 28, fill=True)) == 2
     assert len(tasks.stacks(1, 4 * 28 + 1, fill=True)) == 1
+    assert len(tasks.stacks(1, 10**6)) == 2  # what is remembered answers the same question only
 
 
 # -- what leaves, and what is left -------------------------------------------------------------
