@@ -172,7 +172,8 @@ def duplicates(rng: Rng) -> dict[str, Any]:
 @family
 def target_sizes(rng: Rng) -> dict[str, Any]:
     made = linear(rng, rng.normal(size=(24, 4)))
-    return {**made, "y": made["y"] * 10.0 ** rng.uniform(-170, 150)}
+    y, size = made["y"], 10.0 ** rng.uniform(-170, 150)
+    return {**made, "y": y * min(size, 1e150 / np.abs(y).max())}  # larger ones are refused
 
 
 @family

@@ -146,10 +146,12 @@ class KernelProblem:
 
     def _by_spectrum(self, spectrum: KernelFactor) -> Correction:
         """Return c = Vx from a right side, V_H x = 0."""
-        trained = self.scale.trained
-        rows, V = np.flatnonzero(trained), spectrum.eigenvectors(trained)
+        V, rows, held = spectrum.eigenvectors(self.scale.trained), None, self.held
         D = spectrum.D(np.array([self.alpha]))[0, : V.shape[1], None]
-        V_H = V[np.searchsorted(rows, self.held)]
+        if not self.scale.everything:
+            rows = np.flatnonzero(self.scale.trained)
+            held = np.searchsorted(rows, held)
+        V_H = V[held]
         solve = bordered(lambda b: np.asarray(D * b), V_H, np.zeros(len(V_H)))
         return self._on(rows, lambda b: np.asarray(V @ solve(V.T @ b)))
 
@@ -164,11 +166,11 @@ class KernelProblem:
         A[np.diag_indices_from(A)] += self.alpha
         return self._on(rows, bordered(cholesky_solver(A), Q[rows].T, np.zeros(Q.shape[1])))
 
-    def _on(self, rows: IntArray, solve: Correction) -> Correction:
-        """Return c of all rows, zero where it must be."""
+    def _on(self, rows: IntArray | None, solve: Correction) -> Correction:
+        """Return c of all rows, zero where it must be; `solve` knows `rows`, or all of them."""
 
         def correct(b: FloatArray) -> FloatArray:
-            if rows.size == len(b):
+            if rows is None:
                 c = solve(b)
             else:
                 c = np.zeros_like(b)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class RowScale:
         uniform = bool(np.all(weights == 1.0))
         return cls(np.where(trained, np.sqrt(weights), 1.0), trained, uniform)
 
-    @property
+    @cached_property
     def everything(self) -> bool:
         """Whether every row is trained on."""
         return bool(self.trained.all())
