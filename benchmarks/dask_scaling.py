@@ -28,7 +28,7 @@ from benchmarks import report
 from benchmarks.__main__ import RESULTS
 from benchmarks.measure import machine, versions
 from holdfast import KernelRidgeCV
-from holdfast.cluster import ClusterSmoother, DaskRows, work
+from holdfast.cluster import ClusterSmoother, DaskRows, cluster_features, work
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.experiments import Ragged, Tasks
 from holdfast.holdout.identity import held_out_predictions
@@ -133,14 +133,13 @@ def rates(size: str) -> dict[str, float]:
     Y = X[:, :1] ** 2
     with threadpool_limits(1, user_api="blas"):
         data = DaskRows(RBF(0.05), da.from_array(X, chunks=(k + n, FEATURES)))
-        basis = np.arange(k, k + n)
         weights = np.ones(k + n)
-        smoother = ClusterSmoother(
-            data, weights, Y, Unpenalised.bias(weights, True), basis=basis, epsilon=1e-8
-        )
+        features = cluster_features(data, np.arange(k, k + n), 1e-8)
+        bias = Unpenalised.bias(weights, True)
+        smoother = ClusterSmoother(features, data.X, weights, Y, bias)
         rows = np.arange(k)
         Ys, columns = smoother.targets.Ys[rows], smoother.unpenalised.take(rows)
-        part = work.Part(rows, None, Ys, columns)
+        part = work.Part(rows, weights[rows], Ys, columns)
         whole = work.Whole(work.bare(smoother.features), smoother._system.B)
         first = best(lambda: work.chunk_moments(X, part, whole))
         decomposed = best(lambda: eigh(smoother._system.gram), 1)

@@ -355,8 +355,7 @@ class _Outer:
         judge, basis = self.judge, self.subject.basis
         if basis is not None:
             basis = np.delete(basis, self.task.removed[0])
-        policy = "remove" if judge.policy == "reselect" else judge.policy
-        tasks = resolve(self.inner, weights=smoother.weights, basis=basis, policy=policy)
+        tasks = resolve(self.inner, weights=smoother.weights, basis=basis, policy=judge.policy)
         path = make_plan(tasks, smoother.sizes(tasks), judge.alphas.size, judge.path).path
         scores = judge.scores(holdout.predict(smoother, tasks, judge.alphas, path), tasks)
         nobody = Ragged.empty(1)
@@ -391,12 +390,12 @@ def _eliminated(runs: list[_Outer], way: Way | None) -> list[FloatArray | None]:
     nothing: list[FloatArray | None] = [None] * len(runs)
     subject, judge = runs[0].subject, runs[0].judge
     sizes = subject.smoother.sizes(runs[0].task)
-    if way not in (None, "eliminated") or subject.basis is not None or subject.reselects:
+    if way not in (None, "eliminated") or sizes.form != "kernel":
         return nothing
-    if way is None:
-        dense = sizes.form == "kernel" and judge.path == "auto"
-        if not dense or _elimination(runs, sizes) >= sum(min(run.seconds()) for run in runs):
-            return nothing
+    if way is None and (
+        judge.path != "auto" or _elimination(runs, sizes) >= sum(min(run.seconds()) for run in runs)
+    ):
+        return nothing
     outer, inner = [run.task.held[0] for run in runs], [run.inner_tasks() for run in runs]
     return after_others(subject.smoother, outer, inner, judge.alphas)
 

@@ -22,7 +22,7 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Policy
-from holdfast.experiments.tasks import positions
+from holdfast.experiments.tasks import affected, positions
 from holdfast.smoother import Smoother
 from holdfast.smoother.factor import Coordinates
 
@@ -149,7 +149,7 @@ def leave_pair_out(
         Compare only rows of one group.
     """
     rows = np.flatnonzero(smoother.weights > 0)
-    place = positions(None if policy == "keep" else basis, smoother.weights.size)
+    place = positions(affected(basis, policy), smoother.weights.size)
     if policy == "skip":
         rows = rows[place[rows] < 0]
     rows = rows[np.argsort(place[rows] >= 0, kind="stable")]  # basis rows last
@@ -214,7 +214,7 @@ def _prepared(
     else:  # I − S = αV R Vᵀ, without a subtraction
         e, gap, R = alpha * fitted, alpha * gap, alpha * R
     s, P, t = np.empty((rows.size, 0)), np.empty((0, 0)), np.empty((0, 0))
-    if policy == "remove" and factor.N is not None:
+    if factor.N is not None and policy == "remove" and (place >= 0).any():
         N = factor.N / np.linalg.norm(factor.N, axis=1, keepdims=True)
         s, P, t = V @ (D * N).T, (D * N) @ N.T, N @ (D[:, None] * factor.z)
     root, weight = smoother.scale.root[rows], smoother.weights[rows]

@@ -11,7 +11,7 @@ from holdfast.basis.base import how_many
 from holdfast.cli.fitting import Data
 from holdfast.estimators.automatic import told_basis
 from holdfast.estimators.model import make_model, rows_with_kernel
-from holdfast.experiments import Policy, resolve
+from holdfast.experiments import resolve
 from holdfast.holdout.plan import make_plan
 from holdfast.scores.penalties import COUNT
 from holdfast.smoother import Sizes
@@ -54,8 +54,8 @@ def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
         remarks.append('"reselect" retrains every experiment: expect the naive cost.')
     if len(candidates) > 1:
         remarks.append(f"The plan is for one kernel width; {len(candidates)} are compared.")
-    policy: Policy = "keep" if problem.policy == "reselect" else problem.policy
-    tasks = resolve(problem.experiments, weights=problem.weights, basis=basis, policy=policy)
+    weights, policy = problem.weights, problem.policy
+    tasks = resolve(problem.experiments, weights=weights, basis=basis, policy=policy)
     n_alphas = problem.alphas.size or COUNT
     if basis is not None or is_primal(kernel, problem.X):
         data_ = rows_with_kernel(kernel, problem.X, None)

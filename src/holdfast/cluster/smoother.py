@@ -21,17 +21,12 @@ import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.cluster import work
-from holdfast.cluster.rows import CrossRows, DaskRows
-from holdfast.data.dask import gather, local
+from holdfast.data.dask import local
 from holdfast.data.watched import compute
-from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Ragged, Tasks
-from holdfast.kernels import Linear
-from holdfast.kernels.matrix import KernelRows
 from holdfast.linalg import eigh, one_blas_thread
 from holdfast.progress import report
 from holdfast.smoother import Equations, Factor, Features, OtherBasis, Sizes
-from holdfast.smoother.base import Fit
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.factorise import (
     FLOOR,
@@ -42,11 +37,10 @@ from holdfast.smoother.factorise import (
     single_factor,
 )
 from holdfast.smoother.feature_form import FeatureForm
-from holdfast.smoother.features import ColumnFeatures, WhitenedFeatures, whiten
 from holdfast.smoother.moments import sample_level
 from holdfast.smoother.rows import FeatureRows, StreamedRows
 from holdfast.smoother.scale import Centre, Unpenalised
-from holdfast.smoother.system import FeatureSystem, coefficients
+from holdfast.smoother.system import FeatureSystem
 
 __all__ = ["ClusterSmoother"]
 
@@ -61,31 +55,26 @@ class ClusterSmoother(FeatureForm):
 
     Parameters
     ----------
-    data : DaskRows
+    features : Features
+        Of those rows (`holdfast.cluster.features`).
+    X : dask array of shape (m, d)
     weights : ndarray of shape (m,)
     Y : ndarray of shape (m, v)
     unpenalised : Unpenalised
-    basis : ndarray of int or None
-        Basis rows; None for a linear kernel.
-    epsilon : float
-        ε of a model on basis rows.
     """
 
     def __init__(
         self,
-        data: DaskRows,
+        features: Features,
+        X: Any,
         weights: FloatArray,
         Y: FloatArray,
         unpenalised: Unpenalised,
-        *,
-        basis: IntArray | None,
-        epsilon: float,
     ) -> None:
         super().__init__(weights, Y, unpenalised)
-        self.data, self.basis, self.epsilon = data, basis, epsilon
-        self._chunks = list(data.X.to_delayed().ravel())
-        self._ends = np.cumsum(data.X.chunks[0])
-        self.features = _features(data, basis, epsilon)
+        self.features, self.X = features, X
+        self._chunks = list(X.to_delayed().ravel())
+        self._ends = np.cumsum(X.chunks[0])
 
     def _rough_rows(self) -> StreamedRows:
         """Return the rows, their part along the unpenalised columns taken out by a sample."""
@@ -149,10 +138,8 @@ class ClusterSmoother(FeatureForm):
         size = self._ends[number] - (self._ends[number - 1] if number else 0)
         if inside is not None and np.array_equal(inside, np.arange(size)):
             inside = None
-        weights = self.weights[rows]
-        uniform = bool((weights == 1.0).all())
         Ys, unpenalised = self.targets.Ys[rows][:, columns], self.unpenalised.take(rows)
-        return work.Part(inside, None if uniform else weights, Ys, unpenalised)
+        return work.Part(inside, self.weights[rows], Ys, unpenalised)
 
     # -- sizes ------------------------------------------------------------------------------------
 
@@ -200,15 +187,12 @@ class ClusterSmoother(FeatureForm):
             _compute(_tree([_call(work.triangle, *p, shared) for p, _ in parts], work.stack))[0]
         ]
 
-    def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
-        coef, unpenalised = coefficients(self._system, theta, self.targets.level, self.unpenalised)
-        if self.n_basis is not None:
-            return Fit(coef, None, unpenalised)
-        values = local(self.data.X @ coef)
+    def _errors(self, theta: FloatArray, coef: FloatArray, unpenalised: FloatArray) -> FloatArray:
+        values = local(self.X @ coef)
         if self.unpenalised.count:
             values = values + self.unpenalised.U @ (self.unpenalised.R @ unpenalised)
         Y = self.targets.Y + self.unpenalised.U @ self.targets.level
-        return Fit(self.weights[:, None] * (Y - values) / alphas, coef, unpenalised)
+        return np.asarray(self.weights[:, None] * (Y - values))
 
     def _portable(self) -> Features:
         return work.bare(self.features)
@@ -222,18 +206,10 @@ class ClusterSmoother(FeatureForm):
     def _without(
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None, columns: slice
     ) -> ClusterSmoother:
-        weights = self.weights.copy()
-        weights[held] = 0.0
-        if basis is None and self.basis is not None:
-            basis = OtherBasis(np.delete(self.basis, removed), self.epsilon)
-        return ClusterSmoother(
-            self.data,
-            weights,
-            self.targets.Y[:, columns],
-            self.unpenalised.retrained(weights),
-            basis=None if basis is None else basis.rows,
-            epsilon=0.0 if basis is None else basis.epsilon,
-        )
+        features = self.features.changed(removed, basis)
+        weights, unpenalised = self._retrained(held)
+        Y = self.targets.Y[:, columns]
+        return ClusterSmoother(features, self.X, weights, Y, unpenalised)
 
     # -- models without some rows -----------------------------------------------------------------
 
@@ -398,21 +374,6 @@ class ClusterSmoother(FeatureForm):
         parts = self._parts(held, slice(0, 0))
         total = _tree([_call(work.along, *part, shared) for part, _ in parts])
         return float(np.square(_compute(total)[0][0]).sum())
-
-
-def _features(data: DaskRows, basis: IntArray | None, epsilon: float) -> Features:
-    if basis is None:
-        if not isinstance(data.kernel, Linear):
-            raise InvalidInputError(
-                "a dense model needs the kernel matrix of all rows, which Dask rows do not fit; "
-                "pass basis=1000 (or another number of basis rows)."
-            )
-        return ColumnFeatures(data.X)
-    Z = np.asarray(gather(data.X, basis), dtype=np.float64)
-    every = slice(None)
-    whitening, inverse = whiten(KernelRows(data.kernel, Z).block(every, every), epsilon)
-    cross = CrossRows(data.kernel, data.X, Z)
-    return WhitenedFeatures(cross, np.arange(basis.size), whitening, epsilon, inverse)
 
 
 def _renumber(ragged: Ragged, rows: IntArray) -> Ragged:

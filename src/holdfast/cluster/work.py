@@ -45,8 +45,7 @@ class Part:
     ----------
     inside : ndarray of int or None
         Which rows of the chunk; None: all.
-    weights : ndarray of shape (k,) or None
-        None: all one.
+    weights : ndarray of shape (k,)
     Ys : ndarray of shape (k, v)
         √w y.
     unpenalised : Unpenalised
@@ -54,7 +53,7 @@ class Part:
     """
 
     inside: IntArray | None
-    weights: FloatArray | None
+    weights: FloatArray
     Ys: FloatArray
     unpenalised: Unpenalised
 
@@ -66,7 +65,7 @@ class Part:
     @property
     def scale(self) -> RowScale:
         """The scaling of those rows."""
-        return RowScale.of(np.ones(len(self.Ys)) if self.weights is None else self.weights)
+        return RowScale.of(self.weights)
 
 
 @dataclass(frozen=True)

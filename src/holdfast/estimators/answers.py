@@ -24,7 +24,6 @@ from holdfast.estimators.problem import Problem
 from holdfast.estimators.without import HeldOutCoefficients, WithoutRows, untested
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import (
-    Policy,
     Tasks,
     leave_group_out,
     leave_one_out,
@@ -271,8 +270,9 @@ class Answers(WithoutRows):
             raise NotSupportedError("leave_pair_out needs rows in memory; got a Dask collection.")
         labels = None if groups is None else check_groups(groups, problem.weights.size)
         grid = problem.alphas if alphas is None else check_alphas(alphas)
-        policy: Policy = "keep" if model.basis is None else problem.policy
-        concordance, count = leave_pair_out(model.smoother, grid, policy, model.basis, labels)
+        concordance, count = leave_pair_out(
+            model.smoother, grid, problem.policy, model.basis, labels
+        )
         if problem.flat:
             return LeavePairOut(grid, concordance[:, 0], int(count[0]), self._frames)
         return LeavePairOut(grid, concordance, count, self._frames)

@@ -27,7 +27,7 @@ from holdfast.estimators.automatic import automatic_basis, told_basis
 from holdfast.estimators.certainty import Certainty
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
-from holdfast.estimators.model import rows_with_kernel
+from holdfast.estimators.model import expanded_in, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import Found, search
 from holdfast.exceptions import NotSupportedError
@@ -283,7 +283,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         for i, candidate in enumerate(candidates):
             data = rows_with_kernel(candidate.kernel, problem.X, problem.basis)
             totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
-            if problem.basis is None and is_primal(candidate.kernel, problem.X):
+            if is_primal(candidate.kernel, problem.X, problem.basis):
                 rank = int(problem.X.shape[1])
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
@@ -304,12 +304,11 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.best_params_ = candidate.params
         self.basis_selector_ = model.selector
         self.n_splits_ = len(problem.experiments)
-        m = problem.X.shape[0]
-        self.basis_indices_ = np.arange(m) if model.basis is None else model.basis
+        self.basis_indices_ = expanded_in(model.basis, problem.weights.size)
         self.jitter_ = model.epsilon
         self._basis_rows = None
-        if isinstance(model.data, DaskRows) and model.basis is not None:
-            self._basis_rows = model.data.gather(model.basis)  # predictions need no cluster
+        if isinstance(model.data, DaskRows) and fit.linear is None:
+            self._basis_rows = model.data.gather(self.basis_indices_)  # predict without a cluster
         self._linear_coef, self._dual_coef = fit.linear, fit.dual
         self._intercept = fit.unpenalised.sum(axis=0)  # one column of ones, or none
         self.dual_coef_ = fit.dual[:, 0] if problem.flat else fit.dual

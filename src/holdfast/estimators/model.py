@@ -14,7 +14,7 @@ from sklearn.base import clone
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis import Fixed, Points, Selector, as_selector, resolve_basis
-from holdfast.cluster import ClusterSmoother, DaskRows
+from holdfast.cluster import ClusterSmoother, DaskRows, cluster_features
 from holdfast.data.dask import is_dask
 from holdfast.data.indices import row_numbers
 from holdfast.estimators.problem import Problem
@@ -24,7 +24,7 @@ from holdfast.exceptions import (
     SelectionBiasWarning,
     warn,
 )
-from holdfast.experiments import Experiments, Policy, Tasks, resolve
+from holdfast.experiments import Experiments, Tasks, resolve
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan, make_plan
 from holdfast.kernels import Kernel, Precomputed
@@ -34,7 +34,15 @@ from holdfast.progress import report
 from holdfast.smoother import OtherBasis, Smoother, Unpenalised, basis_epsilon
 from holdfast.smoother.make import make_smoother, require_symmetric
 
-__all__ = ["Model", "choose_basis", "make_model", "redrawn", "rows_with_kernel", "selector_of"]
+__all__ = [
+    "Model",
+    "choose_basis",
+    "expanded_in",
+    "make_model",
+    "redrawn",
+    "rows_with_kernel",
+    "selector_of",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +95,8 @@ class Model:
 
     def tasks(self, experiments: Experiments) -> Tasks:
         """Return the tasks that experiments become under the policy."""
-        policy: Policy = self.problem.policy
-        if policy == "reselect" and not self.reselects:
-            policy = "remove"  # a dense model has no basis to choose
-        return resolve(experiments, weights=self.problem.weights, basis=self.basis, policy=policy)
+        weights, policy = self.problem.weights, self.problem.policy
+        return resolve(experiments, weights=weights, basis=self.basis, policy=policy)
 
     def plan(self, tasks: Tasks, n_alphas: int) -> Plan:
         """Return which path the tasks take."""
@@ -159,13 +165,12 @@ def make_model(
 ) -> Model:
     """Return the model of a kernel on all rows of a problem."""
     require_symmetric(kernel, data)
-    epsilon = 0.0 if basis is None else basis_epsilon(data, basis, problem.jitter)
+    epsilon = basis_epsilon(data, basis, problem.jitter)
     unpenalised = Unpenalised.bias(problem.weights, problem.bias)
     smoother: Smoother
     if isinstance(data, DaskRows):
-        smoother = ClusterSmoother(
-            data, problem.weights, problem.Y, unpenalised, basis=basis, epsilon=epsilon
-        )
+        features = cluster_features(data, basis, epsilon)
+        smoother = ClusterSmoother(features, data.X, problem.weights, problem.Y, unpenalised)
     else:
         smoother = make_smoother(
             kernel,
@@ -179,6 +184,11 @@ def make_model(
             memory=problem.memory,
         )
     return Model(problem, data, basis, epsilon, smoother, selector)
+
+
+def expanded_in(basis: IntArray | None, m: int) -> IntArray:
+    """Return the rows that a model has coefficients of: its basis rows, or all m."""
+    return np.arange(m) if basis is None else basis
 
 
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:

@@ -26,6 +26,7 @@ from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.model import (
     Model,
     choose_basis,
+    expanded_in,
     make_model,
     rows_with_kernel,
     selector_of,
@@ -403,7 +404,7 @@ class _DataProvider:
             return data
         if not SharedDistances.serves(candidate.kernel):
             return data
-        columns = np.arange(len(data)) if basis is None else basis
+        columns = expanded_in(basis, len(data))
         if 24.0 * len(data) * columns.size > self.problem.memory:
             return data
         if self._distances is None:

@@ -124,12 +124,12 @@ class WithoutRows(HeldOutQuestions):
         """
         check_is_fitted(self)
         held = self._rows_to_leave(rows)
-        models = self._models_without(held, self._alpha_of_each(alpha))
-        if models.basis is not None:
+        if self._problem.reselects:
             raise NotSupportedError(
                 'held_out_basis="reselect" gives every held-out model basis rows of its own, which '
                 "have no place in dual_coef_. Use predict_without."
             )
+        models = self._models_without(held, self._alpha_of_each(alpha))
         ((_, fit),) = models.published()
         n, removed = self.basis_indices_.size, models.tasks.removed[0]
         gone = removed if self._problem.on_basis else models.tasks.held[0]

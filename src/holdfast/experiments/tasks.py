@@ -193,12 +193,29 @@ def _rung(size: IntArray, step: float) -> IntArray:
     return np.where(size <= 1, size - 2, rungs)
 
 
-def positions(basis: IntArray | None, n_rows: int) -> IntArray:
+def affected(basis: IntArray | None, policy: Policy) -> IntArray:
+    """Return the basis rows that fare differently when they are held out.
+
+    Those of a dense model do not: it is expanded in every row, and holding a row out and removing
+    it from the basis are the same thing (representer theorem).
+    """
+    nobody = np.empty(0, dtype=np.int64)
+    if basis is not None:
+        return nobody if policy in ("keep", "reselect") else basis
+    if policy in ("train", "skip"):
+        raise NotSupportedError(
+            f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
+            "(basis=None), so every row is a basis row. Pass basis=..., or use "
+            'held_out_basis="remove".'
+        )
+    return nobody
+
+
+def positions(basis: IntArray, n_rows: int) -> IntArray:
     """Return the position of each row in the basis, −1 for rows that are not in it."""
     position = np.full(n_rows, -1)
-    if basis is not None:
-        inside = basis < n_rows  # numbers from there on are points, which are no rows
-        position[basis[inside]] = np.flatnonzero(inside)
+    inside = basis < n_rows  # numbers from there on are points, which are no rows
+    position[basis[inside]] = np.flatnonzero(inside)
     return position
 
 
@@ -217,32 +234,24 @@ def resolve(
     weights : ndarray of shape (m,)
         Row weights; rows of weight zero are never trained on.
     basis : ndarray of int or None
-        Row numbers of the basis, from m on for vectors that are no rows; None for a dense model,
-        where holding a row out and removing it from the basis are the same thing (representer
-        theorem).
+        Row numbers of the basis, from m on for vectors that are no rows; None for a dense model.
     policy : {"remove", "keep", "train", "skip", "reselect"}
         See Pahikkala et al. (2012) §6.2 and §6.4. "reselect" leaves the choice of basis rows to the
         caller.
     """
-    trained = weights > 0
-    position = positions(basis, weights.size)
-    if basis is None and policy in ("train", "skip"):
-        raise NotSupportedError(
-            f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
-            "(basis=None), so every row is a basis row. Pass basis=..., or use "
-            'held_out_basis="remove".'
-        )
+    trained, concerned = weights > 0, affected(basis, policy)
+    position = positions(concerned, weights.size)
     held, test = experiments.held_out, experiments.test
     removed = Ragged.empty(len(experiments))
     source = np.arange(len(experiments))
-    if policy == "remove" and basis is not None:
+    if policy == "remove" and concerned.size:
         leaving = held.filter(position[held.values] >= 0)
         removed = Ragged(position[leaving.values], leaving.ptr)
-        if (removed.sizes >= basis.size).any():
-            j = int(np.argmax(removed.sizes >= basis.size))
+        if (removed.sizes >= concerned.size).any():
+            j = int(np.argmax(removed.sizes >= concerned.size))
             raise HoldOutError(
-                f"experiment {j} of cv holds out every basis row (all {basis.size}), so nothing "
-                'is left to expand in. Use more basis rows or held_out_basis="keep".'
+                f"experiment {j} of cv holds out every basis row (all {concerned.size}), so "
+                'nothing is left to expand in. Use more basis rows or held_out_basis="keep".'
             )
     if policy in ("train", "skip"):
         held = held.filter(position[held.values] < 0)

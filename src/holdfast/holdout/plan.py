@@ -169,7 +169,7 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
     cheapest = min((c for c in able if c.bytes <= room), key=lambda cost: cost.seconds).path
     facts: dict[str, object] = {
         "rows": sizes.m,
-        "model": _model(sizes),
+        "model": sizes.model,
         "targets": sizes.v,
         "penalties": n_alphas,
         "experiments": len(tasks),
@@ -186,9 +186,3 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
         if sizes.basis is not None:
             facts["trained anew"] = f"{anew} experiments that lose much of the basis"
     return Plan(cheapest if asked == "auto" else asked, asked, costs, facts)
-
-
-def _model(sizes: Sizes) -> str:
-    if sizes.form == "kernel":
-        return "dense"
-    return f"{sizes.p} features" if sizes.basis is None else f"{sizes.basis} basis rows"

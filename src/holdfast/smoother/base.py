@@ -58,6 +58,13 @@ class Sizes:
     spectrum: bool = True
 
     @property
+    def model(self) -> str:
+        """What the model is made of, in words."""
+        if self.form == "kernel":
+            return "dense"
+        return f"{self.p} features" if self.basis is None else f"{self.basis} basis rows"
+
+    @property
     def streamed(self) -> bool:
         """Whether feature rows are computed again whenever they are needed, instead of kept."""
         return self.form == "features" and 8.0 * self.m * self.p > self.memory
@@ -245,6 +252,12 @@ class Smoother(KnownDigits, AsCoefficients):
         basis : OtherBasis or None
             Other basis rows to train on, for a model of basis rows.
         """
+
+    def _retrained(self, held: IntArray) -> tuple[FloatArray, Unpenalised]:
+        """Return weights that are zero for held-out rows, and the unpenalised columns with them."""
+        weights = self.weights.copy()
+        weights[held] = 0.0
+        return weights, self.unpenalised.retrained(weights)
 
     def count(self, columns: slice) -> int:
         """Return how many targets these columns are."""

@@ -18,7 +18,7 @@ from holdfast.smoother.held import Held
 from holdfast.smoother.outputs import FeatureOutputs
 from holdfast.smoother.refined import FeatureProblem
 from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted
-from holdfast.smoother.system import FeatureSystem, solve_each
+from holdfast.smoother.system import FeatureSystem, coefficients, solve_each
 from holdfast.smoother.system_models import feature_models, feature_outputs, half_residuals
 
 __all__ = ["FeatureForm"]
@@ -53,8 +53,8 @@ class FeatureForm(Smoother):
         """Return the features for new rows, without the rows of the data."""
 
     @abstractmethod
-    def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
-        """Return the model θ (p + s, v) in terms of basis rows or columns."""
+    def _errors(self, theta: FloatArray, coef: FloatArray, unpenalised: FloatArray) -> FloatArray:
+        """Return w(y − f) of every row (m, v), for a model θ (p + s, v) and its coefficients."""
 
     @property
     def n_basis(self) -> int | None:
@@ -89,6 +89,13 @@ class FeatureForm(Smoother):
     def fit(self, alphas: FloatArray) -> Fit:
         """Return the model on all rows; that of a linear kernel also by its columns."""
         return self._published(solve_each(self.system, alphas), alphas)
+
+    def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
+        """Return the model θ (p + s, v) by its basis rows; without any, by rows and columns."""
+        coef, unpenalised = coefficients(self.system, theta, self.targets.level, self.unpenalised)
+        if self.n_basis is not None:
+            return Fit(coef, None, unpenalised)
+        return Fit(self._errors(theta, coef, unpenalised) / alphas, coef, unpenalised)
 
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row."""

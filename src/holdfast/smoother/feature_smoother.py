@@ -28,7 +28,7 @@ from holdfast.linalg import (
     run_pieces,
     solve_small,
 )
-from holdfast.smoother.base import Fit, OtherBasis, Sizes
+from holdfast.smoother.base import OtherBasis, Sizes
 from holdfast.smoother.blocks import even_blocks
 from holdfast.smoother.equations import FeatureEquations, eliminate
 from holdfast.smoother.factor import FeatureFactor
@@ -55,7 +55,7 @@ from holdfast.smoother.rows import (
     gram_and_rhs,
 )
 from holdfast.smoother.scale import Centre, RowScale, Targets, Unpenalised
-from holdfast.smoother.system import FeatureSystem, coefficients
+from holdfast.smoother.system import FeatureSystem
 
 __all__ = ["FeatureSmoother"]
 
@@ -259,14 +259,11 @@ class FeatureSmoother(FeatureForm):
         for part, W in RowBlocks(system.W, once=True):
             yield W[trained[part], : system.p]
 
-    def _published(self, theta: FloatArray, alphas: FloatArray) -> Fit:
-        system = self.system
-        coef, unpenalised = coefficients(system, theta, self.targets.level, self.unpenalised)
-        if self.n_basis is not None:
-            return Fit(coef, None, unpenalised)
-        values = fitted(RowBlocks(system.W, once=True), np.ones(self.weights.size), theta[None])[0]
+    def _errors(self, theta: FloatArray, coef: FloatArray, unpenalised: FloatArray) -> FloatArray:
+        blocks = RowBlocks(self.system.W, once=True)
+        values = fitted(blocks, np.ones(self.weights.size), theta[None])[0]
         residual = self.targets.Ys - values * self.scale.trained[:, None]
-        return Fit(self.scale.root[:, None] * residual / alphas, coef, unpenalised)
+        return np.asarray(self.scale.root[:, None] * residual)
 
     def _portable(self) -> Features:
         return self.features.portable()
@@ -275,10 +272,8 @@ class FeatureSmoother(FeatureForm):
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
     ) -> FeatureSmoother:
         """Return the smoother without rows and basis rows, whitened by itself."""
-        features = self.features.without(removed) if basis is None else self.features.on(*basis)
-        weights = self.weights.copy()
-        weights[held] = 0.0
-        unpenalised = self.unpenalised.retrained(weights)
+        features = self.features.changed(removed, basis)
+        weights, unpenalised = self._retrained(held)
         return FeatureSmoother(features, weights, self.targets.Y, unpenalised, self.memory)
 
     # -- models without some rows ------------------------------------------------------------------
@@ -351,11 +346,9 @@ class FeatureSmoother(FeatureForm):
         basis: OtherBasis | None = None,
     ) -> FloatArray:
         """Return predictions of a model made from its own training rows and basis rows alone."""
-        features = self.features.without(removed) if basis is None else self.features.on(*basis)
-        weights = self.weights.copy()
-        weights[held] = 0.0
+        features = self.features.changed(removed, basis)
+        weights, unpenalised = self._retrained(held)
         train = np.flatnonzero(weights > 0)
-        unpenalised = self.unpenalised.retrained(weights)
         scale, U = RowScale.of(weights[train]), unpenalised.take(train)
         targets = Targets.of(self.targets.Y[train][:, columns], scale, U)
         B = Centre.of(sample_level(SomeRows(features, train), scale, U))
@@ -372,12 +365,10 @@ class FeatureSmoother(FeatureForm):
         m p² for the Gram matrix; no kernel is evaluated and nothing is whitened, unless `anew`.
         Rows are as they are now: whoever uses the new smoother holds the lock of this one.
         """
-        weights = self.weights.copy()
-        weights[held] = 0.0
+        weights, unpenalised = self._retrained(held)
         fresh = anew or not self.additive
         features = self.features.without(removed) if fresh else self._ready(removed)
-        Y, unpenalised = self.original_targets(), self.unpenalised.retrained(weights)
-        return FeatureSmoother(features, weights, Y, unpenalised, self.memory)
+        return FeatureSmoother(features, weights, self.original_targets(), unpenalised, self.memory)
 
     def _ready(self, removed: IntArray) -> ReadyFeatures:
         """Return the feature rows of the system as features, after some basis rows left.

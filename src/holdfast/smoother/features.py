@@ -75,6 +75,10 @@ class Features(ABC):
         """Return the features of the same rows on other basis rows."""
         raise AssertionError("only features of basis rows can change them")
 
+    def changed(self, removed: IntArray, basis: tuple[IntArray, float] | None) -> Features:
+        """Return the features on other basis rows, with their ε, or else without some."""
+        return self.without(removed) if basis is None else self.on(*basis)
+
 
 @dataclass(frozen=True)
 class WhitenedFeatures(Features):
@@ -169,9 +173,9 @@ def whiten(K_BB: FloatArray, epsilon: float) -> tuple[Whitening, FloatArray]:
         return Whitening(C), np.ascontiguousarray(dtrtri(C, lower=1)[0].T)
 
 
-def basis_epsilon(data: KernelData, basis: IntArray, jitter: float) -> float:
-    """Return the absolute shift ε: `jitter` times the mean diagonal of K_BB."""
-    return jitter * float(np.mean(data.diag(basis)))
+def basis_epsilon(data: KernelData, basis: IntArray | None, jitter: float) -> float:
+    """Return the absolute shift ε: `jitter` times the mean diagonal of K_BB; 0 without basis."""
+    return 0.0 if basis is None else jitter * float(np.mean(data.diag(basis)))
 
 
 @dataclass(frozen=True)

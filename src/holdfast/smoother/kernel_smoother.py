@@ -226,9 +226,7 @@ class KernelSmoother(KernelForm):
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
     ) -> KernelSmoother:
         """Return the smoother without rows, on the same kernel matrix."""
-        weights = self.weights.copy()
-        weights[held] = 0.0
-        unpenalised = self.unpenalised.retrained(weights)
+        weights, unpenalised = self._retrained(held)
         part = KernelSmoother(
             self.data, weights, self.targets.Y, unpenalised, self.memory, definite=self.definite
         )
@@ -372,13 +370,12 @@ class KernelSmoother(KernelForm):
 
     def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
         """Return the smoother of the rows that are left, on the kernel matrix that is there."""
-        weights = self.weights.copy()
-        weights[held] = 0.0
+        weights, unpenalised = self._retrained(held)
         return KernelSmoother(
             self.K,
             weights,
             self.original_targets(),
-            self.unpenalised.retrained(weights),
+            unpenalised,
             self.memory,
             definite=self.definite,
             trusted=not self._unchecked,

@@ -91,9 +91,9 @@ def require_room(m: int, memory: float) -> None:
         )
 
 
-def is_primal(kernel: Kernel | Precomputed, X: Any) -> bool:
-    """Whether a linear kernel is cheaper in the columns of X than by its matrix."""
-    if not isinstance(kernel, Linear) or X.shape[1] >= X.shape[0]:
+def is_primal(kernel: Kernel | Precomputed, X: Any, basis: Any = None) -> bool:
+    """Whether a linear kernel, of all rows, is cheaper in the columns of X than by its matrix."""
+    if not isinstance(kernel, Linear) or basis is not None or X.shape[1] >= X.shape[0]:
         return False
     return not (sp.issparse(X) and X.shape[1] > MAX_SPARSE_FEATURES)
 

@@ -26,7 +26,7 @@ from holdfast.exceptions import (
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.experiments import Experiments, Policy, Ragged, Shape, Tasks, resolve
+from holdfast.experiments import Experiments, Ragged, Shape, Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother import Unpenalised
@@ -186,16 +186,14 @@ def make_problem(
     ):
         estimator.cv = experiments  # an iterator is used up by now
     basis = _basis(training, kernel)
-    policy: Policy = (
-        training.policy if basis is not None or training.policy != "reselect" else "remove"
-    )
     live = weights > 0
-    tasks = _counted(resolve(experiments, weights=weights, basis=basis, policy=policy), live)
-    if basis is None:
-        _check_memory(int(live.sum()), training.memory)
+    tasks = resolve(experiments, weights=weights, basis=basis, policy=training.policy)
+    tasks = _counted(tasks, live)
     w = weights[live]
     X_live, Z = take_rows(rows, np.flatnonzero(live)), None
-    if basis is not None:
+    if basis is None:
+        _check_memory(w.size, training.memory)
+    else:
         Z = take_rows(rows, basis)
     if differentiable(kernel) and not sp.issparse(rows):  # only distances count
         centre = rows.mean(axis=0, dtype=np.float64)

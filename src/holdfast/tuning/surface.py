@@ -143,10 +143,9 @@ def _one_width(
     params: dict[str, Any] = problem.estimator.get_params(deep=False)
     params |= {"kernel": with_gamma(problem.kernel, np.array([gamma])), "gamma": None}
     params |= {"cv": problem.experiments, "scoring": problem.goal.scoring}
+    params |= {"basis": problem.basis}
     if alphas is not None:
         params["alphas"] = alphas
-    if problem.basis is not None:
-        params["basis"] = problem.basis
     twin = KernelRidgeCV(**params)  # also for a classifier: on its codes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GridEdgeWarning)

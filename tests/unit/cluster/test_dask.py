@@ -269,7 +269,8 @@ def test_pickle(data):
 
 def smoothers(data, columns, linear):
     """Return the same smoother on rows in memory and on Dask rows."""
-    from holdfast.cluster import ClusterSmoother, DaskRows  # only where Dask is there
+    # only where Dask is there
+    from holdfast.cluster import ClusterSmoother, DaskRows, cluster_features
 
     x, w = data.X[:, 0], data.weights
     unpenalised = Unpenalised.of(np.vander(x, columns, increasing=True), w)
@@ -280,7 +281,8 @@ def smoothers(data, columns, linear):
         features = ColumnFeatures(data.X)
     here = FeatureSmoother(features, w, data.Y, unpenalised)
     rows = DaskRows(kernel, data.dX.rechunk({1: -1}))
-    there = ClusterSmoother(rows, w, data.Y, unpenalised, basis=basis, epsilon=epsilon)
+    on_rows = cluster_features(rows, basis, epsilon)
+    there = ClusterSmoother(on_rows, rows.X, w, data.Y, unpenalised)
     return here, there
 
 
