@@ -20,6 +20,7 @@ from holdfast.answers.shuffle import Shuffle
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import Experiments, Ragged, Tasks
 from holdfast.holdout.costs import COSTS
+from holdfast.holdout.digits import taken
 from holdfast.holdout.plan import PLANNED
 from holdfast.progress import report
 from holdfast.scores.choice import TIE
@@ -157,12 +158,13 @@ def _predictor(
 def _path(smoother: Smoother, tasks: Tasks, judge: Judge, columns: int) -> str:
     """Return the cheapest path for so many targets; blocks of them bound its memory."""
     if judge.path != "auto":
-        return judge.path
+        return taken(judge.path, smoother.spectrum_serves)
     sizes = replace(smoother.sizes(tasks), v=columns)
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
     job = COSTS[sizes.form](sizes, h, e, t, judge.alphas.size)
     # A factor for each penalty would be made again for every block.
-    return min((path for path in PLANNED if path != "single"), key=job.seconds)
+    cheapest = min((path for path in PLANNED if path != "single"), key=job.seconds)
+    return taken(cheapest, sizes.spectrum)
 
 
 def _scores(

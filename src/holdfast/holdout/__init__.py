@@ -59,6 +59,7 @@ from holdfast.holdout.digits import (
     affordable,
     basis_shrinks,
     few_left,
+    taken,
     warn_of_digits,
     warn_of_rounding,
     warn_of_unlike_rows,
@@ -197,8 +198,8 @@ def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
     again = basis_shrinks(tasks, smoother.n_basis)
     if path == "fold_gram" and not smoother.additive:
         path = "spectral"
-    if not smoother.spectrum_serves:
-        path = "single"
+    serves = smoother.spectrum_serves
+    path = taken(path, serves)
     if path == "fold_gram":
         if not again.all():
             smoother.announce(tasks.select(np.flatnonzero(~again)))
@@ -207,6 +208,6 @@ def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
         few = few_left(smoother, tasks) & ~again
         masks = {"retrain": again, "fold_gram": ~everything, path: ~(again | few)}
         # Before the path itself, whose factor may leave coordinates that cannot be summed.
-        summed = smoother.additive and smoother.spectrum_serves
+        summed = smoother.additive and serves
         masks["fold_gram" if summed else "retrain"] |= few
     return {way: mask for way, mask in masks.items() if mask.any()}

@@ -46,7 +46,7 @@ def check(
     smoother : Smoother
     tasks : Tasks
     path : str
-        The path that was taken.
+        The path that was taken, as the plan says.
     n_alphas : int
         At how many penalties.
     alpha : float
@@ -68,8 +68,6 @@ def check(
     """
     if path == "retrain":
         return "no: every experiment was trained from scratch"
-    if not smoother.spectrum_serves:
-        path = "single"
     factorised = {"fold_gram": len(tasks) * min(n_alphas, FACTORISATIONS), "single": 3 * n_alphas}
     if not smoother.refines_cheaply(factorised.get(path, 0)):
         return "no: it would take too large a part of so short a fit; verify() does it"

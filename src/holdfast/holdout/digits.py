@@ -28,6 +28,7 @@ __all__ = [
     "affordable",
     "basis_shrinks",
     "few_left",
+    "taken",
     "trained_anew",
     "warn_of_digits",
     "warn_of_rounding",
@@ -61,6 +62,19 @@ _asked: WeakKeyDictionary[Smoother, tuple[Tasks, BoolArray]] = WeakKeyDictionary
 
 #: A model that loses at least this share of its basis rows is whitened anew.
 MOST_BASIS_REMOVED = 0.25
+
+
+def taken(path: str, spectrum: bool) -> str:
+    """Return the path that is taken for one that is asked for.
+
+    Parameters
+    ----------
+    path : str
+    spectrum : bool
+        Whether a factor for every penalty leaves each row its digits (`Smoother.spectrum_serves`):
+        not so with weights far apart, for which an inverse at each penalty does.
+    """
+    return path if spectrum or path == "retrain" else "single"
 
 
 def few_left(smoother: Smoother, tasks: Tasks) -> BoolArray:

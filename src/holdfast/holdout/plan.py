@@ -17,7 +17,7 @@ import numpy as np
 from holdfast._typing import FloatArray
 from holdfast.experiments import Tasks
 from holdfast.holdout.costs import COSTS
-from holdfast.holdout.digits import basis_shrinks
+from holdfast.holdout.digits import basis_shrinks, taken
 from holdfast.smoother import Smoother
 from holdfast.smoother.base import Sizes
 
@@ -93,7 +93,10 @@ class Plan:
                 f"{cost.path:<12}{_time(cost.seconds):>12}{cost.seconds / best:>12.2f}"
                 f"{_size(cost.bytes):>12}{digits}{mark}"
             )
-        why = "cheapest that fits" if self.asked == "auto" else f"path={self.asked!r} was asked for"
+        why = "cheapest that fits"
+        if self.asked != "auto":
+            costly = "" if self.asked == self.path else " and would cost digits"
+            why = f"path={self.asked!r} was asked for{costly}"
         lines += ["", f"taken: {self.path} ({why})"]
         if told:
             lines.append(
@@ -162,7 +165,7 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
     job = COSTS[sizes.form](sizes, h, e, t, n_alphas)
     costs = tuple(Cost(path, job.seconds(path), job.bytes(path)) for path in PLANNED)
-    able = [cost for cost in costs if sizes.spectrum or cost.path == "single"]
+    able = [cost for cost in costs if taken(cost.path, sizes.spectrum) == cost.path]
     room = max(sizes.memory, LEAST_BYTES)
     if all(cost.bytes > room for cost in able):
         room = 2 * min(cost.bytes for cost in able)
@@ -185,4 +188,5 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
         facts["trained anew"] = "none"
         if sizes.basis is not None:
             facts["trained anew"] = f"{anew} experiments that lose much of the basis"
-    return Plan(cheapest if asked == "auto" else asked, asked, costs, facts)
+    path = cheapest if asked == "auto" else taken(asked, sizes.spectrum)
+    return Plan(path, asked, costs, facts)

@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.intervals import Quantiles
 from holdfast.answers.learning import LearningCurve
+from holdfast.answers.permutation import _predictor as permuted
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.holdout import models as held_models
 from tolerances import relative_difference
@@ -195,6 +196,21 @@ def test_calibration(model):
     assert 0 < pit.min() < 0.2
     assert 0.8 < pit.max() < 1
     assert model.decorrelated_residuals().shape == (90,)
+
+
+@pytest.mark.parametrize("cv", [None, 5])
+@pytest.mark.parametrize("path", ["auto", "spectral"])
+def test_permuted_targets_keep_the_digits_of_light_rows(cv, path):
+    """Weights far apart: a spectrum of all rows would leave 2e-9 of the largest prediction."""
+    X, y, _ = data(30)
+    w = np.where(np.arange(30) < 3, 1e-9, 1.0)
+    options = {"gamma": 0.5, "alphas": ALPHAS[2:], "cv": cv}
+    model = KernelRidgeCV(**options, path=path).fit(X, y, sample_weight=w)
+    subject, other = model._fitted_model(), y[::-1].copy()
+    tasks = subject.tasks(model._problem.experiments)
+    found = permuted(subject, tasks, model._judge(), 1)(other[:, None])
+    again = KernelRidgeCV(**options, path="retrain").fit(X, other, sample_weight=w)
+    assert relative_difference(found, again.held_out().values) < 1e-12
 
 
 def test_learning_curve_is_real_training():

@@ -514,8 +514,9 @@ def test_no_spectrum_where_it_would_cost_light_rows_their_digits():
         asked = KernelRidgeCV(gamma=0.5, alphas=alphas, path="spectral")
         asked.fit(X, y, sample_weight=weights)
         near = KernelRidgeCV(gamma=0.5, alphas=alphas).fit(X, y, sample_weight=weights + 1e-6)
-    assert far.explain().path == "single"
+    assert far.explain().path == asked.explain().path == "single"
     assert "too far apart" in str(far.explain())
+    assert "asked for and would cost digits" in str(asked.explain())
     assert near.explain().path == "spectral"
     assert "too far apart" not in str(near.explain())
     assert_array_equal(asked.held_out().values, far.held_out().values)
