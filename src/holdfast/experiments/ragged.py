@@ -61,6 +61,35 @@ class Ragged:
         """For each stored value, the item that it belongs to."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
+    @cached_property
+    def atoms(self) -> Ragged:
+        """The pieces that the items are unions of, each in sorted order.
+
+        Values belong to one atom if the same items hold them, each at most once.
+
+        Notes
+        -----
+        Each item gets a random 64-bit number, a value the sum of those of its items: O(all values),
+        and two atoms meet by chance once in 2⁶⁴ pairs.
+        """
+        marks = np.random.default_rng(0).integers(1, 2**63, size=len(self), dtype=np.uint64)
+        total = np.zeros(self.values.max(initial=-1) + 1, dtype=np.uint64)
+        inside = np.zeros(total.size, dtype=bool)
+        np.add.at(total, self.values, marks[self.owners])
+        inside[self.values] = True
+        values = np.flatnonzero(inside)
+        _, code, count = np.unique(total[values], return_inverse=True, return_counts=True)
+        ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        return Ragged(values[np.argsort(code, kind="stable")].astype(np.int64), ptr)
+
+    def has_atoms(self) -> BoolArray:
+        """Return which atom (columns) is a part of which item (rows)."""
+        atom = np.empty(self.values.max(initial=-1) + 1, dtype=np.int64)
+        atom[self.atoms.values] = self.atoms.owners
+        inside = np.zeros((len(self), len(self.atoms)), dtype=bool)
+        inside[self.owners, atom[self.values]] = True
+        return inside
+
     def filter(self, mask: BoolArray) -> Ragged:
         """Return the same items with only the values where `mask` (one flag per value) is true."""
         kept = np.concatenate([[0], np.cumsum(mask)]).astype(np.int64)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.experiments import Ragged, Tasks, atoms, members
+from holdfast.experiments import Ragged, Tasks
 from holdfast.holdout.digits import TOO_LITTLE, few_left, warn_of_rounding
 from holdfast.linalg import Definite, run_pieces
 from holdfast.smoother import Sizes, Smoother
@@ -175,7 +175,7 @@ class Pairs:
     @staticmethod
     def pays(tasks: Tasks, sizes: Sizes) -> bool:
         """Whether sets of rows are in several tasks each, so that eliminating them is shared."""
-        pieces = len(atoms(tasks.held, sizes.m))
+        pieces = len(tasks.held.atoms)
         return 2 * pieces < len(tasks) and 8.0 * sizes.m * len(tasks) * sizes.v <= sizes.memory
 
     def still(self, smoother: Smoother) -> bool:
@@ -188,8 +188,7 @@ class Pairs:
         NaN for tasks that hold out more pieces, and for test rows that are not held out.
         """
         m, factor = self.smoother.weights.size, self.factor
-        pieces = atoms(tasks.held, m)
-        inside = members(tasks.held, pieces, m)
+        pieces, inside = tasks.held.atoms, tasks.held.has_atoms()
         count, first = inside.sum(axis=1), inside.argmax(axis=1)
         last = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
         values = np.full((m, len(tasks), factor.n_targets), np.nan)

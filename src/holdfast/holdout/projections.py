@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.exceptions import KernelError
-from holdfast.experiments import Ragged, atoms, members
+from holdfast.experiments import Ragged
 from holdfast.linalg import shifted_inverse
 
 __all__ = ["Members", "Projection", "projections"]
@@ -142,8 +142,7 @@ def projections(
 ) -> tuple[Projection[np.float64], BoolArray]:
     """Return the projections, and for which sets they have their digits; P = n nᵀ."""
     fill = len(n) - 1  # a row of zeros
-    pieces = atoms(removed, fill)
-    some = Members(members(removed, pieces, fill))
+    pieces, some = removed.atoms, Members(removed.has_atoms())
     rows = np.full((len(pieces), int(pieces.sizes.max(initial=0))), fill)
     rows[np.arange(rows.shape[1]) < pieces.sizes[:, None]] = pieces.values
     P = P[pieces.values][:, pieces.values]

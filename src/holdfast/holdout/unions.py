@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._typing import BoolArray, FloatArray
-from holdfast.experiments import Ragged, Tasks, atoms, members
+from holdfast.experiments import Ragged, Tasks
 from holdfast.holdout.costs import PER_FOLD, RATES
 from holdfast.holdout.identity import CG_LEVERAGE
 from holdfast.holdout.projections import Members, Projection, projections
@@ -90,8 +90,7 @@ class Unions:
     def pays(tasks: Tasks, sizes: Sizes) -> bool:
         """Whether conjugate gradients are cheaper than a factorisation for each task."""
         m, p, n = float(sizes.m), float(sizes.p), float(len(tasks))
-        parts = atoms(tasks.held, sizes.m)
-        pieces, most = len(parts), int(members(tasks.held, parts, sizes.m).sum(axis=0).max())
+        pieces, most = len(tasks.held.atoms), int(tasks.held.has_atoms().sum(axis=0).max())
         room = 8.0 * (2.5 * m * p + 0.5 * pieces * p**2 + m * n * sizes.v)
         if sizes.streamed or room > sizes.memory:
             return False
@@ -124,13 +123,13 @@ class Unions:
         fold in it 2 p² a step, also in single precision, and 4 |fold| p a round.
         """
         factor, m, V = self.factor, len(self._X), np.asarray(self.factor.V)
-        pieces, tested = atoms(tasks.held, m), atoms(tasks.test, m)
+        pieces, tested = tasks.held.atoms, tasks.test.atoms
         folds = _Folds(self._X, V, factor.Ys, self._d, pieces, self._room)
         same = np.array_equal(pieces.ptr, tested.ptr) and np.array_equal(
             pieces.values, tested.values
         )
         beta = self._models(tasks, pieces, folds)  # (sets, v, p)
-        inside = members(tasks.test, tested, m)
+        inside = tasks.test.has_atoms()
         values = np.empty((m, len(tasks), factor.n_targets))
 
         def work(j: int) -> None:
@@ -145,7 +144,7 @@ class Unions:
     def _models(self, tasks: Tasks, pieces: Ragged, folds: _Folds) -> FloatArray:
         """Return β (sets, v, p), NaN for sets that are given up."""
         factor, d = self.factor, self._d
-        inside = members(tasks.held, pieces, len(self._X))
+        inside = tasks.held.has_atoms()
         projection, good = projections(*self._constraints(tasks.removed), tasks.removed)
         beta = np.full((len(tasks), factor.n_targets, factor.size), np.nan)
         good &= np.bincount(tasks.held.owners, self._high[tasks.held.values], len(tasks)) == 0

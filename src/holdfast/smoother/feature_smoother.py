@@ -20,7 +20,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
-from holdfast.experiments import Ragged, Tasks, atoms
+from holdfast.experiments import Ragged, Tasks
 from holdfast.linalg import (
     Accuracy,
     Complement,
@@ -207,7 +207,7 @@ class FeatureSmoother(FeatureForm):
         m, p, held = self.weights.size, self._size, tasks.held
         if 3 * np.count_nonzero(np.bincount(held.values, minlength=1)) > 2 * held.values.size:
             return None  # little to share
-        pieces = atoms(held, m)
+        pieces = held.atoms
         roomy = len(pieces) * p <= 4 * m and 8.0 * (len(pieces) + 3) * p**2 <= self.memory
         return pieces if roomy else None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.experiments import Ragged, atoms
+from holdfast.experiments import Ragged
 
 
 def test_every_set_is_a_union_of_atoms():
     rng = np.random.default_rng(0)
     sets = [rng.choice(40, size=rng.integers(1, 25), replace=False) for _ in range(6)]
-    pieces = atoms(Ragged.from_arrays(sets), 40)
+    together = Ragged.from_arrays(sets)
+    pieces = together.atoms
     held = [{*rows.tolist()} for rows in sets]
     parts = [{*pieces[j].tolist()} for j in range(len(pieces))]
     assert sum(map(len, parts)) == len(set().union(*parts)) == len(set().union(*held))
@@ -18,20 +19,27 @@ def test_every_set_is_a_union_of_atoms():
         assert set().union(*(part for part in parts if part <= rows)) == rows
     signatures = {tuple(row in rows for rows in held) for row in set().union(*held)}
     assert len(parts) == len(signatures)
+    assert together.has_atoms().tolist() == [[part <= rows for part in parts] for rows in held]
 
 
 def test_pairs_of_folds_have_the_folds_as_atoms():
     folds = np.array_split(np.random.default_rng(1).permutation(50), 5)
     pairs = [np.append(a, b) for i, a in enumerate(folds) for b in folds[:i]]
-    pieces = atoms(Ragged.from_arrays(pairs), 60)
+    pieces = Ragged.from_arrays(pairs).atoms
     found = {tuple(pieces[j]) for j in range(len(pieces))}
     assert found == {tuple(np.sort(fold)) for fold in folds}
 
 
 def test_sets_remember_their_atoms_and_copies_do_not():
     sets = Ragged.from_arrays([np.array([0, 1, 2]), np.array([2, 3])])
-    assert atoms(sets, 9) is atoms(sets, 9)
+    assert sets.atoms is sets.atoms
     other = sets.copy()
     other.values[0] = 7
-    assert [*atoms(other, 9).values] == [*atoms(Ragged(other.values, other.ptr), 9).values]
-    assert 7 in atoms(other, 9).values
+    assert [*other.atoms.values] == [*Ragged(other.values, other.ptr).atoms.values]
+    assert 7 in other.atoms.values
+
+
+def test_sets_without_rows_have_no_atoms():
+    nothing = Ragged.empty(3)
+    assert len(nothing.atoms) == 0
+    assert nothing.has_atoms().shape == (3, 0)
