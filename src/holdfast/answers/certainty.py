@@ -6,8 +6,7 @@ rows, or over folds, is too small. Three ways to a better one:
 - **nested** (Bates, Hastie & Tibshirani 2024): many random partitions into K folds; within each,
   the K(K − 1)/2 models without two folds tell how far an inner cross-validation estimate lies from
   the error on the rows left out of it, which is what a standard error should say. The estimate is
-  corrected for the smaller training sets. A model without two folds is a held-out model: sums of
-  Gram matrices again.
+  corrected for the smaller training sets (`holdfast.answers.partitions`).
 - **asymptotic** (Bayle, Bayle, Janson & Mackey 2020): for stable models and many rows the plain
   standard error is right. Free.
 - **corrected** (Nadeau & Bengio 2003): for repeated splits, the variance over experiments grows by
@@ -18,35 +17,28 @@ The penalty is that of the model throughout; what its choice does to the score i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from scipy.stats import norm, t
 
-from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.folds import UnionsOfFolds
-from holdfast.answers.question import Judge, Subject, chosen_values
-from holdfast.answers.row_scores import RowScore, mean_and_variance, row_score
-from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.asked import Asked
+from holdfast.answers.partitions import Estimate, nested_estimate, partitions
+from holdfast.answers.question import Judge, Subject
+from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
-from holdfast.progress import report
 from holdfast.scores.scoring import score_experiments
 
 __all__ = [
     "METHODS",
-    "Asked",
-    "Estimate",
     "Method",
     "ScoreInterval",
-    "held_out_units",
     "nadeau_bengio",
-    "nested_estimate",
-    "partitions",
     "quantile",
     "score_interval",
+    "splits_of",
 ]
 
 Method = Literal["nested", "asymptotic", "corrected"]
@@ -99,20 +91,6 @@ class ScoreInterval:
         return f"<{self.scoring}: {text}, {self.level:.0%} by {self.method}, {self.units}>"
 
 
-def held_out_units(experiments: Experiments, groups: AnyArray | None, m: int) -> IntArray | None:
-    """Return codes of the groups (m,) if every experiment holds out whole groups, else None."""
-    if groups is None:
-        return None
-    code = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-    size = np.bincount(code)
-    if (size == 1).all():
-        return None
-    held = experiments.held_out
-    # One number for each (experiment, group): all rows of the group, or none, must be there.
-    pairs, count = np.unique(held.owners * size.size + code[held.values], return_counts=True)
-    return code if bool((count == size[pairs % size.size]).all()) else None
-
-
 def score_interval(
     subject: Subject,
     experiments: Experiments,
@@ -155,7 +133,8 @@ def score_interval(
     score, mean, se = asked.score, estimate.mean, estimate.standard_error
     z = quantile(level, None if units is None else asked.n_units - 1)
     ends = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
-    return asked.interval(
+    return _interval(
+        asked,
         score.finish(mean),
         ends[0],
         ends[1],
@@ -174,100 +153,34 @@ def quantile(level: float, freedom: int | None) -> float:
     return float(norm.ppf(tail) if freedom is None else t.ppf(tail, max(1, freedom)))
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over rows (c,) with its standard error."""
+def _interval(
+    asked: Asked,
+    score: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    standard_error: FloatArray,
+    level: float,
+    method: str,
+    bias: FloatArray,
+    inflation: FloatArray,
+) -> ScoreInterval:
+    """Return the result: numbers, or arrays with one entry for each target."""
 
-    mean: FloatArray
-    standard_error: FloatArray
-    bias: FloatArray
-    inflation: FloatArray
+    def plain(x: FloatArray) -> float | FloatArray:
+        return np.asarray(x) if asked.judge.per_target else float(np.ravel(x)[0])
 
-
-class Asked:
-    """A model at its penalty, with what its rows are scored by."""
-
-    def __init__(
-        self, subject: Subject, judge: Judge, alpha: float | FloatArray, units: IntArray | None
-    ) -> None:
-        self.subject, self.judge, self.alpha = subject, judge, alpha
-        self.m = judge.weights.size
-        self.unit = np.arange(self.m) if units is None else units
-        self.grouped = units is not None
-        self._score: RowScore | None = None
-        self._unions = UnionsOfFolds(subject.smoother)
-
-    @property
-    def score(self) -> RowScore:
-        """The score as a mean over rows."""
-        if self._score is None:
-            judge = self.judge
-            self._score = row_score(
-                judge.scoring, judge.labels, judge.weights, per_target=judge.per_target
-            )
-        return self._score
-
-    @property
-    def n_units(self) -> int:
-        """How many rows, or groups, have weight."""
-        return int(np.unique(self.unit[self.judge.weights > 0]).size)
-
-    def predict(self, experiments: Experiments) -> tuple[Experiments, IntArray, FloatArray]:
-        """Return what was tested, of which experiment, and predictions (k, v)."""
-        subject, v = self.subject, self.subject.smoother.targets.count
-        tasks = subject.tasks(experiments)
-
-        def at(alphas: FloatArray) -> FloatArray:
-            path = subject.plan(tasks, alphas.size).path
-            if alphas.size <= 2 and path != "retrain" and not subject.reselects:
-                return self._unions.predict(tasks, alphas, path)
-            return subject.held_out(tasks, alphas, path)
-
-        values = chosen_values(at, self.alpha, v)
-        tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-        return tested, tasks.source, values
-
-    def mean_and_variance(
-        self, predictions: FloatArray, rows: IntArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the mean over rows (c,) and its plain variance; rows of weight zero left out."""
-        w = self.judge.weights[rows]
-        if not w.all():
-            predictions, rows, w = predictions[w > 0], rows[w > 0], w[w > 0]
-        if not rows.size:
-            raise HoldOutError(
-                "a fold of a random partition has no row to test. Use fewer n_splits."
-            )
-        return mean_and_variance(self.score.values(predictions, rows), w, self.unit[rows])
-
-    def interval(
-        self,
-        score: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        standard_error: FloatArray,
-        level: float,
-        method: str,
-        bias: FloatArray,
-        inflation: FloatArray,
-    ) -> ScoreInterval:
-        """Return the result: numbers, or arrays with one entry for each target."""
-
-        def plain(x: FloatArray) -> float | FloatArray:
-            return np.asarray(x) if self.judge.per_target else float(np.ravel(x)[0])
-
-        return ScoreInterval(
-            plain(score),
-            plain(low),
-            plain(high),
-            plain(standard_error),
-            level,
-            method,
-            self.judge.scoring.name,
-            "groups" if self.grouped else "rows",
-            plain(bias),
-            plain(inflation),
-        )
+    return ScoreInterval(
+        plain(score),
+        plain(low),
+        plain(high),
+        plain(standard_error),
+        level,
+        method,
+        asked.judge.scoring.name,
+        "groups" if asked.grouped else "rows",
+        plain(bias),
+        plain(inflation),
+    )
 
 
 def _asymptotic(asked: Asked, experiments: Experiments) -> Estimate:
@@ -276,122 +189,6 @@ def _asymptotic(asked: Asked, experiments: Experiments) -> Estimate:
     if np.isnan(variance).any():
         raise InvalidInputError("an interval needs at least two rows, or groups, that are tested.")
     return Estimate(mean, np.sqrt(variance), np.zeros_like(mean), np.ones_like(mean))
-
-
-def partitions(
-    unit: IntArray,
-    labels: AnyArray | None,
-    weights: FloatArray,
-    n_splits: int,
-    seed: int | Sequence[int],
-) -> list[IntArray]:
-    """Return the rows of each fold of a random partition of the rows that have weight.
-
-    Parameters
-    ----------
-    unit : ndarray of int, shape (m,)
-        Rows of one unit stay together.
-    labels : ndarray of shape (m,) or None
-        Classes that are spread evenly over the folds, if units are rows.
-    weights : ndarray of shape (m,)
-    n_splits : int
-    seed : int or sequence of int
-    """
-    rng, live = np.random.default_rng(seed), np.flatnonzero(weights > 0)
-    codes, first = np.unique(unit[live], return_index=True)
-    if codes.size < n_splits:
-        raise InvalidInputError(
-            f"n_splits must be at most the number of rows, or groups, with weight ({codes.size}); "
-            f"got {n_splits}."
-        )
-    order = rng.permutation(codes.size)
-    if labels is not None and codes.size == live.size:
-        order = order[np.argsort(labels[live[first]][order], kind="stable")]
-    fold = np.empty(codes.size, dtype=np.int64)
-    # Where the deal starts is random as well: no fold gets all the remainders.
-    fold[order] = rng.permutation(n_splits)[np.arange(codes.size) % n_splits]
-    of_row = fold[np.searchsorted(codes, unit[live])]
-    return [live[of_row == k] for k in range(n_splits)]
-
-
-def nested_estimate(asked: Asked, K: int, n_partitions: int, seed: int) -> Estimate:
-    """Return the estimate of Bates, Hastie and Tibshirani (2024), Algorithm 1 and section 4.3."""
-    if K < 3:
-        raise InvalidInputError(
-            f'method="nested" needs n_splits of at least 3, to leave two folds out; got {K}.'
-        )
-    labels = asked.judge.labels if asked.judge.classes is not None else None
-    weights, pairs = asked.judge.weights, list(combinations(range(K), 2))
-    inner: list[FloatArray] = []  # for each outer fold: the mean of the inner values,
-    outer: list[FloatArray] = []  # the variance of the mean of its own, …
-    squares: list[FloatArray] = []
-    plain: list[FloatArray] = []
-    whole: list[FloatArray] = []
-    for n in range(n_partitions):  # one by one: its folds are what all its sets are made of
-        folds = partitions(asked.unit, labels, weights, K, [seed, n])
-        made = Ragged.from_arrays(_sets(folds, pairs))
-        tested, source, values = asked.predict(Experiments(made, made))
-        of = _by_model(tested, source, values, K, pairs, folds)
-        rows, predictions = zip(*(of[k, k] for k in range(K)), strict=True)
-        whole.append(asked.mean_and_variance(np.concatenate(predictions), np.concatenate(rows))[0])
-        for k in range(K):
-            others = [of[j, k] for j in range(K) if j != k]
-            in_mean, in_variance = asked.mean_and_variance(
-                np.concatenate([p for _, p in others]), np.concatenate([r for r, _ in others])
-            )
-            out_mean, out_variance = asked.mean_and_variance(of[k, k][1], of[k, k][0])
-            inner.append(in_mean)
-            outer.append(out_variance)
-            squares.append(np.square(in_mean - out_mean))
-            plain.append(in_variance)
-        report(n + 1, n_partitions, "random partitions")
-    if np.isnan(outer).any():
-        raise InvalidInputError(
-            "every fold needs at least two rows, or groups, to tell its own error. Use fewer "
-            "n_splits."
-        )
-    ncv, cv = np.mean(inner, axis=0), np.mean(whole, axis=0)
-    bias = (1.0 + (K - 2) / K) * (ncv - cv)
-    base = np.mean(plain, axis=0)  # of (K − 1)/K of the rows
-    excess = np.maximum(np.mean(squares, axis=0) - np.mean(outer, axis=0), 0.0)
-    ratio = np.divide(excess, base, out=np.ones_like(base), where=base > 0)
-    inflation = np.clip(np.sqrt(ratio), 1.0, np.sqrt(K))
-    return Estimate(ncv - bias, np.sqrt(base * (K - 1) / K) * inflation, bias, inflation)
-
-
-def _sets(folds: list[IntArray], pairs: list[tuple[int, int]]) -> list[IntArray]:
-    """Return the folds, and the unions of two."""
-    return [*folds, *(np.concatenate([folds[i], folds[j]]) for i, j in pairs)]
-
-
-def _by_model(
-    tested: Experiments,
-    source: IntArray,
-    values: FloatArray,
-    K: int,
-    pairs: list[tuple[int, int]],
-    folds: list[IntArray],
-) -> dict[tuple[int, int], tuple[IntArray, FloatArray]]:
-    """Return (test rows, predictions) of fold i by the model without folds i and j."""
-    fold_of = np.empty(max(int(rows.max()) for rows in folds) + 1, dtype=np.int64)
-    for k, rows in enumerate(folds):
-        fold_of[rows] = k
-    place = {int(number): j for j, number in enumerate(source)}
-    ptr, rows_of = tested.test.ptr, tested.test
-    found = {}
-    for number, (i, j) in enumerate([*((k, k) for k in range(K)), *pairs]):
-        at = place.get(number)
-        if at is None:  # held_out_basis="skip" left nothing to test
-            raise HoldOutError(
-                "a fold of a random partition has no row to test: all its rows are basis rows. "
-                "Use fewer n_splits."
-            )
-        rows, part = rows_of[at], values[ptr[at] : ptr[at + 1]]
-        mine = fold_of[rows] == i
-        found[i, j] = rows[mine], part[mine]
-        if i != j:
-            found[j, i] = rows[~mine], part[~mine]
-    return found
 
 
 def _corrected(
@@ -421,7 +218,7 @@ def _corrected(
     se, inflation = nadeau_bengio(splits, tested, judge.weights)
     wide = quantile(level, J - 1) * se
     none = np.zeros_like(se)
-    return asked.interval(mean, mean - wide, mean + wide, se, level, "corrected", none, inflation)
+    return _interval(asked, mean, mean - wide, mean + wide, se, level, "corrected", none, inflation)
 
 
 def nadeau_bengio(

@@ -12,13 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
-from holdfast.answers.certainty import (
-    METHODS,
-    Method,
-    ScoreInterval,
-    held_out_units,
-    score_interval,
-)
+from holdfast.answers.asked import held_out_units
+from holdfast.answers.certainty import METHODS, Method, ScoreInterval, score_interval
 from holdfast.answers.evidence import Evidence
 from holdfast.answers.inner_splits import split_again
 from holdfast.answers.nested import NestedPredictions, Way, nested

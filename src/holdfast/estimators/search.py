@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.certainty import Asked, held_out_units
+from holdfast.answers.asked import Asked, held_out_units
 from holdfast.answers.gaussian import density_scores
 from holdfast.answers.question import Judge
 from holdfast.basis import Points, Selector

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
-from holdfast.answers.certainty import held_out_units
+from holdfast.answers.asked import held_out_units
 from holdfast.basis import as_selector
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import number

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from holdfast.answers.certainty import held_out_units
+from holdfast.answers.asked import held_out_units
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import ScoreScale, number
 from holdfast.exceptions import HoldfastError

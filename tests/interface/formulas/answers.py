@@ -11,10 +11,11 @@ import pytest
 from numpy.linalg import inv, solve
 
 from holdfast import KernelRidgeCV, compare
-from holdfast.answers.certainty import nadeau_bengio, partitions
+from holdfast.answers.certainty import nadeau_bengio
 from holdfast.answers.gaussian import crps, crps_slopes
 from holdfast.answers.intervals import Quantiles
 from holdfast.answers.learning import _power_law
+from holdfast.answers.partitions import partitions
 from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.experiments import as_experiments
@@ -207,7 +208,7 @@ def _():
     same(se, [np.sqrt((1 / 5 + ratio) * splits.var(ddof=1))])
 
 
-@example("answers.certainty.nested_estimate")
+@example("answers.partitions.nested_estimate")
 def _():
     k = 4
     folds = partitions(np.arange(m), None, w, k, [0, 0])

@@ -19,8 +19,9 @@ from sklearn.model_selection import (
 )
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.answers.certainty import held_out_units, partitions
+from holdfast.answers.asked import held_out_units
 from holdfast.answers.folds import UnionsOfFolds
+from holdfast.answers.partitions import partitions
 from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import as_experiments

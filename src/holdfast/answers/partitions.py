@@ -1,0 +1,148 @@
+"""The error of cross-validation from random partitions (Bates, Hastie & Tibshirani 2024).
+
+Many random partitions into K folds; within each, the K(K − 1)/2 models without two folds tell how
+far an inner cross-validation estimate lies from the error on the rows left out of it. A model
+without two folds is a held-out model: sums of Gram matrices again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.asked import Asked
+from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast.experiments import Experiments, Ragged
+from holdfast.progress import report
+
+__all__ = ["Estimate", "nested_estimate", "partitions"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over rows (c,) with its standard error."""
+
+    mean: FloatArray
+    standard_error: FloatArray
+    bias: FloatArray
+    inflation: FloatArray
+
+
+def partitions(
+    unit: IntArray,
+    labels: AnyArray | None,
+    weights: FloatArray,
+    n_splits: int,
+    seed: int | Sequence[int],
+) -> list[IntArray]:
+    """Return the rows of each fold of a random partition of the rows that have weight.
+
+    Parameters
+    ----------
+    unit : ndarray of int, shape (m,)
+        Rows of one unit stay together.
+    labels : ndarray of shape (m,) or None
+        Classes that are spread evenly over the folds, if units are rows.
+    weights : ndarray of shape (m,)
+    n_splits : int
+    seed : int or sequence of int
+    """
+    rng, live = np.random.default_rng(seed), np.flatnonzero(weights > 0)
+    codes, first = np.unique(unit[live], return_index=True)
+    if codes.size < n_splits:
+        raise InvalidInputError(
+            f"n_splits must be at most the number of rows, or groups, with weight ({codes.size}); "
+            f"got {n_splits}."
+        )
+    order = rng.permutation(codes.size)
+    if labels is not None and codes.size == live.size:
+        order = order[np.argsort(labels[live[first]][order], kind="stable")]
+    fold = np.empty(codes.size, dtype=np.int64)
+    # Where the deal starts is random as well: no fold gets all the remainders.
+    fold[order] = rng.permutation(n_splits)[np.arange(codes.size) % n_splits]
+    of_row = fold[np.searchsorted(codes, unit[live])]
+    return [live[of_row == k] for k in range(n_splits)]
+
+
+def nested_estimate(asked: Asked, K: int, n_partitions: int, seed: int) -> Estimate:
+    """Return the estimate of Bates, Hastie and Tibshirani (2024), Algorithm 1 and section 4.3."""
+    if K < 3:
+        raise InvalidInputError(
+            f'method="nested" needs n_splits of at least 3, to leave two folds out; got {K}.'
+        )
+    labels = asked.judge.labels if asked.judge.classes is not None else None
+    weights, pairs = asked.judge.weights, list(combinations(range(K), 2))
+    inner: list[FloatArray] = []  # for each outer fold: the mean of the inner values,
+    outer: list[FloatArray] = []  # the variance of the mean of its own, …
+    squares: list[FloatArray] = []
+    plain: list[FloatArray] = []
+    whole: list[FloatArray] = []
+    for n in range(n_partitions):  # one by one: its folds are what all its sets are made of
+        folds = partitions(asked.unit, labels, weights, K, [seed, n])
+        made = Ragged.from_arrays(_sets(folds, pairs))
+        tested, source, values = asked.predict(Experiments(made, made))
+        of = _by_model(tested, source, values, K, pairs, folds)
+        rows, predictions = zip(*(of[k, k] for k in range(K)), strict=True)
+        whole.append(asked.mean_and_variance(np.concatenate(predictions), np.concatenate(rows))[0])
+        for k in range(K):
+            others = [of[j, k] for j in range(K) if j != k]
+            in_mean, in_variance = asked.mean_and_variance(
+                np.concatenate([p for _, p in others]), np.concatenate([r for r, _ in others])
+            )
+            out_mean, out_variance = asked.mean_and_variance(of[k, k][1], of[k, k][0])
+            inner.append(in_mean)
+            outer.append(out_variance)
+            squares.append(np.square(in_mean - out_mean))
+            plain.append(in_variance)
+        report(n + 1, n_partitions, "random partitions")
+    if np.isnan(outer).any():
+        raise InvalidInputError(
+            "every fold needs at least two rows, or groups, to tell its own error. Use fewer "
+            "n_splits."
+        )
+    ncv, cv = np.mean(inner, axis=0), np.mean(whole, axis=0)
+    bias = (1.0 + (K - 2) / K) * (ncv - cv)
+    base = np.mean(plain, axis=0)  # of (K − 1)/K of the rows
+    excess = np.maximum(np.mean(squares, axis=0) - np.mean(outer, axis=0), 0.0)
+    ratio = np.divide(excess, base, out=np.ones_like(base), where=base > 0)
+    inflation = np.clip(np.sqrt(ratio), 1.0, np.sqrt(K))
+    return Estimate(ncv - bias, np.sqrt(base * (K - 1) / K) * inflation, bias, inflation)
+
+
+def _sets(folds: list[IntArray], pairs: list[tuple[int, int]]) -> list[IntArray]:
+    """Return the folds, and the unions of two."""
+    return [*folds, *(np.concatenate([folds[i], folds[j]]) for i, j in pairs)]
+
+
+def _by_model(
+    tested: Experiments,
+    source: IntArray,
+    values: FloatArray,
+    K: int,
+    pairs: list[tuple[int, int]],
+    folds: list[IntArray],
+) -> dict[tuple[int, int], tuple[IntArray, FloatArray]]:
+    """Return (test rows, predictions) of fold i by the model without folds i and j."""
+    fold_of = np.empty(max(int(rows.max()) for rows in folds) + 1, dtype=np.int64)
+    for k, rows in enumerate(folds):
+        fold_of[rows] = k
+    place = {int(number): j for j, number in enumerate(source)}
+    ptr, rows_of = tested.test.ptr, tested.test
+    found = {}
+    for number, (i, j) in enumerate([*((k, k) for k in range(K)), *pairs]):
+        at = place.get(number)
+        if at is None:  # held_out_basis="skip" left nothing to test
+            raise HoldOutError(
+                "a fold of a random partition has no row to test: all its rows are basis rows. "
+                "Use fewer n_splits."
+            )
+        rows, part = rows_of[at], values[ptr[at] : ptr[at + 1]]
+        mine = fold_of[rows] == i
+        found[i, j] = rows[mine], part[mine]
+        if i != j:
+            found[j, i] = rows[~mine], part[~mine]
+    return found
