@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from contextlib import suppress
 
 from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
@@ -13,19 +13,24 @@ DEFAULT_SHARE = 0.5
 _UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 
 
+#: Files that tell how much there is, how the line begins that does, and its unit in bytes.
+_TOLD = (
+    ("/proc/meminfo", "MemAvailable:", 1024.0),
+    ("/sys/fs/cgroup/memory.max", "", 1.0),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "", 1.0),
+)
+
+
 def available_bytes() -> float:
     """Return how much memory this process may still take, according to the system."""
     found = []
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                found.append(1024.0 * int(line.split()[1]))
-        for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-            text = Path(limit).read_text().strip() if Path(limit).exists() else "max"
-            if text != "max":
-                found.append(float(text))
-    except (OSError, ValueError, IndexError):
-        pass
+    for path, name, unit in _TOLD:
+        # No such file, or "max" instead of a number: nothing is told.
+        with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith(name):
+                    found.append(unit * float(line.removeprefix(name).split()[0]))
+                    break
     if not found and hasattr(os, "sysconf"):
         found.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
     return min(found, default=4e9)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from numbers import Real
 from os import PathLike
+from secrets import randbelow
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -255,7 +256,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         if isinstance(self.random_state, np.random.RandomState):
             return int(self.random_state.randint(np.iinfo(np.int32).max))
         if self.random_state is None:
-            return int(np.random.default_rng().integers(2**31))
+            return randbelow(2**31)
         return int(self.random_state)
 
     def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:

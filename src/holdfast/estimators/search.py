@@ -147,17 +147,19 @@ def search(
     for index, (candidate, grid) in enumerate(zip(candidates, grids, strict=True)):
         try:
             report(index, len(candidates), "kernels")
-            planned = None
+            planned = chosen = None
             known = None if store is None else store.load(candidate)
             if known is None:
                 planned = _planned(provider, problem, candidate, grid.alphas.size)
                 scores = _scores(problem, planned, scoring, per_target, grid.alphas)
-                ends = np.atleast_1d(_best(scores, grid.alphas, pooled, per_target).indices)
+                chosen = _best(scores, grid.alphas, pooled, per_target)
                 more = partial(_scores, problem, planned, scoring, per_target)
-                known = extended(grid, scores, ends, more)
+                known = extended(grid, scores, np.atleast_1d(chosen.indices), more)
                 if store is not None:
                     store.save(candidate, *known)
-            value = float(np.mean(_best(known[1], known[0], pooled, per_target).score))
+            if chosen is None or known[0] is not grid.alphas:  # loaded, or extended
+                chosen = _best(known[1], known[0], pooled, per_target)
+            value = float(np.mean(chosen.score))
         except KeyboardInterrupt:
             if not finished:
                 raise

@@ -240,30 +240,23 @@ def resolve(
         caller.
     """
     trained, concerned = weights > 0, affected(basis, policy)
-    position = positions(concerned, weights.size)
     held, test = experiments.held_out, experiments.test
     removed = Ragged.empty(len(experiments))
     source = np.arange(len(experiments))
-    if policy == "remove" and concerned.size:
-        leaving = held.filter(position[held.values] >= 0)
-        removed = Ragged(position[leaving.values], leaving.ptr)
-        if (removed.sizes >= concerned.size).any():
-            j = int(np.argmax(removed.sizes >= concerned.size))
-            raise HoldOutError(
-                f"experiment {j} of cv holds out every basis row (all {concerned.size}), so "
-                'nothing is left to expand in. Use more basis rows or held_out_basis="keep".'
-            )
-    if policy in ("train", "skip"):
-        held = held.filter(position[held.values] < 0)
-    if policy == "skip":
-        test = test.filter(position[test.values] < 0)
-        source = np.flatnonzero(test.sizes > 0)
-        if not source.size:
-            raise HoldOutError(
-                'held_out_basis="skip" leaves no test rows: every tested row is a basis row. Use '
-                "fewer basis rows or another policy."
-            )
-        if source.size < len(experiments):
+    if concerned.size:
+        position = positions(concerned, weights.size)
+        if policy == "remove":
+            removed = _leaving(held, position, concerned.size)
+        else:
+            held = held.filter(position[held.values] < 0)
+        if policy == "skip":
+            test = test.filter(position[test.values] < 0)
+            source = np.flatnonzero(test.sizes > 0)
+            if not source.size:
+                raise HoldOutError(
+                    'held_out_basis="skip" leaves no test rows: every tested row is a basis row. '
+                    "Use fewer basis rows or another policy."
+                )
             held, test, removed = (ragged.items(source) for ragged in (held, test, removed))
     if not trained.all():
         held = held.filter(trained[held.values])
@@ -275,3 +268,15 @@ def resolve(
             "rows or give the remaining rows a weight."
         )
     return Tasks(held, removed, test, source)
+
+
+def _leaving(held: Ragged, position: IntArray, n_basis: int) -> Ragged:
+    """Return the positions in the basis that leave with held-out rows."""
+    leaving = held.filter(position[held.values] >= 0)
+    if (leaving.sizes >= n_basis).any():
+        j = int(np.argmax(leaving.sizes >= n_basis))
+        raise HoldOutError(
+            f"experiment {j} of cv holds out every basis row (all {n_basis}), so nothing is left "
+            'to expand in. Use more basis rows or held_out_basis="keep".'
+        )
+    return Ragged(position[leaving.values], leaving.ptr)

@@ -15,6 +15,7 @@ import numbers
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -302,15 +303,16 @@ def _needs_law(estimator: Any, X: Any, y: Any) -> float:
 def _named_scorer(name: str) -> Callable[..., float]:
     if name in RANKING:
         return GroupScorer(name)
-    known = [*metrics.get_scorer_names(), *RANKING]
-    if name not in known:
+    try:
+        scorer: Callable[..., float] = metrics.get_scorer(name)
+    except ValueError:
+        known = [*metrics.get_scorer_names(), *RANKING]
         near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
         hint = f"did you mean {', '.join(repr(n) for n in near)}?" if near else ""
         raise InvalidInputError(
             f"scoring={name!r} is not the name of a scikit-learn scorer; "
             + (hint or "sklearn.metrics.get_scorer_names() lists them")
-        )
-    scorer: Callable[..., float] = metrics.get_scorer(name)
+        ) from None
     return scorer
 
 
@@ -336,10 +338,15 @@ def _takes(scorer: Callable[..., float], argument: str) -> bool:
         return False
 
 
+@cache
+def _fast_scorers() -> dict[str, Callable[..., float]]:
+    """Return scikit-learn's scorers of the METRICS."""
+    return {name: metrics.get_scorer(name) for name in METRICS}
+
+
 def _fast_name(scorer: Callable[..., float]) -> str | None:
     """Return the name in METRICS of a scorer without extra arguments, else None."""
-    for name in METRICS:
-        twin = metrics.get_scorer(name)
+    for name, twin in _fast_scorers().items():
         if type(scorer) is type(twin) and all(
             getattr(scorer, field, None) == getattr(twin, field, None)
             for field in ("_score_func", "_sign", "_kwargs", "_response_method")

@@ -100,12 +100,21 @@ class KernelForm(Smoother):
         Deflation and decompositions mix all rows, and the largest leave their rounding errors in
         the smallest.
         """
+        _, _, heaviest, light = self._row_sizes
+        return 4 * np.finfo(np.float64).eps * (heaviest + alphas) / (light + alphas)
+
+    @cached_property
+    def _row_sizes(self) -> tuple[float, float, float, float]:
+        """Largest and median |k(x, x)| of trained rows, and both with weights.
+
+        The median with the smallest weight: a row without a single feature is small by nature, a
+        row of small weight is not.
+        """
         trained = self.scale.trained
         diagonal, weights = np.abs(np.diag(self.K)[trained]), self.weights[trained]
-        largest = float((diagonal * weights).max())
-        # A row without a single feature is small by nature, a row of small weight is not.
-        usual = float(np.median(diagonal)) * float(weights.min())
-        return 4 * np.finfo(np.float64).eps * (largest + alphas) / (usual + alphas)
+        usual = float(np.median(diagonal))
+        heaviest = float((diagonal * weights).max())
+        return float(diagonal.max()), usual, heaviest, usual * float(weights.min())
 
     @property
     def spectrum_serves(self) -> bool:
@@ -118,8 +127,8 @@ class KernelForm(Smoother):
 
     def unlike_rows(self, alphas: FloatArray) -> FloatArray:
         """Return what the condition of the kernel matrix may cost, if some rows make it."""
-        diagonal = np.abs(np.diag(self.K)[self.scale.trained])
-        if diagonal.max() <= UNLIKE * float(np.median(diagonal)):
+        largest, usual, _, _ = self._row_sizes
+        if largest <= UNLIKE * usual:
             return np.zeros(alphas.size)
         return self.path_promise("spectral", alphas)
 
