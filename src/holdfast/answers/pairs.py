@@ -77,24 +77,27 @@ class LeavePairOut:
 class _Rows:
     """Some rows of the smoother at one penalty.
 
+    What belongs to a row is multiplied by √w once more: the system of a pair then gives held-out
+    residuals in units of y, whatever the weights.
+
     Attributes
     ----------
     V : ndarray of shape (k, p)
+        √w V.
     e, y : ndarray of shape (k, v)
-        √w(y − ŷ), and y itself: equal targets stay equal.
-    gap, root, weight : ndarray of shape (k,)
-        1 − S_ii, √w and w.
+        w(y − ŷ), and y itself: equal targets stay equal.
+    gap, weight : ndarray of shape (k,)
+        w(1 − S_ii), and w.
     place : ndarray of int, shape (k,)
         Position among the basis rows that matter, −1 for others.
     s : ndarray of shape (k, n)
-        V D Nᵀ, if basis rows are removed.
+        √w V D Nᵀ, if basis rows are removed.
     """
 
     V: FloatArray
     e: FloatArray
     y: FloatArray
     gap: FloatArray
-    root: FloatArray
     weight: FloatArray
     place: IntArray
     s: FloatArray
@@ -217,10 +220,11 @@ def _prepared(
     if factor.N is not None and policy == "remove" and (place >= 0).any():
         N = factor.N / np.linalg.norm(factor.N, axis=1, keepdims=True)
         s, P, t = V @ (D * N).T, (D * N) @ N.T, N @ (D[:, None] * factor.z)
-    root, weight = smoother.scale.root[rows], smoother.weights[rows]
+    root, weight = smoother.scale.root[rows, None], smoother.weights[rows]
+    V, e, s, gap = root * V, root * e, root * s, weight * gap
     sign = -1.0 if factor.kappa else 1.0
     setting = _Setting(R, sign, policy == "train", P, t, np.abs(y).max(axis=0))
-    return _Rows(V, e, y, gap, root, weight, place[rows], s), setting
+    return _Rows(V, e, y, gap, weight, place[rows], s), setting
 
 
 def _compare(I: _Rows, J: _Rows, setting: _Setting, same: bool) -> FloatArray:  # noqa: E741
@@ -256,32 +260,21 @@ def _weighted(I: _Rows, values: AnyArray, J: _Rows) -> float:  # noqa: E741
 
 def _differences(I: _Rows, J: _Rows, setting: _Setting) -> Any:  # noqa: E741
     """Return the function from a target to r_i − r_j of each pair, in units of y."""
-    A = (I.V * (setting.sign * setting.R)) @ J.V.T  # (I − S)_ij
+    A = (I.V * (setting.sign * setting.R)) @ J.V.T  # (I − S)_ij √(w_i w_j)
     in_i, in_j = bool((I.place >= 0).any()), bool((J.place >= 0).any())
     if not in_j or (not setting.P.size and not setting.trained):
-        return _held(I, J, A, I.gap[:, None], J.gap, lambda t: (I.e[:, t, None], J.e[:, t]))
+        return _held(A, I.gap[:, None], J.gap, lambda t: (I.e[:, t, None], J.e[:, t]))
     if setting.trained:
         return _trained(I, J, A, in_i)
     return (_both_removed if in_i else _one_removed)(I, J, A, setting)
 
 
-def _held(
-    I: _Rows,  # noqa: E741
-    J: _Rows,
-    A: FloatArray,
-    gap_i: FloatArray,
-    gap_j: FloatArray,
-    errors: Any,
-) -> Any:
-    """Both rows are held out: r_i = (A_jj e_i − A_ij e_j)/(A_ii A_jj − A_ij²)/√w_i."""
+def _held(A: FloatArray, gap_i: FloatArray, gap_j: FloatArray, errors: Any) -> Any:
+    """Both rows are held out: r_i = (A_jj e_i − A_ij e_j)/(A_ii A_jj − A_ij²)."""
     det = A * A
     np.subtract(gap_i * gap_j, det, out=det)
-    root_i, root_j = I.root[:, None], J.root
-    # (gap_j e_i − A e_j)/root_i − (gap_i e_j − A e_i)/root_j, sorted by e
-    if (I.root == 1.0).all() and (J.root == 1.0).all():
-        of_i, of_j = gap_j + A, gap_i + A
-    else:
-        of_i, of_j = gap_j / root_i + A / root_j, gap_i / root_j + A / root_i
+    # gap_j e_i − A e_j − (gap_i e_j − A e_i), sorted by e
+    of_i, of_j = gap_j + A, gap_i + A
 
     def difference(t: int) -> FloatArray:
         e_i, e_j = errors(t)
@@ -296,15 +289,15 @@ def _held(
 def _trained(I: _Rows, J: _Rows, A: FloatArray, both: bool) -> Any:  # noqa: E741
     """Rows J are in the basis and stay: rows I alone are held out, or none is.
 
-    Without row i, the error there is e_i/A_ii, and e_j − A_ij e_i/A_ii at row j.
+    Without row i, the error there is e_i/A_ii, and (e_j − A_ij e_i/A_ii)/w_j at row j.
     """
 
     def difference(t: int) -> FloatArray:
         e_i, e_j = I.e[:, t, None], J.e[:, t]
         if both:
-            return np.asarray(e_i / I.root[:, None] - e_j / J.root)
+            return np.asarray(e_i / I.weight[:, None] - e_j / J.weight)
         alone = e_i / I.gap[:, None]
-        return np.asarray(alone / I.root[:, None] - (e_j - A * alone) / J.root)
+        return np.asarray(alone - (e_j - A * alone) / J.weight)
 
     return difference
 
@@ -321,7 +314,7 @@ def _one_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  
         level = setting.t[q, t]
         return I.e[:, t, None] + s_i * level, J.e[:, t] + s_j * level / P
 
-    return _held(I, J, A, gap_i, J.gap + s_j * s_j / P, errors)
+    return _held(A, gap_i, J.gap + s_j * s_j / P, errors)
 
 
 def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
@@ -344,4 +337,4 @@ def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any: 
         e_i = I.e[:, t, None] + left_q * t_q + left_p * t_p
         return e_i, J.e[:, t] + right_q * t_q + right_p * t_p
 
-    return _held(I, J, A, gap_i, gap_j, errors)
+    return _held(A, gap_i, gap_j, errors)
