@@ -140,7 +140,7 @@ def rates(size: str) -> dict[str, float]:
         rows = np.arange(k)
         Ys, columns = smoother.targets.Ys[rows], smoother.unpenalised.take(rows)
         part = work.Part(rows, weights[rows], Ys, columns)
-        whole = work.Whole(work.bare(smoother.features), smoother._system.B)
+        whole = work.Whole(work.bare(smoother.features), smoother._system.B.first)
         first = best(lambda: work.chunk_moments(X, part, whole))
         decomposed = best(lambda: eigh(smoother._system.gram), 1)
         bare = work.bare_factor(smoother.factor())
