@@ -46,13 +46,14 @@ SHARED_ALPHAS = 12
 #: A set is also lost where I − S_HH shrinks some direction below this share of what a pivot may be.
 #: Such a direction need not show in a single pivot.
 DIRECTION = 0.1
+#: Vectors of random signs that look for it: one alone is nearly orthogonal to it every tenth time.
+LOOKS = 3
 #: With pivots up to this, predictions below this share of their residuals have cancelled.
 CLOSE, VANISHING = 1e-2, 1e-2
-#: Predictions that are smaller than this share of all that was fitted, over the gap, are faint:
-#: rounding errors of the rows that were fitted best show in them.
-FAINT = 1e-5
-
-TINY = float(np.finfo(np.float64).tiny)
+#: Predictions that are smaller than this share of all that was fitted, over the pivot (at least
+#: CLOSE), are faint: rounding errors of the rows that were fitted best show in them.
+FAINT = 1e-4
+EPS = float(np.finfo(np.float64).eps)
 
 #: Predictions smaller than this share of the targets are not computed as y − r.
 CANCELLING = 0.1
@@ -195,8 +196,9 @@ def _alone_predictions(alone: Alone) -> FloatArray:
     if alone.weak > 0.0:  # beside what was taken away, all predictions may be rounding errors
         largest = np.abs(values).max(axis=1, initial=0.0, keepdims=True)
         good = good & ~(largest < VANISHING * np.abs(taken))
-        reach = alone.lift / np.sqrt(np.maximum(1.0 - alone.gap, TINY))  # √(vᵀDv), without √w
-        good = good & ~(gap * largest < FAINT * alone.size[:, None] * reach.T[:, :, None])
+        reach = alone.lift / np.sqrt(np.maximum(1.0 - alone.gap, EPS))  # √(vᵀDv), without √w
+        all_fitted = alone.size[:, None] * reach.T[:, :, None]
+        good = good & ~(np.maximum(gap, CLOSE) * largest < FAINT * all_fitted)
     if alone.weak > 0.0 and gap.min(initial=1.0) <= CLOSE:
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = values * ((1.0 - gap) / alone.lift.T[:, :, None])  # as residuals are
@@ -296,14 +298,15 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
 def _solve_weak(system: Definite, errors: FloatArray, weak: float) -> FloatArray:
     """Return the solutions (g, a, h, v), NaN where some direction has lost its digits.
 
-    How much M⁻¹ lengthens one more vector, of signs, tells the smallest eigenvalue of M from above.
+    How much M⁻¹ lengthens vectors of signs tells the smallest eigenvalue of M from above.
     """
     h = errors.shape[2]
     if h > 1:
-        signs = np.broadcast_to(_signs(h), (*errors.shape[:3], 1))
+        signs = np.broadcast_to(_signs(h), (*errors.shape[:3], LOOKS))
         sides = np.concatenate([errors, signs], axis=3)
         x = system.solve(sides)
-        x, lost = x[..., :-1], np.abs(x[..., -1]).max(axis=2) * (DIRECTION * weak) > 1.0
+        longest = np.abs(x[..., -LOOKS:]).max(axis=(2, 3))
+        x, lost = x[..., :-LOOKS], longest * (DIRECTION * weak) > 1.0
     else:
         x = system.solve(errors)
         lost = np.zeros(x.shape[:2], dtype=bool)
@@ -328,7 +331,7 @@ def _cancelled(smallest: FloatArray, x: FloatArray, Y: FloatArray, size: FloatAr
     left = np.abs(Y[:, None] - x).max(axis=2, initial=0.0)  # (g, a, v)
     largest = np.fmax.reduce(left, axis=0)
     reach = np.sqrt(np.maximum(1.0 - smallest, 0.0))[..., None]
-    lost = smallest[..., None] * largest < FAINT * reach * size
+    lost = np.maximum(smallest, CLOSE)[..., None] * largest < FAINT * reach * size
     close = smallest <= CLOSE
     if close.any():
         lost |= close[..., None] & (left < VANISHING * np.abs(x).max(axis=2))
@@ -337,8 +340,8 @@ def _cancelled(smallest: FloatArray, x: FloatArray, Y: FloatArray, size: FloatAr
 
 @cache
 def _signs(h: int) -> FloatArray:
-    """Return a vector (h, 1) of signs, the same every time."""
-    return np.random.default_rng(0).choice([-1.0, 1.0], h)[:, None]
+    """Return vectors (h, LOOKS) of signs, the same every time."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], (LOOKS, h)).T
 
 
 class HeldSystem:
@@ -376,7 +379,8 @@ class HeldSystem:
             raise _no_digits(h, int(np.argmax(self._system.failed)))
         self.weak = self._system.smallest <= held.weak
         if held.weak and h > 1:  # a weak direction need not show in a single pivot
-            longest = np.abs(self.solve(np.broadcast_to(_signs(h), (b, h, 1)))).max(axis=(1, 2))
+            looks = np.broadcast_to(_signs(h), (b, h, LOOKS))
+            longest = np.abs(self.solve(looks)).max(axis=(1, 2))
             self.weak |= longest * (DIRECTION * held.weak) > 1.0
 
     def solve(self, right: FloatArray) -> FloatArray:

@@ -90,6 +90,21 @@ def test_predictions_that_are_faint_beside_all_that_was_fitted(root):
         assert_allclose(everything[0, :, 0], values)
 
 
+def test_a_small_gap_alone_makes_no_prediction_faint():
+    """Below CLOSE it counts as that: a bound on rounding errors is not their size."""
+    gap = np.array([0.2 * CLOSE, 0.5])
+    for share, lost in ((1.01, False), (0.99, True)):
+        size = CLOSE / (share * FAINT * np.sqrt(1.0 - gap[0]))
+        found = _alone_predictions(alone(gap, 1.0 + (1.0 - gap), gap, 1e-4, size=size))
+        assert_array_equal(np.isnan(found[0, :, 0]), [lost, False])
+
+
+def test_a_row_without_leverage_is_not_faint():
+    """Its gap rounds to 1, and what is left of its lift must not be divided by that."""
+    found = _alone_predictions(alone([1.0, 1.0], 1e-5, 1.0, 1e-3, [1e-20, -1e-20], 1.0))
+    assert_allclose(found[0, :, 0], 1e-5)
+
+
 # -- y − r, or the model itself ----------------------------------------------------------------
 
 
@@ -161,7 +176,7 @@ def test_little_that_is_left_of_targets_beside_a_small_pivot():
     V = np.full((1, 1, 1), np.sqrt(1.0 - 0.5 * CLOSE))
     one = np.ones((1, 1))
     held = HeldCoordinates(
-        V=V, out=V, D=one, R=one, O=None, z=one, Y=np.zeros((1, h, 1)), kappa=1.0, weak=1e-5
+        V=V, out=V, D=one, R=one, O=None, z=0.0 * one, Y=np.zeros((1, h, 1)), kappa=1.0, weak=1e-5
     )
     errors = np.full((1, 1, 1, 1), 0.5 * CLOSE)  # so that r = 1
     assert_allclose(solve_direct(held, errors), 1.0, rtol=1e-9)
@@ -169,7 +184,7 @@ def test_little_that_is_left_of_targets_beside_a_small_pivot():
         Y = np.full((1, 1, 1), 1.0 + left * VANISHING)
         assert np.isnan(solve_direct(held, errors, Y)).all() == lost
     wide = HeldCoordinates(
-        V=np.full((1, 1, 1), np.sqrt(1.0 - 1.1 * CLOSE)), out=V, D=one, R=one, O=None, z=one,
+        V=np.full((1, 1, 1), np.sqrt(1.0 - 1.1 * CLOSE)), out=V, D=one, R=one, O=None, z=0.0 * one,
         Y=np.zeros((1, h, 1)), kappa=1.0, weak=1e-5,
     )  # fmt: skip
     Y = np.full((1, 1, 1), 1.0 + 0.5 * VANISHING)
@@ -202,7 +217,7 @@ def test_one_target_that_is_left_with_little_costs_the_set():
     V = np.zeros((2, h, 3))
     V[0, 0, 0] = np.sqrt(1.0 - gap)
     V[1, 0, 0] = 0.5
-    D, z = np.ones((1, 3)), np.ones((3, 2))
+    D, z = np.ones((1, 3)), np.zeros((3, 2))
     held = HeldCoordinates(
         V=V, out=V, D=D, R=D, O=None, z=z, Y=np.zeros((2, h, 2)), kappa=1.0, weak=1e-5
     )
