@@ -102,7 +102,7 @@ class ClusterSmoother(FeatureForm):
         gram, z = total.settle(self.unpenalised.Q, Ys)
         N, B = features.to_coefficients, Centre(rough, total.drift)
         rows = StreamedRows(features, B, self.scale, self.unpenalised)
-        return FeatureSystem(rows, gram, z, np.pad(N, ((0, 0), (0, s))), B, norms)
+        return FeatureSystem(features, rows, gram, z, np.pad(N, ((0, 0), (0, s))), B, norms)
 
     @property
     def system(self) -> FeatureSystem:
@@ -246,7 +246,7 @@ class ClusterSmoother(FeatureForm):
                 X = [_call(work.take, self._chunks[n], inside) for n, inside, _ in pieces]
                 own = self._part(rows, None, 0, slice(0, 0))
             own = replace(own, Ys=factor.Ys[rows])
-            calls.append(_call(work.on_batch, work_on, X, own, shared, N, moved, alphas))
+            calls.append(_call(work.on_batch, work_on, X, own, shared, N, out, moved, alphas))
             places.append(Ragged(np.arange(tasks.test.values.size), tasks.test.ptr).items(index))
         predictions = np.empty((alphas.size, tasks.test.values.size, v))
         for place, values in zip(places, _compute(*calls), strict=True):
@@ -289,7 +289,7 @@ class ClusterSmoother(FeatureForm):
             calls, places = [], []
             folds = range(start, min(start + FOLDS_AT_ONCE, len(tasks)))
             for j in folds:
-                N_E = system.N[tasks.removed[j], : system.p]
+                N_E = system.constraints(tasks.removed[j])
                 if afresh[j]:
                     equations = self._left(tasks.held[j], rows, columns, N_E)
                 else:

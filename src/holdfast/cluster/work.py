@@ -30,6 +30,7 @@ from holdfast.smoother.rows import (
 )
 from holdfast.smoother.rows import along as along_rows
 from holdfast.smoother.scale import RowScale, Unpenalised
+from holdfast.smoother.span import Span
 
 _NOTHING = np.empty((0, 0))
 #: The scaling and unpenalised columns of no rows, replaced by those of a task's own rows.
@@ -94,7 +95,7 @@ def bare_rows(rows: StreamedRows) -> StreamedRows:
 def bare_factor(factor: FeatureFactor) -> FeatureFactor:
     """Return a factor without its rows, their targets and constraints."""
     assert isinstance(factor.V, StreamedRows)
-    return replace(factor, V=bare_rows(factor.V), Ys=_NOTHING, scale=NO_SCALE, N=None)
+    return replace(factor, V=bare_rows(factor.V), Ys=_NOTHING, scale=NO_SCALE, N=None, span=None)
 
 
 def with_rows(features: Features, X: Any) -> Features:
@@ -148,13 +149,15 @@ def on_batch(
     part: Part,
     factor: FeatureFactor,
     N: FloatArray,
+    basis: IntArray,
     tasks: Tasks,
     alphas: FloatArray,
 ) -> FloatArray:
     """Return ``work`` on tasks that use only these rows, and only the basis rows of `N`."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
-    return work(replace(factor, V=V, Ys=part.Ys, scale=V.scale, N=N), tasks, alphas)
+    span = Span(V.features, V.T, basis)
+    return work(replace(factor, V=V, Ys=part.Ys, scale=V.scale, N=N, span=span), tasks, alphas)
 
 
 def triangle(X: Any, part: Part, rows: StreamedRows) -> FloatArray:

@@ -6,6 +6,7 @@ solved on their orthogonal complement. Either way orthonormal coordinates turn t
 smaller one of the same kind.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,10 @@ from holdfast.linalg._lapack import dgeqrt, dtrcon
 
 _BLOCK = 256  # rows updated at once: the temporaries stay in cache
 
-# Rows of which those before them leave less than this share may be dependent. Under a diagonal
-# their span has fewer digits than that of the rows themselves, which is then made first.
-_DOUBTFUL, _DOUBTFUL_UNDER = 1e-6, 1e-3
+# Rows of which those before them leave less than this share lose as many digits, and may be
+# dependent. Under a diagonal their span has fewer digits than that of the rows themselves, which is
+# then made first.
+_DOUBTFUL, _DOUBTFUL_UNDER = 1e-4, 1e-3
 
 
 def _householder(N: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -76,13 +78,19 @@ def orthonormal_rows(N: FloatArray) -> FloatArray:
 
 
 def orthonormal_stacks(
-    N: FloatArray, E: IntArray, spare: BoolArray | None = None, d: FloatArray | None = None
+    N: FloatArray,
+    E: IntArray,
+    spare: BoolArray | None = None,
+    d: FloatArray | None = None,
+    span: Callable[[IntArray], FloatArray] | None = None,
 ) -> FloatArray:
     """Return O (b, p, e): the same for the rows ``N[E[j]]`` (e, p) of every j at once.
 
     One QR factorisation each, without a loop in Python; rows that may be dependent go the way of
-    `orthonormal_rows`, which knows. Columns of O are zero where `spare` (b, e), always at the end
-    of a set, says that a row only fills it up. With d (p,), d > 0, O is that of N diag(d).
+    `orthonormal_rows`, which knows, or that of `span`: from numbers of rows to columns that span
+    the same with more digits, in the first coordinates; others are zero. Columns of O are zero
+    where `spare` (b, e), always at the end of a set, says that a row only fills it up. With d (p,),
+    d > 0, O is that of N diag(d).
     """
     rows = N[E]
     real = np.ones(E.shape, dtype=bool) if spare is None else ~spare
@@ -95,8 +103,11 @@ def orthonormal_stacks(
         share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
     doubtful = real & ~(share >= (_DOUBTFUL if d is None else _DOUBTFUL_UNDER))
     for j in np.flatnonzero(doubtful.any(axis=1)).tolist():
-        alone = orthonormal_rows(N[E[j, real[j]]])
-        O[j][:, real[j]] = alone if d is None else np.linalg.qr(d[:, None] * alone)[0]
+        chosen = E[j, real[j]]
+        alone = orthonormal_rows(N[chosen]) if span is None else span(chosen)
+        own = np.zeros((N.shape[1], chosen.size))
+        own[: len(alone)] = alone
+        O[j][:, real[j]] = np.linalg.qr(own if d is None else d[:, None] * own)[0]
     return np.asarray(O)
 
 

@@ -18,7 +18,7 @@ rows are streamed, is decided here and nowhere else.
 | `measured`, `refined` | errors measured on a few models; a second opinion on one |
 | `system`, `factorise` | rows with their Gram matrix; from these to factors with enough digits |
 | `factor` | the smoother in coordinates where the penalty is diagonal |
-| `held` | I − S on held-out rows |
+| `held`, `span` | I − S on held-out rows; what removed basis rows take with them |
 | `shared` | the same for sets that share most of their rows |
 | `outputs` | any model as one product, for rows that are not in the data |
 | `equations` | normal equations of the rows that are left |

@@ -26,7 +26,7 @@ class Equations:
     ----------
     A, rhs : ndarray of shape (p, p) and (p, v)
     N_E : ndarray of shape (e, p)
-        Constraints.
+        Constraints, orthonormal.
     accuracy : Accuracy
         How accurately A is known, and how it should be solved.
     """

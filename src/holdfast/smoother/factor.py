@@ -34,6 +34,7 @@ from holdfast.smoother.held import (
 )
 from holdfast.smoother.rows import FeatureRows, StreamedRows, vector_blocks
 from holdfast.smoother.scale import RowScale, Unpenalised
+from holdfast.smoother.span import Span
 
 __all__ = ["Alone", "Factor", "FeatureFactor", "InverseFactor", "KernelFactor"]
 
@@ -136,6 +137,8 @@ class Coordinates(Factor):
     weak : float
         1 − S_ii, or a pivot of I − S_HH, no larger than this has lost too many digits: a leverage h
         loses eps/(1 − h), whatever the factor.
+    span : Span or None
+        What rows of N span, where they nearly depend on each other.
     """
 
     V: FeatureRows
@@ -147,6 +150,7 @@ class Coordinates(Factor):
     N: FloatArray | None = None
     T: FloatArray | None = None
     weak: float = 1e-3
+    span: Span | None = None
 
     kappa: ClassVar[float]
 
@@ -220,7 +224,7 @@ class Coordinates(Factor):
             out=self.outputs(shape.T, tested),
             D=D,
             R=self.R(D),
-            O=constraints(self.N, shape.E, None if spare is None else spare.E, root),
+            O=constraints(self.N, shape.E, None if spare is None else spare.E, root, self.span),
             z=z,
             Y=Y,
             kappa=self.kappa,

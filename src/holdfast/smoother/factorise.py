@@ -80,7 +80,9 @@ def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> Fe
     mask = penalty_mask(*system.B.shape[::-1])
     # The digits that holding rows out costs come on top of those that the factor has lost.
     weak = float(weakest(system.promise))
-    return FeatureFactor(system.W, system.gram, mask, system.z, Ys, scale, system.N, weak=weak)
+    return FeatureFactor(
+        system.W, system.gram, mask, system.z, Ys, scale, system.N, weak=weak, span=system.span
+    )
 
 
 def settled(
@@ -256,7 +258,7 @@ def single_factor(
     one, none = np.ones(size), np.zeros(size)
     # Rows that were rotated before have lost what the rotation promised, whatever R says now.
     weak = float(weakest(max(R.promise(system.support), system.promise)))
-    return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, T, weak)
+    return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, T, weak, scaled.span)
 
 
 def ridge_by_qr(rows: RowBlocks, Ys: FloatArray, alphas: FloatArray, p: int) -> FloatArray:

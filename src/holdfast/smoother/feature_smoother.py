@@ -131,10 +131,10 @@ class FeatureSmoother(FeatureForm):
         of_sets = None if sets is None else SetSums.of(sets, parts, missed, Q, Ys)
         if W is None:
             rows = StreamedRows(self.features, B, self.scale, self.unpenalised)
-            return FeatureSystem(rows, gram, z, N, B, norms, of_sets)
+            return FeatureSystem(self.features, rows, gram, z, N, B, norms, of_sets)
         if s:
             self._settle_rows(W, missed)
-        return FeatureSystem(W, gram, z, N, B, norms, of_sets)
+        return FeatureSystem(self.features, W, gram, z, N, B, norms, of_sets)
 
     def _settle_rows(self, W: FloatArray, missed: FloatArray) -> None:
         """Subtract what the first estimate of B missed from the rows, and append √w u."""
@@ -295,7 +295,7 @@ class FeatureSmoother(FeatureForm):
         where they do not (`afresh`), they are summed directly.
         """
         system, Ys = self.system, self.targets.Ys[:, columns]
-        N_E = system.N[removed, : system.p]
+        N_E = system.constraints(removed)
         if afresh:
             keep = self.scale.trained.copy()
             keep[held] = False

@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dtrtri
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.kernels.matrix import KernelData
-from holdfast.linalg import Whitening, cholesky_basis, threads_for
+from holdfast.linalg import Whitening, cholesky_basis, orthonormal_rows, threads_for
 
 
 class Features(ABC):
@@ -53,6 +53,10 @@ class Features(ABC):
     def largest_value(self) -> float:
         """The largest kernel value of a basis row with itself; 0 without basis rows."""
         return 0.0
+
+    def span(self, removed: IntArray) -> FloatArray:
+        """Return O (p, e), orthonormal columns that span those rows of N."""
+        return orthonormal_rows(self.to_coefficients[removed])
 
     @abstractmethod
     def rows(self, index: Index) -> FloatArray:
@@ -134,6 +138,10 @@ class WhitenedFeatures(Features):
     def n_basis(self) -> int:
         """The number n of basis rows."""
         return int(self.basis.size)
+
+    def span(self, removed: IntArray) -> FloatArray:
+        """Return O (p, e) by substitution."""
+        return self.whitening.span(removed)
 
     @property
     def largest_value(self) -> float:
@@ -226,6 +234,10 @@ class KnownColumns(Features):
         """The number n of basis rows."""
         return int(self.K.shape[1])
 
+    def span(self, removed: IntArray) -> FloatArray:
+        """Return O (p, e) by substitution."""
+        return self.whitening.span(removed)
+
     def rows(self, index: Index) -> FloatArray:
         """Return the whitened rows."""
         return self.whitening.rows(self.K[index])
@@ -298,6 +310,10 @@ class SomeRows(Features):
     def n_basis(self) -> int | None:
         """That of all rows."""
         return self.features.n_basis
+
+    def span(self, removed: IntArray) -> FloatArray:
+        """Return that of all rows."""
+        return self.features.span(removed)
 
     def rows(self, index: Index) -> FloatArray:
         """Return some of these rows."""

@@ -35,6 +35,7 @@ from holdfast.linalg import (
     weighted_products,
     whitened_products,
 )
+from holdfast.smoother.span import Span
 
 __all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "fitted_size", "same_rows"]
 
@@ -326,12 +327,16 @@ def _definite_products(Ot: FloatArray, D: FloatArray) -> FloatArray:
 
 
 def constraints(
-    N: FloatArray | None, E: IntArray, spare: BoolArray | None = None, d: FloatArray | None = None
+    N: FloatArray | None,
+    E: IntArray,
+    spare: BoolArray | None = None,
+    d: FloatArray | None = None,
+    span: Span | None = None,
 ) -> FloatArray | None:
     """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed.
 
     With d (p,) of the rows N_E diag(d). Columns are zero where `spare` (b, e) says that a position
-    only fills up a stack.
+    only fills up a stack. Rows that nearly depend on each other are asked of `span`.
     """
     e = E.shape[1]
     if e == 0:
@@ -340,7 +345,7 @@ def constraints(
     if e == 1:  # one row each: normalise all at once
         rows = N[E[:, 0]] if d is None else N[E[:, 0]] * d
         return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
-    return orthonormal_stacks(N, E, spare, d)
+    return orthonormal_stacks(N, E, spare, d, span)
 
 
 def fitted_size(D: FloatArray, z: FloatArray) -> FloatArray:

@@ -14,12 +14,15 @@ from holdfast.linalg import (
     threads_for,
 )
 from holdfast.smoother.blocks import even_blocks
+from holdfast.smoother.features import Features
+from holdfast.smoother.held import constraints
 from holdfast.smoother.moments import SetSums
 from holdfast.smoother.rows import (
     FeatureRows,
     StreamedRows,
 )
 from holdfast.smoother.scale import Centre, Unpenalised
+from holdfast.smoother.span import Span
 
 __all__ = ["FeatureSystem", "coefficients", "penalty_mask", "solve", "solve_each", "transform"]
 
@@ -30,6 +33,8 @@ class FeatureSystem:
 
     Attributes
     ----------
+    features : Features
+        What rows and coefficients come from.
     W : ndarray or StreamedRows of shape (m, p + s)
         Feature rows times √w (unscaled where w = 0), the unpenalised columns last.
     gram : ndarray of shape (p + s, p + s), or (p + s,) when diagonal
@@ -54,6 +59,7 @@ class FeatureSystem:
         The relative error of predictions that the diagonal Gram matrix promises there.
     """
 
+    features: Features
     W: FeatureRows
     gram: FloatArray
     z: FloatArray
@@ -74,6 +80,16 @@ class FeatureSystem:
     def diagonal(self) -> bool:
         """Whether the Gram matrix is diagonal: the coordinates are its eigenvectors."""
         return self.gram.ndim == 1
+
+    @property
+    def span(self) -> Span:
+        """What rows of N span."""
+        return Span(self.features, self.T)
+
+    def constraints(self, removed: IntArray) -> FloatArray:
+        """Return rows (e, p) that span those rows of N: no θ under the constraint has a part."""
+        O = constraints(self.N[:, : self.p], removed[None], span=self.span)  # noqa: E741
+        return np.zeros((0, self.p)) if O is None else O[0].T
 
     @property
     def support(self) -> float:

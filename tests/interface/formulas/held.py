@@ -339,7 +339,8 @@ def _():
         found = feature_smoother().equations(H, E, slice(None), afresh)
         same(found.A, centred.T @ centred)
         same(found.rhs, centred.T @ (Ys[rest] - Q[rest] @ level))
-        same(found.N_E, inv(C).T[E])
+        O = orthonormal_rows(inv(C).T[E])  # noqa: E741  # the same span
+        same(found.N_E.T @ found.N_E, O @ O.T)
 
 
 @example(

@@ -194,6 +194,23 @@ def test_whitened_rows_give_the_kernel_back_to_the_last_digit(cond):
     assert (left <= 80 * EPS * (np.abs(W) @ np.abs(C).T)).all()
 
 
+@pytest.mark.parametrize("near", [1e-3, 1e-7])
+def test_the_span_of_removed_basis_rows_keeps_its_digits(near):
+    """C O is zero but for the rows removed, to the last digit, however alike two of them are."""
+    X = np.random.default_rng(3).standard_normal((7, 2))
+    X[5] = X[1] + near * X[5]
+    C = cholesky_basis(np.exp(-0.5 * np.square(X[:, None] - X).sum(axis=2)), 1e-13)
+    removed = np.array([5, 1, 3])
+    O = Whitening(C).span(removed)  # noqa: E741
+    np.testing.assert_allclose(O.T @ O, np.eye(3), atol=1e-14)
+    left = np.delete(C.astype(np.longdouble) @ O, removed, axis=0)
+    assert np.abs(left).max() < 5e-16
+    plain = orthonormal_rows(np.linalg.inv(C).T[removed])  # as it would be without
+    np.testing.assert_allclose(O @ O.T, plain @ plain.T, atol=1e-15 / near)
+    with pytest.raises(SingularBasisError):
+        Whitening(C).span(np.array([1, 1]))
+
+
 # --- constraint ---------------------------------------------------------------------------------
 
 SHAPES = [(0, 1), (1, 1), (1, 2), (3, 4), (4, 4), (0, 6), (5, 40), (39, 40)]

@@ -122,6 +122,30 @@ def test_stacks_of_constraints_that_nearly_depend_on_each_other():
         orthonormal_stacks(zero, np.array([[2, 3], [0, 4]]))
 
 
+def test_stacks_ask_for_the_span_of_rows_that_nearly_depend_on_each_other():
+    """Only of those, by their numbers; coordinates that it does not know are zero."""
+    N = RNG.standard_normal((5, 6))
+    N[:, 4:] = 0.0
+    N[1] = N[0] + 1e-5 * N[1]
+    E, d = np.array([[1, 0, 3], [2, 4, 2]]), RNG.uniform(0.5, 1.0, size=6)
+    spare = np.array([[False] * 3, [False, False, True]])
+    other, asked = RNG.standard_normal((4, 3)), []
+
+    def span(rows):
+        asked.append(rows.tolist())
+        return other
+
+    for under in (None, d):
+        O = orthonormal_stacks(N, E, spare, under, span)  # noqa: E741
+        assert_allclose(O[0].T @ O[0], np.eye(3), atol=1e-13)
+        assert not O[0][4:].any()
+        mapped = other if under is None else under[:4, None] * other
+        assert_allclose(mapped @ np.linalg.lstsq(mapped, O[0][:4])[0], O[0][:4], atol=1e-12)
+        plain = orthonormal_stacks(N, E[1:], spare[1:], under)
+        assert_allclose(O[1], plain[0], atol=1e-13)
+    assert asked == [[1, 0, 3]] * 2
+
+
 @pytest.mark.parametrize("scale", [1e-9, 1.0])
 def test_spare_constraints_are_columns_of_zeros(scale):
     N = RNG.standard_normal((6, 5))
