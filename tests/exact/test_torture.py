@@ -15,7 +15,7 @@ import sklearn
 from holdfast import HoldOut, KernelRidgeCV
 from reference.retrain import as_columns
 from torture.families import FAMILIES, problem
-from torture.measure import FACTOR, answered, fitted, measure
+from torture.measure import FACTOR, FLOOR, answered, fitted, measure
 from torture.rivals import grid_search, ridge_cv, time_stamp
 from torture.truth import truth
 from torture.ways import WAYS
@@ -70,6 +70,12 @@ FOUND = [
     ("sparse_wild_weights", 60164),  # the same, hidden in a mean that it moved
     ("rare_columns", 61253),  # predictions that are faint beside the rows that were fitted
     ("rare_columns", 61285),
+    ("rare_columns", 61764),
+    ("wild_weights", 61653),  # a weak direction that one vector of signs did not see
+    ("duplicate_basis", 60428),  # two nearly equal basis rows leave together
+    ("more_columns_than_rows", 60982),  # the kernel matrix squares their units
+    ("more_columns_than_rows", 61245),
+    ("more_columns_than_rows", 61491),
 ]
 
 #: The same by other ways.
@@ -88,13 +94,6 @@ FOUND_ELSEWHERE = [
     ("wild_weights", 21, "cluster"),
 ]
 
-#: Problems that are past the ratio without a warning, and how large their errors are: one of two
-#: equal basis rows is removed; a kernel matrix of more columns than rows squares their units.
-PAST = [
-    ("duplicate_basis", 60428, "single", 1e-10),
-    ("more_columns_than_rows", 60982, "retrain", 1e-10),
-]
-
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -103,13 +102,6 @@ def test_no_path_is_silently_worse_than_qr(family, seed):
     found = measure(problem(family, seed))
     for path in found.paths:
         assert found.excess(path) <= FACTOR, f"{family} seed {seed} {path}: {found.paths[path]}"
-
-
-@pytest.mark.parametrize(("family", "seed", "path", "error"), PAST)
-def test_those_past_the_ratio_are_no_further_off(family, seed, path, error):
-    found = measure(problem(family, seed), (path,))
-    loose = found.problem.alphas > 1e-5  # below, retraining by QR is no better
-    assert found.paths[path][loose].max() < error
 
 
 @pytest.mark.parametrize(("family", "seed", "way"), FOUND_ELSEWHERE)
@@ -138,6 +130,20 @@ def test_paths_keep_the_digits_that_the_plan_shows(family):
             continue
         error = (np.abs(values - exact) / largest).max()
         assert error <= max(FACTOR * lost, 10.0 * 10.0**-cost.digits_at_worst), path
+
+
+@pytest.mark.parametrize("path", ["spectral", "fold_gram", "single"])
+@pytest.mark.parametrize("seed", [60428, 60005])
+def test_nearly_equal_basis_rows_that_leave_together(seed, path):
+    """Without a jitter the rows that are removed depend on each other up to the seventh digit."""
+    drawn = problem("duplicate_basis", seed)
+    sets = [np.array([0, 14])]
+    drawn = replace(drawn, policy="remove", sets=sets, basis=np.delete(drawn.basis, [5]))
+    model = fitted(drawn, path, jitter=0.0)
+    values, told = answered(model, drawn.alphas)
+    judge = truth(drawn, model)
+    assert not told
+    assert (judge.error(values) <= FACTOR * np.maximum(judge.qr_error(28), FLOOR)).all()
 
 
 def test_wild_weights_cost_a_dense_model_nothing():

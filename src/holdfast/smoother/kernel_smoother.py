@@ -25,6 +25,8 @@ from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.bordered import Bordered
 from holdfast.smoother.equations import KernelEquations
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
+from holdfast.smoother.feature_smoother import FeatureSmoother
+from holdfast.smoother.features import ColumnFeatures
 from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse
 from holdfast.smoother.kernel_form import KernelForm
 from holdfast.smoother.outputs import KernelOutputs
@@ -356,7 +358,12 @@ class KernelSmoother(KernelForm):
         columns: slice,
         basis: OtherBasis | None = None,
     ) -> FloatArray:
-        """Return predictions by the optimality conditions, as a check on the other ways."""
+        """Return predictions by the optimality conditions, as a check on the other ways.
+
+        A linear kernel is trained by QR of its rows, which does not square them.
+        """
+        if self._triangle is not None:
+            return self._by_rows(self._triangle).retrain(held, removed, test, alphas, columns)
         keep = self.scale.trained.copy()
         keep[held] = False
         train, U = np.flatnonzero(keep), self.unpenalised.U
@@ -367,6 +374,11 @@ class KernelSmoother(KernelForm):
             self.weights[train],
         )
         return problem.predictions(self._block(test, train), U[test], alphas)
+
+    def _by_rows(self, L: FloatArray) -> FeatureSmoother:
+        """Return the smoother of the same model with rows L as features."""
+        more = (self.weights, self.targets.Y, self.unpenalised, self.memory)
+        return FeatureSmoother(ColumnFeatures(L), *more)
 
     def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
         """Return the smoother of the rows that are left, on the kernel matrix that is there."""
