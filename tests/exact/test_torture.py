@@ -76,6 +76,7 @@ FOUND = [
     ("more_columns_than_rows", 60982),  # the kernel matrix squares their units
     ("more_columns_than_rows", 61245),
     ("more_columns_than_rows", 61491),
+    ("rare_columns", 62697),  # folds whose equations a rotation had mixed
 ]
 
 #: The same by other ways.

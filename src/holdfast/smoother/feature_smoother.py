@@ -310,8 +310,10 @@ class FeatureSmoother(FeatureForm):
             gram, z = known[0], known[1][:, columns]
         A, b = system.whole_gram - gram, system.z[:, columns] - z
         A, b, mean, level = eliminate(A, b, corner)
-        floor = FLOOR / system.support_without(held)
-        known_to = Accuracy(np.diag(system.whole_gram)[: system.p], floor)
+        size = np.diag(system.whole_gram)[: system.p]
+        if system.T is not None:  # rotation left errors of the largest coordinate in each
+            size = np.sqrt(size * size.max(initial=0.0))
+        known_to = Accuracy(size, FLOOR / system.support_without(held))
         return FeatureEquations(A, b, N_E, known_to, mean, level, rows)
 
     def _sum_afresh(self, train: IntArray, Ys: FloatArray, N_E: FloatArray) -> FeatureEquations:
