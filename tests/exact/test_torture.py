@@ -71,11 +71,15 @@ FOUND = [
     ("rare_columns", 61253),  # predictions that are faint beside the rows that were fitted
     ("rare_columns", 61285),
     ("rare_columns", 61764),
+    ("rare_columns", 62810),  # a small pivot, and predictions that are small beside residuals
+    ("rare_columns", 63278),
     ("wild_weights", 61653),  # a weak direction that one vector of signs did not see
     ("duplicate_basis", 60428),  # two nearly equal basis rows leave together
     ("more_columns_than_rows", 60982),  # the kernel matrix squares their units
     ("more_columns_than_rows", 61245),
     ("more_columns_than_rows", 61491),
+    ("more_columns_than_rows", 62424),
+    ("more_columns_than_rows", 63549),
     ("rare_columns", 62697),  # folds whose equations a rotation had mixed
 ]
 
@@ -95,6 +99,10 @@ FOUND_ELSEWHERE = [
     ("wild_weights", 21, "cluster"),
 ]
 
+#: Problems that are past the ratio without a warning, and how large their errors are. A row that is
+#: tested alone has its kernel values evaluated alone, which may round them otherwise than a block.
+PAST = [("cubic_with_outlier", 62205, "retrain", 1e-10)]
+
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
@@ -103,6 +111,12 @@ def test_no_path_is_silently_worse_than_qr(family, seed):
     found = measure(problem(family, seed))
     for path in found.paths:
         assert found.excess(path) <= FACTOR, f"{family} seed {seed} {path}: {found.paths[path]}"
+
+
+@pytest.mark.parametrize(("family", "seed", "path", "error"), PAST)
+def test_those_past_the_ratio_are_no_further_off(family, seed, path, error):
+    found = measure(problem(family, seed), (path,))
+    assert found.paths[path].max() < error
 
 
 @pytest.mark.parametrize(("family", "seed", "way"), FOUND_ELSEWHERE)

@@ -312,7 +312,8 @@ class ClusterSmoother(FeatureForm):
         parts = [_call(work.fold_moments, *part, rows) for part, _ in self._parts(held, columns)]
         floor = FLOOR / self._system.support_without(held)
         held_sums = _tree(parts) if parts else None
-        return _call(work.subtract, everything, held_sums, corner, N_E, floor)
+        rotated = self._system.T is not None
+        return _call(work.subtract, everything, held_sums, corner, N_E, floor, rotated)
 
     def _left(self, held: IntArray, rows: Any, columns: slice, N_E: FloatArray) -> Any:
         """Return the equations of the few training rows, summed directly."""

@@ -15,11 +15,11 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.cluster.rows import CrossRows
 from holdfast.experiments import Tasks
-from holdfast.linalg import Accuracy, solve_small, stacked_qr
+from holdfast.linalg import solve_small, stacked_qr
 from holdfast.smoother import ColumnFeatures, Factor, Features, WhitenedFeatures
 from holdfast.smoother.equations import FeatureEquations, eliminate
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.factorise import reduced, remainder, stacked_triangle, summed
+from holdfast.smoother.factorise import reduced, remainder, stacked_triangle, subtracted, summed
 from holdfast.smoother.moments import Moments, moments
 from holdfast.smoother.rows import (
     RowBlocks,
@@ -220,13 +220,14 @@ def subtract(
     corner: FloatArray,
     N_E: FloatArray,
     floor: float,
+    rotated: bool,
 ) -> FeatureEquations:
     """Return the equations of the rows that are not held out."""
     A, b = everything
     size = np.diag(A)[: len(A) - len(corner)].copy()
     A, b = (A.copy(), b.copy()) if held is None else (A - held[0], b - held[1])
     A, b, mean, level = eliminate(A, b, corner)
-    return FeatureEquations(A, b, N_E, Accuracy(size, floor), mean, level)
+    return FeatureEquations(A, b, N_E, subtracted(size, floor, rotated), mean, level)
 
 
 def fresh(

@@ -48,7 +48,8 @@ SHARED_ALPHAS = 12
 DIRECTION = 0.1
 #: Vectors of random signs that look for it: one alone is nearly orthogonal to it every tenth time.
 LOOKS = 3
-#: With pivots up to this, predictions below this share of their residuals have cancelled.
+#: With pivots up to this, predictions below this share of their residuals have cancelled; the
+#: largest of all, with smaller pivots, below a larger share.
 CLOSE, VANISHING = 1e-2, 1e-2
 #: Predictions that are smaller than this share of all that was fitted, over the pivot (at least
 #: CLOSE), are faint: rounding errors of the rows that were fitted best show in them.
@@ -195,7 +196,8 @@ def _alone_predictions(alone: Alone) -> FloatArray:
     good = gap > alone.weak
     if alone.weak > 0.0:  # beside what was taken away, all predictions may be rounding errors
         largest = np.abs(values).max(axis=1, initial=0.0, keepdims=True)
-        good = good & ~(largest < VANISHING * np.abs(taken))
+        weaker = np.maximum(1.0, CLOSE / np.maximum(gap, alone.weak))
+        good = good & ~(largest < VANISHING * weaker * np.abs(taken))
         reach = alone.lift / np.sqrt(np.maximum(1.0 - alone.gap, EPS))  # √(vᵀDv), without √w
         all_fitted = alone.size[:, None] * reach.T[:, :, None]
         good = good & ~(np.maximum(gap, CLOSE) * largest < FAINT * all_fitted)
@@ -332,9 +334,10 @@ def _cancelled(smallest: FloatArray, x: FloatArray, Y: FloatArray, size: FloatAr
     largest = np.fmax.reduce(left, axis=0)
     reach = np.sqrt(np.maximum(1.0 - smallest, 0.0))[..., None]
     lost = np.maximum(smallest, CLOSE)[..., None] * largest < FAINT * reach * size
-    close = smallest <= CLOSE
+    close = (smallest <= CLOSE)[..., None]
     if close.any():
-        lost |= close[..., None] & (left < VANISHING * np.abs(x).max(axis=2))
+        r = VANISHING * np.abs(x).max(axis=2)
+        lost |= close & ((left < r) | (smallest[..., None] * largest < CLOSE * r))
     return np.asarray(lost.any(axis=2))
 
 

@@ -44,6 +44,7 @@ __all__ = [
     "single_factor",
     "single_promise",
     "stacked_triangle",
+    "subtracted",
     "summed",
 ]
 
@@ -58,6 +59,16 @@ FLOOR = ROUNDING / ENOUGH
 WEAK = 1e-3
 #: Rows this many times longer than most are fitted first, so that their size costs others no digit.
 LONGER = 10.0
+
+
+def subtracted(diagonal: FloatArray, floor: float, rotated: bool) -> Accuracy:
+    """Return how well the Gram matrix of all rows less some is known, from the diagonal of all.
+
+    Each column by itself. In rows that were rotated, every column has the rounding errors of the
+    largest, times its own size in the matrix.
+    """
+    size = np.sqrt(diagonal * diagonal.max(initial=0.0)) if rotated else diagonal
+    return Accuracy(size, floor)
 
 
 def summed(gram: FloatArray, mean: FloatArray, n_rows: int, rotated: bool) -> Accuracy:

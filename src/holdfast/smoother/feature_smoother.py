@@ -22,7 +22,6 @@ from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
 from holdfast.experiments import Ragged, Tasks
 from holdfast.linalg import (
-    Accuracy,
     Complement,
     eigh,
     run_pieces,
@@ -40,6 +39,7 @@ from holdfast.smoother.factorise import (
     ridge_by_qr,
     rotate,
     single_factor,
+    subtracted,
     summed,
 )
 from holdfast.smoother.feature_form import FeatureForm
@@ -310,10 +310,8 @@ class FeatureSmoother(FeatureForm):
             gram, z = known[0], known[1][:, columns]
         A, b = system.whole_gram - gram, system.z[:, columns] - z
         A, b, mean, level = eliminate(A, b, corner)
-        size = np.diag(system.whole_gram)[: system.p]
-        if system.T is not None:  # rotation left errors of the largest coordinate in each
-            size = np.sqrt(size * size.max(initial=0.0))
-        known_to = Accuracy(size, FLOOR / system.support_without(held))
+        diagonal, floor = np.diag(system.whole_gram), FLOOR / system.support_without(held)
+        known_to = subtracted(diagonal[: system.p], floor, system.T is not None)
         return FeatureEquations(A, b, N_E, known_to, mean, level, rows)
 
     def _sum_afresh(self, train: IntArray, Ys: FloatArray, N_E: FloatArray) -> FeatureEquations:

@@ -41,13 +41,13 @@ def test_a_gap_has_to_be_larger_than_the_weakest():
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e3])
 def test_predictions_that_vanish_beside_residuals_are_not_believed(size):
     """Where the gap is close to nothing, and only there."""
-    gap = np.array([0.5 * CLOSE, CLOSE, 1.01 * CLOSE, 0.5 * CLOSE])
-    share = np.array([0.9, 0.9, 0.9, 1.1]) * VANISHING  # of what is left, as residuals are
-    r = size * np.ones(4)
+    gap = np.array([0.5 * CLOSE, CLOSE, 1.01 * CLOSE, 0.5 * CLOSE, 0.5])
+    share = np.array([0.9, 0.9, 0.9, 1.1, 9.0]) * VANISHING  # of what is left, as residuals are
+    r = size * np.ones(5)
     left = share * r
     fitted = left + (1.0 - gap) * r
     found = _alone_predictions(alone(gap, fitted, gap * r, 1e-5))
-    assert_array_equal(np.isnan(found[0, :, 0]), [True, True, False, False])
+    assert_array_equal(np.isnan(found[0, :, 0]), [True, True, False, False, False])
     assert_allclose(found[0, 2:, 0], left[2:], rtol=1e-9)
     # Without a limit there is no doubt: nothing was subtracted to get the gap.
     assert np.isfinite(_alone_predictions(alone(gap, fitted, gap * r, -np.inf))).all()
@@ -56,12 +56,21 @@ def test_predictions_that_vanish_beside_residuals_are_not_believed(size):
 
 def test_weights_do_not_change_what_vanishes():
     """A row of weight 4: the lift is that of the prediction, the residual that of √w y."""
-    gap, root = np.array([0.5 * CLOSE] * 2), 2.0
+    gap, root = np.array([0.5 * CLOSE] * 3), 2.0
     lift = (1.0 - gap) / root
-    r = np.ones(2)
-    left = np.array([0.9, 1.1]) * VANISHING * r / root
+    r = np.ones(3)
+    left = np.array([0.9, 1.1, 9.0]) * VANISHING * r / root
     found = _alone_predictions(alone(gap, left + lift * r, gap * r, 1e-5, lift))
-    assert_array_equal(np.isnan(found[0, :, 0]), [True, False])
+    assert_array_equal(np.isnan(found[0, :, 0]), [True, False, False])
+
+
+def test_the_largest_prediction_counts_the_more_the_smaller_the_gap():
+    """Twice as small a gap asks for twice as large a prediction, beside what was taken away."""
+    for gap, asked in ((0.5, 1.0), (0.5 * CLOSE, 2.0), (0.1 * CLOSE, 10.0)):
+        for share, lost in ((0.99, True), (1.01, False)):
+            value = share * asked * VANISHING * (1.0 - gap)
+            found = _alone_predictions(alone([gap], value + (1.0 - gap), gap, 1e-5))
+            assert np.isnan(found).all() == lost, gap
 
 
 def test_predictions_that_all_vanish_beside_what_was_taken_away():
@@ -180,7 +189,7 @@ def test_little_that_is_left_of_targets_beside_a_small_pivot():
     )
     errors = np.full((1, 1, 1, 1), 0.5 * CLOSE)  # so that r = 1
     assert_allclose(solve_direct(held, errors), 1.0, rtol=1e-9)
-    for left, lost in ((0.9, True), (1.1, False)):
+    for left, lost in ((1.98, True), (2.02, False)):  # half of CLOSE asks for twice as much
         Y = np.full((1, 1, 1), 1.0 + left * VANISHING)
         assert np.isnan(solve_direct(held, errors, Y)).all() == lost
     wide = HeldCoordinates(
@@ -226,6 +235,7 @@ def test_one_target_that_is_left_with_little_costs_the_set():
     errors = (gaps @ r)[None]
     Y = np.broadcast_to(r, (2, h, 2)).copy()
     Y[:, 0] += [0.9 * VANISHING, 1.1 * VANISHING]
+    Y[1, 1] += 0.5  # a good size for one of the sets
     found = solve_direct(held, errors, Y)
     assert np.isnan(found[0, 0]).all()
     assert_allclose(found[0, 1], r)

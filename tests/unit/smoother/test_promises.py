@@ -20,6 +20,7 @@ from holdfast.smoother.factorise import (
     promise,
     settled,
     single_promise,
+    subtracted,
     summed,
     weakest,
 )
@@ -383,3 +384,11 @@ def test_sets_that_share_rows_are_sums_of_atoms():
     assert_allclose(gram, rows.T @ rows, atol=1e-14)
     assert_allclose(z, rows.T @ rows, atol=1e-14)
     assert smoother.system.sets.find(np.array([0, 1, 4])) is None
+
+
+def test_a_difference_of_sums_is_known_column_by_column_until_rows_are_rotated():
+    diagonal = np.array([4.0, 0.25, 1.0])
+    for rotated, size in ((False, diagonal), (True, [4.0, 1.0, 2.0])):
+        found = subtracted(diagonal, 1e-4, rotated)
+        assert_allclose(found.size, size)
+        assert found.floor == 1e-4
