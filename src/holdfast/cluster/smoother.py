@@ -35,6 +35,7 @@ from holdfast.smoother.factorise import (
     ridge_of_triangle,
     rotate,
     single_factor,
+    unpenalised_first,
 )
 from holdfast.smoother.feature_form import FeatureForm
 from holdfast.smoother.moments import sample_level
@@ -358,7 +359,8 @@ class ClusterSmoother(FeatureForm):
         kept = model._parts(np.flatnonzero(model.scale.trained), slice(None))
         triangles = [_call(work.reduce_rows, *part, rows_of) for part, _ in kept]
         stack = partial(work.stack_reduced, size=rows.shape[1])
-        models = ridge_of_triangle(_compute(_tree(triangles, stack))[0], alphas, p, rows.shape[1])
+        (R,), order = _compute(_tree(triangles, stack)), unpenalised_first(*rows.B.shape[::-1])
+        models = ridge_of_triangle(R, alphas, p, order)
         shared = _share(models)
         parts = list(model._tested(test, 0))
         calls = [_call(work.fold_predict, *part, rows_of, shared) for part, _ in parts]

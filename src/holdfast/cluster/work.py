@@ -19,7 +19,14 @@ from holdfast.linalg import solve_small, stacked_qr
 from holdfast.smoother import ColumnFeatures, Factor, Features, WhitenedFeatures
 from holdfast.smoother.equations import FeatureEquations, eliminate
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.factorise import reduced, remainder, stacked_triangle, subtracted, summed
+from holdfast.smoother.factorise import (
+    reduced,
+    remainder,
+    stacked_triangle,
+    subtracted,
+    summed,
+    unpenalised_first,
+)
 from holdfast.smoother.moments import Moments, moments
 from holdfast.smoother.rows import (
     RowBlocks,
@@ -174,7 +181,8 @@ def stack(parts: Sequence[FloatArray]) -> FloatArray:
 
 def reduce_rows(X: Any, part: Part, rows: StreamedRows) -> FloatArray:
     """Return the triangle of some rows and their targets, by QR."""
-    return reduced(RowBlocks(_streamed(X, part, rows), once=True), part.Ys, rows.B.shape[1])
+    order = unpenalised_first(*rows.B.shape[::-1])
+    return reduced(RowBlocks(_streamed(X, part, rows), once=True), part.Ys, order)[0]
 
 
 def stack_reduced(parts: Sequence[FloatArray], size: int) -> FloatArray:

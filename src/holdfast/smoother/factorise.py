@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from holdfast._typing import BoolArray, FloatArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.linalg import (
     Accuracy,
     Graded,
@@ -46,6 +46,7 @@ __all__ = [
     "stacked_triangle",
     "subtracted",
     "summed",
+    "unpenalised_first",
 ]
 
 #: Gives Vᵀ(Ys − Vβ) over the trained rows, wherever those are.
@@ -277,21 +278,32 @@ def ridge_by_qr(rows: RowBlocks, Ys: FloatArray, alphas: FloatArray, p: int) -> 
 
     W and y are reduced to a triangle once, block by block; each penalty adds √α I below it.
     """
-    return ridge_of_triangle(reduced(rows, Ys, p), alphas, p, rows.shape[1])
+    R, order = reduced(rows, Ys)
+    return ridge_of_triangle(R, alphas, p, order)
 
 
-def reduced(rows: RowBlocks, Ys: FloatArray, p: int) -> FloatArray:
-    """Return the triangle (p + s, p + s + v) of (W, Ys) by QR, block by block, longest rows first.
+def reduced(
+    rows: RowBlocks, Ys: FloatArray, order: IntArray | None = None
+) -> tuple[FloatArray, IntArray]:
+    """Return the triangle (p + s, p + s + v) of (W, Ys) by QR, and the order of its columns of W.
 
-    The unpenalised columns, which come last in `rows`, are put first: they are then eliminated
-    before the others.
+    Block by block, longest rows first and longest columns first, as the first block has them: so
+    rows and columns of any length keep digits of their own (Cox & Higham 1998). Or in the order
+    that is given, which triangles of several parts must share.
     """
     size, v = rows.shape[1], Ys.shape[1]
-    order = np.roll(np.arange(size), size - p)
     R: FloatArray = np.zeros((0, size + v))
     for part, W in rows:
+        if order is None:
+            order = np.argsort(-np.abs(W).max(axis=0), kind="stable")
         R = stacked_triangle([R, np.hstack([W[:, order], Ys[part]])], size)
-    return R
+    assert order is not None, "there are rows to train on"
+    return R, order
+
+
+def unpenalised_first(p: int, s: int) -> IntArray:
+    """Return an order of p + s columns: the last s, which are unpenalised, come first."""
+    return np.roll(np.arange(p + s), s)
 
 
 def stacked_triangle(parts: Sequence[FloatArray], size: int) -> FloatArray:
@@ -301,14 +313,14 @@ def stacked_triangle(parts: Sequence[FloatArray], size: int) -> FloatArray:
     return triangle_of(stacked[longest])[:size]
 
 
-def ridge_of_triangle(R: FloatArray, alphas: FloatArray, p: int, size: int) -> FloatArray:
-    """Return θ (a, p + s, v) from the triangle of `reduced`."""
+def ridge_of_triangle(R: FloatArray, alphas: FloatArray, p: int, order: IntArray) -> FloatArray:
+    """Return θ (a, p + s, v) from the triangle of `reduced`, whose columns have this order."""
+    size, place = order.size, np.argsort(order)[:p]
     v = R.shape[1] - size
-    order = np.roll(np.arange(size), size - p)
     models = np.empty((alphas.size, size, v))
     penalty = np.zeros((p, size + v))
     for a, alpha in enumerate(alphas):
-        penalty[:, size - p : size] = np.sqrt(alpha) * np.eye(p)
+        penalty[np.arange(p), place] = np.sqrt(alpha)
         full = stacked_triangle([R, penalty], size)
         theta = solve_triangular(full[:, :size], full[:, size:], check_finite=False)
         models[a, order] = theta

@@ -100,7 +100,7 @@ def _():
 @example("tuning.losses.LogDensity.slopes", "tuning.losses.RankedProbability.slopes")
 def _():
     folds = [(fold, fold) for fold in FOLDS]
-    direction = rng.normal(size=(m, m))
+    direction = np.random.default_rng(7).normal(size=(m, m))
     direction = direction + direction.T
     np.fill_diagonal(direction, 0.0)  # the shift ε follows the diagonal
 

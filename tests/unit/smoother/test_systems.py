@@ -20,6 +20,7 @@ from holdfast.smoother.factorise import (
     ridge_of_triangle,
     stacked_triangle,
     triangular,
+    unpenalised_first,
 )
 from holdfast.smoother.features import ColumnFeatures
 from holdfast.smoother.moments import Moments, SetSums, moments, sample_level
@@ -366,13 +367,21 @@ def test_ridge_regression_by_qr(s):
     for a, alpha in enumerate(alphas):
         A = W.T @ W + alpha * np.diag(penalty_mask(P, s))
         assert_allclose(found[a], np.linalg.solve(A, W.T @ Ys), rtol=1e-8, atol=1e-10)
-    R = reduced(RowBlocks(W, once=True), Ys, P)
-    assert R.shape == (P + s, P + s + 2)
-    order = np.roll(np.arange(P + s), s)
-    assert_allclose(R[:, : P + s].T @ R[:, : P + s], (W.T @ W)[np.ix_(order, order)], atol=1e-9)
-    assert_allclose(R[:, : P + s].T @ R[:, P + s :], (W.T @ Ys)[order], atol=1e-9)
-    again = ridge_of_triangle(R, alphas, P, P + s)
-    assert_allclose(again, found)
+    first = np.roll(np.arange(P + s), s)
+    assert unpenalised_first(P, s).tolist() == first.tolist()
+    for given in (first, None):
+        R, order = reduced(RowBlocks(W, once=True), Ys, given)
+        assert R.shape == (P + s, P + s + 2)
+        assert given is None or order is given
+        assert_allclose(R[:, : P + s].T @ R[:, : P + s], (W.T @ W)[np.ix_(order, order)], atol=1e-9)
+        assert_allclose(R[:, : P + s].T @ R[:, P + s :], (W.T @ Ys)[order], atol=1e-9)
+        assert_allclose(ridge_of_triangle(R, alphas, P, order), found, atol=1e-13)
+
+
+def test_longest_columns_come_first():
+    W = RNG.standard_normal((30, 4)) * [1.0, 1e3, 1e-3, 1e2]
+    _, order = reduced(RowBlocks(W), np.ones((30, 1)))
+    assert order.tolist() == [1, 3, 0, 2]
 
 
 def test_rows_of_tiny_weight_keep_their_digits():
