@@ -71,6 +71,7 @@ FOUND = [
     ("rare_columns", 61253),  # predictions that are faint beside the rows that were fitted
     ("rare_columns", 61285),
     ("rare_columns", 61764),
+    ("rare_columns", 70239),
     ("rare_columns", 62810),  # a small pivot, and predictions that are small beside residuals
     ("rare_columns", 63278),
     ("wild_weights", 61653),  # a weak direction that one vector of signs did not see

@@ -53,7 +53,7 @@ LOOKS = 3
 CLOSE, VANISHING = 1e-2, 1e-2
 #: Predictions that are smaller than this share of all that was fitted, over the pivot (at least
 #: CLOSE), are faint: rounding errors of the rows that were fitted best show in them.
-FAINT = 1e-4
+FAINT = 5e-4
 EPS = float(np.finfo(np.float64).eps)
 
 #: Predictions smaller than this share of the targets are not computed as y − r.
