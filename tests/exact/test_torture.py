@@ -100,6 +100,8 @@ FOUND_ELSEWHERE = [
     ("sparse_wild_weights", 46, "cluster"),
     ("wild_weights", 0, "cluster"),
     ("wild_weights", 21, "cluster"),
+    ("cubic_with_outlier", 62205, "streamed"),  # a row alone, and the same among others
+    ("cubic_with_outlier", 62205, "cluster"),
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -251,5 +251,10 @@ def _multiply(X: RowData, Z: RowData, out: FloatArray) -> None:
         out[...] = X @ Z.T
     elif sp.issparse(Z):
         out[...] = (Z @ X.T).T
+    elif min(len(X), len(Z)) == 1:
+        # BLAS has another routine for vectors, which rounds otherwise: a row that is asked for
+        # alone must have the values that it has among others.
+        X, Z = (np.repeat(rows, 2, axis=0) if len(rows) == 1 else rows for rows in (X, Z))
+        out[...] = np.dot(X, Z.T)[: out.shape[0], : out.shape[1]]
     else:
         np.dot(X, Z.T, out=out)

@@ -124,6 +124,21 @@ def test_many_blocks_equal_one(kernel, name, params, d, monkeypatch):
     np.testing.assert_array_equal(kernel(X), kernel(X).T)
 
 
+@pytest.mark.parametrize("name", ["linear", "poly", "rbf"])
+def test_a_row_alone_has_the_values_that_it_has_among_others(name):
+    """Bit by bit: a vector must not go another way through BLAS than a matrix."""
+    rng = np.random.default_rng(0)
+    X, Z = 1e3 * rng.normal(size=(12, 6)), 1e3 * rng.normal(size=(9, 6))
+    kernel = resolve_kernel(name, gamma=1e-6, n_features=6)
+    whole = kernel(X, Z)
+    for i in range(len(X)):
+        np.testing.assert_array_equal(kernel(X[[i]], Z), whole[[i]])
+    if name != "rbf":  # its distances are centred on the mean of Z
+        for j in range(len(Z)):
+            np.testing.assert_array_equal(kernel(X, Z[[j]]), whole[:, [j]])
+            np.testing.assert_array_equal(kernel(X[[0]], Z[[j]]), whole[[0]][:, [j]])
+
+
 @plain
 def test_inputs_are_left_alone(kernel, name, params):
     X, Z = rows(6, 5, 6), rows(4, 5, 7)
