@@ -227,6 +227,9 @@ def _prepared(
     return _Rows(V, e, y, gap, weight, place[rows], s), setting
 
 
+# I and J, two blocks of rows, are the formulas' own names: no number is meant by the one (E741).
+
+
 def _compare(I: _Rows, J: _Rows, setting: _Setting, same: bool) -> FloatArray:  # noqa: E741
     """Return weight in the right order, weight that counts and pairs (3, v) of a tile."""
     found = np.empty((3, I.y.shape[1]))

@@ -354,19 +354,10 @@ class FeatureSmoother(FeatureForm):
         B = Centre.of(sample_level(SomeRows(features, train), scale, U))
         rows = StreamedRows(SomeRows(features, train), B, scale, U)
         models = ridge_by_qr(RowBlocks(rows, once=True), targets.Ys, alphas, features.size)
-        values, own = np.empty((alphas.size, test.size, models.shape[2])), np.isin(test, train)
-        # Rows that were trained on as they were then: rounded otherwise, a long one is another row.
-        for some, made, place in (
-            (own, train, np.searchsorted(train, test[own])),
-            (~own, test[~own], np.arange(test.size - int(own.sum()))),
-        ):
-            if some.any():
-                plain = RowScale.of(np.ones(made.size))
-                rows = StreamedRows(SomeRows(features, made), B, plain, unpenalised.take(made))
-                found = fitted(RowBlocks(rows, once=True), plain.root, models)
-                values[:, some] = found[:, place]
-        level = unpenalised.take(test).level(slice(None), targets.level)
-        return (values + level) * targets.unit
+        plain, U = RowScale.of(np.ones(test.size)), unpenalised.take(test)
+        rows = StreamedRows(SomeRows(features, test), B, plain, U)
+        values = fitted(RowBlocks(rows, once=True), plain.root, models)
+        return (values + U.level(slice(None), targets.level)) * targets.unit
 
     def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> FeatureSmoother:
         """Return the smoother of the rows that are left, on the feature rows that are there.

@@ -180,11 +180,12 @@ class KernelForm(Smoother):
         that they cost the others no digit.
         """
         X = getattr(self.data, "X", None)
-        if not isinstance(getattr(self.data, "kernel", None), Linear) or sp.issparse(X):
+        linear = isinstance(getattr(self.data, "kernel", None), Linear)
+        if X is None or not linear or sp.issparse(X):
+            return None
+        if X.shape[0] ** 2 * X.shape[1] > QUICK:
             return None
         X = np.asarray(X, dtype=np.float64)
-        if X.size * len(X) > QUICK:
-            return None
         longest = np.argsort(-np.abs(X).max(axis=0), kind="stable")
         return triangle_of(X[:, longest].T).T
 

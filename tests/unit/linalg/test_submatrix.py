@@ -22,3 +22,9 @@ def test_nothing_gives_nothing():
     assert submatrix(np.ones((3, 4)), nothing, np.array([1])).shape == (0, 1)
     assert submatrix(np.ones((3, 4)), np.array([1]), nothing).shape == (1, 0)
     assert submatrix(np.empty((0, 0)), nothing, nothing).shape == (0, 0)
+
+
+@pytest.mark.parametrize("column", [-1, 4])
+def test_nothing_is_clipped(column):
+    with pytest.raises(AssertionError, match="no such column"):
+        submatrix(np.ones((3, 4)), np.array([0]), np.array([column]))
