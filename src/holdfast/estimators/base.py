@@ -38,6 +38,7 @@ from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData, KernelRows
 from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
+from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
@@ -186,23 +187,24 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                     seeded=self.random_state is not None,
                 )
                 problem = replace(problem, seed=store.seed)
-            found = search(
-                problem,
-                candidates,
-                self._penalties(problem, candidates),
-                scoring,
-                pooled=self.pooled,
-                rule=self.rule,
-                per_target=self.alpha_per_target,
-                store=store,
-                check=self.check,
-            )
-            problem = replace(problem, alphas=found.alphas)
-            if isinstance(self.basis, str):
-                told = {"basis": told_basis(problem.basis, problem.weights.size)}
-                plan = replace(found.plan, facts={**found.plan.facts, **told})
-                found = replace(found, plan=plan)
-            self._publish(problem, candidates[found.index], found)
+            with pieces_alone(problem.weights.size):  # few rows gain nothing from BLAS threads
+                found = search(
+                    problem,
+                    candidates,
+                    self._penalties(problem, candidates),
+                    scoring,
+                    pooled=self.pooled,
+                    rule=self.rule,
+                    per_target=self.alpha_per_target,
+                    store=store,
+                    check=self.check,
+                )
+                problem = replace(problem, alphas=found.alphas)
+                if isinstance(self.basis, str):
+                    told = {"basis": told_basis(problem.basis, problem.weights.size)}
+                    plan = replace(found.plan, facts={**found.plan.facts, **told})
+                    found = replace(found, plan=plan)
+                self._publish(problem, candidates[found.index], found)
         return self
 
     def _prepare(

@@ -72,23 +72,24 @@ def check(
     if not smoother.refines_cheaply(factorised.get(path, 0)):
         return "no: it would take too large a part of so short a fit; verify() does it"
     with smoother.lock, pieces_alone(smoother.order):
-        anew = trained_anew(smoother, tasks)
-        if anew.all():
-            return "no: every experiment was trained anew"
         leverages = smoother.likely_leverages(alpha)
         sums = np.bincount(tasks.held.owners, leverages[tasks.held.values], minlength=len(tasks))
-        sums[anew] = -np.inf
+        sums[trained_anew(smoother, tasks)] = -np.inf
         j = int(sums.argmax())
-        held, test = tasks.held[j], tasks.test[j]
-        rows = np.argsort(-leverages[test], kind="stable")[:MOST_ROWS]
-        removed, test, columns = tasks.removed[j], test[rows], columns[:MOST_TARGETS]
+        if sums[j] == -np.inf:
+            return "no: every experiment was trained anew"
+        held, removed, test = tasks.held[j], tasks.removed[j], tasks.test[j]
+        looked_at: slice | IntArray = slice(None)
+        if test.size > MOST_ROWS:
+            looked_at = np.argsort(-leverages[test], kind="stable")[:MOST_ROWS]
+        test, columns = test[looked_at], columns[:MOST_TARGETS]
         if values is None:
             one = Tasks.one(held, removed, test)
             fast = predict(smoother, one, np.array([alpha]), path)[0][:, columns]
             largest = smoother.original_targets()[:, columns]
         else:
-            fast = values[tasks.test.ptr[j] + rows][:, columns]
             largest = values[:, columns]
+            fast = largest[tasks.test.ptr[j] : tasks.test.ptr[j + 1]][looked_at]
         size = float(np.abs(largest).max()) or 1.0
         found = _deviation(smoother, (held, removed, test), alpha, columns, fast, size)
     told = f"experiment {tasks.source[j]}, {held.size:,} row{'s' * (held.size > 1)} held out"
@@ -119,15 +120,15 @@ def _deviation(
     def gap(values: FloatArray) -> float:
         return float(np.abs(fast - smoother.restore(values, rows[2], columns)).max()) / size
 
-    alphas, every = np.array([alpha]), slice(None)
     try:
         with np.errstate(all="ignore"):  # what overflows does not settle
             again = smoother.refined(*rows, alpha, columns, size / smoother.targets.unit)
     except np.linalg.LinAlgError:
         again = np.full(fast.shape, np.nan)
     if again is None:  # rows are not kept: their sums are asked
-        again = fold_gram.predict(smoother, Tasks.one(*rows), alphas, every)[0][:, columns]
+        one = Tasks.one(*rows)
+        again = fold_gram.predict(smoother, one, np.array([alpha]), slice(None))[0][:, columns]
     found = gap(again)
     if found <= TOLERANCE:
         return found
-    return gap(smoother.retrain(*rows, alphas, every)[0][:, columns])
+    return gap(smoother.retrain(*rows, np.array([alpha]), slice(None))[0][:, columns])

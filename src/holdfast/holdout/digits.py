@@ -163,7 +163,10 @@ def basis_shrinks(tasks: Tasks, n_basis: int | None) -> BoolArray:
 
 def trained_anew(smoother: Smoother, tasks: Tasks) -> BoolArray:
     """Return which tasks no path takes: they leave too little of the data, or of the basis."""
-    return np.asarray(few_left(smoother, tasks) | basis_shrinks(tasks, smoother.n_basis))
+    few = few_left(smoother, tasks)
+    if smoother.n_basis is not None:
+        few |= basis_shrinks(tasks, smoother.n_basis)
+    return few
 
 
 def affordable(smoother: Smoother, tasks: Tasks, n_alphas: int) -> bool:

@@ -23,13 +23,7 @@ import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape, Tasks
-from holdfast.holdout.digits import (
-    TOO_LITTLE,
-    affordable,
-    basis_shrinks,
-    few_left,
-    warn_of_digits,
-)
+from holdfast.holdout.digits import TOO_LITTLE, affordable, trained_anew, warn_of_digits
 from holdfast.holdout.identity import STACK_DOUBLES, from_residuals, residuals
 from holdfast.linalg import Definite
 from holdfast.smoother import Factor, Fit, HeldCoordinates, OtherBasis, Outputs, Smoother
@@ -110,7 +104,7 @@ class HeldOutModels:
         hard = smoother.promise(self.alphas) > TOO_LITTLE
         if hard.any() and affordable(smoother, tasks, self.alphas.size):
             return everything
-        return basis_shrinks(tasks, smoother.n_basis) | few_left(smoother, tasks)
+        return trained_anew(smoother, tasks)
 
     @cached_property
     def _lost(self) -> BoolArray:

@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import reciprocal_shifts
 from holdfast.smoother.held import (
@@ -262,12 +262,11 @@ class Coordinates(Factor):
 
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii in O(mp): Σ_j V_ij² R_j for κ = 1, 1 − α Σ_j V_ij² R_j for κ = 0."""
-        d = self.R(self.D(np.array([alpha])))[0]
-        form = np.empty(self.V.shape[0])
-        for rows in vector_blocks(self.V):
-            form[rows] = np.square(self.V[rows]) @ d
+        d, blocks = self.R(self.D(np.array([alpha])))[0], vector_blocks(self.V)
+        parts = [np.square(self.V[rows]) @ d for rows in blocks]
+        form = parts[0] if len(parts) == 1 else np.concatenate(parts)
         diagonal = form if self.kappa else 1.0 - alpha * form
-        diagonal = np.minimum(np.maximum(diagonal, 0.0), 1.0)  # faster than np.clip for few rows
+        np.minimum(np.maximum(diagonal, 0.0, out=diagonal), 1.0, out=diagonal)  # np.clip is slower
         return diagonal if self.scale.everything else np.where(self.scale.trained, diagonal, 0.0)
 
 
@@ -296,10 +295,10 @@ class KernelFactor(Coordinates):
 
     kappa: ClassVar[float] = 0.0
 
-    def eigenvectors(self, rows: BoolArray) -> FloatArray:
-        """Return V of some rows without the unpenalised columns."""
-        V, p = np.asarray(self.V), int(self.penalised.sum())
-        return V[:, :p] if rows.all() else V[rows, :p]
+    @property
+    def eigenvectors(self) -> FloatArray:
+        """V of the rows that are trained on, without the unpenalised columns."""
+        return self.trained_rows[:, : np.count_nonzero(self.penalised)]
 
     def R(self, D: FloatArray) -> FloatArray:
         """Return D with zeros for the unpenalised columns, which S reproduces exactly."""

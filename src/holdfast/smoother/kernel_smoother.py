@@ -207,7 +207,7 @@ class KernelSmoother(KernelForm):
         assert isinstance(factor, KernelFactor)
         live, p = self.scale.trained, factor.size - self.unpenalised.count
         beta = held.betas(r, slice(None))[:, 0]
-        weights = beta[:, :, :p] @ factor.eigenvectors(live).T  # (b, v, n)
+        weights = beta[:, :, :p] @ factor.eigenvectors.T  # (b, v, n)
         rows = np.broadcast_to(
             (np.cumsum(live) - 1)[shape.H][:, None], (*beta.shape[:2], r.shape[2])
         )
@@ -275,7 +275,7 @@ class KernelSmoother(KernelForm):
         n, p = int(live.sum()), factor.size - u.size
         weighted, to_level, inner = self._along
         K_new = self.outputs()(X)[:, :n]
-        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors(live)
+        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors
         prior = self._diagonal(X) - 2.0 * K_new @ (weighted[live] @ u) + u @ inner @ u
         left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, :p].T
         return np.asarray(np.maximum(left, 0.0) / alphas + u @ u)
@@ -292,7 +292,7 @@ class KernelSmoother(KernelForm):
     def half_residuals(self, alpha: float) -> FloatArray:
         """Return V √(α/(Λ + α)) Vᵀ√w y."""
         factor, live = self._spectral(), self.scale.trained
-        V = factor.eigenvectors(live)
+        V = factor.eigenvectors
         R = np.sqrt(alpha * factor.D(np.array([alpha]))[0, : V.shape[1]])
         values = np.zeros(self.targets.Ys.shape)
         values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])

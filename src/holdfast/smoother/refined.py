@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotrs
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.linalg import solve_small, submatrix
@@ -34,7 +34,7 @@ PASSES = 4
 FEW = 0.25
 
 
-def bordered(solve: Correction, C: FloatArray, corner: FloatArray) -> Correction:
+def bordered(solve: Correction, C: FloatArray, corner: FloatArray | None = None) -> Correction:
     """Return the solution x of A x + Cᵀμ = b, C x = corner μ, given A⁻¹.
 
     Parameters
@@ -42,8 +42,8 @@ def bordered(solve: Correction, C: FloatArray, corner: FloatArray) -> Correction
     solve : callable
         A⁻¹ applied to columns.
     C : ndarray of shape (c, p)
-    corner : ndarray of shape (c,)
-        0 for a constraint; −1 for a row that leaves the sum A.
+    corner : ndarray of shape (c,), optional
+        0 for a constraint; −1 for a row that leaves the sum A. Without it, all are constraints.
 
     Raises
     ------
@@ -53,13 +53,32 @@ def bordered(solve: Correction, C: FloatArray, corner: FloatArray) -> Correction
     if not len(C):
         return solve
     X = solve(C.T)
-    lift = solve_small(C @ X + np.diag(corner), X.T).T  # both symmetric
+    small = C @ X
+    if corner is not None:
+        small.flat[:: len(C) + 1] += corner
+    multipliers = lu_solver(small)
 
     def corrected(b: FloatArray) -> FloatArray:
         y = solve(b)
-        return np.asarray(y - lift @ (C @ y))
+        return np.asarray(y - X @ multipliers(C @ y))
 
     return corrected
+
+
+def lu_solver(A: FloatArray) -> Correction:
+    """Return A⁻¹ applied to columns; the symmetric A is overwritten.
+
+    Raises
+    ------
+    LinAlgError
+        If A is singular to the last digit.
+    """
+    if A.size == 1 and A[0, 0] != 0.0:  # one row that is held out alone
+        return lambda b: np.asarray(b / A[0, 0])
+    factor, pivots, info = dgetrf(A.T, overwrite_a=1)  # A.T: no copy
+    if info:
+        raise np.linalg.LinAlgError("singular")
+    return lambda b: np.asarray(dgetrs(factor, pivots, b)[0])
 
 
 def cholesky_solver(A: FloatArray) -> Correction:
@@ -131,28 +150,28 @@ class KernelProblem:
 
     def predictions(self, test: IntArray, spectrum: KernelFactor | None, size: float) -> FloatArray:
         """Return f (t, v) on rows; a Cholesky factor stands in for a spectrum that is not there."""
-        K, Ys, root, U = self.K, self.Ys, self.scale.root[:, None], self.unpenalised.U[test]
+        K, Ys, weighted, U = self.K, self.Ys, self.scale.times, self.unpenalised.U[test]
         Q = self.unpenalised.Q.copy()
         Q[self.held] = 0.0
         along = solve_small(Q.T @ Q, Q.T)  # (s, m): δ = along (√w y − √wK√w c − αc)
-        out = root.T * (K[test] - U @ ((along * root.T) @ K)) - self.alpha * (U @ along)
+        out = weighted(K[test] - U @ (weighted(along) @ K)) - self.alpha * (U @ along)
         correct = self._by_cholesky(Q) if spectrum is None else self._by_spectrum(spectrum)
 
         def missing(c: FloatArray) -> FloatArray:
-            return np.asarray(Ys - root * (K @ (root * c)) - self.alpha * c)
+            return np.asarray(Ys - weighted(weighted(c.T) @ K).T - self.alpha * c)
 
         found = settle(correct(Ys), missing, correct, lambda c: np.asarray(out @ c), size)
         return U @ (along @ Ys) + found
 
     def _by_spectrum(self, spectrum: KernelFactor) -> Correction:
         """Return c = Vx from a right side, V_H x = 0."""
-        V, rows, held = spectrum.eigenvectors(self.scale.trained), None, self.held
+        V, rows, held = spectrum.eigenvectors, None, self.held
         D = spectrum.D(np.array([self.alpha]))[0, : V.shape[1], None]
         if not self.scale.everything:
             rows = np.flatnonzero(self.scale.trained)
             held = np.searchsorted(rows, held)
         V_H = V[held]
-        solve = bordered(lambda b: np.asarray(D * b), V_H, np.zeros(len(V_H)))
+        solve = bordered(lambda b: np.asarray(D * b), V_H)
         return self._on(rows, lambda b: np.asarray(V @ solve(V.T @ b)))
 
     def _by_cholesky(self, Q: FloatArray) -> Correction:
@@ -164,7 +183,7 @@ class KernelProblem:
         if not self.scale.uniform:
             A *= self.scale.root[rows] * self.scale.root[rows, None]
         A[np.diag_indices_from(A)] += self.alpha
-        return self._on(rows, bordered(cholesky_solver(A), Q[rows].T, np.zeros(Q.shape[1])))
+        return self._on(rows, bordered(cholesky_solver(A), Q[rows].T))
 
     def _on(self, rows: IntArray | None, solve: Correction) -> Correction:
         """Return c of all rows, zero where it must be; `solve` knows `rows`, or all of them."""
@@ -246,4 +265,4 @@ class FeatureProblem:
             gram, z_H = known[0], known[1][:, columns]
         A = system.whole_gram - gram
         A[np.diag_indices_from(A)] += shift
-        return bordered(cholesky_solver(A), N_E, np.zeros(len(N_E))), z - z_H
+        return bordered(cholesky_solver(A), N_E), z - z_H

@@ -58,6 +58,10 @@ class RowScale:
         """Return √w · Y, zero where a row is not trained on."""
         return Y if self.uniform else Y * (self.root * self.trained)[:, None]
 
+    def times(self, values: FloatArray) -> FloatArray:
+        """Return values (…, m) with their √w."""
+        return values if self.uniform else values * self.root
+
     def unscaled(self, values: FloatArray, rows: IntArray) -> FloatArray:
         """Return values (…, v) of rows (…) without their √w."""
         return values if self.uniform else values / self.root[rows][..., None]
