@@ -84,6 +84,9 @@ FOUND = [
     ("rare_columns", 62697),  # folds whose equations a rotation had mixed
     ("cubic_with_outlier", 62205),  # a long row, trained on and tested: its features made twice
     ("rare_columns", 63068),  # columns of very different lengths, retrained
+    ("sparse_wild_weights", 201015),  # a light row beside heavy ones, held out together
+    ("rare_columns", 300820),  # a column that no training row has, at a large penalty
+    ("sparse_wild_weights", 400037),  # a heavy row in a fold: it had moved the mean of all
 ]
 
 #: The same by other ways.

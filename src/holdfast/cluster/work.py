@@ -235,7 +235,7 @@ def subtract(
     size = np.diag(A)[: len(A) - len(corner)].copy()
     A, b = (A.copy(), b.copy()) if held is None else (A - held[0], b - held[1])
     A, b, mean, level = eliminate(A, b, corner)
-    return FeatureEquations(A, b, N_E, subtracted(size, floor, rotated), mean, level)
+    return FeatureEquations(A, b, N_E, subtracted(size, mean, floor, rotated), mean, level)
 
 
 def fresh(

@@ -286,10 +286,16 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
         elif not held.weak:
             x = Definite(M).solve(e)
         else:
+            root = None if held.row_root is None else held.row_root[piece, None, :, None]
+            reach = None if root is None else _reach(M, root)
             system = Definite(M, held.weak)
             x = _solve_weak(system, e, held.weak)
             if Y is not None:
-                x[_cancelled(system.smallest, x, Y[piece], held.size)] = np.nan
+                if reach is None:
+                    reach = np.sqrt(np.maximum(1.0 - system.smallest, 0.0))
+                left = np.abs(Y[piece, None] - x)
+                faint = _faint(system.smallest, reach, left if root is None else left / root, held)
+                x[faint | _cancelled(system.smallest, x, left)] = np.nan
         r[:, piece] = x.swapaxes(0, 1)
 
     if r.size:
@@ -316,29 +322,50 @@ def _solve_weak(system: Definite, errors: FloatArray, weak: float) -> FloatArray
     return np.asarray(x)
 
 
-def _cancelled(smallest: FloatArray, x: FloatArray, Y: FloatArray, size: FloatArray) -> BoolArray:
-    """Return which sets (g, a) have predictions Y − x that are mostly rounding errors.
+def _reach(M: FloatArray, root: FloatArray) -> FloatArray:
+    """Return the largest √(S_ii / w_i) (g, a) of each set, from I − S_HH (g, a, h, h)."""
+    leverages = np.maximum(1.0 - np.einsum("gahh->gah", M), 0.0)
+    return np.asarray(np.sqrt((leverages / np.square(root[..., 0])).max(axis=2)))
+
+
+def _faint(smallest: FloatArray, reach: FloatArray, left: FloatArray, held: Held) -> BoolArray:
+    """Return which sets (g, a) have predictions in which rounding errors of other rows show.
 
     Parameters
     ----------
     smallest : ndarray of shape (g, a)
         The smallest pivot of I − S_HH.
-    x : ndarray of shape (g, a, h, v)
-        Held-out residuals.
-    Y : ndarray of shape (g, h, v)
-    size : ndarray of shape (a, v)
-        The length of all fitted targets. Their rounding errors, over the pivot, are in every
-        prediction; what they cost is judged beside the largest prediction of these sets.
+    reach : ndarray of shape (g, a)
+        The largest √(S_ii / w_i), or a bound.
+    left : ndarray of shape (g, a, h, v)
+        Absolute predictions.
+    held : Held
+        Its size is the length of all fitted targets. Their rounding errors, times the reach and
+        over the pivot, are in every prediction; what they cost is judged beside the largest
+        prediction of these sets.
     """
-    left = np.abs(Y[:, None] - x).max(axis=2, initial=0.0)  # (g, a, v)
-    largest = np.fmax.reduce(left, axis=0)
-    reach = np.sqrt(np.maximum(1.0 - smallest, 0.0))[..., None]
-    lost = np.maximum(smallest, CLOSE)[..., None] * largest < FAINT * reach * size
-    close = (smallest <= CLOSE)[..., None]
-    if close.any():
-        r = VANISHING * np.abs(x).max(axis=2)
-        lost |= close & ((left < r) | (smallest[..., None] * largest < CLOSE * r))
+    largest = np.fmax.reduce(left.max(axis=2, initial=0.0), axis=0)  # (a, v)
+    lost = np.maximum(smallest, CLOSE)[..., None] * largest < FAINT * reach[..., None] * held.size
     return np.asarray(lost.any(axis=2))
+
+
+def _cancelled(smallest: FloatArray, x: FloatArray, left: FloatArray) -> BoolArray:
+    """Return which sets (g, a) have predictions that are mostly rounding errors of their own rows.
+
+    Parameters
+    ----------
+    smallest : ndarray of shape (g, a)
+        The smallest pivot of I − S_HH.
+    x, left : ndarray of shape (g, a, h, v)
+        Held-out residuals and what they leave of the targets, |y − x|, both times √w.
+    """
+    close = smallest <= CLOSE
+    if not close.any():
+        return close
+    left = left.max(axis=2, initial=0.0)  # (g, a, v)
+    largest, r = np.fmax.reduce(left, axis=0), VANISHING * np.abs(x).max(axis=2)
+    lost = (left < r) | (smallest[..., None] * largest < CLOSE * r)
+    return np.asarray(close & lost.any(axis=2))
 
 
 @cache

@@ -231,6 +231,7 @@ class Coordinates(Factor):
             weak=self.weak * self.kappa,
             spare=None if spare is None else spare.H,
             root=root,
+            row_root=None if self.scale.uniform else self.scale.root[shape.H],
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:

@@ -62,14 +62,16 @@ WEAK = 1e-3
 LONGER = 10.0
 
 
-def subtracted(diagonal: FloatArray, floor: float, rotated: bool) -> Accuracy:
+def subtracted(diagonal: FloatArray, mean: FloatArray, floor: float, rotated: bool) -> Accuracy:
     """Return how well the Gram matrix of all rows less some is known, from the diagonal of all.
 
-    Each column by itself. In rows that were rotated, every column has the rounding errors of the
-    largest, times its own size in the matrix.
+    Each column by itself. Where the `mean` (s, p) of the rows that are left is far from that of
+    all, because heavy rows left, what was taken away for it counts as well: I − Q_HᵀQ_H, by which
+    it was divided, has cancelled. In rows that were rotated, every column has the rounding errors
+    of the largest, times its own size in the matrix.
     """
-    size = np.sqrt(diagonal * diagonal.max(initial=0.0)) if rotated else diagonal
-    return Accuracy(size, floor)
+    size = diagonal + np.square(mean).sum(axis=0)
+    return Accuracy(np.sqrt(size * size.max(initial=0.0)) if rotated else size, floor)
 
 
 def summed(gram: FloatArray, mean: FloatArray, n_rows: int, rotated: bool) -> Accuracy:
@@ -315,12 +317,12 @@ def stacked_triangle(parts: Sequence[FloatArray], size: int) -> FloatArray:
 
 def ridge_of_triangle(R: FloatArray, alphas: FloatArray, p: int, order: IntArray) -> FloatArray:
     """Return θ (a, p + s, v) from the triangle of `reduced`, whose columns have this order."""
-    size, place = order.size, np.argsort(order)[:p]
-    v = R.shape[1] - size
+    size, v = order.size, R.shape[1] - order.size
     models = np.empty((alphas.size, size, v))
-    penalty = np.zeros((p, size + v))
+    # Rows √α in the order of the columns: so a column without any entry keeps a θ of exactly zero.
+    penalised, penalty = np.flatnonzero(order < p), np.zeros((p, size + v))
     for a, alpha in enumerate(alphas):
-        penalty[np.arange(p), place] = np.sqrt(alpha)
+        penalty[np.arange(p), penalised] = np.sqrt(alpha)
         full = stacked_triangle([R, penalty], size)
         theta = solve_triangular(full[:, :size], full[:, size:], check_finite=False)
         models[a, order] = theta

@@ -311,7 +311,7 @@ class FeatureSmoother(FeatureForm):
         A, b = system.whole_gram - gram, system.z[:, columns] - z
         A, b, mean, level = eliminate(A, b, corner)
         diagonal, floor = np.diag(system.whole_gram), FLOOR / system.support_without(held)
-        known_to = subtracted(diagonal[: system.p], floor, system.T is not None)
+        known_to = subtracted(diagonal[: system.p], mean, floor, system.T is not None)
         return FeatureEquations(A, b, N_E, known_to, mean, level, rows)
 
     def _sum_afresh(self, train: IntArray, Ys: FloatArray, N_E: FloatArray) -> FeatureEquations:

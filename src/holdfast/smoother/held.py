@@ -83,6 +83,9 @@ class Held(ABC):
         """‖√D z‖ (a, v), the length of all fitted targets; asked for where `targets` are."""
         raise AssertionError("only where predictions are what residuals leave of targets")
 
+    #: √w (b, h) of the held-out rows; None where all are 1.
+    row_root: FloatArray | None = None
+
     @property
     def definite(self) -> bool:
         """Whether I − S_HH is positive definite: always, unless the kernel is indefinite."""
@@ -123,6 +126,8 @@ class HeldCoordinates(Held):
         the identity, and so residuals are zero. Spare columns of O are zero as well.
     root : ndarray of shape (p,) or None
         √D of the one penalty, if the coordinates are scaled by it: D and R are ones then.
+    row_root : ndarray of shape (b, h) or None
+        √w of the held-out rows; None where all are 1.
     """
 
     V: FloatArray
@@ -136,6 +141,7 @@ class HeldCoordinates(Held):
     weak: float = 0.0
     spare: BoolArray | None = None
     root: FloatArray | None = None
+    row_root: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -161,6 +167,7 @@ class HeldCoordinates(Held):
             O=None if self.O is None else self.O[sets],
             Y=self.Y[sets],
             spare=None if self.spare is None else self.spare[sets],
+            row_root=None if self.row_root is None else self.row_root[sets],
         )
 
     @property

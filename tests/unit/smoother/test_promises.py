@@ -389,6 +389,8 @@ def test_sets_that_share_rows_are_sums_of_atoms():
 def test_a_difference_of_sums_is_known_column_by_column_until_rows_are_rotated():
     diagonal = np.array([4.0, 0.25, 1.0])
     for rotated, size in ((False, diagonal), (True, [4.0, 1.0, 2.0])):
-        found = subtracted(diagonal, 1e-4, rotated)
+        found = subtracted(diagonal, np.zeros((0, 3)), 1e-4, rotated)
         assert_allclose(found.size, size)
         assert found.floor == 1e-4
+    mean = np.array([[0.0, 1.0, 5.0], [0.0, 2.0, 12.0]])
+    assert_allclose(subtracted(diagonal, mean, 1e-4, False).size, [4.0, 5.25, 170.0])
