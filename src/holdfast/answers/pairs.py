@@ -208,8 +208,8 @@ def _prepared(
     """Return the rows at one penalty, and what they share."""
     factor = smoother.factor()
     assert isinstance(factor, Coordinates)
-    D = factor.D(np.array([alpha]))[0]
-    R = factor.R(D[None])[0]
+    D = factor.d(alpha)
+    R = factor.R(D)
     V, y = factor.V[rows], smoother.targets.Y[rows]
     fitted, gap = V @ (R[:, None] * factor.z), np.einsum("ij,ij,j->i", V, V, R)
     if factor.kappa:

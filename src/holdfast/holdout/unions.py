@@ -71,7 +71,7 @@ class Unions:
 
     def __init__(self, factor: FeatureFactor, alpha: float) -> None:
         self.factor, self.alpha = factor, alpha
-        self._d = np.sqrt(factor.D(np.array([alpha]))[0])
+        self._d = np.sqrt(factor.d(alpha))
         self._X = (np.asarray(factor.V) * self._d).astype(np.float32)
         self._high = factor.leverages(alpha) >= CG_LEVERAGE
         self._room = np.empty(factor.V.shape)  # for the rows of one partition after another

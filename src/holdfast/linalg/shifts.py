@@ -360,21 +360,23 @@ def _refined(
     return better
 
 
-def reciprocal_shifts(Lambda: FloatArray, alphas: FloatArray, mask: FloatArray) -> FloatArray:
-    """Return 1/(Lambda + alpha mask), shape (a, p).
+def reciprocal_shifts(
+    Lambda: FloatArray, alphas: FloatArray | float, mask: FloatArray
+) -> FloatArray:
+    """Return 1/(Lambda + alpha mask), shape (a, p), or (p,) for a single alpha.
 
     Raises
     ------
     KernelError
         If a penalty meets a negative eigenvalue: A + alpha I is singular there.
     """
-    shifted = Lambda + alphas[:, None] * mask
+    shifted = Lambda + np.multiply.outer(alphas, mask)
     if Lambda.min(initial=0.0) < 0:  # an indefinite kernel, declared as such
-        nearest = np.abs(shifted).min(axis=1)
+        nearest = np.abs(shifted).min(axis=-1)
         if (nearest < 1e-10 * np.abs(shifted).max()).any():
+            alpha = np.ravel(alphas)[np.argmin(nearest)]
             raise KernelError(
-                "the kernel is indefinite and has an eigenvalue at "
-                f"−{alphas[np.argmin(nearest)]:.3g}, so the system at that alpha is singular. Use "
-                "other alphas, or a positive semidefinite kernel."
+                f"the kernel is indefinite and has an eigenvalue at −{alpha:.3g}, so the system at "
+                "that alpha is singular. Use other alphas, or a positive semidefinite kernel."
             )
     return np.asarray(1.0 / shifted)

@@ -9,7 +9,7 @@ without it.
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
@@ -90,16 +90,17 @@ def piece_threads() -> int:
     return blas_threads() if kept is None else kept
 
 
-@contextmanager
-def pieces_alone(size: int) -> Iterator[None]:
+def pieces_alone(size: int) -> AbstractContextManager[None]:
     """Leave all threads to pieces of work while matrices are smaller than `SMALL`.
 
     BLAS has one thread meanwhile, also between the pieces: a short product on several threads
     would leave them spinning beside the pieces that follow.
     """
-    if size >= SMALL or _kept.get() is not None:
-        yield
-        return
+    return nullcontext() if size >= SMALL or _kept.get() is not None else _all_to_pieces()
+
+
+@contextmanager
+def _all_to_pieces() -> Iterator[None]:
     with one_blas_thread() as threads:
         token = _kept.set(threads)
         try:

@@ -299,7 +299,7 @@ class Smoother(KnownDigits, AsCoefficients):
     def restore(self, values: FloatArray, rows: IntArray, columns: slice | IntArray) -> FloatArray:
         """Add the targets' part along the unpenalised columns to values (a, k, v), in place."""
         if self.unpenalised.count:
-            values += self.unpenalised.level(rows, self.targets.level[:, columns])
+            values += self.unpenalised.level(rows, self.targets.level)[..., columns]
         if self.targets.unit != 1.0:
             values *= self.targets.unit
         return values

@@ -193,6 +193,10 @@ class Coordinates(Factor):
             self._last[asked] = found
         return found
 
+    def d(self, alpha: float) -> FloatArray:
+        """Return the same at one penalty, shape (p,)."""
+        return reciprocal_shifts(self.Lambda, alpha, self.penalised)
+
     @cached_property
     def _last(self) -> dict[bytes, FloatArray]:
         """The last D, by its penalties."""
@@ -263,7 +267,7 @@ class Coordinates(Factor):
 
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii in O(mp): Σ_j V_ij² R_j for κ = 1, 1 − α Σ_j V_ij² R_j for κ = 0."""
-        d, blocks = self.R(self.D(np.array([alpha])))[0], vector_blocks(self.V)
+        d, blocks = self.R(self.d(alpha)), vector_blocks(self.V)
         parts = [np.square(self.V[rows]) @ d for rows in blocks]
         form = parts[0] if len(parts) == 1 else np.concatenate(parts)
         diagonal = form if self.kappa else 1.0 - alpha * form

@@ -293,7 +293,7 @@ class KernelSmoother(KernelForm):
         """Return V √(α/(Λ + α)) Vᵀ√w y."""
         factor, live = self._spectral(), self.scale.trained
         V = factor.eigenvectors
-        R = np.sqrt(alpha * factor.D(np.array([alpha]))[0, : V.shape[1]])
+        R = np.sqrt(alpha * factor.d(alpha)[: V.shape[1]])
         values = np.zeros(self.targets.Ys.shape)
         values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])
         return values

@@ -166,7 +166,7 @@ class KernelProblem:
     def _by_spectrum(self, spectrum: KernelFactor) -> Correction:
         """Return c = Vx from a right side, V_H x = 0."""
         V, rows, held = spectrum.eigenvectors, None, self.held
-        D = spectrum.D(np.array([self.alpha]))[0, : V.shape[1], None]
+        D = spectrum.d(self.alpha)[: V.shape[1], None]
         if not self.scale.everything:
             rows = np.flatnonzero(self.scale.trained)
             held = np.searchsorted(rows, held)

@@ -84,7 +84,7 @@ class Shared:
         What is zero here is never used.
         """
         factor = self.factor
-        V, D = np.asarray(factor.V), factor.D(np.array([alpha]))[0]
+        V, D = np.asarray(factor.V), factor.d(alpha)
         root, beta = np.sqrt(D), D[:, None] * factor.z
         N = np.empty((0, D.size)) if factor.N is None else factor.N
         half = N * root

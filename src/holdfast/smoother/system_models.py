@@ -31,7 +31,7 @@ def feature_models(held: Held, r: FloatArray) -> FloatArray:
 
 def half_residuals(factor: FeatureFactor, alpha: float) -> FloatArray:
     """Return (I − S)^½ √w y (m, v), block by block."""
-    D = factor.D(np.array([alpha]))[0]
+    D = factor.d(alpha)
     left = np.sqrt(alpha * D) * factor.penalised  # the root of 1 − Λ/(Λ + α)
     moved = (D / (1.0 + left))[:, None] * factor.z
     values = factor.Ys.copy()
