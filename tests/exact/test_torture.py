@@ -87,6 +87,7 @@ FOUND = [
     ("sparse_wild_weights", 201015),  # a light row beside heavy ones, held out together
     ("rare_columns", 300820),  # a column that no training row has, at a large penalty
     ("sparse_wild_weights", 400037),  # a heavy row in a fold: it had moved the mean of all
+    ("smooth_kernel", 500827),  # a weak direction nearly orthogonal to where the search began
 ]
 
 #: The same by other ways.

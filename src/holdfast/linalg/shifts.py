@@ -15,6 +15,7 @@ from holdfast.linalg.eigen import eigh
 from holdfast.linalg.symmetric import not_definite
 
 _DORMQR_BLOCK = 64  # columns of LAPACK's block reflectors: sizes the workspace
+_INVERSE_STEPS = 4  # two are not enough from a start that is nearly orthogonal to the eigenvector
 _GRADED = 10.0  # the order of the coordinates matters if the diagonal grows by more than this
 
 
@@ -107,7 +108,7 @@ class Tridiagonal:
     def smallest(self, alphas: FloatArray) -> FloatArray:
         """Return about the smallest eigenvalue of T + alpha I for each of increasing alphas.
 
-        Two inverse steps at the first alpha where it is positive tell all later ones; −inf before.
+        Inverse steps at the first alpha where it is positive tell all later ones; −inf before.
         """
         found = np.full(len(alphas), -np.inf)
         # SciPy's wrapper wants one number even where there is none.
@@ -117,7 +118,7 @@ class Tridiagonal:
             d, e, info = dpttrf(self.diagonal + alpha, beside)
             if info == 0 and d.min() > 0.0:
                 x, smallest = start, 1.0 / float(np.linalg.norm(start))
-                for _ in range(2):
+                for _ in range(_INVERSE_STEPS):
                     x, _ = dpttrs(d, e, x * smallest)
                     smallest = 1.0 / float(np.linalg.norm(x))
                 found[a:] = smallest + (alphas[a:] - alpha)

@@ -73,6 +73,15 @@ def test_the_smallest_eigenvalue_from_above(up):
         assert_allclose(np.diff(found), np.diff(ALPHAS))
 
 
+def test_the_smallest_eigenvalue_of_a_direction_hidden_from_the_start():
+    """Its eigenvector is nearly orthogonal to where inverse steps begin."""
+    start = np.random.default_rng(0).standard_normal((400, 1))[:, 0]
+    diagonal = np.full(400, 1e-3)
+    diagonal[np.abs(start).argmin()] = 1e-5
+    found = Tridiagonal.reduce(np.diag(diagonal)).smallest(np.array([0.0, 1.0]))
+    assert_allclose(found, [1e-5, 1.0 + 1e-5], rtol=1e-3)
+
+
 def test_shifts_before_the_first_that_is_definite():
     A = np.diag([3.0, -1.0, 2.0])
     found = Tridiagonal.reduce(A).smallest(np.array([0.5, 1.0, 1.5, 4.0]))
