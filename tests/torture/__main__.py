@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
         "--ways", action="store_true",
-        help="also streamed, on a cluster, with reselected basis rows, and tuned",
+        help="also streamed, with neighbours, on a cluster, with reselected basis rows, and tuned",
     )  # fmt: skip
     parser.add_argument(
         "--record", type=Path,

@@ -59,19 +59,23 @@ class Truth:
         return self.error(np.stack([self.retrain(order) for order in [np.arange(m), *shuffled]]))
 
 
-def truth(p: Problem, model: KernelRidgeCV) -> Truth:
-    """Return what the problem is judged by; the fitted model gives kernel values and the jitter."""
+def truth(p: Problem, model: KernelRidgeCV, tests: Sequence[Rows] | None = None) -> Truth:
+    """Return what the problem is judged by; the fitted model gives kernel values and the jitter.
+
+    `tests` are the rows that each set is tested on, if these are not its own.
+    """
+    sets = list(zip(p.sets, p.sets if tests is None else tests, strict=True))
     if p.kernel["kernel"] == "linear":
         more = (p.alphas, p.row_weights, p.bias)
-        exact = [exact_features(p.X, p.y, held, held, *more) for held in p.sets]
+        exact = [exact_features(p.X, p.y, held, test, *more) for held, test in sets]
 
         def retrain(order: Rows) -> Floats:
-            parts = [qr_features(p.X, p.y, held, held, *more, order) for held in p.sets]
+            parts = [qr_features(p.X, p.y, held, test, *more, order) for held, test in sets]
             return np.concatenate(parts, axis=1)
 
         return Truth(np.concatenate(exact, axis=1), retrain)
     K = np.asarray(model.kernel_(p.X))
-    experiments = [policy_experiment(rows, rows, p.basis, p.policy) for rows in p.sets]  # type: ignore[arg-type]
+    experiments = [policy_experiment(held, test, p.basis, p.policy) for held, test in sets]  # type: ignore[arg-type]
     return of_models(
         p, K, [(held, test, p.basis, removed, model.jitter_) for held, test, removed in experiments]
     )

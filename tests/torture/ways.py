@@ -1,4 +1,4 @@
-"""The same problems by other ways than the paths: streamed, on a cluster, reselected, tuned.
+"""The same problems by other ways than the paths: streamed, by neighbourhoods, on a cluster, …
 
 Each has the exact answer and retraining by QR beside it, as `torture.measure` has for the paths.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from holdfast import HoldOut
 from holdfast.tuning import Criterion
 from torture.families import Problem
 from torture.measure import Measured, by_one_way, estimator, fitted, judged
@@ -17,6 +18,8 @@ from torture.truth import of_models, truth
 
 #: Bytes into which no feature rows fit: they are made again whenever they are used.
 LITTLE_MEMORY = 64.0
+#: Rows on either side that are held out with a row.
+WINDOW = 4
 
 
 def streamed(p: Problem) -> Measured | None:
@@ -55,6 +58,19 @@ def reselect(p: Problem) -> Measured | None:
     return by_one_way(p, "reselect", of_models(p, K, experiments), model)
 
 
+def neighbourhoods(p: Problem) -> Measured | None:
+    """Return the errors where every row is tested alone, held out with the rows beside it.
+
+    Such sets overlap, and are answered from products that they share.
+    """
+    m = len(p.X)
+    sets = [np.arange(max(0, i - WINDOW), min(m, i + WINDOW + 1)) for i in range(m)]
+    tests = [np.array([i]) for i in range(m)]
+    p, cv = replace(p, sets=sets), [HoldOut(*one) for one in zip(sets, tests, strict=True)]
+    model = fitted(p, "auto", cv=cv)
+    return by_one_way(p, "neighbourhoods", truth(p, model, tests), model)
+
+
 def tuning(p: Problem) -> Measured | None:
     """Return the errors of the root of the tuned criterion, which move no more than predictions.
 
@@ -78,6 +94,7 @@ def tuning(p: Problem) -> Measured | None:
 
 WAYS: dict[str, Callable[[Problem], Measured | None]] = {
     "streamed": streamed,
+    "neighbourhoods": neighbourhoods,
     "cluster": cluster,
     "reselect": reselect,
     "tuning": tuning,
