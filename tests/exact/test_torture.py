@@ -106,6 +106,8 @@ FOUND_ELSEWHERE = [
     ("wild_weights", 21, "cluster"),
     ("cubic_with_outlier", 62205, "streamed"),  # a row alone, and the same among others
     ("cubic_with_outlier", 62205, "cluster"),
+    ("rare_columns", 1010, "neighbourhoods"),  # faint predictions
+    ("wild_weights", 1006, "neighbourhoods"),  # a weak direction, a factor with few digits
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

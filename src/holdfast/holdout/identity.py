@@ -24,6 +24,9 @@ from holdfast.holdout.starts import KnownStarts
 from holdfast.linalg import Definite, piece_threads, run_pieces
 from holdfast.progress import Counter
 from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows, shared
+from holdfast.smoother.factorise import WEAK
+from holdfast.smoother.held import fitted_size
+from holdfast.smoother.shared import Shared
 
 __all__ = [
     "HeldSystem",
@@ -43,9 +46,10 @@ TARGETS_PER_ROW = 4
 #: gradients for all penalties at once are as fast.
 SHARED_ALPHAS = 12
 
-#: A set is also lost where I − S_HH shrinks some direction below this share of what a pivot may be.
-#: Such a direction need not show in a single pivot.
-DIRECTION = 0.1
+#: A set is also lost where I − S_HH shrinks some direction below this share of what a pivot may be:
+#: such a direction need not show in a single pivot. The second share is for factors that have lost
+#: digits themselves.
+DIRECTION, DIRECTION_OF_LOSS = 0.1, 0.5
 #: Vectors of random signs that look for it: one alone is nearly orthogonal to it every tenth time.
 LOOKS = 3
 #: With pivots up to this, predictions below this share of their residuals have cancelled; the
@@ -133,11 +137,14 @@ def _together(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray | 
     if together is None:
         return None
     weak = together.factor.weak
-    least, largest = max(CLOSE, weak), 1.0 / (DIRECTION * weak) if weak else np.inf
+    least, largest = max(CLOSE, weak), 1.0 / _shortest(weak) if weak else np.inf
     predictions = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
     for a, alpha in enumerate(alphas.tolist()):
-        predictions[a] = overlapping_predictions(together, tasks, alpha, least, largest)
-        lost = np.isnan(predictions[a]).any(axis=1)
+        values, smallest = overlapping_predictions(together, tasks, alpha, least, largest)
+        predictions[a] = values
+        lost = np.isnan(values).any(axis=1)
+        if weak:
+            lost |= _faint_rows(together, tasks, alpha, values, smallest)
         if lost.any():
             again = np.bincount(tasks.test.owners, weights=lost, minlength=len(tasks)) > 0
             where = again[tasks.test.owners]
@@ -146,6 +153,19 @@ def _together(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray | 
                 factor, part, alphas[a : a + 1], apart=True
             )[0]
     return predictions
+
+
+def _faint_rows(
+    together: Shared, tasks: Tasks, alpha: float, values: FloatArray, smallest: FloatArray
+) -> BoolArray:
+    """Return which test rows have a faint prediction of some target."""
+    factor, rows = together.factor, tasks.test.values
+    D = factor.d(alpha)
+    reach = np.sqrt(factor.squares(D)[rows]) / factor.scale.root[rows]
+    size = fitted_size(D[None], factor.z)[0]
+    largest = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)  # (v,)
+    pivots = smallest[tasks.test.owners]
+    return np.asarray(_faint(pivots[:, None], largest, reach[:, None] * size).any(axis=1))
 
 
 def _predictions(factor: Factor, part: Shape, alphas: FloatArray, known: KnownStarts) -> FloatArray:
@@ -200,7 +220,7 @@ def _alone_predictions(alone: Alone) -> FloatArray:
         good = good & ~(largest < VANISHING * weaker * np.abs(taken))
         reach = alone.lift / np.sqrt(np.maximum(1.0 - alone.gap, EPS))  # √(vᵀDv), without √w
         all_fitted = alone.size[:, None] * reach.T[:, :, None]
-        good = good & ~(np.maximum(gap, CLOSE) * largest < FAINT * all_fitted)
+        good = good & ~_faint(gap, largest, all_fitted)
     if alone.weak > 0.0 and gap.min(initial=1.0) <= CLOSE:
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = values * ((1.0 - gap) / alone.lift.T[:, :, None])  # as residuals are
@@ -293,8 +313,10 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
             if Y is not None:
                 if reach is None:
                     reach = np.sqrt(np.maximum(1.0 - system.smallest, 0.0))
-                left = np.abs(Y[piece, None] - x)
-                faint = _faint(system.smallest, reach, left if root is None else left / root, held)
+                left = np.abs(Y[piece, None] - x)  # (g, a, h, v)
+                values = (left if root is None else left / root).max(axis=2, initial=0.0)
+                largest, fitted = np.fmax.reduce(values, axis=0), reach[..., None] * held.size
+                faint = _faint(system.smallest[..., None], largest, fitted).any(axis=2)
                 x[faint | _cancelled(system.smallest, x, left)] = np.nan
         r[:, piece] = x.swapaxes(0, 1)
 
@@ -314,7 +336,7 @@ def _solve_weak(system: Definite, errors: FloatArray, weak: float) -> FloatArray
         sides = np.concatenate([errors, signs], axis=3)
         x = system.solve(sides)
         longest = np.abs(x[..., -LOOKS:]).max(axis=(2, 3))
-        x, lost = x[..., :-LOOKS], longest * (DIRECTION * weak) > 1.0
+        x, lost = x[..., :-LOOKS], longest * _shortest(weak) > 1.0
     else:
         x = system.solve(errors)
         lost = np.zeros(x.shape[:2], dtype=bool)
@@ -328,25 +350,20 @@ def _reach(M: FloatArray, root: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt((leverages / np.square(root[..., 0])).max(axis=2)))
 
 
-def _faint(smallest: FloatArray, reach: FloatArray, left: FloatArray, held: Held) -> BoolArray:
-    """Return which sets (g, a) have predictions in which rounding errors of other rows show.
+def _faint(pivots: FloatArray, largest: FloatArray, fitted: FloatArray) -> BoolArray:
+    """Return which predictions are so small that rounding errors of other rows show in them.
 
     Parameters
     ----------
-    smallest : ndarray of shape (g, a)
+    pivots : ndarray
         The smallest pivot of I − S_HH.
-    reach : ndarray of shape (g, a)
-        The largest √(S_ii / w_i), or a bound.
-    left : ndarray of shape (g, a, h, v)
-        Absolute predictions.
-    held : Held
-        Its size is the length of all fitted targets. Their rounding errors, times the reach and
-        over the pivot, are in every prediction; what they cost is judged beside the largest
-        prediction of these sets.
+    largest : ndarray
+        The largest prediction, beside which errors are judged.
+    fitted : ndarray
+        The length of all fitted targets times the reach √(S_ii / w_i) of a row: over the pivot,
+        rounding errors of that size are in the prediction.
     """
-    largest = np.fmax.reduce(left.max(axis=2, initial=0.0), axis=0)  # (a, v)
-    lost = np.maximum(smallest, CLOSE)[..., None] * largest < FAINT * reach[..., None] * held.size
-    return np.asarray(lost.any(axis=2))
+    return np.asarray(np.maximum(pivots, CLOSE) * largest < FAINT * fitted)
 
 
 def _cancelled(smallest: FloatArray, x: FloatArray, left: FloatArray) -> BoolArray:
@@ -366,6 +383,11 @@ def _cancelled(smallest: FloatArray, x: FloatArray, left: FloatArray) -> BoolArr
     largest, r = np.fmax.reduce(left, axis=0), VANISHING * np.abs(x).max(axis=2)
     lost = (left < r) | (smallest[..., None] * largest < CLOSE * r)
     return np.asarray(close & lost.any(axis=2))
+
+
+def _shortest(weak: float) -> float:
+    """Return what I − S_HH may shrink a direction to, from the smallest pivot that is allowed."""
+    return weak * (DIRECTION_OF_LOSS if weak > WEAK else DIRECTION)
 
 
 @cache
@@ -411,7 +433,7 @@ class HeldSystem:
         if held.weak and h > 1:  # a weak direction need not show in a single pivot
             looks = np.broadcast_to(_signs(h), (b, h, LOOKS))
             longest = np.abs(self.solve(looks)).max(axis=(1, 2))
-            self.weak |= longest * (DIRECTION * held.weak) > 1.0
+            self.weak |= longest * _shortest(held.weak) > 1.0
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (I − S_HH)⁻¹ right for (b, h, v): for errors, the held-out residuals."""

@@ -45,8 +45,10 @@ CORNER = 1e200
 
 def overlapping_predictions(
     together: Shared, tasks: Tasks, alpha: float, least: float, largest: float
-) -> FloatArray:
-    """Return held-out predictions (test rows, targets); NaN for sets whose digits are in doubt.
+) -> tuple[FloatArray, FloatArray]:
+    """Return held-out predictions (test rows, targets), and the smallest pivot of every set.
+
+    NaN for sets whose digits are in doubt.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ def overlapping_predictions(
     for index, border in zip(members, borders, strict=True):
         for i, j in enumerate(index.tolist()):
             where[j] = border.corner[i], border.products[i]
-    form = together.at(alpha)
+    form, smallest = together.at(alpha), np.full(len(tasks), np.nan)
     done = Counter(len(tasks), "held-out experiments")
 
     def work(bundle: Bundle) -> None:
@@ -87,7 +89,9 @@ def overlapping_predictions(
             own.ravel()[h * (len(own) + 1) :: len(own) + 1] = CORNER
             # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
             L, info = dpotrf(own.T, lower=1, clean=0, overwrite_a=1)
-            if not info and min(L.diagonal()[:h].tolist(), default=np.inf) ** 2 > least:
+            if not info:
+                smallest[j] = min(L.diagonal()[:h].tolist(), default=1.0) ** 2
+            if smallest[j] > least:
                 np.matmul(L[h:, :h], L[h:, :h].T, out=products)
         done.add(bundle.index.size)
 
@@ -97,7 +101,7 @@ def overlapping_predictions(
         rows = tasks.test.where(index).values
         values[rows] = border.predictions(largest).reshape(rows.size, v)
     values /= factor.scale.root[tasks.test.values][:, None]
-    return values
+    return values, smallest
 
 
 class _Borders(NamedTuple):

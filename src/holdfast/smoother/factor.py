@@ -265,11 +265,14 @@ class Coordinates(Factor):
     ) -> tuple[FloatArray, FloatArray]:
         """Return gap (b, a) and errors (a, b, v) of single rows."""
 
+    def squares(self, d: FloatArray) -> FloatArray:
+        """Return Σ_j V_ij² d_j of every row (m,)."""
+        parts = [np.square(self.V[rows]) @ d for rows in vector_blocks(self.V)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii in O(mp): Σ_j V_ij² R_j for κ = 1, 1 − α Σ_j V_ij² R_j for κ = 0."""
-        d, blocks = self.R(self.d(alpha)), vector_blocks(self.V)
-        parts = [np.square(self.V[rows]) @ d for rows in blocks]
-        form = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        form = self.squares(self.R(self.d(alpha)))
         diagonal = form if self.kappa else 1.0 - alpha * form
         np.minimum(np.maximum(diagonal, 0.0, out=diagonal), 1.0, out=diagonal)  # np.clip is slower
         return diagonal if self.scale.everything else np.where(self.scale.trained, diagonal, 0.0)

@@ -177,7 +177,7 @@ def _():
 @example("holdout.overlapping.overlapping_predictions")
 def _():
     sets, together = bundled()
-    found = overlapping_predictions(together, sets, alpha, 0.0, np.inf)
+    found, _ = overlapping_predictions(together, sets, alpha, 0.0, np.inf)
     for j, rows in enumerate(OVERLAPPING):
         expected = naive_sparse(rows, sets.removed[j], alpha) - U @ Level
         same(found[j], expected[rows[-1]])

@@ -66,7 +66,7 @@ def test_windows_equal_training_again(weights, removed, mixed, bias):
     together = shared(factor, tasks)
     assert together is not None
     assert 1 < len(together.bundles) < len(tasks)
-    found = overlapping_predictions(together, tasks, ALPHA, 1e-6, np.inf)
+    found, _ = overlapping_predictions(together, tasks, ALPHA, 1e-6, np.inf)
     smoother.restore(found[None], tasks.test.values, slice(None))
     expected = holdout.predict(sparse(weights, bias), tasks, np.array([ALPHA]), "retrain")[0]
     assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
@@ -82,7 +82,7 @@ def test_tasks_of_other_numbers_of_test_rows_and_basis_rows():
     smoother = sparse()
     together = shared(smoother.factor(), tasks)
     assert together is not None
-    found = overlapping_predictions(together, tasks, ALPHA, 1e-6, np.inf)
+    found, _ = overlapping_predictions(together, tasks, ALPHA, 1e-6, np.inf)
     smoother.restore(found[None], tasks.test.values, slice(None))
     expected = holdout.predict(sparse(), tasks, np.array([ALPHA]), "retrain")[0]
     assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
@@ -101,7 +101,7 @@ def test_sets_with_a_small_pivot_are_in_doubt(alpha):
     smallest = np.array(smallest)
     middle = np.sort(smallest)[len(smallest) // 2]
     for least in (0.999 * middle, 1.001 * middle):
-        found = overlapping_predictions(together, tasks, alpha, least, np.inf)
+        found, _ = overlapping_predictions(together, tasks, alpha, least, np.inf)
         assert_array_equal(np.isnan(found).all(axis=1), smallest <= least)
         assert_array_equal(np.isnan(found).any(axis=1), smallest <= least)
 
@@ -120,7 +120,7 @@ def test_sets_with_a_weak_direction_are_in_doubt(removed):
     long = np.array(long)
     middle = np.sort(long)[len(long) // 2]
     for largest in (0.999 * middle, 1.001 * middle):
-        found = overlapping_predictions(together, tasks, ALPHA, 1e-9, largest)
+        found, _ = overlapping_predictions(together, tasks, ALPHA, 1e-9, largest)
         assert_array_equal(np.isnan(found).all(axis=1), long > largest)
 
 
@@ -131,7 +131,7 @@ def test_a_leverage_of_one_is_in_doubt():
     S = smoother_matrix(factor, 1e-14)
     hard = [np.linalg.eigvalsh(S[np.ix_(tasks.held[j], tasks.held[j])])[-1] > 1 - 1e-9
             for j in range(len(tasks))]  # fmt: skip
-    found = overlapping_predictions(together, tasks, 1e-14, 1e-3, np.inf)
+    found, _ = overlapping_predictions(together, tasks, 1e-14, 1e-3, np.inf)
     assert np.isnan(found[hard]).all()
 
 
@@ -143,11 +143,11 @@ def test_what_is_in_doubt_is_asked_again_alone(monkeypatch):
     real = identity.overlapping_predictions
 
     def doubtful(together, tasks, alpha, least, largest):
-        values = real(together, tasks, alpha, least, largest)
+        values, smallest = real(together, tasks, alpha, least, largest)
         if alpha == 0.3:
             values[[2, 5], 1] = np.nan
         asked.append((alpha, least, largest))
-        return values + 0.0
+        return values + 0.0, smallest
 
     monkeypatch.setattr(identity, "overlapping_predictions", doubtful)
     factor = sparse().factor()
