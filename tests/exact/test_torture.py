@@ -87,6 +87,9 @@ FOUND = [
     ("sparse_wild_weights", 201015),  # a light row beside heavy ones, held out together
     ("rare_columns", 300820),  # a column that no training row has, at a large penalty
     ("sparse_wild_weights", 400037),  # a heavy row in a fold: it had moved the mean of all
+    ("cubic_with_outlier", 502487),  # a weak direction, a factor that has lost digits itself
+    ("duplicate_basis", 502844),  # QR is lucky with basis rows in the order in which they come
+    ("sparse_folds", 502215),  # a fold with all basis rows
     ("smooth_kernel", 500827),  # a weak direction nearly orthogonal to where the search began
 ]
 

@@ -20,8 +20,8 @@ Floats = NDArray[np.float64]
 FACTOR = 30.0
 #: … where errors below this, relative to the largest prediction, count as this.
 FLOOR = 1e-12
-#: Where that seems too much, QR has this many tries, with the rows in other orders: one of them may
-#: be lucky. Its error is the largest.
+#: Where that seems too much, QR has this many tries, with rows and basis rows in other orders: one
+#: of them may be lucky. Its error is the largest.
 ORDERS = 4
 
 

@@ -92,10 +92,13 @@ def of_models(
 
     def retrain(order: Rows) -> Floats:
         place, Y = np.argsort(order), as_columns(p.y)[order]
+        shuffled = not np.array_equal(order, np.arange(len(order)))
         parts = []
         for held, test, basis, removed, jitter in experiments:
-            rest = (None if basis is None else place[basis], place[removed])
-            more = (*rest, p.row_weights[order], p.bias, jitter)
+            inside = None if basis is None else place[basis]
+            if inside is not None and shuffled:  # basis rows come in the order of the rows
+                inside = np.sort(inside)
+            more = (inside, place[removed], p.row_weights[order], p.bias, jitter)
             K_here = K[np.ix_(order, order)]
             parts.append(qr_models(K_here, Y, place[held], place[test], p.alphas, *more))
         return np.concatenate(parts, axis=1)
