@@ -89,6 +89,7 @@ FOUND = [
     ("sparse_wild_weights", 400037),  # a heavy row in a fold: it had moved the mean of all
     ("cubic_with_outlier", 502487),  # a weak direction, a factor that has lost digits itself
     ("duplicate_basis", 502844),  # QR is lucky with basis rows in the order in which they come
+    ("cubic_with_outlier", 503595),  # the same
     ("sparse_folds", 502215),  # a fold with all basis rows
     ("smooth_kernel", 500827),  # a weak direction nearly orthogonal to where the search began
 ]
