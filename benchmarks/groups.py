@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 from threadpoolctl import threadpool_limits
 
-from benchmarks.measure import dgemm_rate
+from benchmarks.measure import REST, dgemm_rate
 from benchmarks.problems import SEED, Data, Problem, Rows
 from benchmarks.rivals.by_hand import cold_fit, plain_fit
 from holdfast import KernelRidgeCV
@@ -129,10 +129,6 @@ def operations(job: Job, data: Data, split: str) -> float:
         sizes = np.bincount(data.labels)
         count += a * float(np.minimum(sizes, 12 * 2).astype(float) @ sizes) * n
     return count
-
-
-#: Seconds between pieces of work: threads of BLAS wait for more by spinning, beside what follows.
-REST = 0.15
 
 
 def rounds(

@@ -17,6 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+#: Seconds between pieces of work: threads of BLAS wait for more by spinning, beside what follows.
+REST = 0.15
 PACKAGES = ("holdfast", "numpy", "scipy", "scikit-learn", "himalaya", "dask")
 
 

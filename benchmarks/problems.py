@@ -1,8 +1,8 @@
 """The problems: sizes, data, basis rows, split and penalties, frozen so that records compare.
 
 A problem is a name and a few numbers; `generate` turns it into arrays, always the same ones. The
-sets: "full" has the jobs whose targets the project sets itself, "small" is the same in minutes,
-"smoke" only shows that everything runs.
+sets: "full" has the jobs that the project measures itself by, some of them with a target, "small"
+is the same in minutes, "smoke" only shows that everything runs.
 """
 
 from __future__ import annotations
@@ -179,6 +179,11 @@ FULL = (
     Problem("sparse-loo-5k-2000", **_MEDIUM, n=2_000, split="loo", target="≤ 6.5", limit=6.5),
     Problem("dense-5fold-2k", 2_000, None, "folds", 100, parts=5, target="≤ 20", limit=20.0),
     Problem("dense-loo-2k", 2_000, None, "loo", 100, target="≤ 12", limit=12.0),
+    Problem("sparse-loo-20k", 20_000, 400, "loo", 30),
+    Problem("sparse-10fold-20k", 20_000, 400, "folds", 30, parts=10),
+    Problem("dense-loo-1k-20", 1_000, None, "loo", 20),
+    Problem("dense-loo-2k-20", 2_000, None, "loo", 20),
+    Problem("dense-5fold-1k-20", 1_000, None, "folds", 20, parts=5),
     Problem("dense-5fold-2k-20", 2_000, None, "folds", 20, parts=5),
 )
 

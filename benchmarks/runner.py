@@ -1,8 +1,8 @@
 """The runner: every rival on every problem, in turn, round after round, and one record of each.
 
 All rivals of a problem are alive at the same time, each in its own process, and take turns: a
-machine that slows down slows all of them, and medians over rounds forget a disturbance. A rival
-whose rounds have used up their budget stops early, one that exceeds the limit is ended.
+machine that slows down slows all of them, and the fastest round counts. A rival whose rounds have
+used up their budget stops early, one that exceeds the limit is ended.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import pickle
 import selectors
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.measure import environment, machine, versions
+from benchmarks.measure import REST, environment, machine, versions
 from benchmarks.problems import Model, Problem, generate
 from benchmarks.rivals import RIVALS, rlscore_library
 from benchmarks.rivals.base import Rival
@@ -73,9 +72,9 @@ class Record:
     deviation_of: str = ""
 
     @property
-    def median(self) -> float:
-        """Median seconds over the rounds."""
-        return statistics.median(self.seconds) if self.seconds else float("nan")
+    def fastest(self) -> float:
+        """Seconds of the fastest round."""
+        return min(self.seconds, default=float("nan"))
 
 
 class Failed(Exception):
@@ -284,6 +283,7 @@ def _turn(
     turn: int,
 ) -> bool:
     """Time one run; check its answer if it is the last one, and return whether it is."""
+    time.sleep(REST)
     answer = participant.ask("run")
     record.seconds.append(answer["seconds"])
     record.cpu_seconds.append(answer["cpu_seconds"])
@@ -301,4 +301,4 @@ def _turn(
 def _summary(record: Record) -> str:
     if record.status != "ok":
         return f"{record.label}: {record.why}"
-    return f"{record.label}: {record.median:.4g} s, deviation {record.deviation:.1e}"
+    return f"{record.label}: {record.fastest:.4g} s, deviation {record.deviation:.1e}"

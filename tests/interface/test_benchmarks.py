@@ -134,7 +134,7 @@ def test_problems_are_frozen() -> None:
     assert data.basis[:3].tolist() == [208, 188, 12]
     assert [len(rows) for rows in data.experiments()] == [60] * 5
     assert len(PROBLEMS) == len({*PROBLEMS}) == sum(map(len, command.SETS.values()))
-    assert {problem.m for problem in FULL} == {50_000, 5_000, 2_000}
+    assert {problem.m for problem in FULL} == {50_000, 20_000, 5_000, 2_000, 1_000}
 
 
 def test_groups_partition_the_rows() -> None:
