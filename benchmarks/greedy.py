@@ -3,8 +3,8 @@
     python benchmarks/greedy.py            # everything
     python benchmarks/greedy.py --smoke    # tiny, to see that it runs
 
-Paper 000, Algorithm 1, retrains the model for each of 60 candidates at every step. The naive
-algorithm here is the leanest form of that: kernel columns are computed once per step, and a
+Pahikkala et al. 2012, Algorithm 1, retrains the model for each of 60 candidates at every step. The
+naive algorithm here is the leanest form of that: kernel columns are computed once per step, and a
 candidate costs one Gram matrix and one solve of the raw normal equations, no whitening. For the
 large problem it is timed at a few steps and a few candidates and extrapolated (the cost of a
 step grows smoothly with its number); for the small one it is run in full, and must choose the

@@ -3,8 +3,9 @@
 Sweeps the size of held-out sets from 1 to m/2, basis rows from 50 to 3,000 (and the dense model),
 and the number of penalties from 1 to 100. In each cell all paths and "auto" take turns, `fit` is
 timed as a whole, and auto is compared with the best path. A path whose estimate is both long and
-many times the cheapest is not run; the record says which. At the end, paper 003's crossover
-(its equation 21): from how many penalties on one eigendecomposition beats one inverse for each.
+many times the cheapest is not run; the record says which. At the end, the crossover of
+Tanaka and Imai 2019 (21): from how many penalties on one eigendecomposition beats one inverse for
+each.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def crossover(m: int, folds: int, counts: Sequence[int], repeats: int) -> dict[s
 
     Notes
     -----
-    Paper 003, equation (21): one eigendecomposition wins when the number of penalties exceeds
+    Tanaka and Imai 2019 (21): one eigendecomposition wins when the number of penalties exceeds
     k R_E / (k R_I − 1), with the cost of an eigendecomposition and of an inverse in units of a
     matrix product, here measured. "planned" is where the planner's estimates cross.
     """
@@ -259,9 +260,10 @@ def say(
         f"{wrong['best']}"
     )
     tell(
-        f"paper 003 (21), {crossing['folds']}-fold, m = {crossing['m']:,}: one eigendecomposition "
-        f"wins from {crossing['equation_21']:.1f} penalties by the equation with our constants, "
-        f"from {crossing['planned']} by the planner, from {crossing['measured']} measured"
+        f"Tanaka, Imai (21), {crossing['folds']}-fold, m = {crossing['m']:,}: one "
+        f"eigendecomposition wins from {crossing['equation_21']:.1f} penalties by the equation "
+        f"with our constants, from {crossing['planned']} by the planner, from "
+        f"{crossing['measured']} measured"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -15,6 +16,13 @@ from reproduce._figures import save
 from reproduce._framework import Claim, Experiment, Options, Outcome
 
 EARLIER = "The code of the experiment has changed since this run: numbers and verdicts are earlier."
+PAPERS = {
+    "000": "Pahikkala et al. 2012",
+    "001": "Pahikkala et al. 2009",
+    "002": "Cawley and Talbot 2004",
+    "003": "Tanaka and Imai 2019",
+    "004": "Pahikkala et al. 2006",
+}
 VERDICTS = {True: "holds", False: "**does not hold**", None: "*cannot be told*"}
 
 
@@ -76,7 +84,7 @@ def page(entry: Mapping[str, Any], code: str) -> str:
     claims = [Claim(**claim) for claim in entry["claims"]]
     parts = [
         f"# {id}: {entry['title']}",
-        f"Paper {entry['paper']}. Run it yourself: `make reproduce ONLY={id}`.",
+        f"{_named(entry['paper'])}. Run it yourself: `make reproduce ONLY={id}`.",
         f"![{entry['title']}]({id}.svg)",
         "## Setting",
         table(("", "paper", "here"), entry["settings"]),
@@ -118,7 +126,7 @@ def index(entries: Sequence[Mapping[str, Any]], codes: Mapping[str, str]) -> str
         if entry.get("code") != codes.get(entry["id"]):
             link += " (numbers of earlier code)"
         counts = (str(verdicts.count(outcome)) for outcome in (True, False, None))
-        rows.append((link, entry["paper"], entry["title"], *counts))
+        rows.append((link, _named(entry["paper"]), entry["title"], *counts))
     total = [sum(int(row[column]) for row in rows) for column in (3, 4, 5)]
     rows.append(("all", "", "", *map(str, total)))
     head = "# The papers, reproduced"
@@ -130,6 +138,11 @@ def index(entries: Sequence[Mapping[str, Any]], codes: Mapping[str, str]) -> str
     )
     titles = ("id", "paper", "what", "hold", "do not hold", "cannot be told")
     return "\n\n".join([head, lead, table(titles, rows)]) + "\n"
+
+
+def _named(paper: str) -> str:
+    """Return where something stands with the names of authors for the numbers of papers."""
+    return re.sub(r"\b00[0-4]\b", lambda number: PAPERS[number[0]], paper)
 
 
 def table(head: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:

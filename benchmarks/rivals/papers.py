@@ -40,7 +40,7 @@ def _dense(method: Callable[..., Floats]) -> Callable[[Problem, Data], Floats]:
 RIVALS = (
     Rival(
         "cawley-talbot",
-        "Cawley–Talbot for each λ (paper 000 method 1)",
+        "Cawley–Talbot for each λ (Pahikkala et al. 2012 method 1)",
         _method_one,
         _read,
         refuses=_loo_with_basis,
@@ -48,7 +48,7 @@ RIVALS = (
     ),
     Rival(
         "paper-003-naive",
-        "paper 003, naive",
+        "Tanaka and Imai 2019, naive",
         _dense(naive_dense),
         _read,
         refuses=lambda problem: only_dense(problem) or needs_retraining(problem),
@@ -64,7 +64,7 @@ RIVALS = (
     ),
     Rival(
         "paper-003-eigen",
-        "paper 003, one eigendecomposition",
+        "Tanaka and Imai 2019, one eigendecomposition",
         _dense(eigendecomposition),
         _read,
         refuses=only_dense,

@@ -489,7 +489,7 @@ def test_a_linear_kernel_is_ridge_cv():
 
 
 def test_ls_svm():
-    """Paper 002 with its γ: α = 1/(2γ), the bordered system solved as it stands."""
+    """Cawley and Talbot 2004 with its γ: α = 1/(2γ), the bordered system solved as it stands."""
     gamma = 3.0
     K = rbf_kernel(X, gamma=0.3)
     system = np.block([[K + np.eye(M) / (2 * gamma), np.ones((M, 1))], [np.ones(M), 0.0]])

@@ -712,6 +712,15 @@ def test_command_runs_and_writes(only_toy, tmp_path):
     assert (tmp_path / "toy-fig1.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_pages_name_the_authors_of_a_paper(only_toy, monkeypatch, tmp_path):
+    chosen = Experiment("toy-fig1", "000 Corollaries 3–5, 004", "A toy", toy, draw_line, 1, None)
+    monkeypatch.setattr("reproduce._command.EXPERIMENTS", {"toy-fig1": chosen})
+    reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())
+    for page in ("toy-fig1.md", "index.md"):
+        text = (tmp_path / page).read_text(encoding="utf-8")
+        assert "Pahikkala et al. 2012 Corollaries 3–5, Pahikkala et al. 2006" in text
+
+
 def test_a_run_that_goes_on_says_so(only_toy, tmp_path):
     (tmp_path / "toy-fig1.unfinished").write_text("", encoding="utf-8")
     reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())

@@ -60,7 +60,7 @@ def greedy(
     jitter: float = 0.0,
     solver: Solver = "qr",
 ) -> Rows:
-    """Return n basis rows in chosen order by paper 000, Algorithm 1, retraining per candidate.
+    """Return n basis rows in order, by Pahikkala et al. 2012, Algorithm 1, retraining each time.
 
     Notes
     -----
@@ -79,7 +79,7 @@ def greedy(
 
 
 def reconstruction(K: ArrayLike, subset: list[int]) -> float:
-    """Return J(S), the mean over rows of K_Si' K_SS^-1 K_Si / k_ii: paper 002, (5)."""
+    """Return J(S), the mean over rows of K_Si' K_SS^-1 K_Si / k_ii: Cawley and Talbot 2004, (5)."""
     K = np.asarray(K, dtype=np.float64)
     if not subset:
         return 0.0
@@ -107,14 +107,14 @@ def feature_vectors(
     tolerance : float, optional
         Stop once the mean reconstruction error 1 - J(S) is at most this.
     rank_tolerance : float
-        A candidate whose own error delta (paper 002, (4)) is at most this depends linearly on
-        the chosen rows; stop when all candidates do.
+        A candidate whose own error delta (Cawley, Talbot 2004 (4)) is at most this depends linearly
+        on the chosen rows; stop when all candidates do.
     n_candidates, rng : int and Generator, optional
         Judge a random sample of rows at each step (the efficient variant) instead of all.
 
     Notes
     -----
-    Paper 002, section 2.4.1, with J(S) from scratch for each candidate. Ties: the first.
+    Cawley and Talbot 2004 §2.4.1, with J(S) from scratch for each candidate. Ties: the first.
     """
     K = np.asarray(K, dtype=np.float64)
     chosen: list[int] = []

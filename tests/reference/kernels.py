@@ -65,7 +65,7 @@ def sigmoid(x: Floats, z: Floats, gamma: float, coef0: float) -> float:
 
 
 def normalised(x: Floats, z: Floats, kernel: Callable[..., float], **params: Any) -> float:
-    """Return k(x, z) / sqrt(k(x, x) k(z, z)) (paper 000, section 6.4), zero when either is zero."""
+    """Return k(x, z) / sqrt(k(x, x) k(z, z)) (Pahikkala et al. 2012 §6.4), or zero."""
     scale = math.sqrt(kernel(x, x, **params)) * math.sqrt(kernel(z, z, **params))
     return kernel(x, z, **params) / scale if scale else 0.0
 

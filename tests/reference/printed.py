@@ -4,7 +4,7 @@ Misprints are corrected and named where they stood. These are references for wha
 say, not for accuracy. Two things cost Proposition 1 its digits when K_BB is ill conditioned:
 K_B K_B' formed before whitening, and, when basis rows are removed, the corrections K_HE Q_E and
 Q_E' (K_B y)_E, large terms that cancel. Only the models of the papers: no weights, and a bias
-only in paper 002.
+only in Cawley and Talbot 2004.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-# Paper 000: Pahikkala, Suominen, Boberg 2012.
+# Pahikkala, Suominen, Boberg 2012.
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def method_1_leave_one_out(
     Notes
     -----
     Method 1 of section 6.1: (12)-(13) from scratch for each lambda, then the closed form of
-    paper 002, section 2.6, without bias. (12) reads a = P^-1 K_B y (misprinted K_BB y).
+    Cawley and Talbot 2004 §2.6, without bias. (12) reads a = P^-1 K_B y (misprinted K_BB y).
     """
     K, Y, B = np.asarray(K, dtype=np.float64), as_columns(y), as_rows(basis)
     K_B, K_BB = K[B], K[np.ix_(B, B)] + jitter * np.eye(len(B))
@@ -161,7 +161,7 @@ def method_1_leave_one_out(
     return np.stack(predictions)
 
 
-# Paper 002: Cawley, Talbot 2004. lambda = 1 / (2 gamma); t are the labels, one target.
+# Cawley, Talbot 2004. lambda = 1 / (2 gamma); t are the labels, one target.
 
 
 def sparse_lssvm_system(
@@ -251,7 +251,7 @@ def dense_lssvm(K: ArrayLike, t: ArrayLike, gamma: float) -> tuple[Floats, float
     return solution[:-1], float(solution[-1])
 
 
-# Paper 003: Tanaka, Imai 2019. G = K, the penalty is called gamma there. Dense, no bias.
+# Tanaka, Imai 2019. G = K, the penalty is called gamma there. Dense, no bias.
 
 
 def equation_14(K: ArrayLike, y: ArrayLike, held_out: ArrayLike, alpha: float) -> Floats:
@@ -271,7 +271,7 @@ def equation_16(K: ArrayLike, y: ArrayLike, held_out: ArrayLike, alpha: float) -
     return np.asarray(np.linalg.inv(M) @ alpha_hat[H])  # (19)
 
 
-# Paper 004: Pahikkala, Boberg, Salakoski 2006. Dense, no bias.
+# Pahikkala, Boberg, Salakoski 2006. Dense, no bias.
 
 
 def equation_9(K: ArrayLike, y: ArrayLike, held_out: ArrayLike, alpha: float) -> Floats:

@@ -102,7 +102,7 @@ def policy_experiment(
     ``"remove"``: basis rows in H leave the training set and the basis. ``"keep"``: they leave
     the training set only. ``"train"``: they leave neither, so that a basis row among the test
     rows is predicted by a model that trained on it. ``"skip"``: as ``"train"``, and they are
-    not tested. (Paper 000, sections 6.2 and 6.4.) A dense model has no basis to speak of.
+    not tested. (Pahikkala et al. 2012 §6.2, §6.4.) A dense model has no basis to speak of.
     """
     H, T = as_rows(held_out), as_rows(test)
     none = np.empty(0, dtype=np.int64)
@@ -236,7 +236,7 @@ def _sparse_qr(
 def _dense_normal(
     K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
 ) -> Floats:
-    """Predict with the bordered system [K + alpha W^-1, 1; 1', 0] of paper 002, section 2.2."""
+    """Predict with the bordered system [K + alpha W^-1, 1; 1', 0] of Cawley, Talbot 2004 §2.2."""
     t = len(train)
     A = np.zeros((t + bias, t + bias))
     A[:t, :t] = K[np.ix_(train, train)] + alpha * np.diag(1.0 / w)

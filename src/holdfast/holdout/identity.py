@@ -11,20 +11,28 @@ gradients; leave-one-out m p.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.conjugate import solve_cg
+from holdfast.holdout.lost import (
+    CLOSE,
+    LOOKS,
+    VANISHING,
+    cancelled,
+    faint,
+    reach_of,
+    shortest,
+    shrunk,
+    signs,
+)
 from holdfast.holdout.overlapping import overlapping_predictions
 from holdfast.holdout.starts import KnownStarts
 from holdfast.linalg import Definite, piece_threads, run_pieces
 from holdfast.progress import Counter
 from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows, shared
-from holdfast.smoother.factorise import WEAK
 from holdfast.smoother.held import fitted_size
 from holdfast.smoother.shared import Shared
 
@@ -46,18 +54,6 @@ TARGETS_PER_ROW = 4
 #: gradients for all penalties at once are as fast.
 SHARED_ALPHAS = 12
 
-#: A set is also lost where I − S_HH shrinks some direction below this share of what a pivot may be:
-#: such a direction need not show in a single pivot. The second share is for factors that have lost
-#: digits themselves.
-DIRECTION, DIRECTION_OF_LOSS = 0.1, 0.5
-#: Vectors of random signs that look for it: one alone is nearly orthogonal to it every tenth time.
-LOOKS = 3
-#: With pivots up to this, predictions below this share of their residuals have cancelled; the
-#: largest of all, with smaller pivots, below a larger share.
-CLOSE, VANISHING = 1e-2, 1e-2
-#: Predictions that are smaller than this share of all that was fitted, over the pivot (at least
-#: CLOSE), are faint: rounding errors of the rows that were fitted best show in them.
-FAINT = 5e-4
 EPS = float(np.finfo(np.float64).eps)
 
 #: Predictions smaller than this share of the targets are not computed as y − r.
@@ -137,7 +133,7 @@ def _together(factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray | 
     if together is None:
         return None
     weak = together.factor.weak
-    least, largest = max(CLOSE, weak), 1.0 / _shortest(weak) if weak else np.inf
+    least, largest = max(CLOSE, weak), 1.0 / shortest(weak) if weak else np.inf
     predictions = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
     for a, alpha in enumerate(alphas.tolist()):
         values, smallest = overlapping_predictions(together, tasks, alpha, least, largest)
@@ -165,7 +161,7 @@ def _faint_rows(
     size = fitted_size(D[None], factor.z)[0]
     largest = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)  # (v,)
     pivots = smallest[tasks.test.owners]
-    return np.asarray(_faint(pivots[:, None], largest, reach[:, None] * size).any(axis=1))
+    return np.asarray(faint(pivots[:, None], largest, reach[:, None] * size).any(axis=1))
 
 
 def _predictions(factor: Factor, part: Shape, alphas: FloatArray, known: KnownStarts) -> FloatArray:
@@ -220,7 +216,7 @@ def _alone_predictions(alone: Alone) -> FloatArray:
         good = good & ~(largest < VANISHING * weaker * np.abs(taken))
         reach = alone.lift / np.sqrt(np.maximum(1.0 - alone.gap, EPS))  # √(vᵀDv), without √w
         all_fitted = alone.size[:, None] * reach.T[:, :, None]
-        good = good & ~_faint(gap, largest, all_fitted)
+        good = good & ~faint(gap, largest, all_fitted)
     if alone.weak > 0.0 and gap.min(initial=1.0) <= CLOSE:
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = values * ((1.0 - gap) / alone.lift.T[:, :, None])  # as residuals are
@@ -307,7 +303,7 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
             x = Definite(M).solve(e)
         else:
             root = None if held.row_root is None else held.row_root[piece, None, :, None]
-            reach = None if root is None else _reach(M, root)
+            reach = None if root is None else reach_of(M, root)
             system = Definite(M, held.weak)
             x = _solve_weak(system, e, held.weak)
             if Y is not None:
@@ -316,8 +312,8 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
                 left = np.abs(Y[piece, None] - x)  # (g, a, h, v)
                 values = (left if root is None else left / root).max(axis=2, initial=0.0)
                 largest, fitted = np.fmax.reduce(values, axis=0), reach[..., None] * held.size
-                faint = _faint(system.smallest[..., None], largest, fitted).any(axis=2)
-                x[faint | _cancelled(system.smallest, x, left)] = np.nan
+                lost = faint(system.smallest[..., None], largest, fitted).any(axis=2)
+                x[lost | cancelled(system.smallest, x, left)] = np.nan
         r[:, piece] = x.swapaxes(0, 1)
 
     if r.size:
@@ -326,74 +322,15 @@ def solve_direct(held: Held, errors: FloatArray, Y: FloatArray | None = None) ->
 
 
 def _solve_weak(system: Definite, errors: FloatArray, weak: float) -> FloatArray:
-    """Return the solutions (g, a, h, v), NaN where some direction has lost its digits.
-
-    How much M⁻¹ lengthens vectors of signs tells the smallest eigenvalue of M from above.
-    """
+    """Return the solutions (g, a, h, v), NaN where some direction has lost its digits."""
     h = errors.shape[2]
-    if h > 1:
-        signs = np.broadcast_to(_signs(h), (*errors.shape[:3], LOOKS))
-        sides = np.concatenate([errors, signs], axis=3)
-        x = system.solve(sides)
-        longest = np.abs(x[..., -LOOKS:]).max(axis=(2, 3))
-        x, lost = x[..., :-LOOKS], longest * _shortest(weak) > 1.0
-    else:
-        x = system.solve(errors)
-        lost = np.zeros(x.shape[:2], dtype=bool)
-    x[lost] = np.nan
+    if h == 1:
+        return system.solve(errors)
+    looks = np.broadcast_to(signs(h), (*errors.shape[:3], LOOKS))
+    both = system.solve(np.concatenate([errors, looks], axis=3))
+    x = both[..., :-LOOKS]
+    x[shrunk(both[..., -LOOKS:], weak)] = np.nan
     return np.asarray(x)
-
-
-def _reach(M: FloatArray, root: FloatArray) -> FloatArray:
-    """Return the largest √(S_ii / w_i) (g, a) of each set, from I − S_HH (g, a, h, h)."""
-    leverages = np.maximum(1.0 - np.einsum("gahh->gah", M), 0.0)
-    return np.asarray(np.sqrt((leverages / np.square(root[..., 0])).max(axis=2)))
-
-
-def _faint(pivots: FloatArray, largest: FloatArray, fitted: FloatArray) -> BoolArray:
-    """Return which predictions are so small that rounding errors of other rows show in them.
-
-    Parameters
-    ----------
-    pivots : ndarray
-        The smallest pivot of I − S_HH.
-    largest : ndarray
-        The largest prediction, beside which errors are judged.
-    fitted : ndarray
-        The length of all fitted targets times the reach √(S_ii / w_i) of a row: over the pivot,
-        rounding errors of that size are in the prediction.
-    """
-    return np.asarray(np.maximum(pivots, CLOSE) * largest < FAINT * fitted)
-
-
-def _cancelled(smallest: FloatArray, x: FloatArray, left: FloatArray) -> BoolArray:
-    """Return which sets (g, a) have predictions that are mostly rounding errors of their own rows.
-
-    Parameters
-    ----------
-    smallest : ndarray of shape (g, a)
-        The smallest pivot of I − S_HH.
-    x, left : ndarray of shape (g, a, h, v)
-        Held-out residuals and what they leave of the targets, |y − x|, both times √w.
-    """
-    close = smallest <= CLOSE
-    if not close.any():
-        return close
-    left = left.max(axis=2, initial=0.0)  # (g, a, v)
-    largest, r = np.fmax.reduce(left, axis=0), VANISHING * np.abs(x).max(axis=2)
-    lost = (left < r) | (smallest[..., None] * largest < CLOSE * r)
-    return np.asarray(close & lost.any(axis=2))
-
-
-def _shortest(weak: float) -> float:
-    """Return what I − S_HH may shrink a direction to, from the smallest pivot that is allowed."""
-    return weak * (DIRECTION_OF_LOSS if weak > WEAK else DIRECTION)
-
-
-@cache
-def _signs(h: int) -> FloatArray:
-    """Return vectors (h, LOOKS) of signs, the same every time."""
-    return np.random.default_rng(0).choice([-1.0, 1.0], (LOOKS, h)).T
 
 
 class HeldSystem:
@@ -431,9 +368,8 @@ class HeldSystem:
             raise _no_digits(h, int(np.argmax(self._system.failed)))
         self.weak = self._system.smallest <= held.weak
         if held.weak and h > 1:  # a weak direction need not show in a single pivot
-            looks = np.broadcast_to(_signs(h), (b, h, LOOKS))
-            longest = np.abs(self.solve(looks)).max(axis=(1, 2))
-            self.weak |= longest * _shortest(held.weak) > 1.0
+            looks = np.broadcast_to(signs(h), (b, h, LOOKS))
+            self.weak |= shrunk(self.solve(looks), held.weak)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (I − S_HH)⁻¹ right for (b, h, v): for errors, the held-out residuals."""

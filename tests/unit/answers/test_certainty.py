@@ -141,7 +141,7 @@ def test_asymptotic_by_group_and_with_rows_tested_twice():
 
 
 def test_variance_is_the_sum_of_covariances_of_experiments():
-    """Paper 000 (8): Var of a mean of experiments, with covariances by the rows they share."""
+    """Pahikkala et al. 2012 (8): Var of a mean of experiments that share rows, by covariances."""
     rng = np.random.default_rng(0)
     tests = [rng.choice(20, size=8, replace=False) for _ in range(5)]
     rows, e = np.concatenate(tests), rng.normal(size=40)

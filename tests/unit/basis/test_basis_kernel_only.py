@@ -103,7 +103,7 @@ class Counted(KernelRows):
 
 
 def test_drawn_feature_vectors_cost_the_same_for_any_number_of_rows():
-    """Paper 002, §2.4.1: O(n³) for the improved algorithm, and no ℓ in it."""
+    """Cawley and Talbot 2004, §2.4.1: O(n³) for the improved algorithm, and no ℓ in it."""
     n, c, e = 30, 20, 25
     for m in (200, 2000, 20_000):
         data = Counted(RBF(0.4), np.random.default_rng(0).normal(size=(m, 3)))
@@ -186,7 +186,7 @@ def test_feature_vectors_pass_over_zero_rows_and_refuse_negative_ones():
 
 
 def check_motorcycle(X, y):
-    """Paper 002, Fig. 1: about 15 rows exhaust the kernel; sparse and dense models agree."""
+    """Cawley and Talbot 2004, Fig. 1: 15 rows or so exhaust the kernel; sparse and dense agree."""
     data = KernelRows(RBF(13.1), (X - X.min()) / (X.max() - X.min()))
     K = data.block(slice(None), slice(None))
     selector = FeatureVectors()

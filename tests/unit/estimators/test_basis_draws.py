@@ -1,4 +1,4 @@
-"""Several draws of the basis rows in one sequence of experiments (paper 000 (6))."""
+"""Several draws of the basis rows in one sequence of experiments (Pahikkala et al. 2012 (6))."""
 
 import numpy as np
 import pytest

@@ -162,7 +162,7 @@ def test_bad_calls():
 
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
 def test_the_classifier_has_the_direction_of_the_fisher_discriminant(alpha):
-    """Paper 002, §4; Mika et al. 1999: a = (N + λK)⁻¹(k₊ − k₋), threshold midway between means."""
+    """Cawley, Talbot 2004 §4; Mika et al. 1999: a = (N + λK)⁻¹(k₊ − k₋), threshold midway."""
     Z = RNG.normal(size=(50, 2))
     up = Z[:, 0] + 0.5 * RNG.normal(size=50) > 0.8
     G = RBF(0.7)(Z)

@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from holdfast.holdout import identity
 from holdfast.holdout.identity import (
     CANCELLING,
-    CLOSE,
-    DIRECTION,
-    FAINT,
-    VANISHING,
     HeldSystem,
     _alone_predictions,
     from_residuals,
     solve_direct,
 )
+from holdfast.holdout.lost import CLOSE, DIRECTION, FAINT, VANISHING, signs
 from holdfast.smoother import Alone, HeldCoordinates
 
 
@@ -158,10 +154,10 @@ def weak_direction(factor, h=40, weak=1e-3):
 
     In units of what may be.
     """
-    signs = identity._signs(h)[:, 0]
-    direction = signs * np.linspace(0.5, 1.5, h)
+    look = signs(h)[:, 0]
+    direction = look * np.linspace(0.5, 1.5, h)
     direction /= np.linalg.norm(direction)
-    gap = factor * DIRECTION * weak * (signs @ direction) * np.abs(direction).max()
+    gap = factor * DIRECTION * weak * (look @ direction) * np.abs(direction).max()
     V = np.zeros((1, h, h + 1))  # more coordinates than rows
     V[0, :, 0] = direction * np.sqrt(1.0 - gap)
     D, z = np.ones((1, h + 1)), np.ones((h + 1, 1))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from holdfast import holdout
 from holdfast.experiments import Ragged, Tasks
 from holdfast.experiments.bundles import LEAST_SIZE, bundles
-from holdfast.holdout import identity
+from holdfast.holdout import identity, lost
 from holdfast.holdout.identity import held_out_predictions
 from holdfast.holdout.overlapping import LEAST_PIVOT, _Borders, overlapping_predictions
 from holdfast.kernels import RBF
@@ -155,8 +155,8 @@ def test_what_is_in_doubt_is_asked_again_alone(monkeypatch):
     with listening(lambda *step: steps.append(step)):
         found = held_out_predictions(factor, tasks, alphas)
     assert_allclose(found, right, rtol=1e-8, atol=1e-10)
-    least = max(identity.CLOSE, factor.weak)
-    assert asked == [(a, least, 1.0 / (identity.DIRECTION * factor.weak)) for a in alphas]
+    least = max(lost.CLOSE, factor.weak)
+    assert asked == [(a, least, 1.0 / (lost.DIRECTION * factor.weak)) for a in alphas]
     counts = [done for done, total, _ in steps if total == 2]
     assert counts[-1] == 2
     assert max(done for done, total, _ in steps if total == len(tasks)) == len(tasks)

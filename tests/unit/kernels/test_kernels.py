@@ -432,7 +432,7 @@ def test_whether_a_kernel_is_positive_semidefinite():
 
 
 def test_a_constant_adds_a_penalised_bias():
-    """Paper 000, footnote 1: k + c is the model f + b with penalty λ(aᵀKa + b²/c)."""
+    """Pahikkala et al. 2012, footnote 1: k + c is the model f + b with penalty λ(aᵀKa + b²/c)."""
     m, c, alpha = 20, 2.5, 0.3
     X, y = rows(m, 2, 90), rows(m, 1, 91)[:, 0]
     k = RBF(0.4)

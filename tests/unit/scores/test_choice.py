@@ -370,7 +370,7 @@ def test_a_hundred_thousand_targets():
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 def test_reselect_is_a_full_fit_of_each_experiment(monkeypatch):
-    """Paper 000 §6.2, third approach: the selector sees the training rows alone, with their y."""
+    """Pahikkala et al. 2012 §6.2, third approach: selectors see training rows and their y alone."""
     seen = []
 
     class Watched(Random):
