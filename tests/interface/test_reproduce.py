@@ -814,6 +814,9 @@ def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):
     (tmp_path / "p000-fig1.json").write_text(json.dumps(entry), encoding="utf-8")
     reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
-    assert "| [p000-fig1](p000-fig1.md) (numbers of earlier code) | 000 Figure 1 |" in index
+    assert (
+        "| [p000-fig1](p000-fig1.md) (numbers of earlier code) | Pahikkala et al. 2012 Figure 1 |"
+        in index
+    )
     assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 | 2 | 0 |" in index
     assert "| all |  |  | 2 | 4 | 0 |" in index
