@@ -30,7 +30,7 @@ from holdfast.holdout.lost import (
 )
 from holdfast.holdout.overlapping import overlapping_predictions
 from holdfast.holdout.starts import KnownStarts
-from holdfast.linalg import Definite, piece_threads, run_pieces
+from holdfast.linalg import SMALL, Definite, piece_threads, run_pieces
 from holdfast.progress import Counter
 from holdfast.smoother import Alone, Factor, Held, HeldCoordinates, same_rows, shared
 from holdfast.smoother.held import fitted_size
@@ -104,7 +104,11 @@ def held_out_predictions(
         done.add(len(part.index))
 
     per_row = factor.size + alphas.size * factor.n_targets
-    parts = tasks.stacks(per_row, STACK_DOUBLES, per_removed=alphas.size, fill=factor.fills)
+    most = STACK_DOUBLES
+    if factor.size >= SMALL and tasks.held.sizes.max(initial=0) <= 1:
+        # Plain products, so that BLAS might take its own threads: parts for all threads instead.
+        most = min(most, len(tasks) * per_row // piece_threads())
+    parts = tasks.stacks(per_row, most, per_removed=alphas.size, fill=factor.fills)
     if factor.parallel and len(parts) >= 2 * piece_threads():
         run_pieces(work, parts)
     else:  # threads work inside the part

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.data.rows import numeric_pair
-from holdfast.linalg import mirror
+from holdfast.linalg import mirror, run_pieces
 
 __all__ = [
     "distance_matrix",
@@ -37,6 +37,8 @@ Pairs: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 # Entries of the result per block (2 MB), but at least so many rows that matrix products are fast.
 _BLOCK_ENTRIES = 2**18
 _BLOCK_ROWS = 128
+# From this many blocks on they are shared out among threads.
+_THREADED_BLOCKS = 6
 # With at most this many features, direct differences cost no more than a product and three passes.
 _FEW_FEATURES = 4
 # Below this share of |x|² + |z|² the sum |x|² + |z|² − 2 x·z has lost four digits of sixteen, and
@@ -97,16 +99,31 @@ def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray
     m, n = X.shape[0], (X if Z is None else Z).shape[0]
     out = np.empty((m, n))
     if Z is not None:
-        for rows in row_blocks(m, n):
-            evaluate(out[rows], rows, slice(0, n))
+        _on_threads(lambda rows: evaluate(out[rows], rows, slice(0, n)), [*row_blocks(m, n)])
         return out
-    for start in range(0, m, _BLOCK_ROWS):
-        rows, columns = slice(start, min(start + _BLOCK_ROWS, m)), slice(start, n)
-        block = out[rows] if start == 0 else np.empty((rows.stop - start, n - start))
+
+    def upper(rows: slice) -> None:
+        columns = slice(rows.start, n)
+        block = out[rows] if rows.start == 0 else np.empty((rows.stop - rows.start, n - rows.start))
         evaluate(block, rows, columns)
         out[rows, columns] = block
+
+    starts = range(0, m, _BLOCK_ROWS)
+    _on_threads(upper, [slice(start, min(start + _BLOCK_ROWS, m)) for start in starts])
     mirror(out)
     return out
+
+
+def _on_threads(work: Callable[[slice], None], blocks: list[slice]) -> None:
+    """Do the blocks of a large matrix on several threads, each with one of BLAS.
+
+    Threads of NumPy's BLAS would go on spinning beside the factorisation that follows.
+    """
+    if len(blocks) >= _THREADED_BLOCKS:
+        run_pieces(work, blocks)
+    else:
+        for rows in blocks:
+            work(rows)
 
 
 def inner_products(

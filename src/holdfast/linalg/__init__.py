@@ -40,6 +40,7 @@ from holdfast.linalg.symmetric import (
     subtract_outer,
 )
 from holdfast.linalg.threads import (
+    SMALL,
     blas_threads,
     one_blas_thread,
     piece_threads,
@@ -51,6 +52,7 @@ from holdfast.linalg.whitening import Whitening, cholesky_basis
 
 __all__ = [
     "CHOLESKY_UP_TO",
+    "SMALL",
     "Accuracy",
     "Complement",
     "Definite",

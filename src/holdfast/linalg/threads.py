@@ -15,6 +15,7 @@ from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 _Item = TypeVar("_Item")
@@ -125,7 +126,8 @@ def run_pieces(
     Notes
     -----
     The first exception is raised once the pieces under way have ended. The number of BLAS threads
-    is a setting of the process, and is restored at the end.
+    is a setting of the process, and is restored at the end. What NumPy does on overflow
+    (`numpy.errstate`) is a setting of a thread, and all pieces have the caller's.
     """
     items = list(pieces)
     n_threads = min(piece_threads() if n_threads is None else n_threads, len(items))
@@ -138,8 +140,14 @@ def run_pieces(
             finally:
                 _kept.reset(token)
             return
+        as_here = np.geterr()
+
+        def piece(item: _Item) -> None:
+            with np.errstate(**as_here):
+                work(item)
+
         with ThreadPoolExecutor(n_threads) as pool:
-            futures = [pool.submit(work, item) for item in items]
+            futures = [pool.submit(piece, item) for item in items]
             try:
                 for future in futures:
                     future.result()

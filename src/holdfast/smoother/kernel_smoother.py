@@ -19,7 +19,15 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError, NotSupportedError
 from holdfast.experiments import Shape, Tasks
 from holdfast.kernels.matrix import KernelRows, PrecomputedRows
-from holdfast.linalg import Accuracy, Complement, eigh, shifted_inverse, solve_shifted, submatrix
+from holdfast.linalg import (
+    Accuracy,
+    Complement,
+    eigh,
+    shifted_inverse,
+    solve_shifted,
+    submatrix,
+    threads_for,
+)
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes
 from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.bordered import Bordered
@@ -93,11 +101,13 @@ class KernelSmoother(KernelForm):
         if complement is not None:
             V = np.hstack([complement.lift(V), self.unpenalised.Q[live]])
         Ys = self.targets.Ys
+        with threads_for(Ys.shape[1]):  # idle threads would keep spinning beside what follows
+            z = V.T @ Ys[live]
         factor = KernelFactor(
             V=V,
             Lambda=np.append(Lambda, np.ones(s)),
             penalised=np.repeat([1.0, 0.0], [Lambda.size, s]),
-            z=V.T @ Ys[live],
+            z=z,
             Ys=Ys,
             scale=self.scale,
         )

@@ -128,8 +128,9 @@ def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) 
     p = system.p
     N, z = np.zeros_like(system.N), system.z.copy()
     rotated = [(system.N, N)]
-    with threads_for(max(p, z.shape[1])):  # idle threads would keep spinning beside the pieces
+    with threads_for(z.shape[1]):  # idle threads would keep spinning beside the pieces
         z[:p] = T.T @ system.z[:p]
+    with threads_for(p):
         whole = T if system.T is None else system.T @ T
     W: FeatureRows
     if isinstance(system.W, StreamedRows):

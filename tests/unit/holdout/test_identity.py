@@ -409,6 +409,27 @@ def test_predictions_of_tasks_of_all_shapes(monkeypatch, stack, n_alphas, per_ro
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_single_rows_of_large_models_go_in_parts_for_all_threads(monkeypatch):
+    """BLAS would use its own threads for plain products this large, and these go on spinning."""
+    given = twin.problem(90, 12, 1, 1, 0, 2, np.geomspace(1e-2, 1e2, 5), 63, bias=True)
+    rows = [[i] for i in range(90)]
+    tasks, made = tasks_of(rows, rows), feature_factor(given)
+    expected = held_out_predictions(made, tasks, given.alphas)
+    real, parts = Tasks.stacks, []
+
+    def counted(self, *args, **options):
+        parts.append(real(self, *args, **options))
+        return parts[-1]
+
+    monkeypatch.setattr(Tasks, "stacks", counted)
+    monkeypatch.setattr(identity, "piece_threads", lambda: 3)
+    for smallest, count in ((13, 1), (12, 6)):
+        monkeypatch.setattr(identity, "SMALL", smallest)
+        values = held_out_predictions(made, tasks, given.alphas)
+        assert len(parts[-1]) == count
+        np.testing.assert_allclose(values, expected, rtol=1e-12)
+
+
 def test_many_targets_never_share_a_stack_with_few_rows(monkeypatch):
     """The cost of scaling z by D for every few rows would grow with the square of the targets."""
     given = twin.problem(90, 12, 1, 1, 0, 700, np.geomspace(1e-2, 1e2, 6), 62, bias=True)

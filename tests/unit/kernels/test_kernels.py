@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_limits
 
 from holdfast import KernelRidgeCV
 from holdfast.data.rows import as_rows
@@ -122,6 +123,30 @@ def test_many_blocks_equal_one(kernel, name, params, d, monkeypatch):
     np.testing.assert_allclose(kernel(X, Z), one, rtol=ROUNDING, atol=ROUNDING)
     np.testing.assert_allclose(kernel(X), one_symmetric, rtol=ROUNDING, atol=ROUNDING)
     np.testing.assert_array_equal(kernel(X), kernel(X).T)
+
+
+@plain
+@pytest.mark.parametrize("sparse", [False, True])
+def test_threads_change_no_bit(kernel, name, params, sparse, monkeypatch):
+    X, Z = rows(50, 5, 4), rows(21, 5, 5)
+    if sparse:
+        X, Z = sp.csr_array(X), sp.csr_array(Z)
+    monkeypatch.setattr(products, "_BLOCK_ENTRIES", 1)
+    monkeypatch.setattr(products, "_BLOCK_ROWS", 7)
+    found = []
+    for threads in (1, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append((kernel(X, Z), kernel(X)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_values_past_the_largest_number_are_told_once_on_threads_too(monkeypatch):
+    """A kernel that overflows gets our error, and no warning of NumPy's from another thread."""
+    monkeypatch.setattr(products, "_BLOCK_ROWS", 7)
+    X = 1e120 * rows(50, 5, 4)
+    with threadpool_limits(3, user_api="blas"), pytest.raises(KernelError, match="finite"):
+        KernelRidgeCV("poly", degree=3, alphas=[1.0]).fit(X, np.arange(50.0))
 
 
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf"])

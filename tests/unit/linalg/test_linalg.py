@@ -759,6 +759,16 @@ def test_an_error_in_a_piece_reaches_the_caller(n_threads):
     assert blas_threads() == before
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_pieces_treat_overflow_as_the_caller_does(n_threads):
+    seen = []
+    with np.errstate(over="raise", under="ignore"):
+        run_pieces(lambda _: seen.append(np.geterr()), range(4), n_threads)
+        expected = np.geterr()
+    assert seen == [expected] * 4
+    assert expected["over"] == "raise"
+
+
 @pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])
 @pytest.mark.parametrize("k", [1, 40])
 def test_substitution_in_blocks(n, k):
