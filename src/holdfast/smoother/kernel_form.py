@@ -11,7 +11,7 @@ from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelData
-from holdfast.linalg import submatrix, triangle_of
+from holdfast.linalg import submatrix, threads_for, triangle_of
 from holdfast.smoother.base import Smoother
 from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
 from holdfast.smoother.measured import DenseProblem, Measured, look_at_some
@@ -248,7 +248,8 @@ class KernelForm(Smoother):
     def _along(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """√wQ (m, s), K√wQ (m, s) and Qᵀ√wK√wQ (s, s)."""
         weighted = self.unpenalised.Q * self.scale.root[:, None]
-        to_level = self.K @ weighted
+        with threads_for(weighted.shape[1]):  # idle threads would keep spinning beside what follows
+            to_level = self.K @ weighted
         return weighted, to_level, weighted.T @ to_level
 
     @cached_property
@@ -287,7 +288,8 @@ def _shifts(
     """Return ‖Q_HᵀW_H‖² (n,) of n sets: Z (k, n, s) is √wQ on their rows and zero on others."""
     k, n, s = Z.shape
     flat = Z.reshape(k, n * s)
-    total, level = ((flat.T @ B).reshape(n, s, s) for B in (U, to_level))  # Q_HᵀQ_H, Q_Hᵀ√wK√wQ
-    square = np.einsum("ij,ij->j", flat, K @ flat).reshape(n, s).sum(axis=1)
+    with threads_for(n * s):  # idle threads would keep spinning beside what follows
+        total, level = ((flat.T @ B).reshape(n, s, s) for B in (U, to_level))  # Q_HᵀQ_H, Q_Hᵀ√wK√wQ
+        square = np.einsum("ij,ij->j", flat, K @ flat).reshape(n, s).sum(axis=1)
     square += ((total @ inner - 2.0 * level) * total).sum(axis=(1, 2))
     return np.asarray(np.abs(square))

@@ -98,10 +98,10 @@ class KernelSmoother(KernelForm):
             # Rounding is relative to the kernel before the unpenalised columns were taken out.
             _check_definite(Lambda, float(root**2 @ np.abs(np.diag(self.K))))
             Lambda = np.maximum(Lambda, 0.0)
-        if complement is not None:
-            V = np.hstack([complement.lift(V), self.unpenalised.Q[live]])
         Ys = self.targets.Ys
-        with threads_for(Ys.shape[1]):  # idle threads would keep spinning beside what follows
+        with threads_for(max(s, Ys.shape[1])):  # idle threads would keep spinning beside the pieces
+            if complement is not None:
+                V = np.hstack([complement.lift(V), self.unpenalised.Q[live]])
             z = V.T @ Ys[live]
         factor = KernelFactor(
             V=V,
@@ -425,7 +425,8 @@ def deflated_kernel(
     if not unpenalised.count:
         return (A.copy() if A is K else A), None
     complement = Complement(unpenalised.Q[live].T)
-    return complement.reduce(A), complement
+    with threads_for(unpenalised.count):  # idle threads would keep spinning beside what follows
+        return complement.reduce(A), complement
 
 
 def _check_definite(Lambda: FloatArray, trace: float) -> None:
