@@ -160,7 +160,7 @@ RIVALS = (
     Rival("plain-fit", "one plain fit, one λ", plain_fit, _read_fit, package="scipy", single=True),
     Rival(
         "cold-fit",
-        "the same, in fresh memory",
+        "one plain fit, in fresh memory",
         cold_fit,
         _read_fit,
         package="scipy",
