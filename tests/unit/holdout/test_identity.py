@@ -447,6 +447,19 @@ def test_many_targets_never_share_a_stack_with_few_rows(monkeypatch):
     assert sum(scaled) == given.D.size * 700  # each target once
 
 
+@pytest.mark.parametrize(("at_once", "parts"), [(10, 1), (9, 3)])
+def test_targets_come_in_parts_from_more_than_two_on(monkeypatch, at_once, parts):
+    given = twin.problem(40, 6, 1, 1, 0, 20, np.geomspace(1e-2, 1e2, 3), 64, bias=True)
+    rows, seen = [[i] for i in range(40)], []
+    monkeypatch.setattr(identity, "_targets_at_once", lambda *_: at_once)
+    real = FeatureFactor.alone
+    monkeypatch.setattr(
+        FeatureFactor, "alone", lambda self, *args: seen.append(self.n_targets) or real(self, *args)
+    )
+    held_out_predictions(feature_factor(given), tasks_of(rows, rows), given.alphas)
+    assert (len(seen), sum(seen)) == (parts, 20)
+
+
 @pytest.mark.parametrize("sizes", SETS, ids=lambda s: "-".join(map(str, s)))
 def test_the_rows_held_out_are_predicted_without_cancellation(sizes):
     """For those y − r is the prediction, unless it is much smaller than the targets."""

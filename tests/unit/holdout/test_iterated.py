@@ -140,7 +140,7 @@ def test_a_users_function_is_asked_by_one_thread(monkeypatch, parallel):
     threads = []
 
     class Factor:
-        n_targets, size, fills = 3, 2, False
+        n_targets, size, fills = 5, 2, False
 
         def select(self, columns):
             return self
@@ -153,13 +153,13 @@ def test_a_users_function_is_asked_by_one_thread(monkeypatch, parallel):
     )
     monkeypatch.setattr(identity, "_targets_at_once", lambda *_: 2)
     identity.held_out_predictions(Factor(), tasks, np.array([1.0]), apart=True)
-    assert threads == [(2, None if parallel else 1)]
+    assert threads == [(3, None if parallel else 1)]
     threads.clear()
     stacks = []
     monkeypatch.setattr(identity, "_targets_at_once", lambda *_: 3)
     monkeypatch.setattr(identity, "piece_threads", lambda: 1)
     monkeypatch.setattr(identity, "_predictions", lambda f, part, *_: stacks.append(1) or np.zeros(
-        (1, *part.T.shape, 3)
+        (1, *part.T.shape, 5)
     ))  # fmt: skip
     identity.held_out_predictions(Factor(), tasks, np.array([1.0]), apart=True)
     assert (threads, len(stacks)) == (([(3, None)], 0) if parallel else ([], 3))
