@@ -47,7 +47,7 @@ RIVALS = (
         package="scipy",
     ),
     Rival(
-        "paper-003-naive",
+        "tanaka-imai-naive",
         "Tanaka and Imai 2019, naive",
         _dense(naive_dense),
         _read,
@@ -63,7 +63,7 @@ RIVALS = (
         package="scipy",
     ),
     Rival(
-        "paper-003-eigen",
+        "tanaka-imai-eigen",
         "Tanaka and Imai 2019, one eigendecomposition",
         _dense(eigendecomposition),
         _read,

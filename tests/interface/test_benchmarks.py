@@ -126,6 +126,13 @@ def test_a_wrong_answer_shows() -> None:
     assert value(Outcome(best=best)) < EXACT < value(Outcome(best=(best[0], 1.001 * best[1])))
 
 
+def test_the_fastest_round_counts() -> None:
+    made = {"rival": "holdfast", "status": "ok", "seconds": [3.0, 1.0, 2.0]}
+    failed = {"rival": "himalaya", "status": "failed", "seconds": [0.5]}
+    assert report.seconds([made, failed], "holdfast") == 1.0
+    assert np.isnan(report.seconds([made, failed], "himalaya"))
+
+
 def test_problems_are_frozen() -> None:
     """Records of different days are of the same data; change a problem, change its name."""
     data = generate(SMOKE[1])
@@ -245,7 +252,7 @@ def test_planner_sweep_measures_every_path() -> None:
     assert {1, 3_000} <= sizes
 
 
-def test_crossover_of_paper_003() -> None:
+def test_crossover_of_tanaka_and_imai() -> None:
     found = planner_sweep.crossover(60, 3, (1, 2), repeats=1)
     assert found["equation_21"] > 0
     assert len(found["seconds"]["single"]) == 2

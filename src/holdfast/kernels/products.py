@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.data.rows import numeric_pair
-from holdfast.linalg import mirror, run_pieces
+from holdfast.linalg import SMALL, mirror, run_pieces
 
 __all__ = [
     "distance_matrix",
@@ -37,8 +37,9 @@ Pairs: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 # Entries of the result per block (2 MB), but at least so many rows that matrix products are fast.
 _BLOCK_ENTRIES = 2**18
 _BLOCK_ROWS = 128
-# From this many blocks on they are shared out among threads.
-_THREADED_BLOCKS = 6
+# From this many blocks on they are shared out among threads: so many has a symmetric matrix whose
+# factorisation has several threads.
+_THREADED_BLOCKS = SMALL // _BLOCK_ROWS
 # With at most this many features, direct differences cost no more than a product and three passes.
 _FEW_FEATURES = 4
 # Below this share of |x|² + |z|² the sum |x|² + |z|² − 2 x·z has lost four digits of sixteen, and

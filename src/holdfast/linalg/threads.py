@@ -74,8 +74,9 @@ def one_blas_thread() -> _OneBlasThread:
 def threads_for(size: int) -> Iterator[None]:
     """Allow BLAS one thread if matrices are smaller than `SMALL`, and all its threads otherwise.
 
-    BLAS threads wait for more work by spinning for tens of milliseconds: after a small
-    factorisation they take more time from what follows than they saved.
+    A product with few columns is small too, however many rows it has: `size` is its columns.
+    BLAS threads wait for more work by spinning for up to a tenth of a second: after something small
+    they take more time from what follows than they saved. NumPy and SciPy may each have their own.
     """
     with one_blas_thread() if size < SMALL else nullcontext():
         yield
