@@ -17,6 +17,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,13 @@ from benchmarks import report
 from benchmarks.__main__ import RESULTS
 from benchmarks.measure import machine, versions
 from holdfast import KernelRidgeCV
-from holdfast.cluster import ClusterSmoother, DaskRows, cluster_features, work
+from holdfast.cluster import DaskRows, DaskSource, cluster_features, work
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.experiments import Ragged, Tasks
-from holdfast.holdout.identity import held_out_predictions
+from holdfast.holdout.identity import held_out
 from holdfast.kernels import RBF
 from holdfast.linalg import eigh
-from holdfast.smoother import Unpenalised
+from holdfast.smoother import FeatureSmoother, Unpenalised
 
 FEATURES, N_ALPHAS = 20, 30
 ALPHAS = np.logspace(-6, 3, N_ALPHAS)
@@ -136,19 +137,23 @@ def rates(size: str) -> dict[str, float]:
         weights = np.ones(k + n)
         features = cluster_features(data, np.arange(k, k + n), 1e-8)
         bias = Unpenalised.bias(weights, True)
-        smoother = ClusterSmoother(features, data.X, weights, Y, bias)
+        source = partial(DaskSource, X=data.X)
+        smoother = FeatureSmoother(features, weights, Y, bias, source=source)
+        system = smoother.system()
         rows = np.arange(k)
         Ys, columns = smoother.targets.Ys[rows], smoother.unpenalised.take(rows)
         part = work.Part(rows, weights[rows], Ys, columns)
-        whole = work.Whole(work.bare(smoother.features), smoother._system.B.first)
-        first = best(lambda: work.chunk_moments(X, part, whole))
-        decomposed = best(lambda: eigh(smoother._system.gram), 1)
-        bare = work.bare_factor(smoother.factor())
-        nothing = np.empty((0, 0))  # no basis row is removed
+        whole = work.Whole(work.bare(smoother.features), system.B.first)
+        no_sets = np.full(k, -1), 0
+        first = best(lambda: work.chunk_moments(X, part, whole, *no_sets))
+        decomposed = best(lambda: eigh(system.gram), 1)
+        factor = smoother.factor(float(ALPHAS.min()))
+        bare, targets = work.bare_factor(factor), factor.targets.take(rows)
+        nothing = np.empty((0, 0)), np.empty(0, dtype=np.int64)  # no basis row is removed
         every = Ragged(np.arange(k), np.arange(k + 1))
         tasks = Tasks(every, Ragged.empty(k), every, np.arange(k))
         second = best(
-            lambda: work.on_batch(held_out_predictions, X, part, bare, nothing, tasks, ALPHAS)
+            lambda: work.on_batch(held_out, X, part, targets, bare, *nothing, tasks, ALPHAS)
         )
     kernel = 2.0 * n * FEATURES
     return {

@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike
 
 Comparison = Literal["retraining", "law", "printed"]
 
-#: Holdfast may be this many times less accurate than whitened retraining in float64, …
-ORACLE_FACTOR = 30.0
-#: … where errors below this count as this (both round their answers).
+#: What the package promises: its algebra adds at most this, over the yardstick, …
+PROMISE = 1e-8
+#: … beside this many times the rounding error that it predicts, or the error of retraining.
+TIMES = 10.0
+#: Errors below this count as this where two are compared: both round their answers.
 ORACLE_FLOOR = 1e-14
 
 
@@ -37,6 +39,19 @@ def relative_difference(got: ArrayLike, expected: ArrayLike) -> float:
     assert b.size, "nothing to compare"
     scale = np.abs(b).max()
     return float(np.abs(a - b).max() / (scale if scale > 0 else 1.0))
+
+
+def yardstick_error(got: ArrayLike, exact: ArrayLike, y: ArrayLike) -> float:
+    """Return the largest error over max(spread of y, |exact − mean of y|), targets last."""
+    a, b, targets = (np.asarray(values, dtype=float) for values in (got, exact, y))
+    assert a.shape == b.shape, f"shapes {a.shape} and {b.shape}"
+    size = np.maximum(targets.std(axis=0), np.abs(b - targets.mean(axis=0)))
+    return float((np.abs(a - b) / size).max())
+
+
+def allowed(rounding: float, retrained: float = 0.0) -> float:
+    """Return how large an error may be, given what was predicted and what retraining has."""
+    return max(PROMISE + TIMES * rounding, TIMES * retrained)
 
 
 def assert_close(

@@ -11,9 +11,9 @@
 | `MissingDependencyError` | an optional package is needed and not installed |
 | `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
 | `WriteError` | a file cannot be written where it was asked |
-| `ClusterError` | a Dask cluster is lost, or has nobody to work |
+| `ClusterError` | a Dask cluster is lost, or has no workers |
 | `GridEdgeWarning` | the best penalty sits at an end of the grid |
-| `DigitsWarning` | digits are lost, and at which penalties |
+| `PrecisionWarning` | rounding errors are worth knowing of, and at which penalties |
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
 
@@ -68,7 +68,7 @@ class WriteError(HoldfastError, OSError):
 
 
 class ClusterError(HoldfastError, RuntimeError):
-    """A Dask cluster is lost, or has nobody to work."""
+    """A Dask cluster is lost, or has no workers."""
 
 
 class HoldfastWarning(UserWarning):
@@ -79,8 +79,8 @@ class GridEdgeWarning(HoldfastWarning):
     """The best penalty sits at an end of the grid: the optimum may lie beyond."""
 
 
-class DigitsWarning(HoldfastWarning):
-    """Digits of held-out predictions are lost, at the penalties that it names.
+class PrecisionWarning(HoldfastWarning):
+    """Held-out predictions have rounding errors that a user should know of, at some penalties.
 
     Attributes
     ----------

@@ -359,7 +359,6 @@ OPTIONS = [
     case("scoring", {"scoring": "r3"}, InvalidInputError, "scoring='r3'", "'r2'"),
     case("scoring-3", {"scoring": 3}, InvalidInputError, "scoring must be", "got 3"),
     case("pooled", {"pooled": "yes"}, InvalidInputError, "'pooled'", "Got 'yes'"),
-    case("check", {"check": "no"}, InvalidInputError, "'check'", "Got 'no'"),
     case("intercept", {"fit_intercept": 2}, InvalidInputError, "'fit_intercept'", "Got 2"),
     case("jitter", {"jitter": -1.0, "basis": 5}, InvalidInputError, "'jitter'", "Got -1.0"),
     case("jitter-nan", {"jitter": np.nan, "basis": 5}, InvalidInputError, "'jitter'", "Got nan"),

@@ -7,15 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from holdfast import HoldOut, KernelRidgeCV
-from holdfast.experiments import as_experiments
-from holdfast.holdout import models as held_models
-from holdfast.smoother import HeldCoordinates
+from holdfast import KernelRidgeCV
 from tolerances import relative_difference
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning"),
-    pytest.mark.filterwarnings("ignore::holdfast.exceptions.DigitsWarning"),
+    pytest.mark.filterwarnings("ignore::holdfast.exceptions.PrecisionWarning"),
 ]
 
 SEED, M = 5, 60
@@ -172,53 +169,6 @@ def test_jackknife_plus_with_a_far_row(policy):
     low = np.sort(f[:, near] - r[:, None], axis=0)[m - rank]
     got = model.predict_interval(X_FAR[near], level=0.9)
     assert relative_difference(got, np.stack([low, high], axis=1)) <= 1e-7, f"seed={SEED}"
-
-
-# -- sets whose digits are lost, found while they are solved ---------------------------------------
-
-
-def models_of(model, sets):
-    tasks = model._fitted_model().tasks(as_experiments([HoldOut(rows) for rows in sets], M))
-    return model._fitted_model().held_models(tasks, np.atleast_1d(model.alpha_))
-
-
-@pytest.mark.parametrize("policy", ["keep", "remove"])
-@pytest.mark.parametrize("trained", [True, False], ids=["trained", "too_many"])
-def test_one_pass_finds_what_a_look_ahead_finds(policy, trained, monkeypatch):
-    monkeypatch.setattr(held_models, "affordable", lambda *_: trained)
-    model = with_a_far_row(policy, 1e-3)
-    sets = [np.flatnonzero(group == GROUPS) for group in range(12)]
-    ahead, once = models_of(model, sets), models_of(model, sets)
-    assert ahead.anew.sum() == trained  # asked first
-    pairs = []
-    for models in (ahead, once):
-        pairs.append([np.concatenate(part) for part in zip(*models.blocks(), strict=True)])
-    (index, expected), (other, got) = pairs
-    assert other.tolist() == index.tolist()
-    assert len(index) == 12 - trained
-    assert relative_difference(got, expected) <= 1e-10, f"seed={SEED}"
-    assert once.anew.tolist() == ahead.anew.tolist()
-
-
-def test_no_system_is_formed_twice(monkeypatch):
-    model, formed = with_a_far_row("keep", 1e-3), []
-    plain = HeldCoordinates.gaps
-
-    def gaps(self, piece):
-        formed.append(len(self.V[piece]))
-        return plain(self, piece)
-
-    sets = [np.setdiff1d(np.arange(i, M, 6), [FAR]) for i in range(6)]
-    assert min(model._leverages()[rows].sum() for rows in sets) > 1  # so each must be looked at
-    models, leaving_one_out = models_of(model, sets), models_of(model, [[10], [FAR]])
-    monkeypatch.setattr(HeldCoordinates, "gaps", gaps)
-    list(models.stacks(tested=True))
-    assert models.anew.sum() == 0
-    assert sum(formed) == 6
-    formed.clear()
-    list(leaving_one_out.predict(X_FAR))
-    assert leaving_one_out.anew.tolist() == [False, True]
-    assert sum(formed) == 2
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -544,13 +544,3 @@ def test_classifier_decisions_are_retraining_on_plus_and_minus_one(model, n_clas
         y=targets,
     )
     assert_predictions(estimator.held_out().values, expected, path)
-
-
-def test_verify_prefers_what_is_not_retrained_anyway():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 2))
-    basis = np.arange(8)
-    folds = [HoldOut(basis[:4]), *(HoldOut([i]) for i in range(8, 20))]  # the first loses half
-    model = KernelRidgeCV(RBF(0.5), alphas=[0.1], basis=basis, cv=folds).fit(X, np.sin(X[:, 0]))
-    assert 0 not in model.verify(n_experiments=12).experiments
-    assert 0 in model.verify(n_experiments=13).experiments

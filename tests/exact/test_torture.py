@@ -1,4 +1,4 @@
-"""Every family of hard problems, every path: within 30 times of retraining by QR, or said aloud.
+"""Every family of hard problems, every path: the promise is kept, or QR does no better.
 
 `make torture` draws as many as you like; here each family has a few, and the worst that were ever
 found keep their seeds.
@@ -13,9 +13,8 @@ import pytest
 import sklearn
 
 from holdfast import HoldOut, KernelRidgeCV
-from reference.retrain import as_columns
 from torture.families import FAMILIES, problem
-from torture.measure import FACTOR, FLOOR, answered, fitted, measure
+from torture.measure import FACTOR, PROMISE, TIMES, answered, fitted, measure
 from torture.rivals import grid_search, ridge_cv, time_stamp
 from torture.truth import truth
 from torture.ways import WAYS
@@ -118,68 +117,47 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 @pytest.mark.parametrize(("family", "seed"), [*((name, 100) for name in FAMILIES), *FOUND])
-def test_no_path_is_silently_worse_than_qr(family, seed):
+def test_every_path_keeps_the_promise(family, seed):
     found = measure(problem(family, seed))
     for path in found.paths:
         assert found.excess(path) <= FACTOR, f"{family} seed {seed} {path}: {found.paths[path]}"
 
 
 @pytest.mark.parametrize(("family", "seed", "way"), FOUND_ELSEWHERE)
-def test_no_other_way_is_silently_worse_than_qr(family, seed, way):
+def test_every_other_way_keeps_the_promise(family, seed, way):
     if way == "cluster":
         pytest.importorskip("dask.array")
     found = WAYS[way](problem(family, seed))
     assert found.excess(way) <= FACTOR, found.paths[way]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_paths_keep_the_digits_that_the_plan_shows(family):
-    """Beside the largest target or prediction; what retraining by QR loses, it loses for all."""
-    drawn = problem(family, 3)
-    judge = truth(drawn, fitted(drawn, "spectral"))
-    exact = judge.exact
-    largest = np.maximum(np.abs(as_columns(drawn.y)).max(axis=0), np.abs(exact).max(axis=(0, 1)))
-    by_qr = judge.retrain(np.arange(len(drawn.X)))
-    lost = (np.abs(by_qr - exact) / largest).max()
-    for path in ("spectral", "fold_gram", "single"):
-        model = fitted(drawn, path)
-        values, _ = answered(model, drawn.alphas)
-        (cost,) = (cost for cost in model.explain().costs if cost.path == path)
-        if cost.digits is None:  # the fit made no factor that could tell
-            assert path != "spectral"
-            continue
-        error = (np.abs(values - exact) / largest).max()
-        assert error <= max(FACTOR * lost, 10.0 * 10.0**-cost.digits_at_worst), path
-
-
 @pytest.mark.parametrize("path", ["spectral", "fold_gram", "single"])
 @pytest.mark.parametrize("seed", [60428, 60005])
 def test_nearly_equal_basis_rows_that_leave_together(seed, path):
-    """Without a jitter the rows that are removed depend on each other up to the seventh digit."""
+    """Without a jitter the rows that are removed nearly depend on each other."""
     drawn = problem("duplicate_basis", seed)
     sets = [np.array([0, 14])]
     drawn = replace(drawn, policy="remove", sets=sets, basis=np.delete(drawn.basis, [5]))
     model = fitted(drawn, path, jitter=0.0)
     values, told = answered(model, drawn.alphas)
     judge = truth(drawn, model)
-    assert not told
-    assert (judge.error(values) <= FACTOR * np.maximum(judge.qr_error(28), FLOOR)).all()
+    allowed = np.maximum(PROMISE + TIMES * told[:, None], TIMES * judge.qr_error(28))
+    assert (judge.error(values) <= allowed).all()
 
 
 def test_wild_weights_cost_a_dense_model_nothing():
-    """Once wrong by a tenth at tiny penalties; now as good as QR at every one."""
+    """Once wrong by a tenth at tiny penalties."""
     for seed in range(20):
         drawn = problem("sparse_wild_weights", seed)
         dense = replace(drawn, basis=None, policy="remove", bias=False)
         found = measure(dense, ("spectral", "single"))
         assert max(found.excess(path) for path in found.paths) <= FACTOR, seed
-        assert not found.told["spectral"]
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 @pytest.mark.parametrize("seed", [0, 1])
-def test_light_rows_of_a_dense_model_keep_their_digits(seed):
-    """Eigenvectors mix all rows: light ones once lost six digits, in silence."""
+def test_light_rows_of_a_dense_model(seed):
+    """Eigenvectors mix all rows: light ones were once wrong, in silence."""
     rng = np.random.default_rng(seed)
     m, alphas = 400, np.array([1e3, 1e6])
     X, weights = rng.normal(size=(m, 6)), 10.0 ** rng.uniform(-8, 8, m)
@@ -192,9 +170,9 @@ def test_light_rows_of_a_dense_model_keep_their_digits(seed):
         .values
         for path in ("retrain", "spectral", "single", "fold_gram")
     )
-    largest = np.abs(twin).max(axis=(1, 2))
+    size = np.maximum(y.std(), np.abs(twin - y.mean()))
     for values in others:
-        assert (np.abs(values - twin).max(axis=(1, 2)) < 1e-11 * largest).all()
+        assert (np.abs(values - twin) / size).max() < 1e-9
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -251,12 +229,12 @@ def test_targets_of_any_size_choose_the_same_penalty(unit):
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
-def test_an_empty_row_is_no_loss_of_digits():
-    """A document without words is small by nature: nothing is trained anew, nobody is warned."""
+def test_an_empty_row_is_no_alarm():
+    """A document without words is small by nature: nobody is warned, and nothing is wrong."""
 
     rng = np.random.default_rng(2)
     X = rng.normal(size=(30, 60))
     X[4] = 0.0
     model = KernelRidgeCV(kernel="linear", alphas=[1e-6, 1.0], scoring="r2").fit(X, X[:, 0])
-    smoother = model._fitted_model().smoother
-    assert smoother.promise(np.array([1e-6])).max() < 1e-13
+    assert model.cv_results_["rounding"].max() < 1e-8
+    assert model.verify(30).max_relative_error < 1e-9

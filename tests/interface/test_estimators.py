@@ -590,7 +590,9 @@ def test_answers_show_themselves():
     assert row.prediction == held.predictions[1][2, 0, 1]
     assert row.y == Y2[7, 1]
     assert row.experiment == 1
-    assert "largest relative error" in repr(fitted.verify(2))
+    verified = fitted.verify(2)
+    assert repr(verified).startswith("<verified: retrained 2 experiments, largest difference ")
+    assert repr(verified).endswith(f"(double precision allows {verified.rounding.max():.0e}).>")
     assert "taken:" in str(fitted.explain())
 
 

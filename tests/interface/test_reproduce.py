@@ -499,7 +499,7 @@ def test_run_clusters(monkeypatch):
     assert other.numbers != outcome.numbers
 
 
-def test_groups_are_split_anew_in_every_draw():
+def test_groups_are_split_again_in_every_draw():
     data = make_parses(n_train=12, n_test=6, train_size=5, test_size=6, seed=SEED)
     draw = p004_clusters.split("small", data, 7, 3)
     rng = np.random.default_rng(SEED)
@@ -632,7 +632,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
     np.testing.assert_array_equal(_repeat.repeated(partial(one, 0.0), options, note, "toy"), whole)
     assert seen == [3, 4, 5, 6]
-    # Other arguments or another seed begin anew.
+    # Other arguments or another seed start again.
     moved = _repeat.repeated(partial(one, 1.0), options, silent, "toy")
     np.testing.assert_allclose(moved, whole + 1.0)
     other = _repeat.repeated(partial(one, 0.0), replace(options, seed=4), silent, "toy")

@@ -9,17 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import HoldOut, KernelRidgeCV
-from holdfast.exceptions import DigitsWarning, HoldfastWarning
+from holdfast.exceptions import HoldfastWarning
 from holdfast.holdout import PATHS
 from torture.families import Problem
 from torture.truth import Truth, truth
 
 Floats = NDArray[np.float64]
 
-#: A path may be this many times less accurate than retraining by QR, …
-FACTOR = 30.0
-#: … where errors below this, relative to the largest prediction, count as this.
-FLOOR = 1e-12
+#: What the algebra may add to a prediction, over the spread of the target, …
+PROMISE = 1e-8
+#: … beside this many times the predicted rounding error, or the error of retraining by QR.
+TIMES = 10.0
+#: Errors over all this.
+FACTOR = 1.0
 #: Where that seems too much, QR has this many tries, with rows and basis rows in other orders: one
 #: of them may be lucky. Its error is the largest.
 ORDERS = 4
@@ -33,24 +35,23 @@ class Measured:
     ----------
     problem : Problem
     qr : ndarray of shape (alphas, targets)
-        Error of retraining by QR over the largest prediction.
+        Error of retraining by QR over the spread of the target.
     paths : dict of ndarray of shape (alphas, targets)
         The same for each path, or other way.
-    told : dict of set of float
-        Penalties that a warning named, for each path.
+    told : dict of ndarray of shape (alphas,)
+        The rounding error that the fit predicts at each penalty, for each path.
     """
 
     problem: Problem
     qr: Floats
     paths: dict[str, Floats]
-    told: dict[str, set[float]]
+    told: dict[str, Floats]
 
     def excess(self, path: str) -> float:
-        """Return the largest ratio that no warning spoke of."""
-        silent = np.array([a not in self.told[path] for a in self.problem.alphas])
-        ratio = self.paths[path] / np.maximum(self.qr, FLOOR)
-        ratio = np.where(np.isnan(ratio), np.inf, ratio)
-        return float(np.max(np.where(silent[:, None], ratio, 0.0)))
+        """Return the largest ratio to what is promised, predicted, or no better by QR."""
+        allowed = np.maximum(PROMISE + TIMES * self.told[path][:, None], TIMES * self.qr)
+        ratio = self.paths[path] / allowed
+        return float(np.where(np.isnan(ratio), np.inf, ratio).max())
 
 
 def measure(p: Problem, paths: tuple[str, ...] = tuple(PATHS)) -> Measured:
@@ -65,7 +66,7 @@ def measure(p: Problem, paths: tuple[str, ...] = tuple(PATHS)) -> Measured:
 
 
 def judged(
-    p: Problem, judge: Truth, errors: dict[str, Floats], told: dict[str, set[float]]
+    p: Problem, judge: Truth, errors: dict[str, Floats], told: dict[str, Floats]
 ) -> Measured:
     """Return the errors beside those of QR."""
     found = Measured(p, judge.qr_error(len(p.X)), errors, told)
@@ -96,16 +97,12 @@ def fitted(p: Problem, path: str, rows: object = None, **changed: object) -> Ker
         return model.fit(p.X if rows is None else rows, p.y, sample_weight=p.weights)
 
 
-def answered(model: KernelRidgeCV, alphas: Floats) -> tuple[Floats, set[float]]:
-    """Return predictions (2, alphas, test rows, targets) and the penalties that a warning named.
+def answered(model: KernelRidgeCV, alphas: Floats) -> tuple[Floats, Floats]:
+    """Return predictions (2, alphas, test rows, targets) and the rounding errors predicted.
 
     What `fit` computed, and the same asked again, of the factors that it left.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
         values = np.stack([model.held_out().values, model.held_out(alphas=alphas).values])
-    told: set[float] = set()
-    for entry in caught:
-        if isinstance(entry.message, DigitsWarning):
-            told |= set(entry.message.alphas)
-    return values, told
+    return values, np.asarray(model.cv_results_["rounding"])

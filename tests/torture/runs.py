@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
+from holdfast.holdout.accuracy import WORTH_A_WARNING
 from torture.families import FAMILIES, problem
 from torture.measure import FACTOR, measure
 from torture.ways import WAYS
@@ -26,9 +27,9 @@ class Judged:
     ----------
     family, seed : which problem
     ratios : dict of float
-        For every path and way the largest error that no warning spoke of, over that of QR.
+        For every path and way the largest error, over what is promised or predicted.
     told : dict of int
-        How many of the penalties a warning named, where it named any.
+        How many of the penalties have a predicted error worth a warning, where any has.
     failed : str
         What was raised, if anything.
     """
@@ -58,7 +59,11 @@ def judged(family: str, seed: int, ways: bool) -> Judged:
     except Exception as error:
         return Judged(family, seed, failed=f"{type(error).__name__}: {error}")
     ratios = {path: found.excess(path) for found in parts for path in found.paths}
-    told = {path: len(found.told[path]) for found in parts for path in found.paths}
+    told = {
+        path: int((found.told[path] > WORTH_A_WARNING).sum())
+        for found in parts
+        for path in found.paths
+    }
     return Judged(family, seed, ratios, {path: count for path, count in told.items() if count})
 
 

@@ -36,6 +36,8 @@ class Truth:
     Attributes
     ----------
     exact : ndarray of shape (alphas, test rows, targets)
+    mean, spread : ndarray of shape (targets,)
+        Of the targets that have weight.
     retrain : callable
         From an order of the rows to predictions by QR. The same method on the same numbers: how
         far such predictions lie from each other is what rounding errors happen to make of them.
@@ -43,15 +45,17 @@ class Truth:
 
     exact: Floats
     retrain: Callable[[Rows], Floats]
+    mean: Floats
+    spread: Floats
 
     def error(self, values: Floats) -> Floats:
         """Return the largest error (alphas, targets) of values (…, alphas, test rows, targets).
 
-        Relative to the largest prediction of the target.
+        Relative to the spread of the targets, or to how far a prediction lies from their mean.
         """
-        size = np.maximum(np.abs(self.exact).max(axis=1), np.finfo(float).tiny)
-        errors = np.abs(values - self.exact).max(axis=-2) / size
-        return np.asarray(errors.reshape(-1, *size.shape).max(axis=0))
+        size = np.maximum(self.spread, np.abs(self.exact - self.mean))
+        errors = (np.abs(values - self.exact) / size).max(axis=-2)
+        return np.asarray(errors.reshape(-1, *errors.shape[-2:]).max(axis=0))
 
     def qr_error(self, m: int, orders: int = 1) -> Floats:
         """Return the error of QR, the largest over some orders of the m rows: first as they are."""
@@ -73,12 +77,19 @@ def truth(p: Problem, model: KernelRidgeCV, tests: Sequence[Rows] | None = None)
             parts = [qr_features(p.X, p.y, held, test, *more, order) for held, test in sets]
             return np.concatenate(parts, axis=1)
 
-        return Truth(np.concatenate(exact, axis=1), retrain)
+        return Truth(np.concatenate(exact, axis=1), retrain, *yardstick(p))
     K = np.asarray(model.kernel_(p.X))
     experiments = [policy_experiment(held, test, p.basis, p.policy) for held, test in sets]  # type: ignore[arg-type]
     return of_models(
         p, K, [(held, test, p.basis, removed, model.jitter_) for held, test, removed in experiments]
     )
+
+
+def yardstick(p: Problem) -> tuple[Floats, Floats]:
+    """Return the mean and the spread of the targets that have weight."""
+    y = as_columns(p.y)[p.row_weights > 0]
+    spread = y.std(axis=0)
+    return y.mean(axis=0), np.where(spread > 0.0, spread, np.abs(y).max(axis=0))
 
 
 def of_models(
@@ -103,7 +114,7 @@ def of_models(
             parts.append(qr_models(K_here, Y, place[held], place[test], p.alphas, *more))
         return np.concatenate(parts, axis=1)
 
-    return Truth(np.concatenate(exact, axis=1), retrain)
+    return Truth(np.concatenate(exact, axis=1), retrain, *yardstick(p))
 
 
 def exact_models(

@@ -89,7 +89,7 @@ def tuning(p: Problem) -> Measured | None:
     exact = judge.exact[:, :, 0]
     wrong = np.sqrt((exact - p.y[tested]) ** 2 @ share)
     errors = np.abs(found - wrong) / np.maximum(np.abs(exact).max(axis=1), wrong)
-    return judged(p, judge, {"tuning": errors[:, None]}, {"tuning": set()})
+    return judged(p, judge, {"tuning": errors[:, None]}, {"tuning": np.zeros(p.alphas.size)})
 
 
 WAYS: dict[str, Callable[[Problem], Measured | None]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.folds import UnionsOfFolds
 from holdfast.answers.question import Judge, Subject, chosen_values
 from holdfast.answers.row_scores import RowScore, mean_and_variance, row_score
 from holdfast.exceptions import HoldOutError
@@ -39,7 +38,6 @@ class Asked:
         self.unit = np.arange(self.m) if units is None else units
         self.grouped = units is not None
         self._score: RowScore | None = None
-        self._unions = UnionsOfFolds(subject.smoother)
 
     @property
     def score(self) -> RowScore:
@@ -62,10 +60,7 @@ class Asked:
         tasks = subject.tasks(experiments)
 
         def at(alphas: FloatArray) -> FloatArray:
-            path = subject.plan(tasks, alphas.size).path
-            if alphas.size <= 2 and path != "retrain" and not subject.reselects:
-                return self._unions.predict(tasks, alphas, path)
-            return subject.held_out(tasks, alphas, path)
+            return subject.held_out(tasks, alphas, subject.plan(tasks, alphas.size).path)
 
         values = chosen_values(at, self.alpha, v)
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)

@@ -109,8 +109,9 @@ def influence(models: HeldOutModels) -> dict[str, FloatArray]:
     leverages = smoother.leverages(alpha)
     freedom, m = float(leverages.sum()), int(smoother.scale.trained.sum())
     Y = smoother.targets.Y + smoother.unpenalised.U @ smoother.targets.level
-    models.settle()
-    fitted = Y - smoother.fitted_rows(smoother.model(models.alphas), np.arange(len(Y)))
+    factor = models.factor
+    whole = smoother.model(factor, models.alphas)
+    fitted = Y - smoother.fitted_rows(factor, whole, np.arange(len(Y)))
     s2 = smoother.weights @ np.square(fitted) / (m - freedom)  # (v,)
     errors, squares, cook = _one_pass(models, Y)
     rows = tasks.test.values
@@ -137,29 +138,30 @@ def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatAr
     smoother, tasks = models.smoother, models.tasks
     predictions = np.zeros((1, tasks.test.values.size, models.alphas.size))
     squares, cook = (np.empty((len(models), models.alphas.size)) for _ in range(2))
-    whole = smoother.model(models.alphas)
-    for stack in models.stacks(tested=True):
+    factor = models.factor
+    whole = smoother.model(factor, models.alphas)
+    for stack in models.stacks():
         stack.shape.put(predictions, stack.predictions.swapaxes(1, 2)[None])
         squares[stack.index] = stack.squares[..., 0] / np.maximum(1, stack.shape.counts)[:, None]
-        cook[stack.index] = smoother.fitted_squares(whole - stack.models)
+        cook[stack.index] = smoother.fitted_squares(factor, whole - stack.models)
     every = np.arange(len(Y))
-    full = smoother.fitted_rows(whole, every) if models.anew.any() else None
-    for j, own, coefficients in models.retrained():
+    full = smoother.fitted_rows(factor, whole, every) if models.again.any() else None
+    for j, own, coordinates, coefficients in models.retrained():
         assert full is not None
-        f = own.fitted_rows(coefficients, every)
+        f = own.fitted_rows(coordinates, coefficients, every)
         predictions[0, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = f[tasks.test[j]]
         cook[j] = smoother.weights @ np.square(full - f)
     errors = Y[tasks.test.values] - predictions[0]
-    # Rows that are tested and not held out, and models trained anew: by their whole law.
-    other = np.flatnonzero(models.anew | (tasks.held.sizes < tasks.test.sizes))
+    # Rows that are tested and not held out, and models trained again: by their whole distribution.
+    other = np.flatnonzero(models.again | (tasks.held.sizes < tasks.test.sizes))
     if other.size:
         part = replace(models, tasks=tasks.select(other))
         mine = np.isin(tasks.test.owners, other)
         unit = smoother.targets.unit  # what `spread` takes are targets as they were given
-        law = spread(part, models.alphas[:1], errors[None, mine] * unit)
-        squares[other] = law.square[0] / np.maximum(1, law.count)[:, None]
-        alone = np.flatnonzero(law.count == 0)  # nothing there was trained on
-        z = np.square(errors[mine]) / law.variance[0][:, None]
+        moments = spread(part, models.alphas[:1], errors[None, mine] * unit)
+        squares[other] = moments.square[0] / np.maximum(1, moments.count)[:, None]
+        alone = np.flatnonzero(moments.count == 0)  # nothing there was trained on
+        z = np.square(errors[mine]) / moments.variance[0][:, None]
         for i in alone.tolist():
             rows = slice(part.tasks.test.ptr[i], part.tasks.test.ptr[i + 1])
             squares[other[i]] = z[rows].mean(axis=0)

@@ -1,17 +1,14 @@
 """Nested cross-validation: what the choice of penalty and kernel does to the score.
 
 For every outer set O the penalty, and the kernel if there are several, is chosen on the rows that
-are left, split anew by the model's own `cv`; then O is predicted. There are three ways to the
+are left, split again by the model's own `cv`; then O is predicted. There are two ways to the
 numbers of the inner experiments I, and the cheapest is taken:
 
 - **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
   matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
 - **without**: the smoother of the rows that are left, as a smoother in its own right
-  (`Smoother.without`), in which the inner experiments, leave-one-out too, run as always. It takes
+  (`Smoother.remaining`), in which the inner experiments, leave-one-out too, run as always. It takes
   the feature rows or the kernel matrix that are there.
-- **eliminated**: for dense models, all outer experiments at once. At each penalty I − S of all rows
-  is formed, the rows O are eliminated from it, and the blocks of the inner experiments are solved
-  (`holdfast.holdout.elimination`).
 
 What a policy means for basis rows in O, it means for the whole outer experiment: with "remove" they
 leave the basis of all its inner models, with "train" they are trained on by all of them.
@@ -33,9 +30,7 @@ from holdfast.answers.question import Judge, Subject, chosen_values
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Experiments, Ragged, Tasks, resolve
-from holdfast.holdout.costs import COSTS, PER_FOLD, RATES
-from holdfast.holdout.digits import basis_shrinks
-from holdfast.holdout.elimination import after_others
+from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
 from holdfast.scores.scoring import Scores, in_units, resolve_scoring, score_experiments
@@ -44,7 +39,7 @@ from holdfast.smoother.scale import target_unit
 
 __all__ = ["NestedPredictions", "Way", "nested"]
 
-Way = Literal["unions", "without", "eliminated"]
+Way = Literal["unions", "without"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,8 +60,7 @@ class NestedPredictions:
     inner_scores : ndarray of shape (n,) or (n, v)
         The inner score of what was chosen: what `best_score_` would have been there.
     ways : list of str
-        How the inner predictions of each outer experiment were made: "unions", "without" or
-        "eliminated".
+        How the inner predictions of each outer experiment were made: "unions" or "without".
     best_score : float or ndarray of shape (v,)
         `best_score_` of the model on all rows.
     judge : Judge
@@ -204,31 +198,20 @@ def nested(
     judge : Judge
     best_score : float or ndarray
         Of the model on all rows.
-    way : {"unions", "without", "eliminated"} or None
-        None: the cheapest. "eliminated" is for dense models, where no digits are lost; "unions"
-        takes its place elsewhere.
+    way : {"unions", "without"} or None
+        None: the cheapest.
     """
     inner = [again(outer.held_out[j]) for j in range(len(outer))]
     best: dict[int, _Chosen] = {}
     for params, subject in subjects:
         tasks = subject.tasks(outer)
         numbers = tasks.source.tolist()
-        with subject.smoother.lock:
-            runs = [
-                _Outer(
-                    subject,
-                    outer.held_out[number],
-                    tasks.select(np.array([j])),
-                    inner[number],
-                    judge.of(subject),
-                    params,
-                )
-                for j, number in enumerate(numbers)
-            ]
-            known = _eliminated(runs, way)
-            for j, (number, run) in enumerate(zip(numbers, runs, strict=True)):
-                best[number] = run.chosen(way, best.get(number), known[j])
-                report(j + 1, len(tasks), "outer experiments")
+        for j, number in enumerate(numbers):
+            task = tasks.select(np.array([j]))
+            rows = outer.held_out[number]
+            run = _Outer(subject, rows, task, inner[number], judge.of(subject), params)
+            best[number] = run.chosen(way, best.get(number))
+            report(j + 1, len(tasks), "outer experiments")
     numbers = sorted(best)
     chosen = [best[number] for number in numbers]
     tested = Ragged.from_arrays([found.test for found in chosen])
@@ -268,24 +251,17 @@ class _Outer:
     judge: Judge
     params: dict[str, Any]
 
-    def chosen(
-        self, way: Way | None, rival: _Chosen | None, known: FloatArray | None = None
-    ) -> _Chosen:
-        """Return the better of a rival and this kernel at its best penalty.
-
-        Inner predictions (a, k, v) may be `known` already, all outer rows eliminated.
-        """
+    def chosen(self, way: Way | None, rival: _Chosen | None) -> _Chosen:
+        """Return the better of a rival and this kernel at its best penalty."""
         judge, v = self.judge, self.subject.smoother.targets.count
         smoother: Smoother | None = None
-        if known is None and way in (None, "without") and self._may_leave(way):
+        if way != "unions" and self._may_leave(way):
             smoother = self._without()
         predict: Callable[[FloatArray], FloatArray] = self._outside
         if smoother is not None:
             taken, (scores, predict) = "without", self._inside(smoother)
-        elif known is None:
-            taken, scores = "unions", self._unions()
         else:
-            taken, scores = "eliminated", judge.scores(known, self.inner_tasks())
+            taken, scores = "unions", self._unions()
         value = judge.value(scores)
         if rival is not None and rival.value >= value:
             return rival
@@ -314,10 +290,7 @@ class _Outer:
         return own <= together
 
     def seconds(self) -> tuple[float, float]:
-        """Return what the two ways would take, as the plan would count it.
-
-        A wrong guess costs time, never a digit.
-        """
+        """Return what the two ways would take, as the plan would count it."""
         sizes = self.subject.smoother.sizes(self.task)
         held = self.inner.held_out.sizes.astype(float)
         test = self.inner.test.sizes.astype(float)
@@ -338,17 +311,10 @@ class _Outer:
         )
         return together, build + _seconds(own, held, removed, test, self.judge)
 
-    def inner_tasks(self) -> Tasks:
-        """Return the inner experiments of a dense model, on the rows that are left."""
-        weights = self.subject.smoother.weights.copy()
-        weights[self.task.held[0]] = 0.0
-        return resolve(self.inner, weights=weights, basis=None, policy="remove")
-
     # -- the smoother without the outer rows -------------------------------------------------------
 
     def _without(self) -> Smoother | None:
-        anew = bool(basis_shrinks(self.task, self.subject.smoother.n_basis)[0])
-        return self.subject.smoother.remaining(self.task.held[0], self.task.removed[0], anew)
+        return self.subject.smoother.remaining(self.task.held[0], self.task.removed[0])
 
     def _inside(self, smoother: Smoother) -> tuple[Scores, Callable[[FloatArray], FloatArray]]:
         """Return inner scores, and a function to outer predictions, by a smoother of its own."""
@@ -383,35 +349,6 @@ class _Outer:
         """Return outer predictions (a, k, v) by held-out models of all rows."""
         path = self.subject.plan(self.task, alphas.size).path
         return self.subject.held_out(self.task, alphas, path)
-
-
-def _eliminated(runs: list[_Outer], way: Way | None) -> list[FloatArray | None]:
-    """Return inner predictions of all outer experiments at once; None where others serve better."""
-    nothing: list[FloatArray | None] = [None] * len(runs)
-    subject, judge = runs[0].subject, runs[0].judge
-    sizes = subject.smoother.sizes(runs[0].task)
-    if way not in (None, "eliminated") or sizes.form != "kernel":
-        return nothing
-    if way is None and (
-        judge.path != "auto" or _elimination(runs, sizes) >= sum(min(run.seconds()) for run in runs)
-    ):
-        return nothing
-    outer, inner = [run.task.held[0] for run in runs], [run.inner_tasks() for run in runs]
-    return after_others(subject.smoother, outer, inner, judge.alphas)
-
-
-def _elimination(runs: list[_Outer], sizes: Sizes) -> float:
-    """Return what eliminating all outer rows would take; infinite if there is no room."""
-    a, m = runs[0].judge.alphas.size, float(sizes.m)
-    work = m**3
-    for run in runs:
-        o, h = float(run.task.held[0].size), run.inner.held_out.sizes.astype(float)
-        sets = float((2.0 * o * h**2 + RATES.cholesky * h**3).sum()) * RATES.stacked
-        work += o**3 + 2.0 * o**2 * m + sets + PER_FOLD * RATES.call * RATES.gemm
-    test = sum(run.inner.test.values.size for run in runs)
-    if 8.0 * (2.0 * m**2 + a * test * sizes.v) > sizes.memory:
-        return float("inf")
-    return (a * work + (0.0 if sizes.factorised else RATES.eigh * m**3)) / RATES.gemm
 
 
 def _items(rows: Ragged) -> list[IntArray]:

@@ -8,6 +8,8 @@ three numbers of the smoother for each pair. With A = I − S on the two rows an
 so all pairs come from S in blocks, 2p operations each. A basis row b that leaves with its row
 changes S by a rank-one term, S − s_b s_bᵀ/P_bb with s_b = V D N_bᵀ and P = N D Nᵀ; two by two.
 Pairs with equal targets do not count, equal predictions count one half; a pair weighs w_i w_j.
+Rounding errors of the size that the factor has are divided by the same determinant: pairs where
+they grow too much are predicted like any other experiment (`holdfast.holdout.predict`).
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
-from holdfast.experiments import Policy
+from holdfast.experiments import Experiments, Policy, Ragged, resolve
 from holdfast.experiments.tasks import affected, positions
+from holdfast.holdout import predict
+from holdfast.holdout.accuracy import LOST
 from holdfast.smoother import Smoother
-from holdfast.smoother.factor import Coordinates
+from holdfast.smoother.factor import Coordinates, FeatureFactor
 
 __all__ = ["LeavePairOut", "leave_pair_out"]
 
@@ -88,6 +92,10 @@ class _Rows:
         w(y − ŷ), and y itself: equal targets stay equal.
     gap, weight : ndarray of shape (k,)
         w(1 − S_ii), and w.
+    reach : ndarray of shape (k,)
+        √w times the rounding errors of e, over the spread of y.
+    row : ndarray of int, shape (k,)
+        The number of the row.
     place : ndarray of int, shape (k,)
         Position among the basis rows that matter, −1 for others.
     s : ndarray of shape (k, n)
@@ -99,6 +107,8 @@ class _Rows:
     y: FloatArray
     gap: FloatArray
     weight: FloatArray
+    reach: FloatArray
+    row: IntArray
     place: IntArray
     s: FloatArray
 
@@ -157,28 +167,52 @@ def leave_pair_out(
         rows = rows[place[rows] < 0]
     rows = rows[np.argsort(place[rows] >= 0, kind="stable")]  # basis rows last
     found = np.zeros((3, alphas.size, smoother.targets.count))  # in order, that count, pairs
-    sets = _sets(rows, groups)
+    sets, factor = _sets(rows, groups), smoother.factor(float(alphas.min()))
+    assert isinstance(factor, Coordinates)
     for a, alpha in enumerate(alphas.tolist()):
-        everything, setting = _prepared(smoother, rows, place, alpha, policy)
+        everything, setting = _prepared(smoother, factor, rows, place, alpha, policy)
+        lost: list[IntArray] = []
         for members in sets:
             part = everything if members is None else everything.take(members)
             for first, second in _tiles(part.place):
                 with np.errstate(divide="ignore", invalid="ignore"):  # a row with itself
-                    tile = _compare(part.take(first), part.take(second), setting, first == second)
+                    tile, bad = _compare(
+                        part.take(first), part.take(second), setting, first == second
+                    )
                 found[:, a] += tile
+                lost.append(bad)
+        apart = np.concatenate(lost)
+        if len(apart):
+            found[:, a] += _predicted(smoother, apart, alpha, policy, basis, setting.scale)
     right, total, pairs = found
     if not (total > 0).all():
         raise HoldOutError(
             "leave_pair_out found no two rows with different targets to compare"
             + (" within a group." if groups is not None else ".")
         )
-    if np.isnan(right).any():
-        alpha = alphas[int(np.argmax(np.isnan(right).any(axis=1)))]
-        raise HoldOutError(
-            f"at alpha={alpha:.3g} the model interpolates two rows to the last digit, so what it "
-            "would predict without them cannot be told in double precision. Use larger alphas."
-        )
     return right / total, pairs[0].astype(np.int64)
+
+
+def _predicted(
+    smoother: Smoother,
+    pairs: IntArray,
+    alpha: float,
+    policy: Policy,
+    basis: IntArray | None,
+    scale: FloatArray,
+) -> FloatArray:
+    """Return what `_compare` does for pairs of rows (k, 2), each as an experiment of its own."""
+    sets = Ragged(pairs.ravel(), np.arange(0, 2 * len(pairs) + 1, 2))
+    tasks = resolve(Experiments(sets, sets), weights=smoother.weights, basis=basis, policy=policy)
+    (f,) = predict(smoother, tasks, np.array([alpha]), "spectral")
+    y = smoother.original_targets()[pairs]  # (k, 2, v)
+    fallen, order = f[0::2] - f[1::2], np.sign(y[:, 0] - y[:, 1])
+    near = EQUAL * scale * smoother.targets.unit
+    agreed = order * (np.sign(fallen) * (np.abs(fallen) > near))
+    weight = smoother.weights[pairs].prod(axis=1)[:, None]
+    counted = np.abs(order)
+    right = 0.5 * (weight * (counted + agreed)).sum(axis=0)
+    return np.stack([right, (weight * counted).sum(axis=0), counted.sum(axis=0)])
 
 
 def _sets(rows: IntArray, groups: AnyArray | None) -> list[IntArray | None]:
@@ -203,37 +237,57 @@ def _tiles(place: IntArray) -> Iterator[tuple[slice, slice]]:
 
 
 def _prepared(
-    smoother: Smoother, rows: IntArray, place: IntArray, alpha: float, policy: Policy
+    smoother: Smoother,
+    factor: Coordinates,
+    rows: IntArray,
+    place: IntArray,
+    alpha: float,
+    policy: Policy,
 ) -> tuple[_Rows, _Setting]:
     """Return the rows at one penalty, and what they share."""
-    factor = smoother.factor()
-    assert isinstance(factor, Coordinates)
     D = factor.d(alpha)
+    at = np.array([alpha])
+    size = float(factor.unit(at)[0] * (factor.length(D[None])[0] / smoother.targets.spread).max())
     R = factor.R(D)
     V, y = factor.V[rows], smoother.targets.Y[rows]
     fitted, gap = V @ (R[:, None] * factor.z), np.einsum("ij,ij,j->i", V, V, R)
     if factor.kappa:
-        e, gap = factor.Ys[rows] - fitted, 1.0 - gap
+        reach = np.sqrt(np.maximum(gap, 0.0))
+        e, gap = factor.targets.Ys[rows] - fitted, 1.0 - gap
     else:  # I − S = αV R Vᵀ, without a subtraction
+        reach = alpha * np.sqrt((V * V) @ np.square(R))
         e, gap, R = alpha * fitted, alpha * gap, alpha * R
     s, P, t = np.empty((rows.size, 0)), np.empty((0, 0)), np.empty((0, 0))
-    if factor.N is not None and policy == "remove" and (place >= 0).any():
+    if isinstance(factor, FeatureFactor) and policy == "remove" and (place >= 0).any():
         N = factor.N / np.linalg.norm(factor.N, axis=1, keepdims=True)
         s, P, t = V @ (D * N).T, (D * N) @ N.T, N @ (D[:, None] * factor.z)
     root, weight = smoother.scale.root[rows, None], smoother.weights[rows]
     V, e, s, gap = root * V, root * e, root * s, weight * gap
+    reach = size * root[:, 0] * reach
     sign = -1.0 if factor.kappa else 1.0
     setting = _Setting(R, sign, policy == "train", P, t, np.abs(y).max(axis=0))
-    return _Rows(V, e, y, gap, weight, place[rows], s), setting
+    return _Rows(V, e, y, gap, weight, reach, rows, place[rows], s), setting
 
 
 # I and J, two blocks of rows, are the formulas' own names: no number is meant by the one (E741).
 
 
-def _compare(I: _Rows, J: _Rows, setting: _Setting, same: bool) -> FloatArray:  # noqa: E741
-    """Return weight in the right order, weight that counts and pairs (3, v) of a tile."""
+def _compare(
+    I: _Rows,  # noqa: E741
+    J: _Rows,
+    setting: _Setting,
+    same: bool,
+) -> tuple[FloatArray, IntArray]:
+    """Return weight in the right order, weight that counts and pairs (3, v) of a tile.
+
+    And the pairs (k, 2) of rows whose predictions would lose accuracy, which are left out.
+    """
     found = np.empty((3, I.y.shape[1]))
-    differences = _differences(I, J, setting)
+    differences, error = _differences(I, J, setting)
+    lost = ~(error <= LOST)
+    if same:
+        lost = np.triu(lost, 1)
+    i, j = np.nonzero(lost)
     for t in range(I.y.shape[1]):
         y_i, y_j, near = I.y[:, t, None], J.y[:, t], EQUAL * setting.scale[t]
         fallen = differences(t)  # r_i − r_j, so that f_i − f_j = y_i − y_j − (r_i − r_j)
@@ -247,11 +301,10 @@ def _compare(I: _Rows, J: _Rows, setting: _Setting, same: bool) -> FloatArray:  
         order *= order
         if same:  # each pair once, no row with itself
             order, predicted = np.triu(order, 1), np.triu(predicted, 1)
+        order[i, j], predicted[i, j] = 0, 0
         counted, agreed = _weighted(I, order, J), _weighted(I, predicted, J)
         found[:, t] = 0.5 * (counted + agreed), counted, order.sum(dtype=np.int64)
-        if not np.isfinite(fallen.sum()):
-            found[0, t] = np.nan
-    return found
+    return found, np.stack([I.row[i], J.row[j]], axis=1)
 
 
 def _weighted(I: _Rows, values: AnyArray, J: _Rows) -> float:  # noqa: E741
@@ -262,17 +315,24 @@ def _weighted(I: _Rows, values: AnyArray, J: _Rows) -> float:  # noqa: E741
 
 
 def _differences(I: _Rows, J: _Rows, setting: _Setting) -> Any:  # noqa: E741
-    """Return the function from a target to r_i − r_j of each pair, in units of y."""
+    """Return the function from a target to r_i − r_j of each pair, in units of y, and errors."""
     A = (I.V * (setting.sign * setting.R)) @ J.V.T  # (I − S)_ij √(w_i w_j)
     in_i, in_j = bool((I.place >= 0).any()), bool((J.place >= 0).any())
     if not in_j or (not setting.P.size and not setting.trained):
-        return _held(A, I.gap[:, None], J.gap, lambda t: (I.e[:, t, None], J.e[:, t]))
+        reach = I.reach[:, None], J.reach
+        return _held(A, I.gap[:, None], J.gap, lambda t: (I.e[:, t, None], J.e[:, t]), reach)
     if setting.trained:
         return _trained(I, J, A, in_i)
     return (_both_removed if in_i else _one_removed)(I, J, A, setting)
 
 
-def _held(A: FloatArray, gap_i: FloatArray, gap_j: FloatArray, errors: Any) -> Any:
+def _held(
+    A: FloatArray,
+    gap_i: FloatArray,
+    gap_j: FloatArray,
+    errors: Any,
+    reach: tuple[FloatArray, FloatArray],
+) -> Any:
     """Both rows are held out: r_i = (A_jj e_i − A_ij e_j)/(A_ii A_jj − A_ij²)."""
     det = A * A
     np.subtract(gap_i * gap_j, det, out=det)
@@ -286,7 +346,8 @@ def _held(A: FloatArray, gap_i: FloatArray, gap_j: FloatArray, errors: Any) -> A
         found /= det
         return np.asarray(found)
 
-    return difference
+    error = (np.abs(of_i) * reach[0] + np.abs(of_j) * reach[1]) / det
+    return difference, np.where(det > 0.0, error, np.inf)
 
 
 def _trained(I: _Rows, J: _Rows, A: FloatArray, both: bool) -> Any:  # noqa: E741
@@ -302,7 +363,9 @@ def _trained(I: _Rows, J: _Rows, A: FloatArray, both: bool) -> Any:  # noqa: E74
         alone = e_i / I.gap[:, None]
         return np.asarray(alone - (e_j - A * alone) / J.weight)
 
-    return difference
+    own = I.reach[:, None] / (I.weight[:, None] if both else I.gap[:, None])
+    error = own * (1.0 if both else 1.0 + np.abs(A) / J.weight) + J.reach / J.weight
+    return difference, error
 
 
 def _one_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
@@ -317,7 +380,7 @@ def _one_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  
         level = setting.t[q, t]
         return I.e[:, t, None] + s_i * level, J.e[:, t] + s_j * level / P
 
-    return _held(A, gap_i, J.gap + s_j * s_j / P, errors)
+    return _held(A, gap_i, J.gap + s_j * s_j / P, errors, (I.reach[:, None], J.reach))
 
 
 def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
@@ -340,4 +403,4 @@ def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any: 
         e_i = I.e[:, t, None] + left_q * t_q + left_p * t_p
         return e_i, J.e[:, t] + right_q * t_q + right_p * t_p
 
-    return _held(A, gap_i, gap_j, errors)
+    return _held(A, gap_i, gap_j, errors, (I.reach[:, None], J.reach))

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.folds import Folds, Sets
 from holdfast.answers.question import Judge, Subject, column_blocks
 from holdfast.answers.shuffle import Shuffle
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import Experiments, Ragged, Tasks
 from holdfast.holdout.costs import COSTS
-from holdfast.holdout.digits import taken
 from holdfast.holdout.plan import PLANNED
 from holdfast.progress import report
 from holdfast.scores.choice import TIE
@@ -102,17 +100,14 @@ def permutation_test(
     for _, subject in subjects:
         tasks, judge = subject.tasks(experiments), judge.of(subject)
         one = judge.alphas.size * tasks.test.values.size * Y.shape[1]
-        with subject.smoother.lock:
-            predict = _predictor(subject, tasks, judge, count * Y.shape[1])
-            for block in column_blocks(count, BLOCK_DOUBLES // one):
-                orders = [shuffle.order(number) for number in range(block.start, block.stop)]
-                found, scores = _scores(predict, tasks, Y, judge, orders)
-                better = found > values[block]
-                values[block] = np.where(better, found, values[block])
-                null[block] = np.where(
-                    better.reshape(-1, *[1] * (null.ndim - 1)), scores, null[block]
-                )
-                report(block.stop, count, "permutations")
+        predict = _predictor(subject, tasks, judge, count * Y.shape[1])
+        for block in column_blocks(count, BLOCK_DOUBLES // one):
+            orders = [shuffle.order(number) for number in range(block.start, block.stop)]
+            found, scores = _scores(predict, tasks, Y, judge, orders)
+            better = found > values[block]
+            values[block] = np.where(better, found, values[block])
+            null[block] = np.where(better.reshape(-1, *[1] * (null.ndim - 1)), scores, null[block])
+            report(block.stop, count, "permutations")
     threshold = np.asarray(best_score) - TIE * np.abs(best_score)
     p = (1.0 + (null >= threshold).sum(axis=0)) / (1.0 + count)
     return PermutationTest(p if p.ndim else float(p), best_score, null, judge.scoring.name)
@@ -124,16 +119,8 @@ def _predictor(
     """Return a function from targets (m, c) to held-out predictions (a, k, c)."""
     smoother, alphas = subject.smoother, judge.alphas
     path = _path(smoother, tasks, judge, columns)
-    kept: Folds | Sets | None = None
-    simple = np.zeros(len(tasks), dtype=bool)
-    if path == "fold_gram" and not subject.reselects and Folds.serves(smoother, tasks):
-        kept, simple = Folds(smoother, tasks, alphas), ~simple
-    elif path == "spectral" and not subject.reselects:
-        simple = Sets.serves(smoother, tasks, alphas)  # makes the factor: copies share its rows
-        if simple.any():
-            kept = Sets(smoother, tasks.select(np.flatnonzero(simple)), alphas)
-    others = tasks.select(np.flatnonzero(~simple))
-    here = simple[tasks.test.owners]
+    if path == "spectral":
+        smoother.factor(float(alphas.min()))  # copies with other targets share it
 
     def predict(Y: FloatArray) -> FloatArray:
         other: Any = smoother.retargeted(Y)
@@ -142,14 +129,8 @@ def _predictor(
                 "permutation_test needs the rows in memory; this model was fitted on a Dask "
                 "collection. Fit it on X.compute()."
             )
-        if kept is not None and simple.all():
-            return kept.predict(other)
         asked: Any = replace(subject, smoother=other)  # type: ignore[type-var]  # a dataclass
-        rest: FloatArray = asked.held_out(others, alphas, path)
-        if kept is None:
-            return rest
-        values = np.empty((alphas.size, here.size, Y.shape[1]))
-        values[:, here], values[:, ~here] = kept.predict(other), rest
+        values: FloatArray = asked.held_out(tasks, alphas, path)
         return values
 
     return predict
@@ -158,13 +139,12 @@ def _predictor(
 def _path(smoother: Smoother, tasks: Tasks, judge: Judge, columns: int) -> str:
     """Return the cheapest path for so many targets; blocks of them bound its memory."""
     if judge.path != "auto":
-        return taken(judge.path, smoother.spectrum_serves)
+        return judge.path
     sizes = replace(smoother.sizes(tasks), v=columns)
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
     job = COSTS[sizes.form](sizes, h, e, t, judge.alphas.size)
     # A factor for each penalty would be made again for every block.
-    cheapest = min((path for path in PLANNED if path != "single"), key=job.seconds)
-    return taken(cheapest, sizes.spectrum)
+    return min((path for path in PLANNED if path != "single"), key=job.seconds)
 
 
 def _scores(

@@ -45,9 +45,10 @@ class Subject(Protocol):
     def plan(self, tasks: Tasks, n_alphas: int) -> Plan:
         """Return which path the tasks take."""
 
-    @property
-    def held_out(self) -> Callable[..., FloatArray]:
-        """From (tasks, alphas, path, columns) to held-out predictions (a, k, v)."""
+    def held_out(
+        self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
+    ) -> FloatArray:
+        """Return held-out predictions (a, k, v)."""
 
 
 @dataclass(frozen=True, eq=False)

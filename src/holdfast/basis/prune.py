@@ -210,12 +210,11 @@ class _PrunedModel:
                 "from independent rows, such as start=RandomlyPivotedCholesky(n)."
             ) from error
         smoother = FeatureSmoother(features, pool.weights, pool.targets(), self.unpenalised)
-        factor, p = smoother.factor(self.alpha), features.size
+        factor, p = smoother.single(self.alpha), features.size
         assert isinstance(factor.V, np.ndarray)
-        assert factor.N is not None
         V, N, z = factor.V[:, :p], factor.N[:, :p], factor.z[:p]  # without the unpenalised columns
         self.leverage = factor.leverages(self.alpha)
-        self.residuals = factor.Ys - factor.V @ factor.z
+        self.residuals = factor.targets.Ys - factor.V @ factor.z
         self.O = np.asfortranarray((N / np.linalg.norm(N, axis=1, keepdims=True)).T)
         self.moves = np.asfortranarray(V @ self.O)
         self.pull = self.O.T @ z

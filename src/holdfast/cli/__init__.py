@@ -32,7 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # CPython forgets an interruption that came inside exec (a dataclass being made, say) only
         # at the next exec, and would end with the signal in the place of the exit code.
         exec("")
-        return 130
+        from holdfast.linalg.interruption import INTERRUPTED, end_at_once
+
+        end_at_once()  # unless LAPACK is still at work somewhere, which nobody waits for
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader left (`| head`). Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -140,7 +140,7 @@ def _tell(summary: Any, data: Data) -> None:
         print(sentence)
     if summary.certificate:
         found = summary.certificate
-        told = f"Checked: {count(found.experiments, 'experiment')} retrained, {found.words}"
+        told = found.words[0].upper() + found.words[1:]
         print(told if found.verified else bold(told))
     if summary.inside:
         print(summary.inside.words(head.error_label))
@@ -349,7 +349,7 @@ def _tell_score(table: Table, target: str, predictions: NDArray[Any]) -> None:
 def run_verify(options: argparse.Namespace) -> int:
     """Retrain experiments of a saved model and compare."""
     from holdfast.files import load_with_extras, read_archive
-    from holdfast.holdout.verify import TOLERANCE
+    from holdfast.holdout.accuracy import PROMISE
 
     check_seed(options.seed)
     if options.tolerance is not None and not options.tolerance >= 0:
@@ -364,7 +364,7 @@ def run_verify(options: argparse.Namespace) -> int:
         inside = _pipeline(options, model, extras) if options.pipeline else None
     for message in messages:
         remark(f"note: {message}", options.quiet)
-    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+    tolerance = PROMISE if options.tolerance is None else options.tolerance
     well = found.within(tolerance)
     checksum = read_archive(options.model).checksum
     if options.json:
@@ -386,13 +386,9 @@ def run_verify(options: argparse.Namespace) -> int:
         )
     else:
         print(f"{os.path.basename(options.model)}: whole, sha256 {checksum}")
-        print(
-            f"{found.experiments.size} of {model.n_splits_:,} experiments retrained at "
-            f"{found.alphas.size} penalties: {found.words(tolerance)}"
-        )
+        print(bold(found.words(tolerance)))
         if inside:
             print(inside.words("RMSE" if model._classes is None else "share of errors"))
-        print(bold("verified" if well else "NOT verified"))
     return 0 if well else 1
 
 

@@ -223,7 +223,6 @@ def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
         rule=options.rule,
         path=options.path,
         memory_limit=options.memory,
-        check=not options.no_check,
         random_state=options.seed,
     )
 

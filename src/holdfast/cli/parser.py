@@ -224,11 +224,6 @@ def _holding_out_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--memory", metavar="SIZE", help="memory that the model may take, such as 4GB"
     )
-    group.add_argument(
-        "--no-check",
-        action="store_true",
-        help="do not train the experiment of the highest leverage again to check its predictions",
-    )
 
 
 def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

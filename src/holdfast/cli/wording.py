@@ -36,7 +36,6 @@ _OPTIONS = {
 #: Whole phrases that are switches, or the absence of an option.
 _SWITCHES = {
     "classify=True": "--classify",
-    "check=False": "--no-check",
     "fit_intercept=False": "--no-intercept",
     "header=False": "--no-header",
     "impute=True": "--impute",

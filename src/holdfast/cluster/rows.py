@@ -12,7 +12,7 @@ from holdfast.data.dask import gather, is_dask, local, on_rows
 from holdfast.data.indices import row_index
 from holdfast.kernels import Kernel
 from holdfast.kernels.matrix import KernelData, KernelRows
-from holdfast.smoother.blocks import row_blocks
+from holdfast.smoother.rows import row_blocks
 
 
 @dataclass(frozen=True)

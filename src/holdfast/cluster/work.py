@@ -6,7 +6,7 @@ O(p² + block) memory beside the chunk itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,29 +15,14 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.cluster.rows import CrossRows
 from holdfast.experiments import Tasks
-from holdfast.linalg import solve_small, stacked_qr
-from holdfast.smoother import ColumnFeatures, Factor, Features, WhitenedFeatures
-from holdfast.smoother.equations import FeatureEquations, eliminate
+from holdfast.linalg import stacked_qr
+from holdfast.smoother import ColumnFeatures, Features, WhitenedFeatures
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.factorise import (
-    reduced,
-    remainder,
-    stacked_triangle,
-    subtracted,
-    summed,
-    unpenalised_first,
-)
+from holdfast.smoother.factorise import reduced, stacked_triangle, unpenalised_first
 from holdfast.smoother.moments import Moments, moments
-from holdfast.smoother.rows import (
-    RowBlocks,
-    StreamedRows,
-    centred_gram_and_rhs,
-    fitted,
-    gram_and_rhs,
-)
-from holdfast.smoother.rows import along as along_rows
-from holdfast.smoother.scale import RowScale, Unpenalised
-from holdfast.smoother.span import Span
+from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted, gram_and_rhs
+from holdfast.smoother.scale import RowScale, Targets, Unpenalised
+from holdfast.smoother.source import HeldSums, Identity
 
 _NOTHING = np.empty((0, 0))
 #: The scaling and unpenalised columns of no rows, replaced by those of a task's own rows.
@@ -102,7 +87,11 @@ def bare_rows(rows: StreamedRows) -> StreamedRows:
 def bare_factor(factor: FeatureFactor) -> FeatureFactor:
     """Return a factor without its rows, their targets and constraints."""
     assert isinstance(factor.V, StreamedRows)
-    return replace(factor, V=bare_rows(factor.V), Ys=_NOTHING, scale=NO_SCALE, N=None, span=None)
+    V, nothing = bare_rows(factor.V), factor.targets.take(np.empty(0, dtype=np.int64))
+    return replace(
+        factor, V=V, targets=nothing, scale=NO_SCALE, unpenalised=NO_COLUMNS, features=V.features,
+        N=_NOTHING,
+    )  # fmt: skip
 
 
 def with_rows(features: Features, X: Any) -> Features:
@@ -133,38 +122,61 @@ def take(X: Any, inside: IntArray) -> Any:
 
 
 def add(parts: Sequence[Any]) -> Any:
-    """Return the sum of moments, arrays, or tuples of arrays."""
-    total = parts[0]
-    for part in parts[1:]:
-        if isinstance(total, tuple):
-            total = tuple(a + b for a, b in zip(total, part, strict=True))
-        else:
-            total = total + part
-    return total
+    """Return the sum of several tuples, or lists, of things that can be added."""
+    first, *others = parts
+    total = list(first)
+    for part in others:
+        total = [a + b for a, b in zip(total, part, strict=True)]
+    return tuple(total)
 
 
-def chunk_moments(X: Any, part: Part, whole: Whole) -> tuple[Moments, FloatArray]:
-    """Return the moments of some rows of a chunk, and the norms of their features."""
+def chunk_moments(
+    X: Any, part: Part, whole: Whole, owner: IntArray, count: int
+) -> tuple[tuple[Moments, ...], FloatArray]:
+    """Return the moments of each set, then of all of some rows, and the norms of their features.
+
+    `owner` says which of the `count` sets a row is in, −1 for none.
+    """
     features = with_rows(whole.features, part.rows(X))
-    total, _, norms = moments(features, whole.B, part.scale, part.unpenalised, part.Ys)
-    return total, norms
+    sets = [np.flatnonzero(owner == j) for j in range(count)]
+    here = [rows for rows in sets if rows.size]
+    total, found, norms = moments(
+        features, whole.B, part.scale, part.unpenalised, part.Ys, sets=here
+    )
+    s, p = whole.B.shape
+    parts = iter(found)
+    nothing = Moments.zeros(p, s, part.Ys.shape[1])
+    return (*(next(parts) if rows.size else nothing for rows in sets), total), norms
 
 
 def on_batch(
-    work: Callable[[Factor, Tasks, FloatArray], FloatArray],
+    work: Identity,
     X: Any,
     part: Part,
+    targets: Targets,
     factor: FeatureFactor,
     N: FloatArray,
     basis: IntArray,
     tasks: Tasks,
     alphas: FloatArray,
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     """Return ``work`` on tasks that use only these rows, and only the basis rows of `N`."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
-    span = Span(V.features, V.T, basis)
-    return work(replace(factor, V=V, Ys=part.Ys, scale=V.scale, N=N, span=span), tasks, alphas)
+    own = replace(
+        factor, V=V, targets=targets, scale=V.scale, unpenalised=V.unpenalised,
+        features=V.features, N=N, basis=basis,
+    )  # fmt: skip
+    return work(own, tasks, alphas)
+
+
+def normal(X: Any, part: Part, rows: StreamedRows, x: FloatArray) -> tuple[FloatArray]:
+    """Return WᵀWx (p, k) of some rows, without the unpenalised columns."""
+    p = rows.B.shape[1]
+    total = np.zeros_like(x)
+    for _, W in RowBlocks(_streamed(X, part, rows), once=True):
+        total += W[:, :p].T @ (W[:, :p] @ x)
+    return (total,)
 
 
 def triangle(X: Any, part: Part, rows: StreamedRows) -> FloatArray:
@@ -190,65 +202,11 @@ def stack_reduced(parts: Sequence[FloatArray], size: int) -> FloatArray:
     return stacked_triangle(parts, size)
 
 
-def left_over(X: Any, part: Part, rows: StreamedRows, beta: FloatArray) -> FloatArray:
-    """Return Vᵀ(Ys − Vβ) of some rows of a chunk."""
-    trained = np.ones(len(part.Ys), dtype=bool)
-    return remainder(_streamed(X, part, rows), beta, part.Ys, trained)
-
-
-def along(X: Any, part: Part, rows: StreamedRows) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return QᵀW without the unpenalised columns, QᵀYs and QᵀQ of some rows of a chunk."""
-    Q = part.unpenalised.Q
-    s = along_rows(RowBlocks(_streamed(X, part, rows)), Q)[:, : rows.B.shape[1]]
-    return s, Q.T @ part.Ys, Q.T @ Q
-
-
-def means(sums: tuple[FloatArray, FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Return features and targets of some rows on the unpenalised columns."""
-    cross, level, corner = sums
-    return solve_small(corner, cross), solve_small(corner, level)
-
-
-def fold_moments(
-    X: Any,
-    part: Part,
-    rows: StreamedRows,
-    centre: tuple[FloatArray, FloatArray] | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Return (WᵀW, WᵀYs) of some rows of a chunk; with a centre, centred there and without Q."""
-    blocks = RowBlocks(_streamed(X, part, rows))
-    if centre is None:
-        return gram_and_rhs(blocks, part.Ys)
-    return centred_gram_and_rhs(blocks, part.Ys, part.unpenalised.Q, *centre)
-
-
-def subtract(
-    everything: tuple[FloatArray, FloatArray],
-    held: tuple[FloatArray, FloatArray] | None,
-    corner: FloatArray,
-    N_E: FloatArray,
-    floor: float,
-    rotated: bool,
-) -> FeatureEquations:
-    """Return the equations of the rows that are not held out."""
-    A, b = everything
-    size = np.diag(A)[: len(A) - len(corner)].copy()
-    A, b = (A.copy(), b.copy()) if held is None else (A - held[0], b - held[1])
-    A, b, mean, level = eliminate(A, b, corner)
-    return FeatureEquations(A, b, N_E, subtracted(size, mean, floor, rotated), mean, level)
-
-
-def fresh(
-    sums: tuple[FloatArray, FloatArray],
-    centre: tuple[FloatArray, FloatArray],
-    N_E: FloatArray,
-    n_rows: int,
-    rotated: bool,
-) -> FeatureEquations:
-    """Return the equations of training rows that were summed directly."""
-    return FeatureEquations(*sums, N_E, summed(sums[0], centre[0], n_rows, rotated), *centre)
+def fold_moments(X: Any, part: Part, rows: StreamedRows) -> HeldSums:
+    """Return (WᵀW, WᵀYs) of some rows of a chunk."""
+    return gram_and_rhs(RowBlocks(_streamed(X, part, rows), once=True), part.Ys)
 
 
 def fold_predict(X: Any, part: Part, rows: StreamedRows, models: FloatArray) -> FloatArray:
     """Return predictions (a, k, v) of some rows of a chunk."""
-    return fitted(RowBlocks(_streamed(X, part, rows)), part.scale.root, models)
+    return fitted(RowBlocks(_streamed(X, part, rows), once=True), part.scale.root, models)

@@ -13,27 +13,55 @@ DEFAULT_SHARE = 0.5
 _UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 
 
-#: Files that tell how much there is, how the line begins that does, and its unit in bytes.
+#: Whatever a system says, a fit may take this many bytes.
+LEAST = 2.0**26
+#: Files that tell how much there is, how the line begins that does, its unit in bytes, and the file
+#: that tells how much of it is in use.
 _TOLD = (
-    ("/proc/meminfo", "MemAvailable:", 1024.0),
-    ("/sys/fs/cgroup/memory.max", "", 1.0),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "", 1.0),
+    ("/proc/meminfo", "MemAvailable:", 1024.0, None),
+    ("/sys/fs/cgroup/memory.max", "", 1.0, "/sys/fs/cgroup/memory.current"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "",
+        1.0,
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ),
 )
 
 
 def available_bytes() -> float:
     """Return how much memory this process may still take, according to the system."""
     found = []
-    for path, name, unit in _TOLD:
-        # No such file, or "max" instead of a number: nothing is told.
-        with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith(name):
-                    found.append(unit * float(line.removeprefix(name).split()[0]))
-                    break
+    for path, name, unit, used in _TOLD:
+        total = _number(path, name)
+        if total is not None:
+            found.append(unit * total - (_number(used, "") or 0.0 if used else 0.0))
     if not found and hasattr(os, "sysconf"):
         found.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
-    return min(found, default=4e9)
+    return max(min([*found, *_address_space()], default=4e9), LEAST)
+
+
+def _number(path: str, name: str) -> float | None:
+    """Return the number in the line of a file that begins so; None if nothing is told."""
+    # No such file, or "max" instead of a number.
+    with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith(name):
+                return float(line.removeprefix(name).split()[0])
+    return None
+
+
+def _address_space() -> list[float]:
+    """Return what a resource limit (`ulimit -v`) leaves, if there is one."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return []
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return []
+    used = _number("/proc/self/status", "VmSize:") or 0.0
+    return [limit - 1024.0 * used]
 
 
 def memory_bytes(limit: float | str | None) -> float:

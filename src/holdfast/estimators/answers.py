@@ -32,7 +32,7 @@ from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import resolve_scoring, score_experiments
-from holdfast.smoother.blocks import row_blocks
+from holdfast.smoother.rows import row_blocks
 
 __all__ = ["Answers", "local_parts"]
 
@@ -86,7 +86,7 @@ class Answers(WithoutRows):
         smoother, alphas = self._fitted_model().smoother, self._alpha_of_each(None)
         grid, index = np.unique(alphas, return_inverse=True)
         variance = np.empty((rows.shape[0], alphas.size))
-        for block in row_blocks(rows.shape[0], smoother.outputs().size):
+        for block in row_blocks(rows.shape[0], smoother.order):
             variance[block] = smoother.variances(rows[block], grid)[:, index]
         return np.asarray(self._noise_deviation() * np.sqrt(1.0 + variance))
 

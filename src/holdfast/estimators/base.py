@@ -42,8 +42,8 @@ from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
-from holdfast.smoother.blocks import row_blocks
 from holdfast.smoother.make import is_primal
+from holdfast.smoother.rows import row_blocks
 
 
 @contextmanager
@@ -94,7 +94,6 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         "path": [StrOptions({"auto", *PATHS})],
         "memory_limit": "no_validation",
         "checkpoint": [str, PathLike, None],
-        "check": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -119,7 +118,6 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         path: str = "auto",
         memory_limit: float | str | None = None,
         checkpoint: str | PathLike[str] | None = None,
-        check: bool = True,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -140,7 +138,6 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.path = path
         self.memory_limit = memory_limit
         self.checkpoint = checkpoint
-        self.check = check
         self.random_state = random_state
 
     # -- what the two estimators differ in ------------------------------------------------------
@@ -197,7 +194,6 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                     rule=self.rule,
                     per_target=self.alpha_per_target,
                     store=store,
-                    check=self.check,
                 )
                 problem = replace(problem, alphas=found.alphas)
                 if isinstance(self.basis, str):
@@ -298,7 +294,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
         known = None if found.known is None else (problem, found.known)
         model = replace(model, problem=problem, known=known)
-        plan = found.plan.with_digits(model.smoother, problem.alphas, chosen)
+        plan = found.plan
         self._problem, self._model, self._plan = problem, model, plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score

@@ -30,7 +30,7 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
 fit_intercept, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
-checkpoint, check, random_state
+checkpoint, random_state
         As in `KernelRidgeCV`. `alpha_per_target` must stay False: the classes are one decision.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from sklearn.base import clone
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis import Fixed, Points, Selector, as_selector, resolve_basis
-from holdfast.cluster import ClusterSmoother, DaskRows, cluster_features
+from holdfast.cluster import DaskRows, DaskSource, cluster_features
 from holdfast.data.dask import is_dask
 from holdfast.data.indices import row_numbers
 from holdfast.estimators.problem import Problem
@@ -25,13 +24,20 @@ from holdfast.exceptions import (
     warn,
 )
 from holdfast.experiments import Experiments, Tasks, resolve
+from holdfast.holdout import Predicted
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan, make_plan
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
 from holdfast.kernels.points import RowsAndPoints
 from holdfast.progress import report
-from holdfast.smoother import OtherBasis, Smoother, Unpenalised, basis_epsilon
+from holdfast.smoother import (
+    FeatureSmoother,
+    OtherBasis,
+    Smoother,
+    Unpenalised,
+    basis_epsilon,
+)
 from holdfast.smoother.make import make_smoother, require_symmetric
 
 __all__ = [
@@ -102,18 +108,26 @@ class Model:
         """Return which path the tasks take."""
         return make_plan(tasks, self.smoother.sizes(tasks), n_alphas, self.problem.path)
 
-    @property
-    def held_out(self) -> Callable[..., FloatArray]:
-        """From (tasks, alphas, path, columns) to held-out predictions (a, k, v)."""
-        return self._reselected if self.reselects else partial(holdout.predict, self.smoother)
-
-    def _reselected(
+    def held_out(
         self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
     ) -> FloatArray:
+        """Return held-out predictions (a, k, v)."""
+        return self.judged(tasks, alphas, path, columns).values
+
+    def judged(
+        self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
+    ) -> Predicted:
+        """Return held-out predictions with what the algebra adds to them."""
+        if not self.reselects:
+            return holdout.judged(self.smoother, tasks, alphas, path, columns)
+        values = self._reselected(tasks, alphas, columns)
+        return Predicted(values, np.zeros((alphas.size, len(tasks))))
+
+    def _reselected(self, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
         """Return predictions of models whose basis rows come from their own training rows.
 
         All targets take part in the choice, whichever columns are predicted. There is only one
-        path: training anew.
+        path: training from scratch.
         """
         smoother, parts = self.smoother, []
         for j in range(len(tasks)):
@@ -170,7 +184,14 @@ def make_model(
     smoother: Smoother
     if isinstance(data, DaskRows):
         features = cluster_features(data, basis, epsilon)
-        smoother = ClusterSmoother(features, data.X, problem.weights, problem.Y, unpenalised)
+        smoother = FeatureSmoother(
+            features,
+            problem.weights,
+            problem.Y,
+            unpenalised,
+            problem.memory,
+            partial(DaskSource, X=data.X),
+        )
     else:
         smoother = make_smoother(
             kernel,

@@ -176,7 +176,7 @@ class HeldOutQuestions(ABC):
         return self._fitted_model().smoother.leverages(chosen)
 
     def explain(self) -> Plan:
-        """Return the plan of `fit`: the path taken; cost, memory and digits of each, and why."""
+        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
         check_is_fitted(self)
         return self._plan
 

@@ -80,10 +80,6 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         Folder where the scores of finished kernels are kept, so that an interrupted search over
         kernels resumes where it stopped. If a file cannot be read, its scores are computed again,
         with a warning; without a `random_state` the seed of the first run is kept there too.
-    check : bool, default=True
-        Train the experiment of the highest leverage again, by other algebra, and warn
-        (`DigitsWarning`) if its held-out predictions deviate by more than 1e-6. Costs at most a
-        few per cent of a fit; `explain` tells what was found. `verify` looks at more.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
 

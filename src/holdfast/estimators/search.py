@@ -34,7 +34,8 @@ from holdfast.estimators.model import (
 from holdfast.estimators.problem import Problem
 from holdfast.exceptions import HoldfastWarning, SelectionBiasWarning, warn
 from holdfast.experiments import Tasks
-from holdfast.holdout.check import check as train_again
+from holdfast.holdout.accuracy import WORTH_A_WARNING, data_floor, warn_of_rounding
+from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.spread import spread
 from holdfast.kernels import Precomputed
@@ -54,8 +55,6 @@ from holdfast.scores.scoring import (
 )
 from holdfast.smoother.scale import target_unit
 
-#: Doubles of held-out predictions that are kept at once; more targets than that come in chunks.
-CHUNK_DOUBLES = 2**25
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
 
@@ -64,19 +63,39 @@ KEPT_DOUBLES = 2**21
 class Planned:
     """A candidate on all rows, with the tasks that judge it and the plan for them.
 
-    `seen` collects its held-out predictions, with the penalties they are for.
+    `seen` collects its held-out predictions, with the penalties they are for, and `added` what the
+    algebra adds to them at each penalty.
     """
 
     model: Model
     tasks: Tasks
     plan: Plan
     seen: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    added: dict[float, float] = field(default_factory=dict)
+
+    def floor(self, alphas: FloatArray) -> FloatArray:
+        """Return what double precision cannot represent at each penalty."""
+        return data_floor(self.model.smoother, self.tasks, alphas)
+
+    def rounding(self, alphas: FloatArray) -> FloatArray:
+        """Return the predicted rounding error of held-out predictions at each penalty."""
+        added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
+        return np.asarray(np.maximum(self.floor(alphas), added))
+
+    def resolved(self, grid: Penalties) -> Penalties:
+        """Return a default grid without the penalties that double precision cannot resolve."""
+        if grid.unit is None:
+            return grid
+        floor = self.floor(grid.alphas)
+        return grid.without_lowest(np.isfinite(floor) & (floor > WORTH_A_WARNING))
 
     def known(self, alphas: FloatArray) -> FloatArray | None:
         """Return the predictions at all of these penalties, or None where they were too many."""
         grids = [grid for grid, _ in self.seen]
         if not grids or sum(grid.size for grid in grids) != alphas.size:
             return None
+        if len(grids) == 1:
+            return self.seen[0][1]
         values = np.concatenate([values for _, values in self.seen])
         return np.asarray(values[np.argsort(np.concatenate(grids), kind="stable")])
 
@@ -125,17 +144,13 @@ def search(
     rule: str,
     per_target: bool,
     store: Checkpoint | None,
-    check: bool,
 ) -> Found:
     """Return the best candidate and penalty; `grids` are the penalties of each candidate.
 
     Notes
     -----
-    With `check`, one experiment of the winner is trained again (`holdfast.holdout.check`), unless
-    its scores came from the checkpoint or all its experiments were trained anew.
-
-    A default grid whose best penalty lies at an end is extended there, with the factors that are
-    there already.
+    A default grid loses the penalties that double precision cannot resolve. Where its best penalty
+    lies at an end, it is extended there, with the factors that are there already.
 
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
@@ -151,10 +166,12 @@ def search(
             known = None if store is None else store.load(candidate)
             if known is None:
                 planned = _planned(provider, problem, candidate, grid.alphas.size)
+                grid = planned.resolved(grid)
                 scores = _scores(problem, planned, scoring, per_target, grid.alphas)
                 chosen = _best(scores, grid.alphas, pooled, per_target)
                 more = partial(_scores, problem, planned, scoring, per_target)
-                known = extended(grid, scores, np.atleast_1d(chosen.indices), more)
+                places = np.atleast_1d(chosen.indices)
+                known = extended(grid, scores, places, more, planned.floor)
                 if store is not None:
                     store.save(candidate, *known)
             if chosen is None or known[0] is not grid.alphas:  # loaded, or extended
@@ -173,7 +190,6 @@ def search(
         if value > best:
             winner, best, kept = index, value, planned
     report(len(finished), len(candidates), "kernels")
-    fresh = kept is not None
     if kept is None:
         kept = _planned(provider, problem, candidates[winner], grids[winner].alphas.size)
     alphas, scores = finished[winner]
@@ -188,7 +204,9 @@ def search(
         per_target=per_target,
     )
     values = kept.known(alphas)
-    checked = _checked(kept, alphas, choice, values, fresh) if check else "no: turned off"
+    near = _near(scores, choice, pooled)
+    assert scores.rounding is not None
+    warn_of_rounding(alphas[near], scores.rounding[near])
     # Penalties are compared in a unit in which scores neither over- nor underflow.
     unit = target_unit(problem.Y)
     power = 0 if scoring.fast is None else METRICS[scoring.fast].power
@@ -198,30 +216,20 @@ def search(
     results = _merge(candidates[: len(finished)], shown, pooled)
     start = sum(grid.size for grid, _ in finished[:winner])
     plan = _told(kept.plan, grids[winner].alphas, alphas)
-    plan = replace(plan, facts={**plan.facts, "checked": checked})
+    worst = float(scores.rounding[near].max(initial=0.0))
+    facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
+    plan = replace(plan, facts=facts)
     return Found(winner, kept.model, plan, choice, alphas, results, start, values)
 
 
-def _checked(
-    planned: Planned, alphas: FloatArray, choice: Choice, values: FloatArray | None, fresh: bool
-) -> str:
-    """Return what training one experiment again says of the smallest penalty that was chosen."""
-    if not fresh:
-        return "no: the scores came from the checkpoint"
-    if planned.model.reselects:
-        return "no: every experiment was trained from scratch"
-    smoother = planned.model.smoother
-    indices = np.broadcast_to(np.atleast_1d(choice.indices), smoother.targets.count)
-    index = int(indices.min())  # penalties are sorted
-    return train_again(
-        smoother,
-        planned.tasks,
-        planned.plan.path,
-        alphas.size,
-        float(alphas[index]),
-        np.flatnonzero(indices == index),
-        None if values is None else values[index],
-    )
+def _near(scores: Scores, choice: Choice, pooled: bool) -> IntArray:
+    """Return the places of the chosen penalties, and of those within one standard error of them."""
+    shown = scores.pooled if pooled else scores.mean
+    chosen = np.unique(np.atleast_1d(choice.indices))
+    best = chosen[np.nanargmax(shown[chosen])] if np.isfinite(shown[chosen]).any() else chosen[0]
+    with np.errstate(invalid="ignore"):
+        within = shown >= shown[best] - np.nan_to_num(scores.se[best])
+    return np.union1d(chosen, np.flatnonzero(within))
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
@@ -274,11 +282,14 @@ def _scores(
     model, tasks, plan = planned.model, planned.tasks, planned.plan
     unit = target_unit(problem.Y)
     v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
-    step = v if problem.labels.ndim == 1 else max(1, CHUNK_DOUBLES // (a * k))
+    room = min(MOST_PREDICTIONS, int(problem.memory / (8 * COPIES_OF_SETS)))
+    step = v if problem.labels.ndim == 1 else max(1, room // (a * k))
     parts, sizes = [], []
     for start in range(0, v, step):
         columns = slice(start, min(start + step, v))
-        values = model.held_out(tasks, alphas, plan.path, columns)
+        values, error = model.judged(tasks, alphas, plan.path, columns)
+        for alpha, largest in zip(alphas.tolist(), error.max(axis=1, initial=0.0), strict=True):
+            planned.added[alpha] = max(planned.added.get(alpha, 0.0), float(largest))
         if a * k * v <= KEPT_DOUBLES:
             planned.seen.append((alphas, values))
         labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
@@ -306,6 +317,7 @@ def _scores(
         sizes.append(columns.stop - columns.start)
         report(columns.stop, v, "targets")
     scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
+    scores = replace(scores, rounding=planned.rounding(alphas))
     n = len(problem.experiments)
     if n > MAX_SPLITS:
         return replace(scores, splits=np.empty((a, 0)))

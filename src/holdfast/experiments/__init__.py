@@ -9,7 +9,6 @@ on the policy is not needed again. Millions of experiments (leave-one-out) are c
 them are stored in a few flat arrays (`Ragged`), the form in which a `Splitter` gives them.
 """
 
-from holdfast.experiments.bundles import bundles
 from holdfast.experiments.cv import as_experiments, leave_group_out, leave_one_out
 from holdfast.experiments.experiment import Experiments, HoldOut
 from holdfast.experiments.ragged import Ragged
@@ -26,7 +25,6 @@ __all__ = [
     "Splitter",
     "Tasks",
     "as_experiments",
-    "bundles",
     "leave_group_out",
     "leave_one_out",
     "resolve",

@@ -19,7 +19,7 @@ from holdfast.data.npz import briefly
 from holdfast.exceptions import FileFormatError, HoldfastError
 from holdfast.experiments import POLICIES, Experiments, Ragged
 from holdfast.holdout import PATHS
-from holdfast.holdout.plan import MOST_DIGITS, Cost, Plan
+from holdfast.holdout.plan import Cost, Plan
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData
 from holdfast.scores.choice import check_alphas
@@ -279,10 +279,6 @@ def _check_plan(plan: Any) -> None:
     for cost in costs:
         _real("a cost", cost.seconds)
         _real("a cost", cost.bytes)
-        for digits in (cost.digits, cost.digits_at_worst):
-            if digits is not None:
-                _real("a number of digits", digits)
-                _require(0 <= digits <= MOST_DIGITS, "a path promises impossible digits")
     str(plan)
 
 

@@ -25,61 +25,126 @@ With O an orthonormal basis of the rows N_E, M_E = D − D O (OᵀDO)⁻¹ OᵀD
 Hold the second row out: r = (1 − 4/6)⁻¹ (1 − 1) = 0, so f₋₂(2) = 1; and indeed the model of the
 first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 
-**Four ways to the same numbers**, one file each, registered in `PATHS`:
+**Four ways to the same numbers**, registered in `PATHS`:
 
 | path | what is factorised | the choice when |
 |---|---|---|
 | `spectral` | all rows, once for every α | held-out sets are small, penalties many |
 | `single` | all rows, once for each α | one or two penalties |
 | `fold_gram` | the training rows of each experiment, once for every α | held-out sets are large |
-| `retrain` | the same from scratch: the naive twin | little is left, or a check is wanted |
+| `retrain` | the same from scratch: the naive twin | others lose accuracy, or as a check |
 
-`identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly, by conjugate gradients
-(`conjugate`), or, for sets that share most of their rows, on parts of one S (`overlapping`).
-Answers that ask for all pairs of folds, or for inner folds of outer ones, have it solved for all of
-them together: on features by `unions` (without basis rows by `projections`), on a kernel matrix
-block by block (`elimination`). `digits` says where a path would lose digits, `plan` and `costs` say
-which path is cheapest; `check` trains one experiment of every fit again, and `verify` a few when
-asked.
+`identity` alone knows r_H = (I − S_HH)⁻¹e_H and solves it, directly or by conjugate gradients
+(`conjugate`); `folds` solves the equations of folds. Both say how accurate they are, by the rule of
+`accuracy`. `predict` is the one door: whatever the path, what it returns keeps the promise or
+carries its error. `models` gives the same models as coefficients, `spread` their Gaussian view;
+`plan` and `costs` say which path is cheapest, and `verify` retrains some experiments when asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray
+from holdfast._typing import FloatArray
 from holdfast.experiments import Tasks
-from holdfast.holdout import fold_gram, retrain, single, spectral
-from holdfast.holdout.digits import (
-    TOLD_BOUND,
-    TOO_LITTLE,
-    affordable,
-    basis_shrinks,
-    few_left,
-    taken,
-    warn_of_digits,
-    warn_of_rounding,
-    warn_of_unlike_rows,
-)
-from holdfast.holdout.identity import held_out_predictions
-from holdfast.linalg import pieces_alone
+from holdfast.holdout import folds
+from holdfast.holdout.accuracy import LOST, affordable
+from holdfast.holdout.identity import held_out
+from holdfast.linalg import CHOLESKY_UP_TO, pieces_alone
+from holdfast.progress import Counter
 from holdfast.smoother import Smoother
 
-__all__ = ["PATHS", "predict"]
+__all__ = ["PATHS", "Predicted", "judged", "predict"]
 
-PathFunction = Callable[[Smoother, Tasks, FloatArray, slice], FloatArray]
+
+class Predicted(NamedTuple):
+    """Held-out predictions, and how accurate they are.
+
+    Attributes
+    ----------
+    values : ndarray of shape (alphas, test rows, targets)
+    error : ndarray of shape (alphas, tasks)
+        What the algebra adds at most, over the yardstick of the targets; at most `PROMISE`, unless
+        training again would have cost too much.
+    """
+
+    values: FloatArray
+    error: FloatArray
+
+
+PathFunction = Callable[[Smoother, Tasks, FloatArray, slice], tuple[FloatArray, FloatArray]]
+
+
+def _spectral(
+    smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Use one factor for every penalty, then |H| × |H| systems (Pahikkala et al. 2012)."""
+    factor = smoother.factor(float(alphas.min())).select(columns)
+    return smoother.run(held_out, factor, tasks, alphas)
+
+
+def _single(
+    smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Use one factor for each penalty: Cawley and Talbot 2004; for dense models An et al. 2007.
+
+    A Cholesky factorisation costs a fraction of an eigendecomposition, but serves one penalty only.
+    """
+    parts = []
+    for alpha in alphas.tolist():
+        factor = smoother.single(alpha).select(columns)
+        parts.append(smoother.run(held_out, factor, tasks, np.array([alpha])))
+    values, error = zip(*parts, strict=True)
+    return np.concatenate(values), np.concatenate(error)
+
+
+def _fold_gram(
+    smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Solve the normal equations of each experiment's own training rows.
+
+    Per experiment: |H| p² for its Gram matrix, unless the first pass over the rows has it already;
+    4/3 p³ for the reduction, 2 p² v per α. For a dense model m − |H| takes the place of p.
+    """
+    order = np.argsort(alphas, kind="stable")
+    values, error = smoother.by_fold(folds.solve, tasks, alphas[order], columns)
+    lost = ~(error <= LOST)
+    which, sets = np.flatnonzero(lost.any(axis=1)), np.flatnonzero(lost.any(axis=0))
+    if which.size and alphas.size > CHOLESKY_UP_TO:  # the reduction mixes columns of all units
+        part, rows = tasks.select(sets), tasks.test.where(sets).values
+        again = smoother.by_fold(folds.solve_again, part, alphas[order][which], columns)
+        values[np.ix_(which, rows)], error[np.ix_(which, sets)] = again
+    if (np.diff(order) == 1).all():
+        return values, error
+    back = np.argsort(order, kind="stable")
+    return values[back], error[back]
+
+
+def _retrain(
+    smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Train from scratch on what each experiment leaves: no identity, no shared factor."""
+    done = Counter(len(tasks), "experiments trained again")
+    parts = []
+    for j in range(len(tasks)):
+        rows = tasks.held[j], tasks.removed[j], tasks.test[j]
+        parts.append(smoother.retrain(*rows, alphas, columns))
+        done.add(1)
+    return np.concatenate(parts, axis=1), np.zeros((alphas.size, len(tasks)))
+
 
 #: Every way to held-out predictions, by name. Registering one is testing it: the exact matrix, the
 #: oracle and the laws run over this table.
 PATHS: MappingProxyType[str, PathFunction] = MappingProxyType(
     {
-        "spectral": spectral.predict,
-        "fold_gram": fold_gram.predict,
-        "single": single.predict,
-        "retrain": retrain.predict,
+        "spectral": _spectral,
+        "fold_gram": _fold_gram,
+        "single": _single,
+        "retrain": _retrain,
     }
 )
 
@@ -91,7 +156,18 @@ def predict(
     path: str,
     columns: slice = slice(None),
 ) -> FloatArray:
-    """Return held-out predictions (alphas, test rows, targets).
+    """Return held-out predictions (alphas, test rows, targets): the values of `judged`."""
+    return judged(smoother, tasks, alphas, path, columns).values
+
+
+def judged(
+    smoother: Smoother,
+    tasks: Tasks,
+    alphas: FloatArray,
+    path: str,
+    columns: slice = slice(None),
+) -> Predicted:
+    """Return held-out predictions with their errors: the one door to them.
 
     Parameters
     ----------
@@ -107,107 +183,43 @@ def predict(
 
     Notes
     -----
-    This is the only place that weighs digits: tasks that remove much of the basis are trained from
-    scratch, and tasks that leave little of the data are trained on the rows they leave, whatever
-    the path.
+    Sets whose error passes the promise are trained again, at the penalties where it does, if that
+    is affordable.
     """
     for j in range(0 if smoother.unpenalised.constant else len(tasks)):
         smoother.unpenalised.require_determined(tasks.held[j])
-    warn_of_rounding(smoother, alphas)
-    warn_of_unlike_rows(alphas, smoother.unlike_rows(alphas), TOLD_BOUND)
-    # The lock: rows must not be rotated while others read them.
-    with smoother.lock, pieces_alone(smoother.order):
-        hard = smoother.promise(alphas) > TOO_LITTLE
-        if path != "retrain" and hard.any():
-            if affordable(smoother, tasks, int(hard.sum())):
-                return _with_hard_penalties(smoother, tasks, alphas, path, columns, hard)
-            warn_of_unlike_rows(alphas[hard], smoother.promise(alphas[hard]))
-        ways = _ways(smoother, tasks, path)
-        values = np.empty((alphas.size, tasks.test.values.size, smoother.count(columns)))
-        for way, chosen in ways.items():
-            if len(ways) == 1:
-                values = PATHS[way](smoother, tasks, alphas, columns)
-                break
-            part, where = tasks.select(np.flatnonzero(chosen)), chosen[tasks.test.owners]
-            values[:, where] = PATHS[way](smoother, part, alphas, columns)
-        if np.isnan(values).any():
-            _fill_in(values, smoother, tasks, alphas, columns)
-    return smoother.restore(values, tasks.test.values, columns)
+    with pieces_alone(smoother.order):
+        found = Predicted(*PATHS[path](smoother, tasks, alphas, columns))
+        for repair in () if path == "retrain" else smoother.repairs:
+            if repair != path:
+                _train_again(found, repair, smoother, tasks, alphas, columns)
+        values = smoother.restore(found.values, tasks.test.values, columns)
+    return found._replace(values=values)
 
 
-def _with_hard_penalties(
+def _train_again(
+    found: Predicted,
+    path: str,
     smoother: Smoother,
     tasks: Tasks,
     alphas: FloatArray,
-    path: str,
     columns: slice,
-    hard: BoolArray,
-) -> FloatArray:
-    """Return predictions, trained from scratch at penalties where no factor has enough digits."""
-    values = np.empty((alphas.size, tasks.test.values.size, smoother.count(columns)))
-    values[hard] = predict(smoother, tasks, alphas[hard], "retrain", columns)
-    if not hard.all():
-        values[~hard] = predict(smoother, tasks, alphas[~hard], path, columns)
-    return values
-
-
-def _fill_in(
-    values: FloatArray, smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
 ) -> None:
-    """Replace predictions that lost their digits (NaN) by those of a path that keeps them.
-
-    For features first the spectral path, whose factor is made for the smallest penalty, for a
-    kernel matrix the inverse at each penalty; then training from scratch, if that is affordable;
-    otherwise the digits that are left, with a warning.
-    """
-    for path in smoother.repairs:
-        lost = np.asarray(np.isnan(values).any(axis=2))  # (alphas, test rows)
-        if not lost.any():
-            return
-        again = np.bincount(tasks.test.owners, weights=lost.any(axis=0), minlength=len(tasks)) > 0
-        which = np.flatnonzero(lost.any(axis=1))
-        part, where = tasks.select(np.flatnonzero(again)), np.flatnonzero(again[tasks.test.owners])
-        if path == "retrain" and not affordable(smoother, part, which.size):
-            better = _digits_left(smoother, part, alphas[which], columns)
-            warn_of_digits(alphas[which], len(part))
-        else:
-            better = PATHS[path](smoother, part, alphas[which], columns)
-        old = values[np.ix_(which, where)]
-        values[np.ix_(which, where)] = np.where(np.isnan(old), better, old)
-
-
-def _digits_left(
-    smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
-) -> FloatArray:
-    """Return predictions by the first path that makes up for lost digits, as good as they are."""
-    if smoother.repairs[0] == "spectral":
-        factor = smoother.factor(least=float(alphas.min())).select(columns).relaxed()
-        return smoother.run(held_out_predictions, factor, tasks, alphas)
-    factors = (smoother.factor(alpha).select(columns).relaxed() for alpha in alphas.tolist())
-    parts = zip(factors, alphas[:, None], strict=True)
-    return np.concatenate(
-        [smoother.run(held_out_predictions, factor, tasks, alone) for factor, alone in parts]
-    )
-
-
-def _ways(smoother: Smoother, tasks: Tasks, path: str) -> dict[str, BoolArray]:
-    """Return which tasks take which path, as masks."""
-    everything = np.ones(len(tasks), dtype=bool)
-    if path == "retrain":
-        return {path: everything}
-    again = basis_shrinks(tasks, smoother.n_basis)
-    if path == "fold_gram" and not smoother.additive:
-        path = "spectral"
-    serves = smoother.spectrum_serves
-    path = taken(path, serves)
-    if path == "fold_gram":
-        if not again.all():
-            smoother.announce(tasks.select(np.flatnonzero(~again)))
-        masks = {"retrain": again, "fold_gram": ~again}
-    else:
-        few = few_left(smoother, tasks) & ~again
-        masks = {"retrain": again, "fold_gram": ~everything, path: ~(again | few)}
-        # Before the path itself, whose factor may leave coordinates that cannot be summed.
-        summed = smoother.additive and serves
-        masks["fold_gram" if summed else "retrain"] |= few
-    return {way: mask for way, mask in masks.items() if mask.any()}
+    """Replace predictions whose error passes the promise by those of another path, in place."""
+    lost = ~(found.error <= LOST)  # (alphas, tasks)
+    which, sets = np.flatnonzero(lost.any(axis=1)), np.flatnonzero(lost.any(axis=0))
+    if not which.size:
+        return
+    alone = sum(smoother.training_work(int(h)) for h in tasks.held.sizes[sets]) * which.size
+    work = alone if path == "retrain" else smoother.single_work() * which.size
+    if not affordable(smoother, work) or (path != "retrain" and alone <= work):
+        return
+    part = tasks.select(sets)
+    values, error = PATHS[path](smoother, part, alphas[which], columns)
+    again = lost[np.ix_(which, sets)]
+    rows = tasks.test.where(sets).values
+    old = found.values[np.ix_(which, rows)]
+    mask = again[:, part.test.owners][..., None]
+    found.values[np.ix_(which, rows)] = np.where(mask, values, old)
+    before = found.error[np.ix_(which, sets)]
+    found.error[np.ix_(which, sets)] = np.where(again, error, before)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.holdout.starts import KnownStarts, Starts
 from holdfast.linalg import run_pieces
 from holdfast.smoother import HeldCoordinates
 
@@ -19,6 +18,8 @@ _COMPACT_BELOW, _SETS_BELOW = 0.85, 0.6
 # Measured: this many steps per held-out row cost as much as the direct solution.
 _BREAK_EVEN = 0.4
 _LEAST_STEPS = 20
+#: A residual this share of the solution counts as converged: a thousandth of what may be lost.
+TOLERANCE = 1e-12
 # OpenBLAS has kernels of their own for small products: with a transposed matrix for at most so many
 # results and multiplications. They are half as fast again, from about eight rows on.
 _SMALL_RESULTS, _SMALL_PRODUCT, _SMALL_ROWS = 1200, 10**6, 8
@@ -30,8 +31,7 @@ def solve_cg(
     errors: FloatArray,
     *,
     max_steps: int | None = None,
-    tolerance: float = 1e-14,
-    known: KnownStarts | None = None,
+    tolerance: float = TOLERANCE,
 ) -> tuple[FloatArray, BoolArray]:
     """Return the held-out residuals r (a, b, h, v) and which of them (a, b) have converged.
 
@@ -48,8 +48,6 @@ def solve_cg(
         a system that falls back to it costs at most twice as much.
     tolerance : float
         ‖e − (I − S_HH) r‖ ≤ tolerance (‖e‖ + ‖r‖) counts as converged; the true residual is used.
-    known : KnownStarts or None
-        Remembers, for other sets of the same smoother, in which order penalties are solved.
 
     Returns
     -------
@@ -63,29 +61,24 @@ def solve_cg(
     same iteration as plain conjugate gradients on I − V_H D V_Hᵀ, with vectors of length h instead
     of p. The eigenvalues lie between 1 − (largest leverage of a direction in H) and 1: 7 to 13
     steps for ordinary folds, growing like the square root of 1/(1 − leverage). Each step costs
-    4 h p flops per right-hand side and alpha, in two products per set. Half of the penalties or so
-    start from the solutions of the others (`Starts`), and need fewer steps. One more step checks
-    the result, and its residual is added as a last correction.
+    4 h p flops per right-hand side and alpha, in two products per set. One more step checks the
+    result, and its residual is added as a last correction.
     """
-    _, b, h, v = held.shape
-    a, p = len(alphas), held.row_size
+    a, b, h, v = errors.shape
+    p = held.row_size
     steps = max(_LEAST_STEPS, int(_BREAK_EVEN * h)) if max_steps is None else max_steps
     r, converged = np.zeros((a, b, h, v)), np.ones((a, b), dtype=bool)
     if not r.size:
         return r, converged
-    plan = (KnownStarts() if known is None else known).of(alphas, held.R[alphas])
-    order = alphas[plan.order]
-    D = held.R[order]
+    D = held.R[alphas]
 
     def work(piece: slice) -> None:
-        right = np.ascontiguousarray(
-            errors[plan.order, piece].transpose(1, 0, 3, 2)
-        )  # (g, a, v, h)
+        right = np.ascontiguousarray(errors[:, piece].transpose(1, 0, 3, 2))  # (g, a, v, h)
         room = np.empty(len(right) * a * v * p)
-        operator = _Operator(held.V[piece], D, held.removal(piece, order), room)
-        X = _solve(operator, right, plan, tolerance, steps)
-        converged[plan.order, piece] = _verify(operator, right, X, tolerance).T
-        r[plan.order, piece] = X.transpose(1, 0, 3, 2)
+        operator = _Operator(held.V[piece], D, held.removal(piece, alphas), room)
+        X = _iterate(operator, right, tolerance, steps)
+        converged[:, piece] = _verify(operator, right, X, tolerance).T
+        r[:, piece] = X.transpose(1, 0, 3, 2)
 
     run_pieces(work, held.pieces(p * max(h, a * v)))
     return r, converged
@@ -137,39 +130,14 @@ def _rows_at_once(rows: int, h: int, p: int) -> int:
     return min(most, -(-rows // (4 * -(-rows // most))) * 4)
 
 
-def _solve(
-    operator: _Operator, right: FloatArray, plan: Starts, tolerance: float, max_steps: int
-) -> FloatArray:
-    """Return approximate solutions: some penalties from zero, then the others from those."""
-    g, a, v, h = right.shape
-    count, others = plan.count, slice(plan.count, a)
-    if count == a:
-        return _iterate(operator, right, np.zeros_like(right), tolerance, max_steps)
-    X, first = np.zeros_like(right), slice(0, count)
-    X[:, first] = _iterate(
-        operator.restricted(first), right[:, first], X[:, first], tolerance, max_steps
-    )
-    start = (plan.weights @ X[:, first].reshape(g, count, v * h)).reshape(g, a - count, v, h)
-    X[:, others] = _iterate(
-        operator.restricted(others), right[:, others], start, tolerance, max_steps
-    )
-    return X
-
-
 def _iterate(
-    operator: _Operator, right: FloatArray, start: FloatArray, tolerance: float, max_steps: int
+    operator: _Operator, right: FloatArray, tolerance: float, max_steps: int
 ) -> FloatArray:
     """Return approximate solutions for right-hand sides (g, a, v, h), each with its own steps."""
-    solution, X = np.empty(right.shape), start.copy()
+    solution, X = np.empty(right.shape), np.zeros_like(right)
     sets, alphas = (np.arange(size) for size in right.shape[:2])  # that are still iterated
     left, square = right.copy(), _dot(right, right)
     goal = tolerance**2 * square
-    if X.any():
-        left -= operator(X, np.empty_like(X))
-        better = _dot(left, left)
-        worse = ~(better < square)
-        X[worse], left[worse] = 0.0, right[worse]
-        square = np.where(worse, square, better)
     P, MP = left.copy(), np.empty_like(left)
     active = square > goal
     for _ in range(max_steps):

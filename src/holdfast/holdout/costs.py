@@ -16,10 +16,9 @@ import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray
 from holdfast.holdout.identity import CG_ROWS, CG_SYSTEMS, STACK_DOUBLES
-from holdfast.linalg import CHOLESKY_UP_TO
+from holdfast.linalg import CHOLESKY_UP_TO, blas_threads
 from holdfast.smoother.base import Form, Sizes
-from holdfast.smoother.blocks import BLOCK_BYTES
-from holdfast.smoother.rows import KEEP_BYTES
+from holdfast.smoother.rows import BLOCK_BYTES, KEEP_BYTES
 
 #: Operations, in units of n³, that the inverse takes after a Cholesky factorisation.
 INVERSE = 1.2
@@ -28,6 +27,11 @@ CG_STEPS, CG_TOUCHED = 12.0, 70.0
 #: Fixed cost of a stack of experiments of one size, and of an experiment with its own system, in
 #: units of the fixed cost of one experiment in a stack.
 PER_STACK, PER_FOLD = 15.0, 7.0
+#: Matrices of all rows that a dense model has at once.
+DENSE_MATRICES = 4.0
+#: How often predictions are there at once, of single rows and of sets; and how many there are at
+#: most, more targets being scored in chunks.
+COPIES_OF_ROWS, COPIES_OF_SETS, MOST_PREDICTIONS = 2.0, 5.0, 2**25
 #: The matrices of a dense model do not fit the cache: their factorisations take longer by this.
 LARGE_REDUCTION = 1.25
 
@@ -89,9 +93,15 @@ class Costs(ABC):
             path
         ]()
 
-    @abstractmethod
     def bytes(self, path: str) -> float:
         """Return the bytes of memory that a path needs at once."""
+        kept = self.a * float(self.t.sum()) * self.sizes.v
+        copies = COPIES_OF_SETS if self.h.max(initial=0.0) > 1 else COPIES_OF_ROWS
+        return 8.0 * (self._doubles(path) + copies * min(kept, MOST_PREDICTIONS))
+
+    @abstractmethod
+    def _doubles(self, path: str) -> float:
+        """Return the same in numbers, the predictions left out."""
 
     @abstractmethod
     def _factor(self) -> float:
@@ -175,18 +185,18 @@ class FeatureCosts(Costs):
         touched = h * p + 3.0 * p**2
         return float((work / RATES.gemm + touched * RATES.touch + PER_FOLD * RATES.call).sum())
 
-    def bytes(self, path: str) -> float:
-        """Return the memory that a path holds at once."""
+    def _doubles(self, path: str) -> float:
+        """Return rows, matrices and the rows of one stack of experiments."""
         h, m, p, v = self.h, float(self.sizes.m), float(self.sizes.p), self.sizes.v
         rows = BLOCK_BYTES / 8 if self.sizes.streamed else m * p
         if path == "fold_gram":  # larger folds are summed in blocks
             extra = h.size * p**2 if self.sizes.summed else min(h.max() * p, KEEP_BYTES / 8)
-            return float(8 * (rows + extra + 3 * p**2))
+            return float(1.1 * rows + extra + 6 * p**2)
         # rows of one stack of experiments, twice if others are tested, and their systems
         a = self.a if path == "spectral" else 1
         stack = (h + self.t) * (p + 2 * a * v) + np.where(self.cg(a), 0.0, a * h**2)
         copy = m * p if path == "single" and not self.sizes.streamed else 0.0
-        return float(8 * (rows + copy + max(2 * STACK_DOUBLES, stack.max()) + 3 * p**2))
+        return float(1.1 * rows + copy + max(3 * STACK_DOUBLES, stack.max()) + 6 * p**2)
 
 
 @dataclass(frozen=True)
@@ -216,13 +226,15 @@ class KernelCosts(Costs):
         touched = 2.0 * n**2
         return float((work / RATES.gemm + touched * RATES.touch + PER_FOLD * RATES.call).sum())
 
-    def bytes(self, path: str) -> float:
-        """Return the memory that a path holds at once."""
+    def _doubles(self, path: str) -> float:
+        """Return K, and what factorisations need beside it."""
         m, h = float(self.sizes.m), self.h
-        extra = 2 * m**2 if path != "fold_gram" else (m - h.min()) ** 2
-        if path == "single":
-            extra += max(2 * STACK_DOUBLES, (h + self.t).max() * m * (1 + self.sizes.v))
-        return float(8 * (m**2 + extra))
+        if path == "fold_gram":  # each thread has the kernel of its training rows three times
+            return float(m**2 + 3.0 * min(blas_threads(), h.size) * (m - h.min()) ** 2)
+        if path == "spectral":  # K, the eigenvectors, and as much again to compute them
+            return float(DENSE_MATRICES * m**2)
+        stack = max(2 * STACK_DOUBLES, (h + self.t).max() * m * (1 + self.sizes.v))
+        return float(DENSE_MATRICES * m**2 + stack)
 
 
 COSTS: dict[Form, type[Costs]] = {"features": FeatureCosts, "kernel": KernelCosts}

@@ -8,8 +8,8 @@ one matrix product. Models are made a stack of experiments at a time.
 Targets are in the smoother's unit everywhere (`Targets.unit`) but in what `predict`, `only` and
 `published` give.
 
-Experiments that a fast path would answer with too few digits (`holdfast.holdout.digits`) are
-trained anew, each with coordinates of its own.
+Experiments whose error would pass the promise (`holdfast.holdout.accuracy`) are trained again, each
+with coordinates of its own.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.experiments import Shape, Tasks
-from holdfast.holdout.digits import TOO_LITTLE, affordable, trained_anew, warn_of_digits
-from holdfast.holdout.identity import STACK_DOUBLES, from_residuals, residuals
-from holdfast.linalg import Definite
+from holdfast.holdout.accuracy import LOST, affordable
+from holdfast.holdout.identity import (
+    STACK_DOUBLES,
+    Residuals,
+    most_growth,
+    predictions,
+    residuals,
+)
 from holdfast.smoother import Factor, Fit, HeldCoordinates, OtherBasis, Outputs, Smoother
-from holdfast.smoother.factor import FeatureFactor
 
 __all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
 
@@ -50,7 +54,7 @@ class Stack(NamedTuple):
     squares : ndarray of shape (b, v, 1)
         r_Hᵀ(I − S_HH)r_H.
     predictions : ndarray of shape (b, v, t)
-        Of the test rows, if they were asked for.
+        Of the test rows.
     """
 
     index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
@@ -59,10 +63,14 @@ class Stack(NamedTuple):
     squares: FloatArray
     predictions: FloatArray
 
-    def only(self, chosen: BoolArray) -> Stack:
-        """Return some of the tasks."""
-        index, shape, *arrays = self
-        return Stack(index[chosen], shape.cut(chosen), *(array[chosen] for array in arrays))
+
+class _Part(NamedTuple):
+    """Stacked tasks at one penalty, solved: the residuals of the targets that have it."""
+
+    alpha: float
+    columns: IntArray
+    factor: Factor
+    found: Residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +83,7 @@ class HeldOutModels:
     tasks : Tasks
     alphas : ndarray of shape (v,)
     basis : callable or None
-        Chooses the basis rows of each model anew (``held_out_basis="reselect"``).
+        Chooses the basis rows of each model by itself (``held_out_basis="reselect"``).
     """
 
     smoother: Smoother
@@ -87,170 +95,120 @@ class HeldOutModels:
         return len(self.tasks)
 
     @cached_property
-    def anew(self) -> BoolArray:
-        """Which tasks are trained anew."""
-        if self._anew_at_once.all() or not self._lost.any():
-            return self._anew_at_once
-        lost = self._lost & affordable(self.smoother, self._those_lost, 1)
-        return np.asarray(self._anew_at_once | lost)
-
-    @cached_property
-    def _anew_at_once(self) -> BoolArray:
-        """Which tasks are trained anew, whatever their systems turn out to be."""
-        smoother, tasks = self.smoother, self.tasks
-        everything = np.ones(len(self), dtype=bool)
+    def again(self) -> BoolArray:
+        """Which tasks are trained again: those past the promise, if that is affordable."""
         if self.basis is not None:
-            return everything
-        hard = smoother.promise(self.alphas) > TOO_LITTLE
-        if hard.any() and affordable(smoother, tasks, self.alphas.size):
-            return everything
-        return trained_anew(smoother, tasks)
+            return np.ones(len(self), dtype=bool)
+        lost = ~(self.error <= LOST)
+        sizes = self.tasks.held.sizes[lost]
+        work = sum(self.smoother.training_work(int(h)) for h in sizes)
+        return lost if affordable(self.smoother, work) else np.zeros_like(lost)
 
     @cached_property
-    def _lost(self) -> BoolArray:
-        """Which tasks hold out rows that the model nearly interpolates: digits are lost there.
+    def error(self) -> FloatArray:
+        """What the algebra adds to predictions of each task at most, shape (tasks,)."""
+        error = np.zeros(len(self))
+        for shape, parts in self._solved:
+            for alpha, _, factor, found in parts:
+                held = factor.held(shape, np.array([alpha]))
+                _, own = predictions(factor, held, shape, found)
+                error[shape.index] = np.maximum(error[shape.index], own[0])
+        return error
 
-        No pivot of I − S_HH is smaller than 1 − tr S_HH, so that ordinary sets need no look. Who
-        goes through `stacks` first learns it there, where these systems are solved in any case.
-        """
-        lost = np.zeros(len(self), dtype=bool)
-        held = self.tasks.held
-        with self.smoother.lock:
-            for alpha, _, factor in self._factors():
-                if not isinstance(factor, FeatureFactor):
-                    continue
-                leverage = factor.leverages(alpha)[held.values]
-                trace = np.bincount(held.owners, weights=leverage, minlength=len(self))
-                doubtful = np.flatnonzero(trace >= 1.0 - factor.weak)
-                part = self.tasks.select(doubtful)
-                for shape in _stacks(part, factor) if doubtful.size else ():
-                    system = factor.held(shape, np.array([alpha]))
-                    for piece in system.pieces(shape.H.shape[1] * system.row_size):
-                        failed = Definite(system.gaps(piece)[:, 0], factor.weak).failed
-                        lost[doubtful[shape.index[piece]]] |= failed
-        return lost
+    @cached_property
+    def _factors(self) -> list[tuple[float, IntArray, Factor]]:
+        """(penalty, its targets, the factor) for each penalty."""
+        return self.smoother.factor_for(self.alphas)
+
+    @cached_property
+    def _solved(self) -> list[tuple[Shape, list[_Part]]]:
+        """The residuals of all tasks, stack by stack, for each penalty."""
+        solved = []
+        for shape in self._shapes():
+            parts = []
+            for alpha, columns, factor in self._factors:
+                held = factor.held(shape, np.array([alpha]))
+                found = residuals(held, most_growth(factor, held, shape))
+                parts.append(_Part(alpha, columns, factor, found))
+            solved.append((shape, parts))
+        return solved
+
+    def _shapes(self) -> list[Shape]:
+        factor = self._factors[0][2]
+        return self.tasks.stacks(factor.size, STACK_DOUBLES, fill=factor.fills)
 
     @property
-    def _those_lost(self) -> Tasks:
-        return self.tasks.select(np.flatnonzero(self._lost))
+    def factor(self) -> Factor:
+        """The factor whose coordinates the models have."""
+        return self._factors[0][2]
 
     @cached_property
     def outputs(self) -> Outputs:
-        """From new rows to the coordinates of the models that are not trained anew."""
-        self.settle()
-        return self.smoother.outputs()
-
-    def settle(self) -> None:
-        """Make the factors, which may change the coordinates, before these are used."""
-        self._factors()
-
-    def _factors(self) -> list[tuple[float, IntArray, Factor]]:
-        """Return (penalty, its targets, the factor) for each penalty."""
-        smoother, found = self.smoother, []
-        every = smoother.form == "features" or smoother.sizes(self.tasks).factorised
-        for alpha in np.unique(self.alphas).tolist():
-            columns = np.flatnonzero(self.alphas == alpha)
-            factor = smoother.factor(None if every else alpha)
-            found.append((alpha, columns, factor.select(columns)))
-        return found
+        """From new rows to the coordinates of the models that are not trained again."""
+        return self.smoother.outputs(self.factor)
 
     def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield (tasks, coefficients (b, v, q)) of the models that are not trained anew."""
+        """Yield (tasks, coefficients (b, v, q)) of the models that are not trained again."""
         for stack in self.stacks():
             yield stack.index, stack.models
 
-    def stacks(self, *, tested: bool = False) -> Iterator[Stack]:
-        """Yield the same with what led there; `tested`: and predictions of the test rows.
-
-        A system is solved once: sets whose digits turn out to be lost are left out, and `anew` then
-        knows them. Where they are too many to train, they follow with the digits that are left.
-        """
-        known = "_lost" in self.__dict__
-        lost = self._lost if known else np.zeros(len(self), dtype=bool)
-        chosen = np.flatnonzero(~(self._anew_at_once | lost))
-        factors: list[tuple[float, IntArray, Factor]] = []
-        if not self._anew_at_once.all():
-            with self.smoother.lock:
-                factors = self._factors()
-        for stack, failed in self._solved(chosen, factors, tested):
-            lost[stack.index[failed]] = True
-            if not failed.any():
+    def stacks(self) -> Iterator[Stack]:
+        """Yield the same with what led there, and predictions of the test rows."""
+        if self.again.all():
+            return
+        for shape, parts in self._solved:
+            stack = self._stack(shape, parts)
+            left = ~self.again[stack.index]
+            if left.all():
                 yield stack
-            elif not failed.all():
-                yield stack.only(~failed)
-        if not known:
-            self.__dict__["_lost"] = lost  # as the property would
-        kept = np.flatnonzero(self._lost & ~self.anew)
-        if kept.size:
-            warn_of_digits(np.unique(self.alphas), kept.size)
-            factors = [(alpha, columns, factor.relaxed()) for alpha, columns, factor in factors]
-            for stack, _ in self._solved(kept, factors, tested):
-                yield stack
+            elif left.any():
+                index, whole, *arrays = stack
+                yield Stack(index[left], whole.cut(left), *(array[left] for array in arrays))
 
-    def _solved(
-        self, chosen: IntArray, factors: list[tuple[float, IntArray, Factor]], tested: bool
-    ) -> Iterator[tuple[Stack, BoolArray]]:
-        """Yield the stacks of some tasks, and which of their sets have lost their digits."""
-        part, v = self.tasks.select(chosen), self.alphas.size
-        for shape in _stacks(part, factors[0][2]) if chosen.size else ():
-            parts = [self._stack(shape, *factor, tested) for factor in factors]
-            index, (columns, *whole, _) = chosen[shape.index], parts[0]
-            out = self.tasks.test.ptr[index][:, None] + np.arange(shape.T.shape[1])
-            own_shape = shape._replace(index=index, out=out)
-            failed = np.any([failed for *_, failed in parts], axis=0)
-            if columns.size < v:
-                whole = [np.empty((*array.shape[:-2], v, array.shape[-1])) for array in whole]
-                for columns, *arrays, _ in parts:
-                    for array, own in zip(whole, arrays, strict=True):
-                        array[..., columns, :] = own
-            yield Stack(index, own_shape, *whole), failed
+    def _stack(self, shape: Shape, parts: list[_Part]) -> Stack:
+        """Return models, squares and predictions of stacked tasks, the targets in their order."""
+        v, found = self.alphas.size, []
+        for part in parts:
+            found.append((part.columns, *self._of_targets(shape, part)))
+        columns, *whole = found[0]
+        if columns.size < v:
+            whole = [np.empty((*array.shape[:-2], v, array.shape[-1])) for array in whole]
+            for columns, *arrays in found:
+                for array, own in zip(whole, arrays, strict=True):
+                    array[..., columns, :] = own
+        return Stack(shape.index, shape, *whole)
 
-    def _stack(
-        self, shape: Shape, alpha: float, columns: IntArray, factor: Factor, tested: bool
-    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, BoolArray]:
-        """Return targets, then models, squares and predictions of stacked tasks at one penalty.
-
-        And which of the sets have lost their digits: what is returned for those means nothing.
-        """
-        held = factor.held(shape, np.array([alpha]))
-        errors = held.errors()
-        r = residuals(held, errors, told=True)
-        lost = np.zeros(len(r[0]), dtype=bool)
-        if isinstance(factor, FeatureFactor):
-            lost = np.isnan(r[0]).any(axis=(1, 2))
-            r[:, lost] = 0.0
-        models = self.smoother.held_models(factor, shape, held, r)
+    def _of_targets(self, shape: Shape, part: _Part) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return models, squares and predictions of the targets that have one penalty."""
+        alpha, columns, factor, (r, *_) = part
+        smoother, held = self.smoother, factor.held(shape, np.array([alpha]))
+        models = smoother.with_level(smoother.held_models(factor, shape, held, r), columns)
         scale = 1.0 if isinstance(held, HeldCoordinates) and held.kappa else alpha
-        squares = scale * (r[0] * errors[0]).sum(axis=1)[..., None]
-        values = np.empty((len(models), columns.size, 0))
-        if tested:
-            values = from_residuals(held, r)[0].swapaxes(1, 2)
-            if self.smoother.unpenalised.count:
-                level = self.smoother.unpenalised.level(shape.T, self.smoother.targets.level)
-                values += (
-                    level[..., columns, None]
-                    if level.ndim == 1
-                    else level[..., columns].swapaxes(1, 2)
-                )
-        return columns, self.smoother.with_level(models, columns), squares, values, lost
+        squares = scale * (r[0] * held.errors()[0]).sum(axis=1)[..., None]
+        values = predictions(factor, held, shape, part.found)[0][0].swapaxes(1, 2)
+        if smoother.unpenalised.count:
+            level = smoother.unpenalised.level(shape.T, smoother.targets.level)[..., columns]
+            values = values + (level[:, None] if level.ndim == 1 else level.swapaxes(1, 2))
+        return models, squares, values
 
     def smoothers(self) -> Iterator[tuple[int, Smoother]]:
-        """Yield (task, its own smoother) of those that are trained anew."""
-        for j in np.flatnonzero(self.anew).tolist():
+        """Yield (task, its own smoother) of those that are trained again."""
+        for j in np.flatnonzero(self.again).tolist():
             held = self.tasks.held[j]
             basis = None if self.basis is None else self.basis(held)
             yield j, self.smoother.without(held, self.tasks.removed[j], basis)
 
-    def retrained(self) -> Iterator[tuple[int, Smoother, FloatArray]]:
-        """Yield (task, its own smoother, coefficients (v, q)) of those that are trained anew."""
+    def retrained(self) -> Iterator[tuple[int, Smoother, Factor | None, FloatArray]]:
+        """Yield (task, its own smoother and factor, coefficients (v, q)) of those trained again."""
         for j, own in self.smoothers():
-            models = own.model(self.alphas)
+            factor = own.coordinates(self.alphas)
+            models = own.model(factor, self.alphas)
             # Its targets lacked the level of the whole model: the same column in other units.
             s = own.unpenalised.count
             if s:
                 units = self.smoother.unpenalised.anywhere() / own.unpenalised.anywhere()
                 models[:, -s:] += self.smoother.targets.level.T * units
-            yield j, own, models
+            yield j, own, factor, models
 
     def only(self) -> tuple[Outputs, FloatArray]:
         """Return u and the coefficients (v, q) of the only model, targets being those given."""
@@ -258,15 +216,15 @@ class HeldOutModels:
         unit = self.smoother.targets.unit
         for _, models in self.blocks():
             return self.outputs, models[0] * unit
-        ((_, own, model),) = self.retrained()
-        return own.outputs(), model * unit
+        ((_, own, factor, model),) = self.retrained()
+        return own.outputs(factor), model * unit
 
     def published(self) -> Iterator[tuple[int, Fit]]:
         """Yield (task, its coefficients as a fit publishes them)."""
-        unit = self.smoother.targets.unit
+        unit, factor = self.smoother.targets.unit, None if self.again.all() else self.factor
         for index, models in self.blocks():
             for j, model in zip(index.tolist(), models, strict=True):
-                yield j, self.smoother.published(model, self.alphas).times(unit)
+                yield j, self.smoother.published(factor, model, self.alphas).times(unit)
         level = self.smoother.unpenalised.coefficients(self.smoother.targets.level)
         for j, own in self.smoothers():
             fit = own.fit(self.alphas)
@@ -283,8 +241,8 @@ class HeldOutModels:
         the models themselves. Models are kept while they take no more than KEEP_DOUBLES and made
         again for every slab of rows otherwise; memory is O(J q + block · J), never k J.
         """
-        v, J, kept, unit = self.alphas.size, len(self), self._kept(), self.smoother.targets.unit
-        slab = KEEP_DOUBLES // (v * max(1, J if kept is None else int(self.anew.sum())))
+        v, J, kept, unit = self.alphas.size, len(self), self._kept, self.smoother.targets.unit
+        slab = KEEP_DOUBLES // (v * max(1, J if kept is None else int(self.again.sum())))
         block = slab if kept is None else BLOCK_DOUBLES // (v * max(J, kept.shape[2]))
         for rows in _slices(0, X.shape[0], slab):
             others = self._others(X, rows)
@@ -295,25 +253,25 @@ class HeldOutModels:
                     values *= unit
                 yield part, values
 
+    @cached_property
     def _kept(self) -> FloatArray | None:
-        """Return the coefficients (v, tasks, q) of all models, unless they are too many."""
-        maybe = ~self._anew_at_once
-        if not maybe.any():
+        """The coefficients (v, tasks, q) of all models, unless they are too many."""
+        left = ~self.again
+        if not left.any():
             return np.empty((self.alphas.size, 0, 0))
-        shape = self.alphas.size, int(maybe.sum()), self.outputs.size
+        shape = self.alphas.size, int(left.sum()), self.outputs.size
         if np.prod(shape) > KEEP_DOUBLES:
             return None
-        kept, place = np.empty(shape), np.cumsum(maybe) - 1
+        kept, place = np.empty(shape), np.cumsum(left) - 1
         for index, models in self.blocks():
             kept[:, place[index]] = models.swapaxes(0, 1)
-        known = ~self.anew[maybe]  # what the pass over all systems has told
-        return kept if known.all() else kept[:, known]
+        return kept
 
     def _others(self, X: Any, rows: slice) -> FloatArray:
-        """Return predictions (v, rows, tasks) of the models that are trained anew."""
-        values = np.empty((self.alphas.size, rows.stop - rows.start, int(self.anew.sum())))
-        for i, (_, own, models) in enumerate(self.retrained()):
-            outputs = own.outputs()
+        """Return predictions (v, rows, tasks) of the models that are trained again."""
+        values = np.empty((self.alphas.size, rows.stop - rows.start, int(self.again.sum())))
+        for i, (_, own, factor, models) in enumerate(self.retrained()):
+            outputs = own.outputs(factor)
             for part in _slices(rows.start, rows.stop, BLOCK_DOUBLES // max(1, outputs.size)):
                 inside = slice(part.start - rows.start, part.stop - rows.start)
                 values[:, inside, i] = models @ outputs(X[part]).T
@@ -321,24 +279,19 @@ class HeldOutModels:
 
     def _block(self, X: Any, kept: FloatArray | None, others: FloatArray) -> FloatArray:
         """Return predictions (v, rows, tasks) of a block of rows, all models together."""
-        if self.anew.all():
+        if self.again.all():
             return others
         U = self.outputs(X)
         if kept is not None and not others.shape[2]:
             return np.asarray(U @ kept.swapaxes(1, 2))
         values = np.empty((*others.shape[:2], len(self)))
-        values[:, :, self.anew] = others
+        values[:, :, self.again] = others
         if kept is not None:
-            values[:, :, ~self.anew] = U @ kept.swapaxes(1, 2)
+            values[:, :, ~self.again] = U @ kept.swapaxes(1, 2)
             return values
         for index, models in self.blocks():
             values[:, :, index] = U @ models.transpose(1, 2, 0)
         return values
-
-
-def _stacks(tasks: Tasks, factor: Factor) -> list[Shape]:
-    """Return tasks in stacks, each of bounded size."""
-    return tasks.stacks(factor.size, STACK_DOUBLES, fill=factor.fills)
 
 
 def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:

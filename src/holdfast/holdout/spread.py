@@ -1,9 +1,9 @@
 """How widely held-out targets scatter about their predictions: the Gaussian view of the identity.
 
-With noise variance σ²/w and prior covariance (σ²/α)k, the law of the held-out targets given all
-others is normal with mean f₋H and covariance σ²(I − S_HH)⁻¹ in units of √w y (Rasmussen & Williams
-2006, §5.4.2, for one row and a dense model; Ginsbourger & Schärer 2024 for groups), removed basis
-rows included. Test rows that are a part of the held-out rows take their block of it.
+With noise variance σ²/w and prior covariance (σ²/α)k, the distribution of the held-out targets
+given all others is normal with mean f₋H and covariance σ²(I − S_HH)⁻¹ in units of √w y (Rasmussen &
+Williams 2006, §5.4.2, for one row and a dense model; Ginsbourger & Schärer 2024 for groups),
+removed basis rows included. Test rows that are a part of the held-out rows take their block of it.
 
 A test row that is not held out (its weight is zero, or the policy keeps basis rows) is a new
 observation to the model, with the noise of its own weight, one where that is zero.
@@ -88,7 +88,7 @@ def spread(models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> Spr
     )
     if found.unit != 1.0:
         errors = errors / found.unit
-    known = np.flatnonzero(~models.anew)
+    known = np.flatnonzero(~models.again)
     if known.size:
         _fast(found, models.smoother, tasks, known, alphas, errors)
     for j, own in models.smoothers():
@@ -113,7 +113,7 @@ def _fast(
     alphas: FloatArray,
     errors: FloatArray,
 ) -> None:
-    factor, scale = smoother.factor(), smoother.scale
+    factor, scale = smoother.factor(float(alphas.min())), smoother.scale
     part = tasks.select(known)
     most = int(max(part.held.sizes.max(), part.test.sizes.max(), 1))
     for shape in part.stacks(factor.size + 3 * alphas.size * most, STACK_DOUBLES):
@@ -127,7 +127,7 @@ def _fast(
                 _narrow(found, held, shape, index, out, errors, root, trained)
                 continue
             except np.linalg.LinAlgError:
-                pass  # sets whose digits are lost, too many to train: with those that are left
+                pass  # sets that lost accuracy, too many to train again: as accurate as they are
         C = _covariance(smoother, held, shape, alphas)
         _store(found, index, out, C, errors[:, out], root, trained)
 

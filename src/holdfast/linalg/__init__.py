@@ -25,10 +25,11 @@ from holdfast.linalg.graded import Graded, coordinates, scaled_cholesky, stacked
 from holdfast.linalg.products import weighted_products, whitened_products
 from holdfast.linalg.shifts import (
     CHOLESKY_UP_TO,
-    Accuracy,
     Tridiagonal,
+    cholesky_solutions,
     reciprocal_shifts,
     solve_shifted,
+    solve_with_looks,
 )
 from holdfast.linalg.symmetric import (
     add_gram,
@@ -53,7 +54,6 @@ from holdfast.linalg.whitening import Whitening, cholesky_basis
 __all__ = [
     "CHOLESKY_UP_TO",
     "SMALL",
-    "Accuracy",
     "Complement",
     "Definite",
     "Graded",
@@ -62,6 +62,7 @@ __all__ = [
     "add_gram",
     "blas_threads",
     "cholesky_basis",
+    "cholesky_solutions",
     "coordinates",
     "eigh",
     "mirror",
@@ -77,6 +78,7 @@ __all__ = [
     "shifted_inverse",
     "solve_shifted",
     "solve_small",
+    "solve_with_looks",
     "stacked_qr",
     "submatrix",
     "subtract_outer",

@@ -22,33 +22,27 @@ class Definite:
     ----------
     M : ndarray of shape (…, h, h)
         Overwritten.
-    floor : float
-        A pivot no larger than this counts as lost, too.
 
     Attributes
     ----------
-    smallest : ndarray of shape (…)
-        The smallest pivot of each matrix.
     failed : ndarray of bool, shape (…)
-        Where a pivot has no digit left: the matrix is singular to working precision, and its
-        solutions mean nothing.
+        Where the matrix is singular to working precision, and its solutions mean nothing.
 
     Notes
     -----
-    A pivot has no digit left when it is below h · eps times the largest diagonal entry or 1,
+    A pivot is rounding error when it is below h · eps times the largest diagonal entry or 1,
     whichever is less: the entries of I − S were subtracted from 1.
     """
 
-    def __init__(self, M: FloatArray, floor: float = 0.0) -> None:
+    def __init__(self, M: FloatArray) -> None:
         *stack, h, _ = M.shape
         self._M = M.reshape(-1, h, h)
         self._stack, self._small = tuple(stack), h <= STACKED_UP_TO
         diagonal = np.arange(h)
         largest = self._M[:, diagonal, diagonal].max(axis=1, initial=0.0)
-        floors = np.maximum(h * np.finfo(np.float64).eps * np.minimum(largest, 1.0), floor)
+        floors = h * np.finfo(np.float64).eps * np.minimum(largest, 1.0)
         self._pivots = self._factorise(diagonal)
         smallest = self._pivots.min(axis=1, initial=np.inf)
-        self.smallest = smallest.reshape(self._stack)
         self.failed = ~(smallest > floors).reshape(self._stack)
 
     @property
@@ -76,10 +70,11 @@ class Definite:
         return np.square(M[:, diagonal, diagonal])
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return the solutions (…, h, v), a fresh array; NaN where a system failed."""
+        """Return the solutions (…, h, v), a fresh array; zero where a system failed."""
         M, flat = self._M, right.reshape(-1, *right.shape[-2:])
         if M.shape[1] == 1:
-            X = flat / M
+            with np.errstate(divide="ignore", invalid="ignore"):
+                X = flat / M
         elif self._small:
             X = solve_small(M, flat) if not self.failed.any() else self._each(flat)
         else:
@@ -87,12 +82,12 @@ class Definite:
             for j, matrix in enumerate(M):
                 X[j], _ = dpotrs(matrix.T, flat[j], lower=1)
         if self.failed.any():
-            X[self.failed.ravel()] = np.nan
+            X[self.failed.ravel()] = 0.0
         return np.asarray(X).reshape(right.shape)
 
     def _each(self, right: FloatArray) -> FloatArray:
-        """Return the solutions of small systems, NaN for those that are singular."""
-        X, good = np.full(right.shape, np.nan), ~self.failed.ravel()
+        """Return the solutions of small systems, zero for those that are singular."""
+        X, good = np.zeros(right.shape), ~self.failed.ravel()
         X[good] = solve_small(self._M[good], right[good])
         return X
 

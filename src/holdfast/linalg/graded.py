@@ -2,7 +2,7 @@
 
 An eigendecomposition of WᵀW knows its small eigenvalues only to eps times the largest. Where
 columns have different units, or directions very different support, that is not enough. A triangular
-factor keeps the digits of every column. It comes from a Cholesky factorisation of the Gram matrix
+factor keeps the accuracy of every column. It comes from a Cholesky factorisation of the Gram matrix
 with columns scaled to unit length, as long as that matrix is well conditioned, and otherwise from a
 QR factorisation of W itself, block by block. Its singular values are the square roots of the
 eigenvalues, and are never squared.
@@ -29,18 +29,10 @@ class Graded(NamedTuple):
     R : ndarray of shape (p, p)
         Upper triangular, RᵀR = (WᵀW + ridge I) with rows and columns in `order`.
     order : ndarray of int, shape (p,)
-    rcond : float
-        Reciprocal condition of the matrix after its columns are scaled to unit length: of the Gram
-        matrix for a Cholesky factor, of W itself for a QR factor, which loses fewer digits.
     """
 
     R: FloatArray
     order: IntArray
-    rcond: float
-
-    def promise(self, m: float) -> float:
-        """Return the relative error that a solution promises, where m rows carry the sums."""
-        return 4 * float(np.finfo(np.float64).eps) / max(self.rcond * m, 1e-300)
 
     def unordered(self) -> FloatArray:
         """Return R with its columns where those of W are; no longer triangular."""
@@ -69,15 +61,14 @@ def scaled_cholesky(gram: FloatArray, ridge: float) -> Graded | None:
     R, info = lapack.dpotrf(scaled, lower=0, clean=1)
     if info != 0:
         return None
-    rcond, _ = lapack.dpocon(R, float(np.abs(scaled).sum(axis=0).max()))
-    return Graded(np.asarray(R) * ordered, order, float(rcond))
+    return Graded(np.asarray(R) * ordered, order)
 
 
 def stacked_qr(blocks: Iterable[FloatArray], p: int, ridge: float) -> Graded:
     """Return the factor of W given in blocks of rows, by QR: 2 m p² flops, memory of one block.
 
     The triangular factor of a few blocks is stacked on the next one (TSQR). Within a block the
-    longest rows come first, which keeps the digits of rows of small weight.
+    longest rows come first, which keeps rows of small weight accurate.
     """
     R: FloatArray = np.sqrt(ridge) * np.eye(p)
     for block in blocks:
@@ -88,19 +79,16 @@ def stacked_qr(blocks: Iterable[FloatArray], p: int, ridge: float) -> Graded:
             R = np.vstack([R, np.zeros((p - len(R), p))])
     lengths = np.sqrt(np.square(R).sum(axis=0))
     order = np.argsort(-lengths, kind="stable")
-    R = triangle_of(R[:, order])
-    scaled = R / np.where(lengths[order] > 0, lengths[order], 1.0)
-    rcond, _ = lapack.dtrcon(scaled, norm="1")
-    return Graded(R, order, float(rcond))
+    return Graded(triangle_of(R[:, order]), order)
 
 
 def coordinates(factor: Graded) -> tuple[FloatArray, FloatArray]:
     """Return singular values s (ascending) and T with (W T)ᵀ(W T) = s² − ridge |T|², TᵀT = I.
 
     R = u s vᵀ, and T = R⁻¹ u s equals v in exact arithmetic; computed that way, W T is consistent
-    with the singular values to the last digit of each. One SVD of size p.
+    with each singular value to rounding. One SVD of size p.
     """
-    R, order, _ = factor
+    R, order = factor
     u, s, _ = svd(R, lapack_driver="gesdd", check_finite=False)
     T = np.empty_like(u)
     T[order] = solve_triangular(R, u * s, check_finite=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_banded
 
-from holdfast._typing import FloatArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError
 from holdfast.linalg._lapack import dormqr, dpttrf, dpttrs, symmetric_workspace
 from holdfast.linalg._nogil import dsytrd
@@ -15,14 +15,13 @@ from holdfast.linalg.eigen import eigh
 from holdfast.linalg.symmetric import not_definite
 
 _DORMQR_BLOCK = 64  # columns of LAPACK's block reflectors: sizes the workspace
-_INVERSE_STEPS = 4  # two are not enough from a start that is nearly orthogonal to the eigenvector
 _GRADED = 10.0  # the order of the coordinates matters if the diagonal grows by more than this
 
 
 def _not_positive(alpha: float, pivot: float, p: int) -> KernelError:
     return KernelError(
         f"the {p} x {p} system is not positive definite at alpha = {alpha:.3g} (a pivot of "
-        f"{pivot:.3g}): no digit of its solution can be trusted. Use a larger alpha, a larger "
+        f"{pivot:.3g}): its solution would be rounding error. Use a larger alpha, a larger "
         "`jitter`, or a positive semidefinite kernel"
     )
 
@@ -105,25 +104,25 @@ class Tridiagonal:
         self._apply(solutions.reshape(v * len(alphas), p), transposed=False)
         return self._ordered(solutions.transpose(1, 2, 0))
 
-    def smallest(self, alphas: FloatArray) -> FloatArray:
-        """Return about the smallest eigenvalue of T + alpha I for each of increasing alphas.
+    def random_solutions(self, n: FloatArray, alpha: float) -> FloatArray:
+        """Return L⁻ᵀn (p, k) with LLᵀ = A + alpha I: normal vectors of covariance (A + alpha I)⁻¹.
 
-        Inverse steps at the first alpha where it is positive tell all later ones; −inf before.
+        Raises
+        ------
+        KernelError
+            If A + alpha I is not positive definite to working precision.
         """
-        found = np.full(len(alphas), -np.inf)
-        # SciPy's wrapper wants one number even where there is none.
-        beside = self.offdiagonal if self.offdiagonal.size else np.zeros(1)
-        start = np.random.default_rng(0).standard_normal((len(self.diagonal), 1))
-        for a, alpha in enumerate(alphas):
-            d, e, info = dpttrf(self.diagonal + alpha, beside)
-            if info == 0 and d.min() > 0.0:
-                x, smallest = start, 1.0 / float(np.linalg.norm(start))
-                for _ in range(_INVERSE_STEPS):
-                    x, _ = dpttrs(d, e, x * smallest)
-                    smallest = 1.0 / float(np.linalg.norm(x))
-                found[a:] = smallest + (alphas[a:] - alpha)
-                break
-        return found
+        p = len(self.diagonal)
+        d, e, info = dpttrf(
+            self.diagonal + alpha, np.append(self.offdiagonal, 0.0)[: max(p - 1, 1)]
+        )
+        if info or not d.min() > 0.0:
+            raise _not_positive(alpha, float(d.min()), p)
+        bands = np.ones((2, p))
+        bands[0, 1:] = e[: p - 1]
+        x = solve_banded((0, 1), bands, n / np.sqrt(d)[:, None], check_finite=False)
+        rows = self._apply(np.array(x.T, order="C"), transposed=False)
+        return self._ordered(rows.T)
 
     def refine(self, A: FloatArray, Z: FloatArray, alphas: FloatArray, x: FloatArray) -> FloatArray:
         """Return `x` (a, p, v) after one step of iterative refinement.
@@ -214,79 +213,76 @@ class Tridiagonal:
 
 #: For at most this many shifts, a Cholesky factorisation of each beats one tridiagonal reduction.
 CHOLESKY_UP_TO = 4
-#: How far apart diagonal entries may be if a reduction, which mixes them, is to keep their digits.
-ALIKE = 1e4
-#: Relative error whose square is rounding error.
-HALF_OF_THE_DIGITS = 1e-9
-#: A direction need not show in a single pivot: it may be shrunk to this share of what a pivot may.
-DIRECTION = 0.1
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How well a symmetric matrix A is known, and what a solution with it needs.
-
-    Attributes
-    ----------
-    size : (p,) float64
-        Size of the numbers that each diagonal entry of A was computed from.
-    floor : float
-        A pivot below this share of its size has lost too many digits.
-    refine : bool
-        Whether solutions by a reduction are refined once. For many right-hand sides, factorisations
-        are then cheaper.
-    definite : bool
-        If False, the eigendecomposition of A is used.
-    """
-
-    size: FloatArray
-    floor: float = 0.0
-    refine: bool = False
-    definite: bool = True
-
-    def mixed(self, p: int) -> Accuracy:
-        """Return the same for a matrix of order p whose coordinates were mixed."""
-        return replace(self, size=np.full(p, self.size.max(initial=0.0)))
+#: How far apart diagonal entries may be if a reduction, which mixes them, is to be accurate.
+ALIKE = 1e8
 
 
 def solve_shifted(
-    A: FloatArray, rhs: FloatArray, alphas: FloatArray, accuracy: Accuracy | None = None
+    A: FloatArray, rhs: FloatArray, alphas: FloatArray, *, definite: bool = True
 ) -> FloatArray:
-    """Return x (a, p, v) with (A + alpha I) x = rhs, the cheapest way for this many shifts.
+    """Return x (a, p, v) with (A + alpha I) x = rhs, the cheapest way for this many shifts."""
+    return solve_with_looks(A, rhs, rhs[:, :0], alphas, definite=definite)[0]
+
+
+def solve_with_looks(
+    A: FloatArray, rhs: FloatArray, looks: FloatArray, alphas: FloatArray, *, definite: bool = True
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return x (a, p, v) with (A + alpha I) x = rhs, and rough solutions for other sides.
 
     Parameters
     ----------
     A : (p, p) float64
-        Symmetric; positive semidefinite if `accuracy` says so. Unchanged.
+        Symmetric; positive semidefinite if `definite`. Unchanged.
     rhs : (p, v) float64
+    looks : (p, l) float64
+        Right-hand sides whose solutions need not be accurate, nor be there at every shift.
     alphas : (a,) float64
-    accuracy : Accuracy or None
-        None: A is exact and positive semidefinite.
+        Increasing where there are looks.
+    definite : bool
+        If False, the eigendecomposition of A is used.
 
     Returns
     -------
     x : (a, p, v)
-        NaN at a shift where a pivot is below its floor.
+    y : (k, p, l)
+        Solutions for the looks at k of the shifts.
+    owner : (a,) int
+        Which of these stands for each shift: the nearest below.
 
     Raises
     ------
     KernelError
         If A + alpha I is singular, or not positive definite where it should be.
+
+    Notes
+    -----
+    Solutions by a reduction are refined once: the reduction mixes large and small entries of A, a
+    residual computed with A itself does not. Refinement costs 6 p² for each right-hand side and
+    shift; where there are many, factorisations are cheaper.
     """
     p, v = rhs.shape
+    each, both = np.arange(alphas.size), np.hstack([rhs, looks])
     if not p:  # one row, which the bias fits exactly
-        return np.zeros((alphas.size, p, v))
-    how = Accuracy(np.zeros(p)) if accuracy is None else accuracy
-    if not how.definite:
-        return _by_spectrum(*eigh(A), rhs, alphas)
+        return np.zeros((alphas.size, p, v)), np.zeros((alphas.size, p, looks.shape[1])), each
+    if not definite:
+        x = _by_spectrum(*eigh(A), both, alphas)
+        return x[..., :v], x[..., v:], each
+    diagonal = np.abs(np.diag(A)) + float(np.min(alphas))
+    alike = float(diagonal.max()) <= ALIKE * float(diagonal.min())
     try:
-        return _by_factors(A, rhs, alphas, how)
+        if alphas.size > CHOLESKY_UP_TO and v < p / 12 and alike:
+            reduced = Tridiagonal.reduce(A)
+            x = reduced.refine(A, rhs, alphas, reduced.solve(rhs, alphas))
+            some = np.array([0, alphas.size // 2])
+            return x, reduced.solve(looks, alphas[some]), (each >= some[1]).astype(np.int64)
+        x = cholesky_solutions(A, both, alphas)
     except KernelError:
         # An exact matrix without a factorisation: its rounding errors are larger than the penalty.
         Lambda, V = eigh(A)
-        if not how.refine or Lambda[0] < -100.0 * p * np.finfo(np.float64).eps * Lambda[-1]:
+        if Lambda[0] < -100.0 * p * np.finfo(np.float64).eps * Lambda[-1]:
             raise
-        return _by_spectrum(np.maximum(Lambda, 0.0), V, rhs, alphas)
+        x = _by_spectrum(np.maximum(Lambda, 0.0), V, both, alphas)
+    return x[..., :v], x[..., v:], each
 
 
 def _by_spectrum(
@@ -297,68 +293,23 @@ def _by_spectrum(
     return np.asarray(V @ (D[:, :, None] * (V.T @ rhs)))
 
 
-def _by_factors(A: FloatArray, rhs: FloatArray, alphas: FloatArray, how: Accuracy) -> FloatArray:
-    """Return the solutions by one reduction, or by a Cholesky factorisation for each shift."""
+def cholesky_solutions(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> FloatArray:
+    """Return x (a, p, v) by a Cholesky factorisation for each shift, whatever the units of A.
+
+    Raises
+    ------
+    KernelError
+        If A + alpha I is not positive definite to working precision.
+    """
     p, v = rhs.shape
-    many_sides = how.refine and v >= p / 12
-    if alphas.size > CHOLESKY_UP_TO and not many_sides and _alike(A, how, alphas):
-        return _by_reduction(A, rhs, alphas, how)
     solutions = np.empty((alphas.size, p, v))
     for a, alpha in enumerate(alphas):
         shifted = A.copy()
         shifted[np.diag_indices(p)] += alpha
-        factor, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
-        pivots = np.square(np.diag(factor))
-        if info != 0 and how.floor == 0.0:
+        _, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
+        if info != 0:
             raise not_definite(float(alpha), info, p)
-        size = how.size + alpha
-        if info != 0 or (pivots < how.floor * size).any() or _weak(factor, size, how.floor):
-            solutions[a] = np.nan
     return solutions
-
-
-def _weak(L: FloatArray, size: FloatArray, floor: float) -> bool:
-    """Whether LLᵀ shrinks some direction that shows in no pivot, in units of the sizes."""
-    if not floor:
-        return False
-    left, info = lapack.dpocon(L / np.sqrt(size)[:, None], 1.0, uplo="L")
-    assert info == 0, info
-    return bool(left < DIRECTION * floor)
-
-
-def _alike(A: FloatArray, how: Accuracy, alphas: FloatArray) -> bool:
-    """Whether the coordinates may be mixed, or A is exact and will be refined."""
-    size = how.size + alphas.min()
-    return how.refine or float(size.max()) <= ALIKE * float(size.min())
-
-
-def _by_reduction(A: FloatArray, rhs: FloatArray, alphas: FloatArray, how: Accuracy) -> FloatArray:
-    """Return the solutions through one tridiagonal reduction."""
-    reduced = Tridiagonal.reduce(A)
-    if how.floor == 0.0:
-        x = reduced.solve(rhs, alphas)
-        return _refined(reduced, A, rhs, alphas, x) if how.refine else x
-    good = reduced.smallest(alphas) >= how.floor * (float(how.size.max()) + alphas)
-    x = np.full((alphas.size, *rhs.shape), np.nan)
-    if good.any():
-        x[good] = reduced.solve(rhs, alphas[good])
-    return x
-
-
-def _refined(
-    reduced: Tridiagonal, A: FloatArray, rhs: FloatArray, alphas: FloatArray, x: FloatArray
-) -> FloatArray:
-    """Return solutions after one step of refinement, or two where the first one changed much.
-
-    A step multiplies the relative error by about its size, so one is enough for half of the digits.
-    """
-    better = reduced.refine(A, rhs, alphas, x)
-    change = np.abs(better - x).max(axis=(1, 2), initial=0.0)
-    size = np.abs(better).max(axis=(1, 2), initial=0.0)
-    again = ~(change <= HALF_OF_THE_DIGITS * size)
-    if again.any():
-        better[again] = reduced.refine(A, rhs, alphas[again], better[again])
-    return better
 
 
 def reciprocal_shifts(

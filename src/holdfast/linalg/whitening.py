@@ -5,7 +5,6 @@ so that in the coordinates Cᵀ a the features of a row are its row of W = K_{:B
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -98,11 +97,6 @@ class Whitening:
     """
 
     factor: FloatArray
-
-    @cached_property
-    def largest(self) -> float:
-        """The largest diagonal entry of C Cᵀ = K_BB + εI."""
-        return float(np.square(self.factor).sum(axis=1).max())
 
     def rows(self, K_block: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return ``K_block C⁻ᵀ`` in `out` (which may be `K_block` itself), C order.

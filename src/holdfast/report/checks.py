@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.exceptions import NotSupportedError
-from holdfast.holdout.plan import digits_in_words
 from holdfast.report.summary import Certificate, PathCost, PlanTable
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ def plan_table(model: CrossValidatedKernelRidge) -> PlanTable:
                 cost.seconds,
                 cost.seconds / cheapest if cheapest > 0 else 1.0,
                 cost.bytes / 1e6,
-                digits_in_words(cost),
                 cost.path == plan.path,
             )
             for cost in plan.costs

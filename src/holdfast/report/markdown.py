@@ -166,18 +166,15 @@ def _plan(summary: Summary) -> list[str]:
             number(c.seconds),
             f"{c.ratio:.2f}",
             size(c.megabytes),
-            c.digits,
         )
         for c in summary.plan.costs
     ]
-    header = ("path", "seconds, estimated", "× cheapest", "memory", "digits promised")
-    checked = [text for name, text in summary.plan.facts if name == "checked"]
+    header = ("path", "seconds, estimated", "× cheapest", "memory")
     return [
         "## The plan and its cost",
         "",
         *_table(header, rows),
         f"Taken: {_text(summary.plan.why)}.",
-        *(f"Checked: {_text(text)}." for text in checked),
         "",
     ]
 
@@ -186,10 +183,7 @@ def _checks(summary: Summary) -> list[str]:
     lines = ["## Checks and how to repeat it", ""]
     found = summary.certificate
     if found:
-        lines.append(
-            f"- {count(found.experiments, 'experiment')} retrained at "
-            f"{count(found.alphas, 'penalty value')}: {found.words}"
-        )
+        lines.append(f"- {found.words}")
     if summary.inside:
         lines.append(f"- {_text(summary.inside.words(summary.headline.error_label))}")
     repeat = summary.repeat

@@ -386,11 +386,10 @@ def _plan(summary: Summary) -> Section:
             number(cost.seconds),
             f"{cost.ratio:.2f}",
             size(cost.megabytes),
-            cost.digits,
         )
         for cost in plan.costs
     ]
-    header = ("path", "seconds, estimated", "times the cheapest", "memory", "digits promised")
+    header = ("path", "seconds, estimated", "times the cheapest", "memory")
     return section(
         "plan",
         "The plan and its cost",
@@ -406,9 +405,8 @@ def _certificate(summary: Summary) -> Section:
         text = "No experiment was retrained for comparison."
     else:
         text = (
-            f"{count(found.experiments, 'experiment')}, drawn at random (seed {found.seed}), were "
-            f"retrained from scratch at {count(found.alphas, 'penalty value')}. Compared "
-            f"with the predictions reported here: {found.words}"
+            f"{found.words[0].upper()}{found.words[1:]} The experiments were drawn at random (seed "
+            f"{found.seed}) and compared at {count(found.alphas, 'penalty value')}."
         )
     inside = summary.inside
     told = tag("p", inside.words(summary.headline.error_label)) if inside else None

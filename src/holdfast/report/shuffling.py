@@ -51,7 +51,7 @@ class Shuffle:
     donors : ndarray of int, shape (shuffles, k)
         The row that gives its value.
     trained : bool
-        Whether the models are trained anew.
+        Whether the models are trained again.
     """
 
     X: FloatArray
@@ -169,10 +169,11 @@ def _predictions(
     if shuffle.trained:
         smoother = fitted.smoother
         by_block = values.reshape(-1, k, alphas.size)
-        for j, own, coefficients in _Trained(smoother, shuffle.tasks, alphas).retrained():
+        for j, own, factor, coefficients in _Trained(smoother, shuffle.tasks, alphas).retrained():
             mine = np.flatnonzero(shuffle.owner == j)
             part = replace(shuffle, rows=shuffle.rows[mine], donors=shuffle.donors[:, mine])
-            found = predict_with(part, (own.outputs(), coefficients * smoother.targets.unit))
+            model_of = own.outputs(factor), coefficients * smoother.targets.unit
+            found = predict_with(part, model_of)
             by_block[:, mine] = found.reshape(-1, mine.size, alphas.size)
         return values
     for rows, found in fitted.held_models(shuffle.tasks, alphas).predict(shuffle):
@@ -182,10 +183,10 @@ def _predictions(
 
 
 class _Trained(HeldOutModels):
-    """Held-out models that are all trained anew."""
+    """Held-out models that are all trained again."""
 
     @cached_property
-    def anew(self) -> BoolArray:
+    def again(self) -> BoolArray:
         return np.ones(len(self), dtype=bool)
 
 

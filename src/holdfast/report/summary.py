@@ -218,7 +218,6 @@ class PathCost:
     seconds: float
     ratio: float
     megabytes: float
-    digits: str
     taken: bool
 
 

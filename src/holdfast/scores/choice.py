@@ -137,8 +137,11 @@ def choose(
     undefined = np.asarray(np.isnan(table).all(axis=0))
     if undefined.any():
         raise InvalidInputError(_nothing_defined(undefined, pooled=pooled))
-    best = _largest_within(table, TIE * np.abs(np.nanmax(table, axis=0)))
-    _warn_at_edge(best, alphas)
+    largest = np.nanmax(table, axis=0)
+    best = _largest_within(table, TIE * np.abs(largest))
+    # Where all penalties are alike, nothing lies beyond the ends.
+    differ = largest - np.nanmin(table, axis=0) > TIE * np.abs(largest)
+    _warn_at_edge(best[differ], alphas)
     indices = best
     if rule == "1se":
         indices = _largest_within(table, _one_standard_error(se, best))
@@ -235,7 +238,8 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
     -----
     The keys: ``alpha``, ``params``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
     ``pooled_test_score``, ``rank_test_score`` (1 is best, equal scores share the smaller number,
-    undefined ones come last), ``split{i}_test_score`` for at most 1,000 experiments, and
+    undefined ones come last), ``rounding`` (the predicted rounding error of held-out predictions,
+    over the spread of y), ``split{i}_test_score`` for at most 1,000 experiments, and
     ``target_test_score`` of shape (a, v) with more than one target (without it the dictionary is
     ready for ``pandas.DataFrame``).
     """
@@ -251,6 +255,8 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
     results["se_test_score"] = scores.se.copy()
     results["pooled_test_score"] = scores.pooled.copy()
     results["rank_test_score"] = rank(scores.pooled if pooled else scores.mean)
+    if scores.rounding is not None:
+        results["rounding"] = scores.rounding.copy()
     if scores.per_target is not None:
         results["target_test_score"] = scores.per_target.copy()
     return results

@@ -67,6 +67,8 @@ class Scores:
         Pooled score of each target by itself; only for regression with v > 1.
     per_target_mean, per_target_se : (a, v) ndarray or None
         `mean` and `se` of each target by itself.
+    rounding : (a,) ndarray or None
+        Predicted rounding error of the held-out predictions, over the spread of the targets.
     """
 
     pooled: FloatArray
@@ -78,6 +80,7 @@ class Scores:
     per_target: FloatArray | None = None
     per_target_mean: FloatArray | None = None
     per_target_se: FloatArray | None = None
+    rounding: FloatArray | None = None
 
 
 def in_units(scores: Scores, scoring: Scoring, unit: float) -> Scores:
@@ -90,9 +93,9 @@ def in_units(scores: Scores, scoring: Scoring, unit: float) -> Scores:
         changed = {
             f.name: getattr(scores, f.name) * factor
             for f in fields(scores)
-            if getattr(scores, f.name) is not None
+            if getattr(scores, f.name) is not None and f.name != "rounding"
         }
-    return Scores(**changed)
+    return replace(scores, **changed)
 
 
 def score_experiments(

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from threading import RLock
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.experiments import Ragged, Tasks
-from holdfast.linalg import run_pieces
-from holdfast.smoother.as_coefficients import AsCoefficients, Fit
-from holdfast.smoother.equations import Equations
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Shape, Tasks
 from holdfast.smoother.factor import Factor
-from holdfast.smoother.known_digits import KnownDigits
+from holdfast.smoother.held import Held
+from holdfast.smoother.outputs import Outputs
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
+from holdfast.smoother.source import Identity
 
 __all__ = ["Fit", "Form", "OtherBasis", "Sizes", "Smoother"]
 
 Form = Literal["features", "kernel"]
+
+
+class Fit(NamedTuple):
+    """The model on all rows.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n, v)
+        Coefficients of the basis rows; of all rows for a dense or linear model.
+    linear : ndarray of shape (d, v) or None
+        Coefficients of the columns of X, where a linear kernel was fitted in these.
+    unpenalised : ndarray of shape (s, v)
+        Coefficients of the unpenalised columns.
+    """
+
+    dual: FloatArray
+    linear: FloatArray | None
+    unpenalised: FloatArray
+
+    def times(self, unit: float) -> Fit:
+        """Return the model of targets in another unit."""
+        if unit == 1.0:
+            return self
+        linear = None if self.linear is None else self.linear * unit
+        return Fit(self.dual * unit, linear, self.unpenalised * unit)
 
 
 @dataclass(frozen=True)
@@ -43,8 +66,6 @@ class Sizes:
     summed : bool
         Whether the Gram matrix of each held-out set comes for little: from a pass over the rows
         that is still to come, or as a sum of those of a few atoms.
-    spectrum : bool
-        Whether a factor for every penalty leaves each row its digits.
     """
 
     form: Form
@@ -55,7 +76,6 @@ class Sizes:
     memory: float = float("inf")
     factorised: bool = False
     summed: bool = False
-    spectrum: bool = True
 
     @property
     def model(self) -> str:
@@ -77,17 +97,16 @@ class OtherBasis(NamedTuple):
     epsilon: float
 
 
-class Smoother(KnownDigits, AsCoefficients):
+class Smoother(ABC):
     """A penalised least-squares model ŷ = S(α) y on all rows, prepared once and asked many times.
 
     The problem is weighted, its unpenalised columns are made orthonormal and taken out of features
     and targets, and the penalty is made α times the identity. What is left has two forms, features
-    (`FeatureSmoother`) and a kernel matrix (`KernelSmoother`); `holdfast.cluster` has the first on
-    rows that live elsewhere. All three are final.
+    (`FeatureSmoother`) and a kernel matrix (`KernelSmoother`).
 
-    Here stands what a fit needs: the factor of all rows, equations of folds, training from scratch.
-    What a smoother says of its digits is inherited from `KnownDigits`, and models as coefficients,
-    which the answers ask for, from `AsCoefficients`.
+    A smoother is a value. What it has computed it may keep, and gives away as values too: no array
+    that anyone has seen is ever changed. Whoever needs a factor states the smallest penalty that
+    it must serve.
 
     Parameters
     ----------
@@ -95,11 +114,8 @@ class Smoother(KnownDigits, AsCoefficients):
     Y : ndarray of shape (m, v)
         Targets as they are.
     unpenalised : Unpenalised
-
-    Attributes
-    ----------
-    lock : RLock
-        Held by whoever asks for predictions: rows must not be rotated while others read them.
+    memory : float
+        Bytes that it may use.
 
     Notes
     -----
@@ -109,11 +125,24 @@ class Smoother(KnownDigits, AsCoefficients):
 
     form: ClassVar[Form]
 
-    def __init__(self, weights: FloatArray, Y: FloatArray, unpenalised: Unpenalised) -> None:
-        self.weights, self.unpenalised = weights, unpenalised
+    #: Paths that train a set again where another has lost accuracy, the first that is affordable.
+    repairs: ClassVar[tuple[str, ...]] = ("retrain",)
+
+    def __init__(
+        self, weights: FloatArray, Y: FloatArray, unpenalised: Unpenalised, memory: float
+    ) -> None:
+        self.weights, self.unpenalised, self.memory = weights, unpenalised, memory
         self.scale = RowScale.of(weights)
         self.targets = Targets.of(Y, self.scale, unpenalised)
-        self.lock = RLock()
+        self._lock = RLock()  # two threads that need the same factor make it once
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but the lock."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = RLock()
 
     # -- sizes -------------------------------------------------------------------------------------
 
@@ -131,102 +160,122 @@ class Smoother(KnownDigits, AsCoefficients):
     def sizes(self, tasks: Tasks) -> Sizes:
         """Return what a plan for these tasks needs to know."""
 
-    # -- the model on all rows ---------------------------------------------------------------------
+    @abstractmethod
+    def training_work(self, held: int) -> float:
+        """Return how many operations it takes to train one model without so many rows."""
 
     @abstractmethod
-    def factor(self, alpha: float | None = None, least: float = inf) -> Factor:
-        """Return the smoother for one penalty, or for every penalty (None), at least `least`."""
+    def single_work(self) -> float:
+        """Return how many operations the factor at one penalty takes."""
+
+    @abstractmethod
+    def fit_work(self) -> float:
+        """Return how many operations the model on all rows takes."""
+
+    # -- factors -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def factor(self, least: float) -> Factor:
+        """Return the smoother for every penalty from `least` on."""
+
+    @abstractmethod
+    def single(self, alpha: float) -> Factor:
+        """Return the smoother at one penalty."""
+
+    @abstractmethod
+    def factor_for(self, alphas: FloatArray) -> list[tuple[float, IntArray, Factor]]:
+        """Return (penalty, its targets, the factor) for each penalty, one for each target."""
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    @abstractmethod
+    def coordinates(self, alphas: FloatArray) -> Factor | None:
+        """Return the factor in whose coordinates `model` gives coefficients; None if in any."""
 
     @abstractmethod
     def fit(self, alphas: FloatArray) -> Fit:
         """Return the model on all rows, with one penalty per target, in units of the targets."""
 
     @abstractmethod
+    def outputs(self, factor: Factor | None) -> Outputs:
+        """Return the map from new rows to v(x): models of a factor are f(x) = v(x)·coefficients."""
+
+    @abstractmethod
+    def model(self, factor: Factor | None, alphas: FloatArray) -> FloatArray:
+        """Return the coefficients (v, q) of the model on all rows, one penalty per target."""
+
+    @abstractmethod
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return the coefficients (b, v, q) of the models with held-out residuals r (1, b, h, v).
+
+        Like predictions they lack the targets' level, which `with_level` adds.
+        """
+
+    def with_level(
+        self, coefficients: FloatArray, columns: slice | IntArray = slice(None)
+    ) -> FloatArray:
+        """Add the targets' part along the unpenalised columns to (…, v, q), in place."""
+        s = self.unpenalised.count
+        if s:
+            coefficients[..., -s:] += self.targets.level[:, columns].T
+        return coefficients
+
+    @abstractmethod
+    def published(self, factor: Factor | None, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients (v, q) of one model as those of rows, or columns, and unpenalised."""
+
+    @abstractmethod
+    def fitted_rows(
+        self, factor: Factor | None, coefficients: FloatArray, rows: IntArray
+    ) -> FloatArray:
+        """Return f (k, v) on rows of the data, for one model (v, q)."""
+
+    @abstractmethod
+    def fitted_squares(self, factor: Factor | None, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_i w_i f(x_i)² over the trained rows, for models (…, q)."""
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    @abstractmethod
     def leverages(self, alpha: float) -> FloatArray:
         """Return S_ii of every row (m,); 0 for rows that are not trained on."""
 
     @abstractmethod
-    def without(
-        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
-    ) -> Smoother:
-        """Return the smoother of the same rows that trains on fewer, from scratch.
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return the covariance (a, t, t) of f on rows of the data, in units of the noise."""
 
-        Its targets lack the part along the unpenalised columns that `restore` puts back.
+    @abstractmethod
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return the variance (k, a) of f on new rows, in units of the noise."""
+
+    @abstractmethod
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
+
+    @abstractmethod
+    def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return how far rounding the kernel values moves predictions, over the spread of y.
+
+        The data floor of `holdfast.holdout.accuracy` at each penalty (a,), the largest over some
+        rows and all targets.
         """
 
     # -- models without some rows ------------------------------------------------------------------
 
-    #: Whether equations of folds are sums over sets of rows that are kept here, for any targets:
-    #: only then ask for `sum_sets` and `equation_rows`.
-    sums_sets: ClassVar[bool] = False
-
-    def sum_sets(self, sets: Ragged) -> None:
-        """Keep the Gram matrix and the products with the targets of each of some disjoint sets."""
-        raise AssertionError("nothing is summed here: sums_sets is False")
-
-    def equation_rows(self, rows: IntArray) -> FloatArray:
-        """Return rows √w v(x) (k, p + s) in the coordinates of `equations`, unpenalised last."""
-        raise AssertionError("nothing is summed here: sums_sets is False")
-
-    def announce(self, tasks: Tasks) -> None:  # most have nothing to prepare
-        """Announce tasks to be solved fold by fold, before the first pass over the rows."""
-
     def run(
-        self,
-        work: Callable[[Factor, Tasks, FloatArray], FloatArray],
-        factor: Factor,
-        tasks: Tasks,
-        alphas: FloatArray,
-    ) -> FloatArray:
+        self, work: Identity, factor: Factor, tasks: Tasks, alphas: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return ``work(factor, tasks, alphas)``, computed where the rows are."""
-        return work(factor, tasks, alphas)
+        return work(factor, tasks, alphas)  # type: ignore[arg-type]
 
+    @abstractmethod
     def by_fold(
-        self,
-        solve: Callable[[Equations, FloatArray], FloatArray],
-        tasks: Tasks,
-        alphas: FloatArray,
-        columns: slice,
-        afresh: BoolArray,
-    ) -> FloatArray:
-        """Return predictions (alphas, test rows, targets), each task from equations of its own.
+        self, solve: Callable[..., Any], tasks: Tasks, alphas: FloatArray, columns: slice
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return predictions (a, k, v), each task from equations of its own, and errors (a, J).
 
-        Parameters
-        ----------
-        solve : callable
-            From the equations of the training rows of a task to its models.
-        tasks : Tasks
-        alphas : ndarray of shape (a,)
-        columns : slice
-            Which targets.
-        afresh : ndarray of bool, shape (len(tasks),)
-            Which tasks sum their training rows directly, instead of subtracting the held-out rows
-            from the sum of all rows.
+        Errors are those of the algebra, over the yardstick of the targets.
         """
-        v = self.targets.Ys[:1, columns].shape[1]
-        predictions = np.empty((alphas.size, tasks.test.values.size, v))
-
-        def work(j: int) -> None:
-            equations = self.equations(tasks.held[j], tasks.removed[j], columns, bool(afresh[j]))
-            models = solve(equations, alphas)
-            where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
-            predictions[:, where] = self.fitted(equations, models, tasks.test[j])
-
-        together = self._ready_for_folds()
-        run_pieces(work, range(len(tasks)), None if together else 1)
-        return predictions
-
-    @abstractmethod
-    def _ready_for_folds(self) -> bool:
-        """Prepare what all folds share; return whether running them side by side is faster."""
-
-    @abstractmethod
-    def equations(self, held: IntArray, removed: IntArray, columns: slice, afresh: bool) -> Any:
-        """Return the normal equations of the rows that are not held out."""
-
-    @abstractmethod
-    def fitted(self, equations: Any, models: FloatArray, test: IntArray) -> FloatArray:
-        """Return predictions (a, t, v) for rows by the models that solve some equations."""
 
     @abstractmethod
     def retrain(
@@ -253,6 +302,31 @@ class Smoother(KnownDigits, AsCoefficients):
             Other basis rows to train on, for a model of basis rows.
         """
 
+    @abstractmethod
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> Smoother:
+        """Return the smoother of the same rows that trains on fewer, from scratch.
+
+        Row numbers stay what they are: held-out rows have no weight there, so they are predicted
+        and never trained on. Its targets lack the part along the unpenalised columns that `restore`
+        puts back.
+        """
+
+    @abstractmethod
+    def remaining(self, held: IntArray, removed: IntArray) -> Smoother | None:
+        """Return the same with the targets as they were given, on rows or a matrix that are there.
+
+        None where rows are not kept.
+        """
+
+    @abstractmethod
+    def retargeted(self, Y: FloatArray) -> Smoother | None:
+        """Return the smoother of the same rows with other targets Y (m, v), sharing all else.
+
+        None where that is not possible.
+        """
+
     def _retrained(self, held: IntArray) -> tuple[FloatArray, Unpenalised]:
         """Return weights that are zero for held-out rows, and the unpenalised columns with them."""
         weights = self.weights.copy()
@@ -262,34 +336,6 @@ class Smoother(KnownDigits, AsCoefficients):
     def count(self, columns: slice) -> int:
         """Return how many targets these columns are."""
         return int(self.targets.Ys[:1, columns].shape[1])
-
-    def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> Smoother | None:
-        """Return the smoother of the rows that are left, as a smoother in its own right.
-
-        Row numbers stay what they are: held-out rows have no weight there, so they are predicted
-        and never trained on. Positions in the basis are those among the basis rows that are left.
-
-        Parameters
-        ----------
-        held, removed : ndarray of int
-            Rows held out, positions in the basis that leave it.
-        anew : bool
-            Whether the basis rows that are left are whitened by themselves.
-
-        Returns
-        -------
-        Smoother or None
-            None where held-out rows are always taken away from the sums of all rows.
-        """
-        return None
-
-    def retargeted(self, Y: FloatArray) -> Smoother | None:
-        """Return the smoother of the same rows with other targets Y (m, v), sharing all else.
-
-        As long as it is in use, neither may be asked for its first factor: rows rotate in place.
-        None where that is not possible.
-        """
-        return None
 
     def original_targets(self) -> FloatArray:
         """Return the targets as they were given, shape (m, v)."""

@@ -9,14 +9,15 @@ fitted values ŷ_i = out_i · D z, and the model without the rows H is β = M(z 
 - `KernelFactor`: a dense model by its spectrum (Tanaka and Imai 2019 (16)).
   I − S = α V D' Vᵀ with D' = D, zero at the unpenalised columns, and out = V·Λ: no subtraction from
   the identity, so nothing cancels at tiny α.
-- `InverseFactor`: a dense model at one α by G = (K + αI)⁻¹, I − S = αG.
+- `holdfast.smoother.inverse`: a dense model at one α by G = (K + αI)⁻¹, I − S = αG.
+
+A factor is a value: nothing in it changes, and it knows its own rounding errors (`unit`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -24,19 +25,32 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import reciprocal_shifts
+from holdfast.smoother.features import Features
 from holdfast.smoother.held import (
     Held,
     HeldCoordinates,
-    HeldInverse,
     constraints,
-    fitted_size,
     same_rows,
 )
 from holdfast.smoother.rows import FeatureRows, StreamedRows, vector_blocks
-from holdfast.smoother.scale import RowScale, Unpenalised
-from holdfast.smoother.span import Span
+from holdfast.smoother.scale import Centre, RowScale, Targets, Unpenalised
 
-__all__ = ["Alone", "Factor", "FeatureFactor", "InverseFactor", "KernelFactor"]
+__all__ = [
+    "EPS",
+    "INVERSE_SHARE",
+    "Alone",
+    "Coordinates",
+    "Factor",
+    "FeatureFactor",
+    "KernelFactor",
+    "formed_share",
+]
+
+EPS = float(np.finfo(np.float64).eps)
+#: Errors of an eigendecomposition as a share of its bound, and of Cholesky factorisations of the
+#: same matrix: measured on real data, at most 0.15 for rows of like weights (0.5 for weights twelve
+#: decades apart), and a fifth of that.
+SPECTRUM_SHARE, INVERSE_SHARE = 0.2, 0.1
 
 
 class Alone(NamedTuple):
@@ -44,30 +58,33 @@ class Alone(NamedTuple):
 
     Attributes
     ----------
-    fitted : ndarray of shape (a, b, v)
-        Predictions by the model on all rows (but without removed basis rows).
-    lift : ndarray of shape (b, a)
-        How much they fall per unit of held-out residual.
+    errors : ndarray of shape (a, b, v)
+        e_i, up to the same factor as `gap`; for rows that are not held out, what is predicted.
     gap : ndarray of shape (b, a)
         1 − S_ii, up to a factor.
-    errors : ndarray of shape (a, b, v)
-        e_i, up to the same factor.
-    weak : float
-        A gap no larger than this has lost too many digits.
-    size : ndarray of shape (a, v)
-        ‖√D z‖: the length of all fitted targets, in the coordinates that predictions come from.
+    reach : ndarray of shape (b, a)
+        How much rounding errors grow on the way to a prediction.
+    moved : ndarray of shape (b, a)
+        How far the model moves per unit of held-out residual.
     """
 
-    fitted: FloatArray
-    lift: FloatArray
-    gap: FloatArray
     errors: FloatArray
-    weak: float
-    size: FloatArray
+    gap: FloatArray
+    reach: FloatArray
+    moved: FloatArray
 
 
 class Factor(ABC):
-    """A factorised smoother, from which its values on any rows follow."""
+    """A factorised smoother, from which its values on any rows follow.
+
+    Attributes
+    ----------
+    scale : RowScale
+    targets : Targets
+    """
+
+    scale: RowScale
+    targets: Targets
 
     @property
     @abstractmethod
@@ -85,9 +102,9 @@ class Factor(ABC):
         return False
 
     @property
-    @abstractmethod
     def n_targets(self) -> int:
         """The number v of targets."""
+        return self.targets.count
 
     @abstractmethod
     def select(self, columns: slice | IntArray) -> Self:
@@ -96,17 +113,6 @@ class Factor(ABC):
     @abstractmethod
     def held(self, shape: Shape, alphas: FloatArray) -> Held:
         """Return the smoother on the rows of stacked tasks."""
-
-    def alone(self, shape: Shape, alphas: FloatArray) -> Alone | None:
-        """Return what tasks need that test one row and hold out that row or none, all α at once.
-
-        None where the general way is just as fast.
-        """
-        return None
-
-    def relaxed(self) -> Self:
-        """Return the same factor without a limit on what leverages may cost."""
-        return self
 
     @abstractmethod
     def leverages(self, alpha: float) -> FloatArray:
@@ -127,30 +133,18 @@ class Coordinates(Factor):
         1 where α adds to Λ, else 0.
     z : ndarray of shape (p, v)
         Vᵀ√w y.
-    Ys : ndarray of shape (m, v)
-        √w y.
+    targets : Targets
     scale : RowScale
-    N : ndarray of shape (n, p) or None
-        Coefficients of the basis rows from coordinates, for removal.
-    T : ndarray of shape (p', p') or None
-        θ = T β for the penalised coordinates β, where the penalty is α‖θ‖²; None if θ = β.
-    weak : float
-        1 − S_ii, or a pivot of I − S_HH, no larger than this has lost too many digits: a leverage h
-        loses eps/(1 − h), whatever the factor.
-    span : Span or None
-        What rows of N span, where they nearly depend on each other.
+    unpenalised : Unpenalised
     """
 
     V: FeatureRows
     Lambda: FloatArray
     penalised: FloatArray
     z: FloatArray
-    Ys: FloatArray
+    targets: Targets
     scale: RowScale
-    N: FloatArray | None = None
-    T: FloatArray | None = None
-    weak: float = 1e-3
-    span: Span | None = None
+    unpenalised: Unpenalised
 
     kappa: ClassVar[float]
 
@@ -159,18 +153,9 @@ class Coordinates(Factor):
         """The number p of coordinates."""
         return int(self.Lambda.size)
 
-    @property
-    def n_targets(self) -> int:
-        """The number v of targets."""
-        return int(self.z.shape[1])
-
     def select(self, columns: slice | IntArray) -> Self:
         """Return the same factor for some of the targets."""
-        return replace(self, z=self.z[:, columns], Ys=self.Ys[:, columns])
-
-    def relaxed(self) -> Self:
-        """Return the same factor without a limit on what leverages may cost."""
-        return replace(self, weak=0.0)
+        return replace(self, z=self.z[:, columns], targets=self.targets.select(columns))
 
     @property
     def fills(self) -> bool:
@@ -183,41 +168,45 @@ class Coordinates(Factor):
         return not isinstance(self.V, StreamedRows) or self.V.features.parallel
 
     def D(self, alphas: FloatArray) -> FloatArray:
-        """Return 1/(Λ + α·penalised), shape (a, p); not to be changed, the last one is kept."""
-        asked = alphas.tobytes()
-        found = self._last.get(asked)
-        if found is None:
-            found = reciprocal_shifts(self.Lambda, alphas, self.penalised)
-            found.flags.writeable = False
-            self._last.clear()
-            self._last[asked] = found
-        return found
+        """Return 1/(Λ + α·penalised), shape (a, p)."""
+        return reciprocal_shifts(self.Lambda, alphas, self.penalised)
 
     def d(self, alpha: float) -> FloatArray:
         """Return the same at one penalty, shape (p,)."""
         return reciprocal_shifts(self.Lambda, alpha, self.penalised)
-
-    @cached_property
-    def _last(self) -> dict[bytes, FloatArray]:
-        """The last D, by its penalties."""
-        return {}
 
     @abstractmethod
     def R(self, D: FloatArray) -> FloatArray:
         """Return the diagonal of the residual map."""
 
     @abstractmethod
+    def unit(self, alphas: FloatArray) -> FloatArray:
+        """Return the rounding errors of the factor (a,), relative to the length of a model."""
+
+    @abstractmethod
+    def length(self, D: FloatArray) -> FloatArray:
+        """Return the length of the model on all rows (a, v)."""
+
+    def formed(self, D: FloatArray, length: FloatArray) -> FloatArray:
+        """Return what forming G = V R Vᵀ adds to rounding errors (a,)."""
+        return np.zeros(len(D))
+
+    @abstractmethod
     def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
         """Return the output coordinates of rows from V[rows]; may be `V` itself."""
+
+    def _constraints(self, shape: Shape, root: FloatArray | None) -> FloatArray | None:
+        return None
 
     def held(self, shape: Shape, alphas: FloatArray) -> HeldCoordinates:
         """Return the smoother on the rows of stacked tasks."""
         D, z, spare = self.D(alphas), self.z, shape.spare
-        V, Y, itself = self.V[shape.H], self.Ys[shape.H], same_rows(shape)
+        V, Y, itself = self.V[shape.H], self.targets.Ys[shape.H], same_rows(shape)
         tested = V if itself else self.V[shape.T]
         if spare is not None:
             V[spare.H] = 0.0
             Y[spare.H] = 0.0
+        length = self.length(D)
         root = np.sqrt(D[0]) if alphas.size == 1 and self.kappa else None
         if root is not None:
             for rows in (V,) if itself else (V, tested):
@@ -228,42 +217,41 @@ class Coordinates(Factor):
             out=self.outputs(shape.T, tested),
             D=D,
             R=self.R(D),
-            O=constraints(self.N, shape.E, None if spare is None else spare.E, root, self.span),
+            O=self._constraints(shape, root),
             z=z,
             Y=Y,
             kappa=self.kappa,
-            weak=self.weak * self.kappa,
+            unit=self.unit(alphas),
+            length=length,
+            formed=self.formed(D, length),
             spare=None if spare is None else spare.H,
             root=root,
-            row_root=None if self.scale.uniform else self.scale.root[shape.H],
         )
 
     def alone(self, shape: Shape, alphas: FloatArray) -> Alone:
-        """Return this from products of squared coordinates with D (Pahikkala et al. 2006 (10))."""
+        """Return what tasks need that test one row and hold out that row or none, all α at once.
+
+        Products of squared coordinates with D (Pahikkala et al. 2006 (10)).
+        """
         rows = shape.T[:, 0]
         D, V = self.D(alphas), self.V[rows]
-        out = self.outputs(rows, V)
         root = self.scale.root[rows][:, None]
-        fitted = times(out, D, self.z)  # (a, b, v)
-        lift = (V * out) @ D.T  # (b, a): out_i · D V_i
-        O = constraints(self.N, shape.E)  # noqa: E741
-        if O is not None:
-            o = O[:, :, 0]
-            oDo, VDo = (o * o) @ D.T, (V * o) @ D.T
-            outDo = VDo / root  # only models of features lose basis rows, and there out = V / root
-            fitted -= (outDo / oDo).T[:, :, None] * times(o, D, self.z)
-            lift -= outDo * VDo / oDo
-        gap, errors = self._gap(rows, V, D, fitted, lift)
-        # With κ = 0 the gap comes without a subtraction: it may be tiny, and negative if the kernel
-        # is indefinite.
-        weak = self.weak if self.kappa else -np.inf
-        return Alone(fitted, lift, gap, errors, weak, fitted_size(D, self.z))
+        if not shape.H.size:
+            fitted = times(self.outputs(rows, V), D, self.z)
+            return Alone(fitted, *self._reach(V, D, root))
+        return self._gap(shape, rows, V, D, root)
+
+    @abstractmethod
+    def _reach(
+        self, V: FloatArray, D: FloatArray, root: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return gap, reach and moved (b, a) of rows V (b, p) that are not held out."""
 
     @abstractmethod
     def _gap(
-        self, rows: IntArray, V: FloatArray, D: FloatArray, fitted: FloatArray, lift: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return gap (b, a) and errors (a, b, v) of single rows."""
+        self, shape: Shape, rows: IntArray, V: FloatArray, D: FloatArray, root: FloatArray
+    ) -> Alone:
+        """Return what single rows need that are held out."""
 
     def squares(self, d: FloatArray) -> FloatArray:
         """Return Σ_j V_ij² d_j of every row (m,)."""
@@ -278,8 +266,35 @@ class Coordinates(Factor):
         return diagonal if self.scale.everything else np.where(self.scale.trained, diagonal, 0.0)
 
 
+@dataclass(frozen=True)
 class FeatureFactor(Coordinates):
-    """S = V D Vᵀ: models of features, sparse or linear."""
+    """S = V D Vᵀ: models of features, sparse or linear.
+
+    Attributes
+    ----------
+    features : Features
+    B : Centre
+        The features' part along the unpenalised columns, before the map T.
+    N : ndarray of shape (n, p)
+        Coefficients of the basis rows, or of the columns of X, from coordinates.
+    T : ndarray of shape (p', p')
+        θ = T β for the penalised coordinates β, where the penalty is α‖θ‖².
+    least : float
+        The smallest penalty that it was made for.
+    defect : ndarray of shape (2, k)
+        Penalties, increasing, and what is left there of VᵀV + αTᵀT = Λ + α at the fitted model,
+        relative to the fitted targets.
+    basis : ndarray of int or None
+        Which basis rows the rows of N belong to; None: all of them.
+    """
+
+    features: Features
+    B: Centre
+    N: FloatArray
+    T: FloatArray
+    least: float
+    defect: FloatArray
+    basis: IntArray | None = None
 
     kappa: ClassVar[float] = 1.0
 
@@ -287,17 +302,57 @@ class FeatureFactor(Coordinates):
         """Return D."""
         return D
 
+    def unit(self, alphas: FloatArray) -> FloatArray:
+        """Return the measured defect, and 4 eps."""
+        at, found = self.defect
+        rho = found[np.maximum(np.searchsorted(at, alphas, side="right") - 1, 0)]
+        return np.asarray(rho + 4.0 * EPS)
+
+    def length(self, D: FloatArray) -> FloatArray:
+        """Return ‖√D z‖."""
+        return np.asarray(np.sqrt(D @ np.square(self.z)))
+
     def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
         """Return V without the weights."""
         return V if self.scale.uniform else V / self.scale.root[rows][..., None]
 
+    def span(self, removed: IntArray) -> FloatArray:
+        """Return columns (p', e) that span those rows of N.
+
+        From the features themselves: the map T has rounded away what two nearly equal basis rows
+        differ by. So the difference is taken first.
+        """
+        numbers = removed if self.basis is None else self.basis[removed]
+        return np.asarray(self.T.T @ self.features.span(numbers))
+
+    def _constraints(self, shape: Shape, root: FloatArray | None) -> FloatArray | None:
+        spare = None if shape.spare is None else shape.spare.E
+        return constraints(self.N, shape.E, spare, root, self.span)
+
+    def _reach(
+        self, V: FloatArray, D: FloatArray, root: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        reach = np.sqrt((V * V) @ D.T)
+        return np.ones_like(reach), reach / root, np.zeros_like(reach)
+
     def _gap(
-        self, rows: IntArray, V: FloatArray, D: FloatArray, fitted: FloatArray, lift: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        root = self.scale.root[rows][:, None]
-        return 1.0 - lift * root, self.Ys[rows] - fitted * root
+        self, shape: Shape, rows: IntArray, V: FloatArray, D: FloatArray, root: FloatArray
+    ) -> Alone:
+        fitted = times(V, D, self.z)  # (a, b, v), times √w
+        leverage = (V * V) @ D.T
+        O = self._constraints(shape, None)  # noqa: E741
+        if O is not None:
+            o = O[:, :, 0]
+            oDo, VDo = (o * o) @ D.T, (V * o) @ D.T
+            fitted -= (VDo / oDo).T[:, :, None] * times(o, D, self.z)
+            leverage -= VDo * VDo / oDo
+        gap, moved = 1.0 - leverage, np.sqrt(np.maximum(leverage, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = moved / (np.maximum(gap, 0.0) * root)
+        return Alone(self.targets.Ys[rows] - fitted, gap, reach, moved)
 
 
+@dataclass(frozen=True)
 class KernelFactor(Coordinates):
     """I − S = α V D' Vᵀ: dense models."""
 
@@ -312,6 +367,20 @@ class KernelFactor(Coordinates):
         """Return D with zeros for the unpenalised columns, which S reproduces exactly."""
         return D * self.penalised
 
+    def unit(self, alphas: FloatArray) -> FloatArray:
+        """Return eps ‖√wK√w‖: an eigendecomposition is backward stable, and no more."""
+        largest = np.abs(self.Lambda * self.penalised).max(initial=0.0)
+        return np.full(alphas.size, SPECTRUM_SHARE * EPS * largest)
+
+    def length(self, D: FloatArray) -> FloatArray:
+        """Return ‖c‖."""
+        return np.asarray(np.sqrt(np.square(self.R(D)) @ np.square(self.z)))
+
+    def formed(self, D: FloatArray, length: FloatArray) -> FloatArray:
+        """Return eps ‖G‖ ‖√w y‖, which heavy rows feel, over eps ‖√wK√w‖ ‖c‖."""
+        largest = SPECTRUM_SHARE * np.abs(self.Lambda * self.penalised).max(initial=0.0)
+        return formed_share(np.abs(self.R(D)).max(axis=1), largest, self.targets.Ys, length)
+
     def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
         """Return V·Λ without the weights; rows of weight zero already hold their outputs."""
         out = V * self.Lambda
@@ -320,21 +389,21 @@ class KernelFactor(Coordinates):
             out = np.where(self.scale.trained[rows][..., None], out, V)
         return np.asarray(out)
 
+    def _reach(
+        self, V: FloatArray, D: FloatArray, root: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        reach = np.sqrt(np.square(V * self.Lambda) @ np.square(self.R(D)).T)
+        return np.ones_like(reach), reach / root, np.zeros_like(reach)
+
     def _gap(
-        self, rows: IntArray, V: FloatArray, D: FloatArray, fitted: FloatArray, lift: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        R = self.R(D)
-        return (V * V) @ R.T, times(V, R, self.z)
-
-    def inverse_rows(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
-        """Return rows of G = V R Vᵀ (a, h, n) over the trained rows, which number them."""
-        V, R = self.trained_rows, self.R(self.D(alphas))
-        return np.asarray((R[:, None] * V[rows]) @ V.T)
-
-    def inverse_times(self, x: FloatArray, alphas: FloatArray) -> FloatArray:
-        """Return G x for x (a, n, v)."""
-        V, R = self.trained_rows, self.R(self.D(alphas))
-        return np.asarray(V @ (R[:, :, None] * (V.T @ x)))
+        self, shape: Shape, rows: IntArray, V: FloatArray, D: FloatArray, root: FloatArray
+    ) -> Alone:
+        R, squares = self.R(D), V * V
+        gap, moved = squares @ R.T, np.sqrt(squares @ np.square(R).T)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # ‖G_i‖ / G_ii
+            reach = (moved + self.formed(D, self.length(D))) / (np.abs(gap) * root)
+        return Alone(times(V, R, self.z), gap, reach, moved)
 
     @property
     def trained_rows(self) -> FloatArray:
@@ -343,85 +412,15 @@ class KernelFactor(Coordinates):
         return V if self.scale.everything else V[self.scale.trained]
 
 
+def formed_share(G: FloatArray, largest: float, Ys: FloatArray, length: FloatArray) -> FloatArray:
+    """Return ‖G‖ ‖√w y‖ / (‖√wK√w‖ ‖c‖) (a,), the largest over the targets."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (np.linalg.norm(Ys, axis=0) / length).max(axis=1) / largest
+    return np.where(np.isfinite(ratio), ratio, 0.0) * G
+
+
 def times(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
     """Return rows · D z for every α, shape (a, b, v), as one product."""
     a, p = D.shape
     scaled = (D[:, None] * z.T).reshape(-1, p)  # (a v, p)
     return np.ascontiguousarray((rows @ scaled.T).reshape(-1, a, z.shape[1]).swapaxes(0, 1))
-
-
-@dataclass(frozen=True)
-class InverseFactor(Factor):
-    """A dense model at one penalty, by G = (√wK√w + αI)⁻¹ on the complement of Q.
-
-    Attributes
-    ----------
-    G : ndarray of shape (k, k)
-        Over the k trained rows.
-    alpha : float
-    K : ndarray of shape (m, m)
-        The kernel matrix.
-    Ys, c : ndarray of shape (k, v)
-        √w y of the trained rows, and G times it.
-    centre : ndarray of shape (s, k)
-        Qᵀ√wK, for the unpenalised part.
-    scale : RowScale
-    unpenalised : Unpenalised
-    """
-
-    G: FloatArray
-    alpha: float
-    K: FloatArray
-    Ys: FloatArray
-    c: FloatArray
-    centre: FloatArray
-    scale: RowScale
-    unpenalised: Unpenalised
-
-    @property
-    def size(self) -> int:
-        """How many numbers a row takes: a row of G, and as many coefficients per target."""
-        return len(self.G) * (1 + self.n_targets)
-
-    @property
-    def n_targets(self) -> int:
-        """The number v of targets."""
-        return int(self.Ys.shape[1])
-
-    def select(self, columns: slice | IntArray) -> InverseFactor:
-        """Return the same factor for some of the targets."""
-        return replace(self, Ys=self.Ys[:, columns], c=self.c[:, columns])
-
-    def held(self, shape: Shape, alphas: FloatArray) -> HeldInverse:
-        """Return the smoother on the rows of stacked tasks; `alphas` holds the penalty of G."""
-        live = self.scale.trained
-        columns = slice(None) if self.scale.everything else live
-        place = np.cumsum(live) - 1  # where each trained row stands among the trained rows
-        H, Q = place[shape.H], self.unpenalised.Q[live]
-        return HeldInverse(
-            G_H=self.G[H],
-            H=H,
-            c=self.c,
-            kernel=lambda rows: self.K[rows][..., columns],
-            rows=shape,
-            root=self.scale.root[live],
-            Q=Q,
-            U_T=self.unpenalised.U[shape.T],
-            centre=self.centre,
-            level=Q.T @ self.Ys,
-            Ys=self.Ys,
-        )
-
-    def inverse_rows(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
-        """Return rows of G (1, h, n) over the trained rows, which number them."""
-        return self.G[rows][None]
-
-    def inverse_times(self, x: FloatArray, alphas: FloatArray) -> FloatArray:
-        """Return G x for x (1, n, v)."""
-        return np.asarray(self.G @ x)
-
-    def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii = 1 − αG_ii."""
-        found = np.zeros(len(self.K))
-        found[self.scale.trained] = 1.0 - self.alpha * self.G.diagonal()
-        return np.clip(found, 0.0, 1.0)

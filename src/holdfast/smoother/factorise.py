@@ -1,14 +1,16 @@
-"""From a system of features to factors that have enough digits.
+"""From a system of features to a factor that is accurate, and the naive twin: training by QR.
 
-Where its condition allows it, the eigendecomposition of the Gram matrix is used. Where columns have
-different units, rows very different weights, or directions very different support, a triangular
-factor that does not square takes its place.
+Three factors, the cheapest that is accurate: the eigendecomposition of the Gram matrix; a Cholesky
+factor of the Gram matrix with columns scaled to unit length; a QR factor of the rows. The last two
+do not mix columns of different units. How accurate a factor is, is measured: V should satisfy
+VᵀV + αTᵀT = Λ + α, and what is left of that at the fitted model is its `defect`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,272 +18,274 @@ from scipy.linalg import solve_triangular
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.linalg import (
-    Accuracy,
     Graded,
     coordinates,
+    eigh,
+    run_pieces,
     scaled_cholesky,
-    stacked_qr,
     triangle_of,
 )
 from holdfast.smoother.factor import FeatureFactor
-from holdfast.smoother.rows import FeatureRows, RowBlocks, vector_blocks
-from holdfast.smoother.scale import RowScale
-from holdfast.smoother.system import FeatureSystem, penalty_mask, solve, transform
+from holdfast.smoother.features import Features
+from holdfast.smoother.rows import FeatureRows, RowBlocks, StreamedRows, even_blocks, vector_blocks
+from holdfast.smoother.scale import RowScale, Targets, Unpenalised
+from holdfast.smoother.system import System
 
 __all__ = [
-    "ENOUGH",
-    "FLOOR",
-    "Diagonal",
-    "diagonalise",
-    "feature_factor",
-    "held_promise",
+    "Rows",
+    "factorised",
+    "measured_at",
+    "normal_products",
     "reduced",
-    "remainder",
-    "ridge_by_qr",
     "ridge_of_triangle",
-    "rotate",
-    "settled",
     "single_factor",
-    "single_promise",
     "stacked_triangle",
-    "subtracted",
-    "summed",
     "unpenalised_first",
 ]
 
-#: Gives Vᵀ(Ys − Vβ) over the trained rows, wherever those are.
-Remainder = Callable[[FeatureRows, FloatArray], FloatArray]
+#: A factor whose defect, relative to the fitted targets, is at most this is accurate: held-out
+#: predictions then lose less than 1e-8 unless a leverage is within 1e-4 of 1.
+ACCURATE = 1e-12
+#: Targets that a defect is measured with, and how far apart the two penalties are.
+MOST_TARGETS, DECADES = 3, 4.0
 
-#: Rounding errors of sums, and the largest relative error for which no better factor is made.
-ROUNDING, ENOUGH = 4 * float(np.finfo(np.float64).eps), 1e-12
-#: Equations are solved only if this share of each pivot, over the number of rows, is left.
-FLOOR = ROUNDING / ENOUGH
-#: Rows with a smaller 1 − leverage are predicted by training from scratch: eps over it is lost.
-WEAK = 1e-3
-#: Rows this many times longer than most are fitted first, so that their size costs others no digit.
-LONGER = 10.0
+#: WᵀW times vectors (p, k).
+Normal = Callable[[FloatArray], FloatArray]
 
 
-def subtracted(diagonal: FloatArray, mean: FloatArray, floor: float, rotated: bool) -> Accuracy:
-    """Return how well the Gram matrix of all rows less some is known, from the diagonal of all.
-
-    Each column by itself. Where the `mean` (s, p) of the rows that are left is far from that of
-    all, because heavy rows left, what was taken away for it counts as well: I − Q_HᵀQ_H, by which
-    it was divided, has cancelled. In rows that were rotated, every column has the rounding errors
-    of the largest, times its own size in the matrix.
-    """
-    size = diagonal + np.square(mean).sum(axis=0)
-    return Accuracy(np.sqrt(size * size.max(initial=0.0)) if rotated else size, floor)
-
-
-def summed(gram: FloatArray, mean: FloatArray, n_rows: int, rotated: bool) -> Accuracy:
-    """Return how well the Gram matrix of some rows is known, a sum over these rows alone.
-
-    Each column by itself; but where a rotation has mixed the columns, the rounding errors of the
-    largest are in all of them. Rows that were far from their own `mean` (s, p), because rows that
-    left had moved the mean of all, have the rounding errors of that distance. Where those are too
-    large beside the spread of the rows, no penalty makes up for them.
-    """
-    squares, diagonal = np.square(mean).sum(axis=0), np.diag(gram)
-    lost = n_rows * (ROUNDING / ENOUGH) ** 2 * squares > diagonal
-    size = np.where(lost, np.inf, np.maximum(diagonal, FLOOR * squares))
-    known_to = Accuracy(size, FLOOR / n_rows)
-    return known_to.mixed(len(gram)) if rotated else known_to
-
-
-def feature_factor(system: FeatureSystem, Ys: FloatArray, scale: RowScale) -> FeatureFactor:
-    """Return the factor of a rotated system, which holds for every penalty from `least` on."""
-    mask = penalty_mask(*system.B.shape[::-1])
-    # The digits that holding rows out costs come on top of those that the factor has lost.
-    weak = float(weakest(system.promise))
-    return FeatureFactor(
-        system.W, system.gram, mask, system.z, Ys, scale, system.N, weak=weak, span=system.span
-    )
-
-
-def settled(
-    system: FeatureSystem, beta: FloatArray, known: FloatArray, scale: RowScale, left: Remainder
-) -> FeatureSystem:
-    """Return the system with z = VᵀYs free of the errors of rows much longer than others.
-
-    Such rows are fitted almost exactly. For any model β, z = VᵀVβ + Vᵀ(Ys − Vβ). The first part is
-    `known` without a sum over rows, and the products in the second are small: `left` sums them in a
-    pass over the rows. Where no row is much longer, the system is returned unchanged.
-    """
-    norms = system.norms[scale.trained]
-    if norms.max() <= LONGER**2 * np.median(norms):
-        return system
-    return replace(system, z=known + left(system.W, beta))
-
-
-def rotate(
-    system: FeatureSystem,
-    found: Diagonal,
-    least: float,
-    scale: RowScale,
-    left: Remainder,
-    *,
-    overwrite: bool = False,
-) -> FeatureSystem:
-    """Return the system in coordinates that diagonalise it, with z settled there.
-
-    With `overwrite` the new rows take the memory of the old ones.
-    """
-    rotated = found.applied(transform(system, found.T, overwrite=overwrite))
-    beta = solve(rotated, slice(None), min(least, 1.0))
-    return settled(rotated, beta, rotated.gram[:, None] * beta, scale, left)
-
-
-def remainder(V: FeatureRows, beta: FloatArray, Ys: FloatArray, trained: BoolArray) -> FloatArray:
-    """Return Vᵀ(Ys − Vβ) over the trained rows."""
-    z = np.zeros((V.shape[1], Ys.shape[1]))
-    for part in vector_blocks(V):
-        rows = V[part]
-        z += rows.T @ ((Ys[part] - rows @ beta) * trained[part, None])
-    return z
-
-
-class Diagonal(NamedTuple):
-    """Coordinates in which the Gram matrix is diagonal.
+class Rows(NamedTuple):
+    """What is asked of the trained rows of W, wherever they are.
 
     Attributes
     ----------
-    gram : ndarray of shape (p + s,)
-        The diagonal.
-    T : ndarray of shape (p, p)
-        From the features to the coordinates.
-    least, promise : float
-        The smallest penalty that they serve, and the relative error they promise there.
+    normal : callable
+        WᵀW times vectors (p, k), from the rows themselves.
+    triangle : callable
+        A triangular factor of W with √ridge rows below it, by QR.
     """
 
-    gram: FloatArray
-    T: FloatArray
-    least: float
-    promise: float
-
-    def applied(self, system: FeatureSystem) -> FeatureSystem:
-        """Return a system, whose rows were transformed already, with its diagonal Gram matrix."""
-        return replace(system, gram=self.gram, least=self.least, promise=self.promise)
+    normal: Normal
+    triangle: Callable[[float], Graded]
 
 
-def diagonalise(
-    system: FeatureSystem,
-    spectrum: tuple[FloatArray, FloatArray] | None,
-    blocks: Callable[[], Iterable[FloatArray]],
-    least: float,
-) -> Diagonal:
-    """Return T such that W T has a diagonal Gram matrix.
+class Map(NamedTuple):
+    """Coordinates W T in which the penalised Gram matrix is diagonal.
 
-    Parameters
+    Attributes
     ----------
-    system : FeatureSystem
-    spectrum : (Lambda, V) or None
-        Eigendecomposition of the Gram matrix, if it is not diagonal yet.
-    blocks : callable
-        Gives the trained rows of W under the penalty, block by block.
-    least : float
-        The smallest penalty that will be asked for.
-
-    Notes
-    -----
-    The eigendecomposition WᵀW = T Λ Tᵀ gives V = W T (Pahikkala et al. 2012 (15), (23))
-    where the eigenvalues show that this has enough digits; a rotation changes no norm, so every
-    path may use the rotated rows. Otherwise a triangular factor that does not square
-    (`holdfast.linalg.graded`) serves penalties from `least` on.
+    T : ndarray of shape (p, p)
+    Lambda, penalised : ndarray of shape (p,)
+        TᵀWᵀWT + αTᵀT = Λ + α·penalised.
     """
-    p, m = system.p, system.support
-    gram = system.whole_gram[:p, :p]
-    if spectrum is not None:
-        Lambda, T = spectrum
-        promised = promise(float(Lambda[-1]), max(float(Lambda[0]), 0.0), least, m)
-        if promised <= ENOUGH:
-            return Diagonal(_diagonal(system, Lambda), T, 0.0, promised)
-    R = triangular(gram, blocks, least, m)
-    s, T = coordinates(R)
-    return Diagonal(_diagonal(system, s**2 - least), T, least, R.promise(m))
+
+    T: FloatArray
+    Lambda: FloatArray
+    penalised: FloatArray
 
 
-def triangular(
-    gram: FloatArray, blocks: Callable[[], Iterable[FloatArray]], ridge: float, m: float
-) -> Graded:
-    """Return R with RᵀR = WᵀW + ridge I: by Cholesky where its digits are enough, else by QR."""
-    found = scaled_cholesky(gram, ridge)
-    if found is not None and found.promise(m) <= ENOUGH:
-        return found
-    return stacked_qr(blocks(), len(gram), ridge)
+def _looked_at(z: FloatArray) -> FloatArray:
+    """Return some of the targets, evenly spaced."""
+    v = z.shape[1]
+    return z[:, np.unique(np.linspace(0, v - 1, min(v, MOST_TARGETS)).astype(int))]
 
 
-def promise(largest: float, smallest: float, alpha: float, m: float) -> float:
-    """Return the relative error that normal equations of m rows promise at a penalty.
+def _defects(
+    found: Map, z: FloatArray, alphas: FloatArray, product: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Return ‖√D (VᵀV + αTᵀT − Λ − α) β‖ / ‖√D z‖ (a,), the largest of a few targets.
 
-    Their condition times eps, divided by the number of rows. That was measured: the part of the
-    targets along a direction falls with the support of the direction.
+    `product` gives VᵀVβ for β (q, k); z (q, v) has the unpenalised columns last.
     """
-    if not np.isfinite(alpha):  # nothing was said about penalties
-        return 0.0
-    return ROUNDING * (largest + alpha) / ((smallest + alpha) * m)
+    p, q = len(found.T), len(z)
+    z = _looked_at(z)
+    Lambda = np.append(found.Lambda, np.ones(q - p))
+    shift = np.multiply.outer(alphas, np.append(found.penalised, np.zeros(q - p)))
+    D = 1.0 / (Lambda + shift)  # (a, q)
+    beta = (D[:, :, None] * z).transpose(1, 0, 2)  # (q, a, k)
+    flat = beta.reshape(q, -1)
+    left = product(flat).reshape(beta.shape) - (Lambda + shift).T[:, :, None] * beta
+    theta = found.T @ flat[:p]
+    left[:p] += alphas[:, None] * (found.T.T @ theta).reshape(p, *beta.shape[1:])
+    root = np.sqrt(D).T[:, :, None]
+    size = np.linalg.norm(root * z[:, None], axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.linalg.norm(root * left, axis=0) / size
+    return np.asarray(np.where(size > 0.0, ratio, 0.0).max(axis=1))
 
 
-def weakest(promised: FloatArray | float) -> FloatArray:
-    """Return the smallest 1 − leverage that may be used, from what the factor has lost already."""
-    return np.maximum(WEAK, np.asarray(promised) / (10 * ENOUGH))
+def _defect(found: Map, z: FloatArray, alphas: FloatArray, normal: Normal) -> FloatArray:
+    """Return the defects of a map, from products of the Gram matrix of the rows with vectors."""
+    T = found.T
+    return _defects(found, T.T @ z, alphas, lambda beta: T.T @ normal(T @ beta))
 
 
-def held_promise(promised: FloatArray) -> FloatArray:
-    """Return the relative errors of held-out predictions from those of the factor.
+def _penalties(least: float) -> FloatArray:
+    """Return the penalties at which defects are measured."""
+    return least * 10.0 ** np.array([0.0, DECADES])
 
-    Rows that would lose more are trained anew.
+
+def _best_map(system: System, least: float, rows: Rows) -> Map:
+    """Return coordinates for every penalty from `least` on: the cheapest that are accurate.
+
+    Where the eigendecomposition is not, the Gram matrix itself may have lost too much: from there
+    on maps are judged by the rows.
     """
-    return np.asarray(np.maximum(promised, ROUNDING) / np.minimum(weakest(promised), 1.0))
+    p, alphas = system.p, _penalties(least)
+    gram, z, ones = system.gram[:p, :p], system.z[:p], np.ones(system.p)
+    Lambda, T = eigh(gram)
+    best = Map(T, np.maximum(Lambda, 0.0), ones)
+    if _defect(best, z, alphas, lambda x: gram @ x).max() <= ACCURATE:
+        return best
+    smallest = _defect(best, z, alphas, rows.normal).max()
+    triangles = partial(scaled_cholesky, gram, least), partial(rows.triangle, least)
+    for triangle in triangles:
+        if smallest <= ACCURATE:
+            break
+        R = triangle()
+        if R is None:
+            continue
+        s, T = coordinates(R)
+        found = Map(T, np.maximum(s**2 - least, 0.0), ones)
+        defect = _defect(found, z, alphas, rows.normal).max()
+        if not smallest <= defect:
+            best, smallest = found, defect
+    return best
 
 
-def single_promise(Lambda: FloatArray, alphas: FloatArray, m: float) -> FloatArray:
-    """Return what `single_factor` promises at each penalty, from the spectrum of WᵀW.
+def factorised(
+    system: System,
+    features: Features,
+    scale: RowScale,
+    unpenalised: Unpenalised,
+    targets: Targets,
+    least: float,
+    rows: Rows,
+    *,
+    overwrite: bool,
+) -> FeatureFactor:
+    """Return the factor for every penalty from `least` on.
 
-    Where a Cholesky factorisation would lose too much, a QR factorisation loses the root of it.
+    Pahikkala et al. 2012 (15), (23). With `overwrite` the rows of the system, which nobody else
+    may know, become those of the factor.
     """
-    condition = (Lambda.max(initial=0.0) + alphas) / (Lambda.min(initial=np.inf) + alphas)
-    squared = ROUNDING * condition / m
-    return np.asarray(np.where(squared <= ENOUGH, squared, ROUNDING * np.sqrt(condition) / m))
-
-
-def _diagonal(system: FeatureSystem, Lambda: FloatArray) -> FloatArray:
-    """Return the diagonal of the Gram matrix, with ones for the unpenalised columns."""
-    gram = np.ones(len(system.z))
-    gram[: system.p] = np.maximum(Lambda, 0.0)
-    return gram
+    found, at = _best_map(system, least, rows), _penalties(least)
+    return _factor(system, features, scale, unpenalised, targets, found, at, rows, overwrite)
 
 
 def single_factor(
-    system: FeatureSystem,
-    blocks: Callable[[], Iterable[FloatArray]],
-    alpha: float,
-    Ys: FloatArray,
+    system: System,
+    features: Features,
     scale: RowScale,
-    left: Remainder,
+    unpenalised: Unpenalised,
+    targets: Targets,
+    alpha: float,
+    rows: Rows,
 ) -> FeatureFactor:
     """Return the factor at one penalty: WᵀW + αI = RᵀR and V = W R⁻¹, so that S = V Vᵀ."""
-    p, size = system.p, len(system.z)
-    R = triangular(system.whole_gram[:p, :p], blocks, alpha, system.support)
-    T = np.empty((p, p))
-    T[R.order] = solve_triangular(R.R, np.eye(p), check_finite=False)
-    scaled = transform(system, T)
-    known = scaled.z.copy()  # VᵀV = I − αTᵀT
-    known[:p] -= alpha * (T.T @ (T @ scaled.z[:p]))
-    scaled = settled(scaled, scaled.z, known, scale, left)
-    one, none = np.ones(size), np.zeros(size)
-    # Rows that were rotated before have lost what the rotation promised, whatever R says now.
-    weak = float(weakest(max(R.promise(system.support), system.promise)))
-    return FeatureFactor(scaled.W, one, none, scaled.z, Ys, scale, scaled.N, T, weak, scaled.span)
+    p, at = system.p, np.array([alpha])
+    gram, z = system.whole_gram[:p, :p], system.z[:p]
+    best, smallest = None, np.inf
+    triangles = partial(scaled_cholesky, gram, alpha), partial(rows.triangle, alpha)
+    for triangle in triangles:
+        R = triangle()
+        if R is None:
+            continue
+        T = np.empty((p, p))
+        T[R.order] = solve_triangular(R.R, np.eye(p), check_finite=False)
+        found = Map(T, np.ones(p), np.zeros(p))
+        if _defect(found, z, at, lambda x: gram @ x).max() <= ACCURATE:
+            best = found
+            break
+        defect = _defect(found, z, at, rows.normal).max()
+        if best is None or not smallest <= defect:
+            best, smallest = found, defect
+        if smallest <= ACCURATE:
+            break
+    assert best is not None
+    return _factor(system, features, scale, unpenalised, targets, best, at, rows, False)
 
 
-def ridge_by_qr(rows: RowBlocks, Ys: FloatArray, alphas: FloatArray, p: int) -> FloatArray:
-    """Return θ (a, p + s, v) by QR of the augmented system: nothing is squared.
+def _factor(
+    system: System,
+    features: Features,
+    scale: RowScale,
+    unpenalised: Unpenalised,
+    targets: Targets,
+    found: Map,
+    alphas: FloatArray,
+    rows: Rows,
+    overwrite: bool,
+) -> FeatureFactor:
+    """Return the factor in some coordinates, with the defect that its own rows show."""
+    (p, T), s = (system.p, found.T), unpenalised.count
+    N, z = np.zeros_like(system.N), system.z.copy()
+    z[:p] = T.T @ system.z[:p]
+    whole = T if system.T is None else system.T @ T
+    V: FeatureRows
+    rotated = [(system.N, N)]
+    if isinstance(system.W, StreamedRows):
+        V = StreamedRows(features, system.B, scale, unpenalised, whole)
+    else:
+        V = system.W if overwrite else np.empty_like(system.W)
+        V[:, p:] = system.W[:, p:]
+        rotated.append((system.W, V))
 
-    W and y are reduced to a triangle once, block by block; each penalty adds √α I below it.
+    def work(piece: tuple[FloatArray, FloatArray, slice]) -> None:
+        old, new, rows = piece
+        new[rows, :p] = old[rows, :p] @ T
+
+    run_pieces(work, [(*pair, rows) for pair in rotated for rows in even_blocks(*pair[0].shape)])
+    if isinstance(V, np.ndarray):
+        defect = _defects(found, z, alphas, lambda beta: normal_products(V, beta, scale.trained))
+    else:  # a pass over the rows only where the sums do not say that all is well
+        gram = system.whole_gram[:p, :p]
+        defect = _defect(found, system.z[:p], alphas, lambda x: gram @ x)
+        if defect.max() > ACCURATE:
+            defect = _defect(found, system.z[:p], alphas, rows.normal)
+    return FeatureFactor(
+        V=V,
+        Lambda=np.append(found.Lambda, np.ones(s)),
+        penalised=np.append(found.penalised, np.zeros(s)),
+        z=z,
+        targets=targets,
+        scale=scale,
+        unpenalised=unpenalised,
+        features=features,
+        B=system.B,
+        N=N,
+        T=whole,
+        least=float(alphas[0]),
+        # Between the penalties looked at, that below counts: defects fall with the penalty.
+        defect=np.stack([alphas, defect]),
+    )
+
+
+def measured_at(factor: FeatureFactor, least: float) -> FeatureFactor | None:
+    """Return the factor for smaller penalties than it was made for, if its rows say it serves.
+
+    None where they do not, or are not kept.
     """
-    R, order = reduced(rows, Ys)
-    return ridge_of_triangle(R, alphas, p, order)
+    if not isinstance(factor.V, np.ndarray):
+        return None
+    p, V, alphas = len(factor.T), factor.V, np.append(_penalties(least)[:1], factor.defect[0])
+    found = Map(factor.T, factor.Lambda[:p], factor.penalised[:p])
+    trained = factor.scale.trained
+    defect = _defects(found, factor.z, alphas, lambda beta: normal_products(V, beta, trained))
+    if defect[0] > ACCURATE:
+        return None
+    return replace(factor, least=least, defect=np.stack([alphas, defect]))
+
+
+def normal_products(V: FeatureRows, beta: FloatArray, trained: BoolArray) -> FloatArray:
+    """Return VᵀVβ over the trained rows, a block of rows at a time."""
+    total = np.zeros_like(beta)
+    for part in vector_blocks(V):
+        rows = V[part] if trained[part].all() else V[part] * trained[part, None]
+        total += rows.T @ (rows @ beta)
+    return total
+
+
+# -- training by QR --------------------------------------------------------------------------------
 
 
 def reduced(
@@ -290,8 +294,8 @@ def reduced(
     """Return the triangle (p + s, p + s + v) of (W, Ys) by QR, and the order of its columns of W.
 
     Block by block, longest rows first and longest columns first, as the first block has them: so
-    rows and columns of any length keep digits of their own (Cox & Higham 1998). Or in the order
-    that is given, which triangles of several parts must share.
+    rows and columns of any length keep their accuracy (Cox & Higham 1998). Or in the order that is
+    given, which triangles of several parts must share.
     """
     size, v = rows.shape[1], Ys.shape[1]
     R: FloatArray = np.zeros((0, size + v))
@@ -316,7 +320,7 @@ def stacked_triangle(parts: Sequence[FloatArray], size: int) -> FloatArray:
 
 
 def ridge_of_triangle(R: FloatArray, alphas: FloatArray, p: int, order: IntArray) -> FloatArray:
-    """Return θ (a, p + s, v) from the triangle of `reduced`, whose columns have this order."""
+    """Return θ (a, p + s, v) from the triangle of `reduced`: each penalty adds √α I below it."""
     size, v = order.size, R.shape[1] - order.size
     models = np.empty((alphas.size, size, v))
     # Rows √α in the order of the columns: so a column without any entry keeps a θ of exactly zero.

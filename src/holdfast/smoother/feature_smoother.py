@@ -9,62 +9,50 @@ would square the condition of K_BB, WᵀW does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from math import inf
+from functools import partial
 from threading import RLock
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from holdfast._typing import FloatArray, Index, IntArray
-from holdfast.data.indices import as_slice
-from holdfast.experiments import Ragged, Tasks
-from holdfast.linalg import (
-    Complement,
-    eigh,
-    run_pieces,
-    solve_small,
-)
-from holdfast.smoother.base import OtherBasis, Sizes
-from holdfast.smoother.blocks import even_blocks
-from holdfast.smoother.equations import FeatureEquations, eliminate
-from holdfast.smoother.factor import FeatureFactor
+from holdfast.experiments import Ragged, Shape, Tasks
+from holdfast.linalg import Complement, run_pieces
+from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
+from holdfast.smoother.factor import EPS, Factor, FeatureFactor
 from holdfast.smoother.factorise import (
-    FLOOR,
-    diagonalise,
-    feature_factor,
-    remainder,
-    ridge_by_qr,
-    rotate,
+    Rows,
+    factorised,
+    measured_at,
+    ridge_of_triangle,
     single_factor,
-    subtracted,
-    summed,
 )
-from holdfast.smoother.feature_form import FeatureForm
-from holdfast.smoother.features import Features, ReadyFeatures, SomeRows
-from holdfast.smoother.moments import SetSums, moments, sample_level
-from holdfast.smoother.rows import (
-    FeatureRows,
-    RowBlocks,
-    StreamedRows,
-    along,
-    centred_gram_and_rhs,
-    fitted,
-    gram_and_rhs,
+from holdfast.smoother.features import Features, ReadyFeatures
+from holdfast.smoother.held import LOOKS, Held, HeldCoordinates
+from holdfast.smoother.moments import SetSums
+from holdfast.smoother.outputs import FeatureOutputs
+from holdfast.smoother.rows import StreamedRows, even_blocks, row_blocks
+from holdfast.smoother.scale import Centre, Targets, Unpenalised
+from holdfast.smoother.source import HeldSums, Identity, Source
+from holdfast.smoother.system import (
+    System,
+    coefficients,
+    penalty_mask,
+    solve_each,
+    without_rows,
 )
-from holdfast.smoother.scale import Centre, RowScale, Targets, Unpenalised
-from holdfast.smoother.system import FeatureSystem
 
 __all__ = ["FeatureSmoother"]
 
-#: Folds with at least this many features gain by running side by side; smaller ones spend their
-#: time waiting for the interpreter.
-SIDE_BY_SIDE_FROM = 128
+#: Rows that sums over all rows are estimated from.
+SAMPLED = 256
 
 
-class FeatureSmoother(FeatureForm):
+class FeatureSmoother(Smoother):
     """The smoother of features.
 
     Parameters
@@ -76,15 +64,17 @@ class FeatureSmoother(FeatureForm):
     memory : float
         Bytes that feature rows may take; if they need more, they are computed again whenever they
         are used.
+    source : callable
+        From features, scale, unpenalised columns and targets to the rows, wherever they are.
 
     Notes
     -----
-    The only state besides the arguments is the system. It is made when it is first needed, because
-    the first experiments decide which further sums its pass over the rows collects (`announce`),
-    and is rotated when the factor for every penalty is first asked for.
+    What is kept is the system of a pass over the rows, and the factor for the smallest penalty so
+    far, as far as there is room. Rows are rotated in place only by the pass that made them, before
+    anyone else has seen them.
     """
 
-    sums_sets: ClassVar[bool] = True
+    form: ClassVar[Form] = "features"
 
     def __init__(
         self,
@@ -93,23 +83,38 @@ class FeatureSmoother(FeatureForm):
         Y: FloatArray,
         unpenalised: Unpenalised,
         memory: float = float("inf"),
+        source: Callable[..., Source] = Source,
     ) -> None:
-        super().__init__(weights, Y, unpenalised)
-        self.features, self.memory = features, memory
-        self._system: FeatureSystem | None = None
+        super().__init__(weights, Y, unpenalised, memory)
+        self.features, self._make_source = features, source
+        self.source = source(*self._problem())
+        self._system: System | None = None
+        self._factor: FeatureFactor | None = None
+        self._norms = np.zeros(0)
 
-    # -- the system --------------------------------------------------------------------------------
+    # -- the system and its factors ----------------------------------------------------------------
+
+    def system(self, sets: Ragged | None = None) -> System:
+        """Return the sums over all rows; if the pass is to come, also those of disjoint sets."""
+        with self._lock:
+            if self._system is None:
+                self._system = self._build(sets)
+                if not self._room_for_both:
+                    self._factor = None
+            return self._system
 
     @property
-    def system(self) -> FeatureSystem:
-        """The weighted system, in its current coordinates."""
-        system = self._system
-        if system is None:  # threads that find it ready need no lock
-            with self.lock:
-                system = self._system = self._system or self._build(None)
-        return system
+    def _state(self) -> System:
+        """What is there already: the sums, or the factor, whose sums are diagonal."""
+        with self._lock:
+            factor = self._factor
+            return self.system() if factor is None else System.of(factor, self._norms)
 
-    def _build(self, sets: Ragged | None) -> FeatureSystem:
+    @property
+    def _room_for_both(self) -> bool:
+        return not self._keeps_rows or 16.0 * self.weights.size * self.order <= self.memory
+
+    def _build(self, sets: Ragged | None) -> System:
         """Return the system in one pass over blocks of rows.
 
         Cost: m n d for the kernel, m p² for whitening and m p² for the Gram matrix. The same pass
@@ -117,24 +122,25 @@ class FeatureSmoother(FeatureForm):
         """
         Ys, Q = self.targets.Ys, self.unpenalised.Q
         m, p, s = len(Ys), self.features.size, self.unpenalised.count
-        W = np.empty((m, p + s)) if 8.0 * m * (p + s) <= self.memory else None
-        rough = sample_level(self.features, self.scale, self.unpenalised)
-        index = [] if sets is None else [as_slice(sets[j]) for j in range(len(sets))]
-        sums, parts, norms = moments(
-            self.features, rough, self.scale, self.unpenalised, Ys, W=W, sets=index
-        )
-        gram, z = sums.settle(Q, Ys)
-        B, missed = Centre(rough, sums.drift), sums.drift
-        N = np.hstack(
-            [self.features.to_coefficients, np.zeros((len(self.features.to_coefficients), s))]
-        )
-        of_sets = None if sets is None else SetSums.of(sets, parts, missed, Q, Ys)
-        if W is None:
-            rows = StreamedRows(self.features, B, self.scale, self.unpenalised)
-            return FeatureSystem(self.features, rows, gram, z, N, B, norms, of_sets)
-        if s:
-            self._settle_rows(W, missed)
-        return FeatureSystem(self.features, W, gram, z, N, B, norms, of_sets)
+        W = np.empty((m, p + s)) if self._keeps_rows else None
+        rough = self.source.level()
+        total, parts, norms = self.source.moments(rough, W, sets)
+        gram, z = total.settle(Q, Ys)
+        B = Centre(rough, total.drift)
+        N = self.features.to_coefficients
+        of_sets = None if sets is None else SetSums.of(sets, parts, total.drift, Q, Ys)
+        rows: Any = StreamedRows(self.features, B, self.scale, self.unpenalised)
+        if W is not None:
+            if s:
+                self._settle_rows(W, total.drift)
+            rows = W
+        self._norms = norms
+        span = self.features.span
+        return System(rows, gram, z, np.pad(N, ((0, 0), (0, s))), B, norms, span, of_sets)
+
+    @property
+    def _keeps_rows(self) -> bool:
+        return self.source.keeps and 8.0 * self.weights.size * self.order <= self.memory
 
     def _settle_rows(self, W: FloatArray, missed: FloatArray) -> None:
         """Subtract what the first estimate of B missed from the rows, and append √w u."""
@@ -147,15 +153,49 @@ class FeatureSmoother(FeatureForm):
 
         run_pieces(work, even_blocks(*W.shape))
 
+    def _problem(self) -> tuple[Features, Any, Unpenalised, Targets]:
+        return self.features, self.scale, self.unpenalised, self.targets
+
+    def factor(self, least: float) -> FeatureFactor:
+        """Return the factor for every penalty from `least` on."""
+        with self._lock:
+            known = self._factor
+            if known is not None and known.least > least:
+                known = measured_at(known, least)
+            if known is None:
+                mine = self._system is None  # rows that nobody else has seen
+                system = self._build(None) if self._system is None else self._system
+                rows = self._rows_of(system)
+                known = factorised(system, *self._problem(), least, rows, overwrite=mine)
+                if not self._room_for_both:
+                    self._system = None
+            self._factor = known
+            return known
+
+    def single(self, alpha: float) -> FeatureFactor:
+        """Return a Cholesky factor at one penalty."""
+        system = self.system()
+        return single_factor(system, *self._problem(), alpha, self._rows_of(system))
+
+    def _rows_of(self, system: System) -> Rows:
+        normal = partial(self.source.normal, system.W, system.p)
+        return Rows(normal, partial(self.source.triangle, system.W, system.p))
+
+    def factor_for(self, alphas: FloatArray) -> list[tuple[float, IntArray, Factor]]:
+        """Return the one factor that serves all penalties."""
+        factor = self.factor(float(alphas.min()))
+        return [(alpha, columns, factor.select(columns)) for alpha, columns in by_penalty(alphas)]
+
     # -- sizes -------------------------------------------------------------------------------------
+
+    @property
+    def n_basis(self) -> int | None:
+        """The number n of basis rows; None for a linear kernel."""
+        return self.features.n_basis
 
     @property
     def order(self) -> int:
         """The number of coordinates."""
-        return self._size
-
-    @property
-    def _size(self) -> int:
         return self.features.size + self.unpenalised.count
 
     def sizes(self, tasks: Tasks) -> Sizes:
@@ -163,110 +203,220 @@ class FeatureSmoother(FeatureForm):
         return Sizes(
             form=self.form,
             m=self.weights.size,
-            p=self._size,
+            p=self.order,
             v=self.targets.count,
             basis=self.n_basis,
-            memory=self.memory,
-            factorised=self._system is not None and self._system.diagonal,
-            summed=self._sums_to_come(tasks) or self._shared_pieces(tasks) is not None,
+            memory=self.memory if self.source.keeps else 0.0,
+            factorised=self._factor is not None,
+            summed=self._disjoint_sets(tasks) is not None or self._atoms(tasks) is not None,
         )
 
-    @property
-    def additive(self) -> bool:
-        """Whether the coordinates are those of the features, or a rotation of them."""
-        return self._system is None or self._system.least == 0.0
+    def training_work(self, held: int) -> float:
+        """Return about 6 m p² for a QR factorisation, and its triangle."""
+        p = float(self.order)
+        return 6.0 * (self.weights.size - held) * p**2 + 4.0 * p**3
 
-    def _sums_to_come(self, tasks: Tasks) -> bool:
-        """Whether the pass that makes the system will give the Gram matrices of these tasks.
+    def single_work(self) -> float:
+        """Return what the Gram matrix, its factor and the rows in its coordinates take."""
+        p = float(self.order)
+        return 3.0 * self.weights.size * p**2 + 6.0 * p**3
+
+    def fit_work(self) -> float:
+        """Return m p² for the Gram matrix, and p³."""
+        p = float(self.order)
+        return self.weights.size * p**2 + p**3
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    def coordinates(self, alphas: FloatArray) -> FeatureFactor:
+        """Return the factor that serves these penalties."""
+        return self.factor(float(alphas.min()))
+
+    def fit(self, alphas: FloatArray) -> Fit:
+        """Return the model on all rows; that of a linear kernel also by its columns."""
+        state = self._state
+        return self._published(state, state.W, solve_each(state, alphas), alphas)
+
+    def _published(self, state: Any, rows: Any, theta: FloatArray, alphas: FloatArray) -> Fit:
+        """Return the model θ (p + s, v) by its basis rows; without any, by rows and columns."""
+        coef, unpenalised = coefficients(state, theta, self.targets, self.unpenalised)
+        if self.n_basis is not None:
+            return Fit(coef, None, unpenalised)
+        every = np.arange(self.weights.size)
+        residual = self.targets.Y - self.source.fitted(rows, every, theta[None])[0]
+        return Fit(self.weights[:, None] * residual / alphas, coef, unpenalised)
+
+    def outputs(self, factor: Factor | None) -> FeatureOutputs:
+        """Return v(x) in the coordinates of a factor."""
+        assert isinstance(factor, FeatureFactor)
+        u = self.unpenalised.anywhere()
+        return FeatureOutputs(self.source.portable(), factor.B, factor.T, u)
+
+    def model(self, factor: Factor | None, alphas: FloatArray) -> FloatArray:
+        """Return θ (v, p + s) with the targets' level."""
+        assert isinstance(factor, FeatureFactor)
+        return self.with_level(np.array(factor.D(alphas) * factor.z.T))
+
+    def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
+        """Return β (b, v, p + s)."""
+        assert isinstance(held, HeldCoordinates)
+        return held.betas(r, slice(None))[:, 0]
+
+    def published(self, factor: Factor | None, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
+        assert isinstance(factor, FeatureFactor)
+        theta = coefficients.T.copy()
+        theta[self.features.size :] -= self.targets.level
+        return self._published(factor, factor.V, theta, alphas)
+
+    def fitted_rows(
+        self, factor: Factor | None, coefficients: FloatArray, rows: IntArray
+    ) -> FloatArray:
+        """Return W θ without the weights."""
+        assert isinstance(factor, FeatureFactor)
+        return np.asarray(self.source.fitted(factor.V, rows, coefficients.T[None])[0])
+
+    def fitted_squares(self, factor: Factor | None, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_j Λ_j β_j²: no row is looked at."""
+        assert isinstance(factor, FeatureFactor)
+        return np.asarray(np.square(coefficients) @ factor.Lambda)
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii of every row."""
+        return self.factor(alpha).leverages(alpha)
+
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return φ D φᵀ."""
+        factor = self.factor(float(alphas.min()))
+        out = factor.outputs(rows, factor.V[rows])
+        return np.asarray((out * factor.D(alphas)[:, None]) @ out.T)
+
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return φ·Dφ."""
+        factor = self.factor(float(alphas.min()))
+        return np.asarray(np.square(self.outputs(factor)(X)) @ factor.D(alphas).T)
+
+    def half_residuals(self, alpha: float) -> FloatArray:
+        """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
+        factor = self.factor(alpha)
+        D = factor.d(alpha)
+        left = np.sqrt(alpha * D) * factor.penalised  # the root of 1 − Λ/(Λ + α)
+        moved = (D / (1.0 + left))[:, None] * factor.z
+        values = self.targets.Ys.copy()
+        for rows in row_blocks(*factor.V.shape):
+            values[rows] -= factor.V[rows] @ moved
+        values[~self.scale.trained] = 0.0
+        return values
+
+    def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return the data floor of predictions of some rows, at each penalty.
+
+        eps √(Σ_j k(x,b_j)² c_j² + Σ_j u_j² (Σ_i k_ij² r_i² + α² Σ_l A_jl² c_l²)) over the spread
+        of y: dual coefficients c, training residuals r, A = K_BB + εI and u = N D v(x). The sum
+        over rows is estimated from a sample. A model of columns has no kernel values.
+        """
+        kernel = self.features.kernel_values
+        if kernel is None:
+            return np.zeros(alphas.size)
+        state = self._state
+        trained = np.flatnonzero(self.scale.trained)
+        sample = trained[np.linspace(0, trained.size - 1, min(SAMPLED, trained.size)).astype(int)]
+        K, V = self.scale.root[sample, None] * kernel(sample), state.W[sample]
+        K_x, V_x = kernel(rows), state.W[rows] / self.scale.root[rows, None]
+        A, N, some = self.features.penalty_matrix, state.N, self.targets.some()
+        Ys, spread, z = (
+            self.targets.Ys[sample][:, some],
+            self.targets.spread[some],
+            state.z[:, some],
+        )
+        found, mask = np.empty(alphas.size), penalty_mask(*state.B.shape[::-1])
+        for a, alpha in enumerate(alphas):
+            theta, U = _solved(state.gram, alpha * mask, z, V_x)
+            c, r = N @ theta, Ys - V @ theta
+            sums = np.square(K).T @ np.square(r) * (trained.size / sample.size)
+            sums += alpha**2 * (np.square(A) @ np.square(c))  # (n, v)
+            square = np.square(K_x) @ np.square(c) + np.square(N @ U).T @ sums
+            found[a] = EPS * float((np.sqrt(square) / spread).max())
+        return found
+
+    # -- models without some rows ------------------------------------------------------------------
+
+    def run(
+        self, work: Identity, factor: Factor, tasks: Tasks, alphas: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return ``work(factor, tasks, alphas)``, computed where the rows are."""
+        assert isinstance(factor, FeatureFactor)
+        return self.source.run(work, factor, tasks, alphas)
+
+    def _disjoint_sets(self, tasks: Tasks) -> Ragged | None:
+        """Return the held-out sets if the pass that makes the system should sum them.
 
         That takes disjoint sets of about twice as many rows as coordinates, so that the matrices
         are small beside W, and room for both. Matrices of smaller sets are made faster one by one.
         """
         if self._system is not None:
-            return False
-        m, p, n, held = self.weights.size, self._size, len(tasks), tasks.held.values
-        kept = 8.0 * m * p if 8.0 * m * p <= self.memory else 0.0
+            return None
+        m, p, n, held = self.weights.size, self.order, len(tasks), tasks.held.values
+        kept = 8.0 * m * p if self._keeps_rows else 0.0
         roomy = 1.9 * n * p <= m and kept + 8.0 * (n + 3) * p**2 <= self.memory
-        return roomy and int(np.bincount(held, minlength=1).max()) <= 1
+        disjoint = roomy and int(np.bincount(held, minlength=1).max()) <= 1
+        return tasks.held if disjoint else None
 
-    def announce(self, tasks: Tasks) -> None:
-        """Sum the held-out sets up in the first pass over the rows, if that is still to come.
-
-        Sets that share rows are unions of atoms: those are summed, so that every set is a few
-        additions.
-        """
-        if self._sums_to_come(tasks):
-            self._system = self._build(tasks.held)
-            return
-        pieces = self._shared_pieces(tasks)
-        if pieces is not None:
-            self.sum_sets(pieces)
-
-    def _shared_pieces(self, tasks: Tasks) -> Ragged | None:
+    def _atoms(self, tasks: Tasks) -> Ragged | None:
         """Return the atoms of held-out sets that share many rows, if they are few and find room."""
-        m, p, held = self.weights.size, self._size, tasks.held
+        m, p, held = self.weights.size, self.order, tasks.held
         if 3 * np.count_nonzero(np.bincount(held.values, minlength=1)) > 2 * held.values.size:
             return None  # little to share
         pieces = held.atoms
         roomy = len(pieces) * p <= 4 * m and 8.0 * (len(pieces) + 3) * p**2 <= self.memory
         return pieces if roomy else None
 
-    def sum_sets(self, sets: Ragged) -> None:
-        """Keep the Gram matrix and the products with the targets of each of some disjoint sets."""
-        if self._system is None:
-            self._system = self._build(sets)
-            return
-        system, Ys = self._system, self.targets.Ys
-        sums: list[tuple[FloatArray, FloatArray]] = [(Ys, Ys)] * len(sets)
+    def by_fold(
+        self, solve: Callable[..., Any], tasks: Tasks, alphas: FloatArray, columns: slice
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return predictions of each task from the equations of all rows less those held out.
 
-        def work(j: int) -> None:
-            sums[j] = gram_and_rhs(RowBlocks(system.W, sets[j], once=True), Ys[sets[j]])
+        |H| p² for the Gram matrix of the held-out rows, unless the pass that made the system has
+        it, or they are a union of a few atoms.
+        """
+        system = self.system(self._disjoint_sets(tasks))
+        targets, Q = self.targets.select(columns), self.unpenalised.Q
+        sums, atoms = system.sets, self._atoms(tasks)
+        if atoms is not None:
+            of_atoms = self.source.sums(system.W, atoms, targets.Ys)
+            sums, own = SetSums.settled(atoms, of_atoms, self.weights.size), slice(None)
+        else:
+            own = columns
+        a, v = alphas.size, targets.count
+        values = np.empty((a, tasks.test.values.size, v))
+        solved: dict[int, Any] = {}
+        error = np.zeros((a, len(tasks)))
 
-        run_pieces(work, range(len(sets)), None if self._ready_for_folds() else 1)
-        self._system = replace(system, sets=SetSums.settled(sets, sums, len(Ys)))
+        def known(j: int) -> HeldSums | None:
+            found = None if sums is None else sums.find(tasks.held[j])
+            return None if found is None else (found[0], found[1][:, own])
 
-    def equation_rows(self, rows: IntArray) -> FloatArray:
-        """Return rows of W."""
-        return np.asarray(self.system.W[rows])
+        def models(j: int, of_held: HeldSums) -> FloatArray:
+            Q_H = Q[tasks.held[j]]
+            corner = np.eye(Q.shape[1]) - Q_H.T @ Q_H
+            N_E = system.constraints(tasks.removed[j])
+            equations = without_rows(system, of_held, corner, columns, N_E)
+            found = solved[j] = solve(equations, alphas, targets.spread)
+            theta, looks = equations.complete(found.theta), equations.centred(found.looks)
+            parts = [m.transpose(1, 0, 2).reshape(self.order, -1) for m in (theta, looks)]
+            return np.hstack(parts)
 
-    # -- the model on all rows ---------------------------------------------------------------------
+        def put(j: int, at: IntArray | slice, f: FloatArray) -> None:
+            start, found = tasks.test.ptr[j], solved[j]
+            where = slice(start, tasks.test.ptr[j + 1]) if isinstance(at, slice) else start + at
+            values[:, where] = f[:, : a * v].reshape(-1, a, v).swapaxes(0, 1)
+            grown = np.abs(f[:, a * v :]).max(axis=0, initial=0.0).reshape(-1, LOOKS).max(axis=1)
+            error[:, j] = np.maximum(error[:, j], found.left * grown[found.owner])
 
-    def factor(self, alpha: float | None = None, least: float = inf) -> FeatureFactor:
-        """Return the factor for every penalty from `least` on, or a Cholesky factor at one."""
-        if alpha is not None:
-            return single_factor(
-                self.system, self._trained, alpha, self.targets.Ys, self.scale, self._remainder
-            )
-        with self.lock:  # one thread makes it, the others find it
-            system = self.system
-            if not system.diagonal or least < system.least:
-                gram = None if system.diagonal else system.gram[: system.p, : system.p]
-                spectrum = None if gram is None else eigh(gram)
-                found = diagonalise(system, spectrum, self._trained, least)
-                if isinstance(system.W, np.ndarray):
-                    self._system = None  # its rows are overwritten now: made again if interrupted
-                self._system = system = rotate(
-                    system, found, least, self.scale, self._remainder, overwrite=True
-                )
-        return feature_factor(system, self.targets.Ys, self.scale)
-
-    def _remainder(self, V: FeatureRows, beta: FloatArray) -> FloatArray:
-        return remainder(V, beta, self.targets.Ys, self.scale.trained)
-
-    def _trained(self) -> Iterator[FloatArray]:
-        """Yield the trained rows of W under the penalty, block by block."""
-        system, trained = self.system, self.scale.trained
-        for part, W in RowBlocks(system.W, once=True):
-            yield W[trained[part], : system.p]
-
-    def _errors(self, theta: FloatArray, coef: FloatArray, unpenalised: FloatArray) -> FloatArray:
-        blocks = RowBlocks(self.system.W, once=True)
-        values = fitted(blocks, np.ones(self.weights.size), theta[None])[0]
-        residual = self.targets.Ys - values * self.scale.trained[:, None]
-        return np.asarray(self.scale.root[:, None] * residual)
-
-    def _portable(self) -> Features:
-        return self.features.portable()
+        self.source.folds(system.W, tasks, targets.Ys, known, models, put)
+        return values, np.where(np.isnan(error), np.inf, error)
 
     def without(
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
@@ -274,67 +424,9 @@ class FeatureSmoother(FeatureForm):
         """Return the smoother without rows and basis rows, whitened by itself."""
         features = self.features.changed(removed, basis)
         weights, unpenalised = self._retrained(held)
-        return FeatureSmoother(features, weights, self.targets.Y, unpenalised, self.memory)
-
-    # -- models without some rows ------------------------------------------------------------------
-
-    def _ready_for_folds(self) -> bool:
-        # Half of a tridiagonal reduction is matrix-vector products, which BLAS threads hardly speed
-        # up. Experiments side by side do, unless their rows come from a user's function.
-        W = self.system.W
-        together = isinstance(W, np.ndarray) or W.features.parallel
-        return together and self._size >= SIDE_BY_SIDE_FROM
-
-    def equations(
-        self, held: IntArray, removed: IntArray, columns: slice, afresh: bool
-    ) -> FeatureEquations:
-        """Return the equations of all rows less those held out.
-
-        |H| p² for the Gram matrix of the held-out rows, unless the pass that made the system has
-        it. The subtraction loses nothing as long as the training rows carry enough of the trace;
-        where they do not (`afresh`), they are summed directly.
-        """
-        system, Ys = self.system, self.targets.Ys[:, columns]
-        N_E = system.constraints(removed)
-        if afresh:
-            keep = self.scale.trained.copy()
-            keep[held] = False
-            return self._sum_afresh(np.flatnonzero(keep), Ys, N_E)
-        Q = self.unpenalised.Q[held]
-        corner = np.eye(self.unpenalised.count) - Q.T @ Q
-        known, rows = None if system.sets is None else system.sets.find(held), None
-        if known is None:
-            rows = RowBlocks(system.W, held)
-            gram, z = gram_and_rhs(rows, Ys[held])
-        else:
-            gram, z = known[0], known[1][:, columns]
-        A, b = system.whole_gram - gram, system.z[:, columns] - z
-        A, b, mean, level = eliminate(A, b, corner)
-        diagonal, floor = np.diag(system.whole_gram), FLOOR / system.support_without(held)
-        known_to = subtracted(diagonal[: system.p], mean, floor, system.T is not None)
-        return FeatureEquations(A, b, N_E, known_to, mean, level, rows)
-
-    def _sum_afresh(self, train: IntArray, Ys: FloatArray, N_E: FloatArray) -> FeatureEquations:
-        """Return the equations by summing over the training rows: nothing cancels."""
-        system, rotated = self.system, self.system.T is not None
-        rows, Y, Q = RowBlocks(system.W, train), Ys[train], self.unpenalised.Q[train]
-        if not Q.shape[1]:
-            A, b = gram_and_rhs(rows, Y)
-            nothing = system.B.total  # (0, p)
-            known_to = summed(A, nothing, train.size, rotated)
-            return FeatureEquations(A, b, N_E, known_to, nothing, Q.T @ Y)
-        corner = Q.T @ Q
-        mean = solve_small(corner, along(rows, Q)[:, : system.p])
-        level = solve_small(corner, Q.T @ Y)
-        A, b = centred_gram_and_rhs(rows, Y, Q, mean, level)
-        return FeatureEquations(A, b, N_E, summed(A, mean, train.size, rotated), mean, level)
-
-    def fitted(self, equations: FeatureEquations, models: FloatArray, test: IntArray) -> FloatArray:
-        """Return W θ of the test rows, which often are the held-out rows just read."""
-        rows = equations.rows
-        if rows is None or not _are(rows, test):
-            rows = RowBlocks(self.system.W, test, once=True)
-        return fitted(rows, self.scale.root[test], models)
+        Y = self.targets.Y
+        more = self.memory, self._make_source
+        return FeatureSmoother(features, weights, Y, unpenalised, *more)
 
     def retrain(
         self,
@@ -345,89 +437,78 @@ class FeatureSmoother(FeatureForm):
         columns: slice,
         basis: OtherBasis | None = None,
     ) -> FloatArray:
-        """Return predictions of a model made from its own training rows and basis rows alone."""
-        features = self.features.changed(removed, basis)
-        weights, unpenalised = self._retrained(held)
-        train = np.flatnonzero(weights > 0)
-        scale, U = RowScale.of(weights[train]), unpenalised.take(train)
-        targets = Targets.of(self.targets.Y[train][:, columns], scale, U)
-        B = Centre.of(sample_level(SomeRows(features, train), scale, U))
-        rows = StreamedRows(SomeRows(features, train), B, scale, U)
-        models = ridge_by_qr(RowBlocks(rows, once=True), targets.Ys, alphas, features.size)
-        plain, U = RowScale.of(np.ones(test.size)), unpenalised.take(test)
-        rows = StreamedRows(SomeRows(features, test), B, plain, U)
-        values = fitted(RowBlocks(rows, once=True), plain.root, models)
-        return (values + U.level(slice(None), targets.level)) * targets.unit
+        """Return predictions of a model made from its own training rows and basis rows by QR."""
+        own = self.without(held, removed, basis)
+        B = Centre.of(own.source.level())
+        rows = StreamedRows(own.features, B, own.scale, own.unpenalised)
+        train = np.flatnonzero(own.scale.trained)
+        R, order = own.source.reduced(rows, train, own.targets.Ys[train][:, columns])
+        models = ridge_of_triangle(R, alphas, own.features.size, order)
+        return own.restore(own.source.fitted(rows, test, models), test, columns)
 
-    def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> FeatureSmoother:
+    def remaining(self, held: IntArray, removed: IntArray) -> FeatureSmoother | None:
         """Return the smoother of the rows that are left, on the feature rows that are there.
 
-        m p² for the Gram matrix; no kernel is evaluated and nothing is whitened, unless `anew`.
-        Rows are as they are now: whoever uses the new smoother holds the lock of this one.
+        m p² for the Gram matrix; no kernel is evaluated and nothing is whitened.
         """
+        system = self._state
+        if not isinstance(system.W, np.ndarray):
+            return None
         weights, unpenalised = self._retrained(held)
-        fresh = anew or not self.additive
-        features = self.features.without(removed) if fresh else self._ready(removed)
+        features = self._ready(system, removed)
         return FeatureSmoother(features, weights, self.original_targets(), unpenalised, self.memory)
 
-    def _ready(self, removed: IntArray) -> ReadyFeatures:
+    def _ready(self, system: System, removed: IntArray) -> ReadyFeatures:
         """Return the feature rows of the system as features, after some basis rows left.
 
         Rows have lost their part along the unpenalised columns of all rows. Any such part may be
         missing: those columns make up for it.
         """
-        system, scale = self.system, self.scale
-        W, p, N = system.W, system.p, system.N[:, : system.p]
+        W, p, root = system.W, system.p, None if self.scale.uniform else self.scale.root
+        N = system.N[:, :p]
 
         def made(index: Index) -> FloatArray:
             block = np.array(W[index][:, :p], order="C")
-            if not scale.uniform:
-                block /= scale.root[index, None]
-            return block
+            return block if root is None else block / root[index, None]
 
         Z = None
         if removed.size:
-            Z = Complement(N[removed]).lift(np.eye(p - removed.size))
+            Z = Complement(system.constraints(removed)).lift(np.eye(p - removed.size))
             N = np.delete(N, removed, axis=0) @ Z
-        together = isinstance(W, np.ndarray) or W.features.parallel
-        return ReadyFeatures(made, N, Z, self.features, removed, together)
+        return ReadyFeatures(made, N, Z, self.features, removed)
 
-    def retargeted(self, Y: FloatArray) -> FeatureSmoother:
+    def retargeted(self, Y: FloatArray) -> FeatureSmoother | None:
         """Return the smoother with other targets: m p for each of them."""
-        other, system = copy(self), self.system
-        other.lock, other.targets = RLock(), Targets.of(Y, self.scale, self.unpenalised)
-        Ys = other.targets.Ys
-        z = np.zeros((len(system.z), Ys.shape[1]))
-        for part, W in RowBlocks(system.W, once=True):
-            z += W.T @ Ys[part]
-        sets = system.sets
-        if sets is not None:
-            of_sets = [
-                sum(
-                    (W.T @ Ys[sets.rows[j][part]] for part, W in _blocks(system.W, sets.rows[j])),
-                    np.zeros_like(z),
-                )
-                for j in range(len(sets.rows))
-            ]
-            sets = replace(sets, z=of_sets)
-        other._system = replace(system, z=z, sets=sets)
+        if not self.source.keeps:
+            return None
+        other = copy(self)
+        other._lock, other.targets = RLock(), Targets.of(Y, self.scale, self.unpenalised)
+        other.source = self._make_source(*other._problem())
+        Ys, every = other.targets.Ys, Ragged.from_arrays([np.arange(len(Y))])
+        if self._factor is not None:
+            (z,) = self.source.products(self._factor.V, every, Ys)
+            other._factor = replace(self._factor, z=z, targets=other.targets)
+        if self._system is not None or self._factor is None:
+            system = self.system()
+            (z,) = self.source.products(system.W, every, Ys)
+            sets = system.sets
+            if sets is not None:
+                sets = replace(sets, z=self.source.products(system.W, sets.rows, Ys))
+            other._system = replace(system, z=z, sets=sets)
         return other
 
-    # -- how much of the data some rows carry ------------------------------------------------------
 
-    def shift(self, held: IntArray) -> float:
-        """Return ‖Q_HᵀW_H‖²."""
-        rows = RowBlocks(self.system.W, held)
-        return float(np.square(along(rows, self.unpenalised.Q[held])[:, : self.system.p]).sum())
+def by_penalty(alphas: FloatArray) -> list[tuple[float, IntArray]]:
+    """Return each penalty with the targets that have it."""
+    return [(alpha, np.flatnonzero(alphas == alpha)) for alpha in np.unique(alphas).tolist()]
 
 
-def _blocks(W: FeatureRows, rows: IntArray) -> RowBlocks:
-    return RowBlocks(W, rows, once=True)
-
-
-def _are(blocks: RowBlocks, rows: IntArray) -> bool:
-    """Whether the blocks hold these rows."""
-    index = as_slice(rows)
-    if isinstance(index, slice) or isinstance(blocks.rows, slice):
-        return index is blocks.rows or (type(index) is type(blocks.rows) and index == blocks.rows)
-    return np.array_equal(index, blocks.rows)
+def _solved(
+    gram: FloatArray, shift: FloatArray, z: FloatArray, rows: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return (WᵀW + shift)⁻¹ times z (q, v) and rowsᵀ (q, t)."""
+    if gram.ndim == 1:
+        D = 1.0 / (gram + shift)[:, None]
+        return D * z, D * rows.T
+    factor = cho_factor(gram + np.diag(shift), lower=True, check_finite=False)
+    return cho_solve(factor, z), cho_solve(factor, rows.T)

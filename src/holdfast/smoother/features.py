@@ -50,9 +50,14 @@ class Features(ABC):
         return None
 
     @property
-    def largest_value(self) -> float:
-        """The largest kernel value of a basis row with itself; 0 without basis rows."""
-        return 0.0
+    def kernel_values(self) -> Callable[[IntArray], FloatArray] | None:
+        """From rows of the data to their kernel values with the basis rows; None without any."""
+        return None
+
+    @property
+    def penalty_matrix(self) -> FloatArray:
+        """K_BB + εI."""
+        raise AssertionError("only features of basis rows have a kernel matrix")
 
     def span(self, removed: IntArray) -> FloatArray:
         """Return O (p, e), orthonormal columns that span those rows of N."""
@@ -144,12 +149,17 @@ class WhitenedFeatures(Features):
         return self.whitening.span(removed)
 
     @property
-    def largest_value(self) -> float:
-        """The largest diagonal entry of K_BB."""
-        return self.whitening.largest
+    def kernel_values(self) -> Callable[[IntArray], FloatArray]:
+        """From rows of the data to their kernel values with the basis rows."""
+        return lambda rows: self.data.block(rows, self.basis)
+
+    @property
+    def penalty_matrix(self) -> FloatArray:
+        """K_BB + εI, from its Cholesky factor."""
+        return np.asarray(self.whitening.factor @ self.whitening.factor.T)
 
     def without(self, removed: IntArray) -> WhitenedFeatures:
-        """Return the features of the model on the other basis rows, whitened anew."""
+        """Return the features of the model on the other basis rows, whitened by itself."""
         if not removed.size:
             return self
         return self.on(np.delete(self.basis, removed), self.epsilon)
@@ -214,7 +224,7 @@ class KnownColumns(Features):
         return cls(K, K_BB, epsilon, *whiten(K_BB, epsilon))
 
     def without(self, removed: IntArray) -> KnownColumns:
-        """Return the features of the model on the other basis rows, whitened anew."""
+        """Return the features of the model on the other basis rows, whitened by itself."""
         if not removed.size:
             return self
         left = np.delete(np.arange(self.n_basis), removed)
@@ -279,48 +289,6 @@ class ColumnFeatures(Features):
 
 
 @dataclass(frozen=True)
-class SomeRows(Features):
-    """The features of some rows of the data.
-
-    Attributes
-    ----------
-    features : Features
-    index : ndarray of int
-        Which rows.
-    """
-
-    features: Features
-    index: IntArray
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return self.index.size
-
-    @property
-    def parallel(self) -> bool:
-        """Whether the features say so."""
-        return self.features.parallel
-
-    @property
-    def to_coefficients(self) -> FloatArray:
-        """That of all rows."""
-        return self.features.to_coefficients
-
-    @property
-    def n_basis(self) -> int | None:
-        """That of all rows."""
-        return self.features.n_basis
-
-    def span(self, removed: IntArray) -> FloatArray:
-        """Return that of all rows."""
-        return self.features.span(removed)
-
-    def rows(self, index: Index) -> FloatArray:
-        """Return some of these rows."""
-        return self.features.rows(self.index[index])
-
-
-@dataclass(frozen=True)
 class ReadyFeatures(Features):
     """Feature rows that another smoother has made already, after some basis rows were removed.
 
@@ -336,11 +304,9 @@ class ReadyFeatures(Features):
     Z : ndarray of shape (p', p) or None
         None where nothing was removed.
     source : Features
-        What the rows were made from; it makes them again where something is trained anew.
+        What the rows were made from; it makes them again where something is trained from scratch.
     removed : ndarray of int
         Positions in its basis that are gone.
-    side_by_side : bool
-        Whether several threads may ask for rows.
     """
 
     made: Callable[[Index], FloatArray]
@@ -348,16 +314,10 @@ class ReadyFeatures(Features):
     Z: FloatArray | None
     source: Features
     removed: IntArray
-    side_by_side: bool = True
 
     def __len__(self) -> int:
         """Return the number of rows m."""
         return len(self.source)
-
-    @property
-    def parallel(self) -> bool:
-        """Whether the rows are kept, or may be made side by side."""
-        return self.side_by_side
 
     @property
     def to_coefficients(self) -> FloatArray:

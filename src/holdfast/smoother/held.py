@@ -4,7 +4,8 @@ Tasks of one shape (held-out rows H, removed basis rows E, test rows T) are stac
 the smoother S on those rows, and not what it is used for: `errors` are e_H = (y − ŷ)_H of the model
 on all rows, `gaps` are the matrices I − S_HH, and `predict` gives the predictions for T of the
 model whose targets on H were lowered by r, which is the model without H when r are its held-out
-residuals (`holdfast.holdout`).
+residuals (`holdfast.holdout`). `looks` are right-hand sides made of rounding errors of a typical
+size: solved like the others, they tell how much those errors grow (`holdfast.holdout.accuracy`).
 
 Removed basis rows. A model on B∖E is the same problem under the constraint N_E β = 0, where row j
 of N gives the coefficient of basis row j (Pahikkala et al. 2012, Proposition 1). With O an
@@ -35,14 +36,21 @@ from holdfast.linalg import (
     weighted_products,
     whitened_products,
 )
-from holdfast.smoother.span import Span
+from holdfast.smoother.scale import SOME
 
-__all__ = ["Held", "HeldCoordinates", "HeldInverse", "constraints", "fitted_size", "same_rows"]
+__all__ = ["LOOKS", "Held", "HeldCoordinates", "constraints", "noise", "same_rows"]
 
 #: Doubles in the largest temporary of one piece of work. Two megabytes is more than a core's own
 #: cache holds, but with smaller pieces threads wait for the interpreter: a quarter of it took up to
 #: twice as long on two cores, four times as much gained nothing.
 PIECE_DOUBLES = 2**18
+#: Right-hand sides of rounding errors: one alone may be nearly orthogonal to what grows most.
+LOOKS = 3
+
+
+def noise(size: int) -> FloatArray:
+    """Return standard normal numbers (size, LOOKS), the same every time."""
+    return np.random.default_rng(0).standard_normal((LOOKS, size)).T
 
 
 class Held(ABC):
@@ -57,6 +65,26 @@ class Held(ABC):
     def errors(self) -> FloatArray:
         """Return e_H (a, b, h, v), up to the same factor as `gaps`."""
 
+    #: Rounding errors of the factor, relative to the length of a model, (a,); and the length of the
+    #: model on all rows, (a, v).
+    unit: FloatArray
+    length: FloatArray
+
+    @abstractmethod
+    def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
+        """Return how far the models without rows lie from that on all rows (a, b, v)."""
+
+    @abstractmethod
+    def looks(self) -> FloatArray:
+        """Return right-hand sides (a, b, h, LOOKS) of rounding errors, one for each length."""
+
+    @abstractmethod
+    def reach(self) -> FloatArray:
+        """Return how much such errors grow on the way to f of the test rows (a, b, t).
+
+        By the model on all rows: what rows that are not held out have of their own.
+        """
+
     @abstractmethod
     def gaps(self, piece: slice) -> FloatArray:
         """Return I − S_HH (g, a, h, h) of some of the tasks, up to a factor; a fresh array."""
@@ -69,22 +97,6 @@ class Held(ABC):
     @abstractmethod
     def row_size(self) -> int:
         """Length of the products that form I − S_HH, which decides how many tasks make a piece."""
-
-    #: A pivot of I − S_HH no larger than this has lost too many digits.
-    weak: float = 0.0
-
-    @property
-    def targets(self) -> FloatArray | None:
-        """√w y (b, h, v) of the held-out rows, if predictions are what residuals leave of them."""
-        return None
-
-    @property
-    def size(self) -> FloatArray:
-        """‖√D z‖ (a, v), the length of all fitted targets; asked for where `targets` are."""
-        raise AssertionError("only where predictions are what residuals leave of targets")
-
-    #: √w (b, h) of the held-out rows; None where all are 1.
-    row_root: FloatArray | None = None
 
     @property
     def definite(self) -> bool:
@@ -119,15 +131,15 @@ class HeldCoordinates(Held):
     Y : ndarray of shape (b, h, v)
         √w y on the held-out rows.
     kappa : float
-    weak : float
-        A pivot of I − S_HH no larger than this has lost too many digits.
+    unit, length : ndarray of shape (a,) and (a, v)
+        Rounding errors of the factor, and the length of the model on all rows.
+    formed : ndarray of shape (a,)
+        What forming G adds to these errors, in the same unit; zero where κ = 1.
     spare : ndarray of bool, shape (b, h), or None
         Rows that only fill up sets of different sizes: V and Y are zero there, I − S_HH is that of
         the identity, and so residuals are zero. Spare columns of O are zero as well.
     root : ndarray of shape (p,) or None
         √D of the one penalty, if the coordinates are scaled by it: D and R are ones then.
-    row_root : ndarray of shape (b, h) or None
-        √w of the held-out rows; None where all are 1.
     """
 
     V: FloatArray
@@ -138,10 +150,11 @@ class HeldCoordinates(Held):
     z: FloatArray
     Y: FloatArray
     kappa: float
-    weak: float = 0.0
+    unit: FloatArray
+    length: FloatArray
+    formed: FloatArray
     spare: BoolArray | None = None
     root: FloatArray | None = None
-    row_root: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -155,51 +168,73 @@ class HeldCoordinates(Held):
 
     def at(self, alphas: IntArray) -> HeldCoordinates:
         """Return the same for some of the penalties."""
-        return replace(self, D=self.D[alphas], R=self.R[alphas])
+        return replace(
+            self,
+            D=self.D[alphas],
+            R=self.R[alphas],
+            unit=self.unit[alphas],
+            length=self.length[alphas],
+            formed=self.formed[alphas],
+        )
 
     def among(self, sets: IntArray) -> HeldCoordinates:
         """Return the same for some of the tasks."""
-        V = self.V[sets]
         return replace(
             self,
-            V=V,
-            out=V if self.tests_itself else self.out[sets],
+            V=self.V[sets],
+            out=self.out[sets],
             O=None if self.O is None else self.O[sets],
             Y=self.Y[sets],
             spare=None if self.spare is None else self.spare[sets],
-            row_root=None if self.row_root is None else self.row_root[sets],
         )
-
-    @property
-    def targets(self) -> FloatArray | None:
-        """√w y where S is known; I − S itself cancels nothing."""
-        return self.Y if self.kappa else None
-
-    @cached_property
-    def size(self) -> FloatArray:
-        """‖√D z‖ (a, v)."""
-        return fitted_size(self.D, self.z)
-
-    @property
-    def tests_itself(self) -> bool:
-        """Whether what is predicted are the held-out rows, all of weight 1."""
-        return self.out is self.V
 
     @cached_property
     def definite(self) -> bool:
         """Whether no eigenvalue of the kernel, shifted by the penalty, is negative."""
         return bool(self.R.min(initial=0.0) >= 0.0)
 
+    def _times(self, z: FloatArray) -> FloatArray:
+        """Return V R z (a, b, h, k) for z (p, k)."""
+        (a, b, h, _), (p, k) = self.shape, z.shape
+        beta = (self.R[:, None] * z.T).reshape(a * k, p)
+        return (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, k).transpose(2, 0, 1, 3)
+
     def errors(self) -> FloatArray:
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""
-        (a, b, h, v), p = self.shape, self.D.shape[1]
-        beta = (self.R[:, None] * self.z.T).reshape(a * v, p)
-        fitted = (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, v).transpose(2, 0, 1, 3)
+        fitted = self._times(self.z)
         errors = np.ascontiguousarray(self.kappa * self.Y - fitted if self.kappa else fitted)
         if self._removed is not None:
             J, t = self._removed
             errors += (J.swapaxes(2, 3) @ t).swapaxes(0, 1)
         return errors
+
+    def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
+        """Return ‖√D V_Hᵀr‖, the root of rᵀ(r − e); with κ = 0 the length of G_{·H} r."""
+        if self.kappa:
+            return np.asarray(np.sqrt(np.maximum((r * (r - errors)).sum(axis=2), 0.0)))
+        a, b, h, v = self.shape
+        some = np.unique(np.linspace(0, v - 1, min(v, SOME)).astype(np.int64))
+        rows = r[..., some].transpose(1, 0, 3, 2).reshape(b, a * some.size, h) @ self.V
+        found = rows.reshape(b, a, some.size, -1) * self.R[:, None]
+        lengths = np.linalg.norm(found, axis=3).swapaxes(0, 1)  # (a, b, some)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.nan_to_num(lengths / self.length[:, None, some]).max(axis=2, keepdims=True)
+        return np.asarray(share * self.length[:, None])
+
+    def looks(self) -> FloatArray:
+        """Return √S_ii times random numbers; with κ = 0, (G g)_H for random targets g."""
+        a, b, h, _ = self.shape
+        if not self.kappa:
+            found = self._times(noise(self.row_size))
+            return np.ascontiguousarray(found + self.formed[:, None, None, None] * noise(h))
+        reach = np.sqrt(self.leverages(slice(None))).reshape(b, h, a)
+        return np.ascontiguousarray(reach.transpose(2, 0, 1)[..., None] * noise(h))
+
+    def reach(self) -> FloatArray:
+        """Return √(out² D); with κ = 0 the length of G k_x, √(out² R²)."""
+        D = self.D if self.kappa else np.square(self.R)
+        flat = np.square(self.out).reshape(-1, self.row_size) @ D.T
+        return np.sqrt(flat).reshape(*self.out.shape[:2], -1).transpose(2, 0, 1)
 
     def gaps(self, piece: slice) -> FloatArray:
         """Return I − S_HH (g, a, h, h)."""
@@ -338,7 +373,7 @@ def constraints(
     E: IntArray,
     spare: BoolArray | None = None,
     d: FloatArray | None = None,
-    span: Span | None = None,
+    span: Callable[[IntArray], FloatArray] | None = None,
 ) -> FloatArray | None:
     """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed.
 
@@ -355,102 +390,6 @@ def constraints(
     return orthonormal_stacks(N, E, spare, d, span)
 
 
-def fitted_size(D: FloatArray, z: FloatArray) -> FloatArray:
-    """Return ‖√D z‖ (a, v), which is √(yᵀSy): no prediction of √w y is longer."""
-    return np.asarray(np.sqrt(np.abs(D) @ np.square(z)))
-
-
 def same_rows(shape: Shape) -> bool:
     """Whether the tasks test the rows that they hold out, in the same order."""
     return shape.H.shape == shape.T.shape and np.array_equal(shape.H, shape.T)
-
-
-@dataclass(frozen=True)
-class HeldInverse(Held):
-    """A dense model at one penalty, by its inverse G: I − S = αG (An et al. 2007).
-
-    Attributes
-    ----------
-    G_H : ndarray of shape (b, h, m)
-        Rows of G, over the trained rows.
-    H : ndarray of int, shape (b, h)
-        Held-out rows, numbered among the trained rows.
-    c : ndarray of shape (m, v)
-        Coefficients G √w y of the model on all rows.
-    kernel : callable
-        From row numbers (b, k) to their kernel values with the trained rows, (b, k, m).
-    rows : Shape
-        The tasks, in row numbers of the data.
-    root : ndarray of shape (m,)
-        √w of the trained rows.
-    Q, U_T : ndarray of shape (m, s) and (b, t, s)
-        Unpenalised columns: of the trained rows times √w, and of the test rows.
-    centre, level : ndarray of shape (s, m) and (s, v)
-        Qᵀ√wK and Qᵀ√w y.
-    Ys : ndarray of shape (m, v)
-        √w y.
-    """
-
-    G_H: FloatArray
-    H: IntArray
-    c: FloatArray
-    kernel: Callable[[IntArray], FloatArray]
-    rows: Shape
-    root: FloatArray
-    Q: FloatArray
-    U_T: FloatArray
-    centre: FloatArray
-    level: FloatArray
-    Ys: FloatArray
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """(1, b, h, v)."""
-        return 1, *self.H.shape, self.c.shape[1]
-
-    @property
-    def row_size(self) -> int:
-        """1: the matrices are parts of G, and no product forms them."""
-        return 1
-
-    def errors(self) -> FloatArray:
-        """Return the dual coefficients of the held-out rows."""
-        return np.ascontiguousarray(self.c[self.H][None])
-
-    def gaps(self, piece: slice) -> FloatArray:
-        """Return G_HH (g, 1, h, h)."""
-        rows = np.take_along_axis(self.G_H[piece], self.H[piece, None], axis=2)
-        return np.ascontiguousarray(rows)[:, None]
-
-    def coefficients(self, r: FloatArray) -> FloatArray:
-        """Return c' = c − G_{·H} r (b, m, v): zero on H."""
-        c = self.G_H.swapaxes(1, 2) @ r[0]
-        np.subtract(self.c, c, out=c)
-        np.put_along_axis(c, self.H[:, :, None], 0.0, axis=1)
-        return np.asarray(c)
-
-    def predict(self, r: FloatArray) -> FloatArray:
-        """Return predictions by the coefficients c', so that nothing cancels at huge penalties."""
-        weights = self.coefficients(r)
-        weights *= self.root[:, None]
-        fitted = self.kernel(self.rows.T) @ weights  # (b, t, v)
-        if self.level.size:
-            fitted += self.U_T @ self._levels(weights, fitted)
-        return np.asarray(fitted[None])
-
-    def _levels(self, weights: FloatArray, fitted: FloatArray) -> FloatArray:
-        """Return the unpenalised part (b, s, v), in coordinates along Q.
-
-        Over the rows that are left Qᵀ(y − Kc' − Qδ) = 0, because Qᵀc' = 0; δ is returned.
-        """
-        return self.levels(weights, fitted if same_rows(self.rows) else None)
-
-    def levels(self, weights: FloatArray, inside: FloatArray | None = None) -> FloatArray:
-        """Return the same from coefficients √w c' (b, m, v); `inside` is K c' on H, if known."""
-        if inside is None:
-            inside = self.kernel(self.rows.H) @ weights
-        Q_H = self.Q[self.H].swapaxes(1, 2)  # (b, s, h)
-        left = self.level - Q_H @ self.Ys[self.H]
-        left = left - (self.centre @ weights - Q_H * self.root[self.H][:, None] @ inside)
-        corner = np.eye(self.Q.shape[1]) - Q_H @ Q_H.swapaxes(1, 2)
-        return solve_small(corner, left)

@@ -6,51 +6,104 @@ complement of Q, so that their null vectors never mix with the null space of K.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from math import inf
+from functools import cached_property
 from threading import RLock
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError, NotSupportedError
 from holdfast.experiments import Shape, Tasks
-from holdfast.kernels.matrix import KernelRows, PrecomputedRows
+from holdfast.kernels import Linear
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
 from holdfast.linalg import (
-    Accuracy,
     Complement,
     eigh,
+    run_pieces,
     shifted_inverse,
     solve_shifted,
+    solve_with_looks,
     submatrix,
     threads_for,
+    triangle_of,
 )
-from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes
-from holdfast.smoother.blocks import row_blocks
+from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.bordered import Bordered
-from holdfast.smoother.equations import KernelEquations
-from holdfast.smoother.factor import Factor, InverseFactor, KernelFactor
-from holdfast.smoother.feature_smoother import FeatureSmoother
+from holdfast.smoother.factor import EPS, INVERSE_SHARE, Factor, KernelFactor
+from holdfast.smoother.feature_smoother import FeatureSmoother, by_penalty
 from holdfast.smoother.features import ColumnFeatures
-from holdfast.smoother.held import Held, HeldCoordinates, HeldInverse
-from holdfast.smoother.kernel_form import KernelForm
+from holdfast.smoother.held import LOOKS, Held, HeldCoordinates, noise
+from holdfast.smoother.inverse import HeldInverse, InverseFactor
+from holdfast.smoother.kernel_equations import KernelEquations, deflated_kernel
 from holdfast.smoother.outputs import KernelOutputs
+from holdfast.smoother.rows import row_blocks
 from holdfast.smoother.scale import Targets, Unpenalised
 
 __all__ = ["KernelSmoother"]
 
+#: A linear kernel is trained from scratch by its rows if their triangle takes fewer operations.
+QUICK = 1e8
+#: Steps of the power iteration for the norm of the kernel matrix, which falls short by little.
+POWER_STEPS = 4
+#: Rows that the data floor is looked at for.
+LOOKED_AT = 8
 
-class KernelSmoother(KernelForm):
-    """The smoother of the kernel matrix of all rows; its parameters are those of `KernelForm`."""
+
+class KernelSmoother(Smoother):
+    """The smoother of the kernel matrix of all rows.
+
+    Parameters
+    ----------
+    data : KernelData or ndarray of shape (m, m)
+        The rows with their kernel, or the kernel matrix itself, which is kept as it is.
+    weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
+    unpenalised : Unpenalised
+    memory : float
+        Bytes that the smoother may use.
+    definite : bool
+        Whether the kernel declares itself positive semidefinite.
+    trusted : bool
+        Whether that declaration needs no check, as for the kernels of this package.
+    """
 
     form: ClassVar[Form] = "kernel"
-    # More than for features: cond(K + αI) takes the place of that of the training rows.
-    least_share: ClassVar[float] = 0.75
-    # What the spectrum loses it loses again; an inverse, which mixes fewer rows, often does not.
+    # Eigenvectors mix all rows, and light rows pay for heavy ones; an inverse does not mix them.
     repairs: ClassVar[tuple[str, ...]] = ("single", "retrain")
+
+    def __init__(
+        self,
+        data: KernelData | FloatArray,
+        weights: FloatArray,
+        Y: FloatArray,
+        unpenalised: Unpenalised,
+        memory: float = float("inf"),
+        *,
+        definite: bool = True,
+        trusted: bool = True,
+    ) -> None:
+        super().__init__(weights, Y, unpenalised, memory)
+        self.data, self.definite, self._trusted = data, definite, trusted
+        self._K = data if isinstance(data, np.ndarray) else None
+        self._spectrum: KernelFactor | None = None
+        self._last_inverse: InverseFactor | None = None
+
+    @property
+    def K(self) -> FloatArray:
+        """The kernel matrix (m, m)."""
+        if self._K is None:  # threads that find it ready need no lock
+            with self._lock:
+                if self._K is None:
+                    assert not isinstance(self.data, np.ndarray)
+                    every = slice(0, len(self.data))
+                    self._K = self.data.block(every, every)
+        return self._K
 
     @property
     def n_basis(self) -> None:
@@ -59,29 +112,56 @@ class KernelSmoother(KernelForm):
 
     def sizes(self, tasks: Tasks) -> Sizes:
         """Return what a plan for these tasks needs to know."""
-        m = self.weights.size
-        known = self._spectrum is not None
-        serves = self.spectrum_serves
-        return Sizes(self.form, m, m, self.targets.count, None, self.memory, known, spectrum=serves)
+        m, known = self.weights.size, self._spectrum is not None
+        return Sizes(self.form, m, m, self.targets.count, None, self.memory, known)
 
-    # -- the model on all rows ---------------------------------------------------------------------
+    def training_work(self, held: int) -> float:
+        """Return n³ for a factorisation, and its refinement in extended precision."""
+        n = float(self.weights.size - held)
+        return n**3 + 200.0 * n**2
 
-    def factor(self, alpha: float | None = None, least: float = inf) -> Factor:
-        """Return the spectrum of K, or its inverse at one penalty.
+    def single_work(self) -> float:
+        """Return what an inverse takes."""
+        return 2.0 * float(self.weights.size) ** 3
 
-        A kernel that is indefinite, if only by its rounding errors, has no Cholesky factorisation;
-        its spectrum serves any penalty.
-        """
-        with self.lock:
-            if alpha is not None and self.definite:
-                self.require_semidefinite()
-                with suppress(KernelError):  # rounding errors may be larger than the penalty
-                    return self._inverse(alpha)
+    def fit_work(self) -> float:
+        """Return what an eigendecomposition takes."""
+        return 9.0 * float(self.weights.size) ** 3
+
+    # -- factors -----------------------------------------------------------------------------------
+
+    def factor(self, least: float) -> KernelFactor:
+        """Return the spectrum of K, which holds for every penalty."""
+        with self._lock:
             if self._spectrum is None:
                 A, complement = self._deflated()
                 Lambda, V = eigh(A, overwrite=True)
                 self._spectrum = self._kernel_factor(Lambda, V, complement)
             return self._spectrum
+
+    def single(self, alpha: float) -> Factor:
+        """Return the inverse at one penalty.
+
+        A kernel that is indefinite, if only by its rounding errors, has no Cholesky factorisation;
+        its spectrum serves any penalty.
+        """
+        with self._lock:
+            if self._last_inverse is not None and self._last_inverse.alpha == alpha:
+                return self._last_inverse
+            if self.definite:
+                self.require_semidefinite()
+                with suppress(KernelError):  # rounding errors may be larger than the penalty
+                    self._last_inverse = self._inverse(alpha)
+                    return self._last_inverse
+            return self.factor(alpha)
+
+    def factor_for(self, alphas: FloatArray) -> list[tuple[float, IntArray, Factor]]:
+        """Return the spectrum if it is there, else an inverse for each penalty."""
+        if self._spectrum is not None:
+            return [
+                (a, columns, self._spectrum.select(columns)) for a, columns in by_penalty(alphas)
+            ]
+        return [(a, columns, self.single(a).select(columns)) for a, columns in by_penalty(alphas)]
 
     def _deflated(self) -> tuple[FloatArray, Complement | None]:
         return deflated_kernel(self.K, self.weights, self.unpenalised)
@@ -108,8 +188,9 @@ class KernelSmoother(KernelForm):
             Lambda=np.append(Lambda, np.ones(s)),
             penalised=np.repeat([1.0, 0.0], [Lambda.size, s]),
             z=z,
-            Ys=Ys,
+            targets=self.targets,
             scale=self.scale,
+            unpenalised=self.unpenalised,
         )
         if self.scale.everything:
             return factor
@@ -139,72 +220,91 @@ class KernelSmoother(KernelForm):
         if complement is not None:
             G = complement.lift_symmetric(G)
         live, Q = self.scale.trained, self.unpenalised.Q * self.scale.root[:, None]
-        Ys = self.targets.Ys[live]
         centre = (Q.T @ self.K)[:, live]
-        return InverseFactor(G, alpha, self.K, Ys, G @ Ys, centre, self.scale, self.unpenalised)
+        c, largest = G @ self.targets.Ys[live], self._largest
+        return InverseFactor(
+            G, alpha, self.K, c, centre, largest, self.targets, self.scale, self.unpenalised
+        )
+
+    @cached_property
+    def _largest(self) -> float:
+        """About ‖√wK√w‖: a few steps of the power iteration."""
+        root = self.scale.root * self.scale.trained
+        x = root * (1.0 + 0.1 * noise(root.size)[:, 0])
+        for _ in range(POWER_STEPS):
+            x = root * (self.K @ (root * x))
+            size = float(np.linalg.norm(x))
+            if not size > 0.0:
+                return 0.0
+            x /= size
+        return size
 
     def require_semidefinite(self) -> None:
         """Refuse a kernel matrix with a clearly negative eigenvalue, at the price of one Cholesky.
 
         The spectrum has every eigenvalue and is checked when it is made; this check is for the ways
-        that do without the spectrum.
+        that do without the spectrum, and for kernels that were not checked before.
         """
-        if not self._unchecked:
-            return
-        K, m = self.K, len(self.K)
-        margin = 1e3 * m * np.finfo(float).eps * float(np.abs(np.diag(K)).max())
-        try:
-            np.linalg.cholesky(K + np.diag(np.full(m, margin)))
-        except np.linalg.LinAlgError:
+        if self.definite and not self._trusted and not self._semidefinite:
             raise KernelError(
                 "the kernel matrix is not positive semidefinite, so kernel least squares has no "
                 "minimum. Use a positive semidefinite kernel."
-            ) from None
-        self._unchecked = False
+            )
+
+    @cached_property
+    def _semidefinite(self) -> bool:
+        """Whether K has a Cholesky factor after a shift by its rounding errors."""
+        K, m = self.K, len(self.K)
+        margin = 1e3 * m * EPS * float(np.abs(np.diag(K)).max())
+        try:
+            np.linalg.cholesky(K + np.diag(np.full(m, margin)))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    def coordinates(self, alphas: FloatArray) -> None:
+        """Return None: coefficients are those of rows."""
+        return None
 
     def fit(self, alphas: FloatArray) -> Fit:
         """Return coefficients of all rows, zero where the weight is, and the unpenalised ones."""
         live, s = self.scale.trained, self.unpenalised.count
         coef = np.zeros(self.targets.Ys.shape)
-        level = self.targets.level.copy()
-        for alpha in np.unique(alphas):
-            columns = np.flatnonzero(alphas == alpha)
-            models = self._models(columns, np.array([float(alpha)]))
-            coef[np.ix_(live, columns)] = models[: len(models) - s]
-            level[:, columns] += models[len(models) - s :]
-        return Fit(coef, None, self.unpenalised.coefficients(level))
+        models = self._models(alphas)
+        n = len(models) - s
+        coef[live] = models[:n]
+        return Fit(coef, None, self.unpenalised.coefficients(models[n:] + self.targets.level))
 
-    def _models(self, columns: IntArray, alpha: FloatArray) -> FloatArray:
-        """Return coefficients of trained rows and unpenalised columns, by the spectrum if known."""
+    def _models(self, alphas: FloatArray) -> FloatArray:
+        """Return coefficients (n + s, v) of trained rows and unpenalised columns."""
         live = np.flatnonzero(self.scale.trained)
-        if self._spectrum is None and self.definite:
-            equations = self._equations_of(live, columns)
-            x = solve_shifted(equations.A, equations.rhs, alpha, equations.accuracy)
-            return np.asarray(equations.complete(x)[0])
-        factor = self.factor()
-        assert isinstance(factor, KernelFactor)
-        R, Q = factor.R(factor.D(alpha))[0], self.unpenalised.Q[live]
-        c = factor.V[live] @ (R[:, None] * factor.z[:, columns])
-        c *= self.scale.root[live, None]
-        along = self._along[1].T  # Qᵀ√wK
-        return np.vstack([c, Q.T @ self.targets.Ys[live][:, columns] - along[:, live] @ c])
+        found = np.empty((live.size + self.unpenalised.count, alphas.size))
+        for alpha, columns in by_penalty(alphas):
+            if self._spectrum is None and self.definite:
+                equations = self._equations(live, self.targets.Ys[live][:, columns])
+                x = solve_shifted(equations.A, equations.rhs, np.array([alpha]))
+                found[:, columns] = equations.complete(x)[0]
+                continue
+            factor = self.factor(alpha)
+            R, Q = factor.R(factor.d(alpha)), self.unpenalised.Q[live]
+            c = factor.V[live] @ (R[:, None] * factor.z[:, columns])
+            c *= self.scale.root[live, None]
+            along = self._along[1].T  # Qᵀ√wK
+            level = Q.T @ self.targets.Ys[live][:, columns] - along[:, live] @ c
+            found[:, columns] = np.vstack([c, level])
+        return found
 
-    # -- models as coefficients --------------------------------------------------------------------
-
-    def outputs(self) -> KernelOutputs:
+    def outputs(self, factor: Factor | None = None) -> KernelOutputs:
         """Return kernel values with the trained rows, and the unpenalised columns."""
         data = PrecomputedRows(self.data) if isinstance(self.data, np.ndarray) else self.data
         live = np.flatnonzero(self.scale.trained)
         return KernelOutputs(data, live, self.unpenalised.anywhere())
 
-    def model(self, alphas: FloatArray) -> FloatArray:
+    def model(self, factor: Factor | None, alphas: FloatArray) -> FloatArray:
         """Return coefficients (v, q) of the trained rows, then along the unpenalised columns."""
-        live, s = int(self.scale.trained.sum()), self.unpenalised.count
-        found = np.empty((live + s, alphas.size))
-        for alpha in np.unique(alphas):
-            columns = np.flatnonzero(alphas == alpha)
-            found[:, columns] = self._models(columns, np.array([float(alpha)]))
-        return self.with_level(found.T)
+        return self.with_level(self._models(alphas).T)
 
     def held_models(self, factor: Factor, shape: Shape, held: Held, r: FloatArray) -> FloatArray:
         """Return c' (b, v, q): zero on the held-out rows."""
@@ -226,7 +326,7 @@ class KernelSmoother(KernelForm):
         # Kc has a part along Q of its own, Qᵀ√wKc, which the unpenalised columns take back.
         return np.concatenate([weights, beta[:, :, p:] - weights @ self._along[1][live]], axis=2)
 
-    def published(self, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+    def published(self, factor: Factor | None, coefficients: FloatArray, alphas: FloatArray) -> Fit:
         """Return coefficients of all rows, zero for those not trained on, and the unpenalised."""
         live = self.scale.trained
         n = int(live.sum())
@@ -234,24 +334,15 @@ class KernelSmoother(KernelForm):
         dual[live] = coefficients.T[:n]
         return Fit(dual, None, self.unpenalised.coefficients(coefficients.T[n:]))
 
-    def without(
-        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
-    ) -> KernelSmoother:
-        """Return the smoother without rows, on the same kernel matrix."""
-        weights, unpenalised = self._retrained(held)
-        part = KernelSmoother(
-            self.data, weights, self.targets.Y, unpenalised, self.memory, definite=self.definite
-        )
-        part._K = self.K
-        return part
-
-    def fitted_rows(self, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+    def fitted_rows(
+        self, factor: Factor | None, coefficients: FloatArray, rows: IntArray
+    ) -> FloatArray:
         """Return K c + uγ."""
         live = np.flatnonzero(self.scale.trained)
         K, c, level = submatrix(self.K, rows, live), coefficients.T[: live.size], coefficients.T
         return np.asarray(K @ c + self.unpenalised.U[rows] @ level[live.size :])
 
-    def fitted_squares(self, coefficients: FloatArray) -> FloatArray:
+    def fitted_squares(self, factor: Factor | None, coefficients: FloatArray) -> FloatArray:
         """Return ‖√w(Kc + uγ)‖² over the trained rows."""
         live = np.flatnonzero(self.scale.trained)
         n, flat = live.size, coefficients.reshape(-1, coefficients.shape[-1])
@@ -264,14 +355,22 @@ class KernelSmoother(KernelForm):
 
     # -- the Gaussian view -------------------------------------------------------------------------
 
-    def _spectral(self) -> KernelFactor:
-        factor = self.factor()
-        assert isinstance(factor, KernelFactor)
-        return factor
+    @cached_property
+    def _along(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """√wQ (m, s), K√wQ (m, s) and Qᵀ√wK√wQ (s, s)."""
+        weighted = self.unpenalised.Q * self.scale.root[:, None]
+        with threads_for(weighted.shape[1]):  # idle threads would keep spinning beside what follows
+            to_level = self.K @ weighted
+        return weighted, to_level, weighted.T @ to_level
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii by the spectrum if it is known, else by one inverse."""
+        factor = self.single(alpha) if self._spectrum is None else self._spectrum
+        return factor.leverages(alpha)
 
     def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
         """Return (K − K√wG√wK)/α without the unpenalised columns, and what these add."""
-        factor, U = self._spectral(), self.unpenalised.U[rows]
+        factor, U = self.factor(float(alphas.min())), self.unpenalised.U[rows]
         p = factor.size - self.unpenalised.count
         out, D = factor.outputs(rows, factor.V[rows])[:, :p], factor.D(alphas)[:, :p]
         _, to_level, inner = self._along
@@ -281,7 +380,11 @@ class KernelSmoother(KernelForm):
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the same on the diagonal, for new rows."""
-        factor, u, live = self._spectral(), self.unpenalised.anywhere(), self.scale.trained
+        factor, u, live = (
+            self.factor(float(alphas.min())),
+            self.unpenalised.anywhere(),
+            self.scale.trained,
+        )
         n, p = int(live.sum()), factor.size - u.size
         weighted, to_level, inner = self._along
         K_new = self.outputs()(X)[:, :n]
@@ -301,63 +404,98 @@ class KernelSmoother(KernelForm):
 
     def half_residuals(self, alpha: float) -> FloatArray:
         """Return V √(α/(Λ + α)) Vᵀ√w y."""
-        factor, live = self._spectral(), self.scale.trained
+        factor, live = self.factor(alpha), self.scale.trained
         V = factor.eigenvectors
         R = np.sqrt(alpha * factor.d(alpha)[: V.shape[1]])
         values = np.zeros(self.targets.Ys.shape)
         values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])
         return values
 
-    def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii by the spectrum if it is known, else by one inverse."""
-        return self.factor(None if self._spectrum is not None else alpha).leverages(alpha)
+    def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return the data floor of predictions of some rows, each by the model without it.
+
+        eps √(Σ_j k_xj² c_j² + Σ_i u_i² Σ_j k_ij² c_j²) over the spread of y, with the coefficients
+        c of the model without the row and u = (K + α)⁻¹k_x, both over the rows that are left.
+        """
+        live = np.flatnonzero(self.scale.trained)
+        H = np.searchsorted(live, rows[self.scale.trained[rows]][:LOOKED_AT])
+        some = self.targets.some()
+        h, n, v, spread = H.size, live.size, some.size, self.targets.spread[some]
+        found, root, each = np.zeros(alphas.size), self.scale.root[live], np.arange(h)
+        for a, alpha in enumerate(alphas.tolist() if h else ()):
+            G_H, c = self._inverse_rows(H, alpha, some)
+            U = G_H / G_H[each, H, None]  # (h, n): −u beside the row itself
+            models = c - U[:, :, None] * c[H][:, None]  # (h, n, v)
+            models[each, H], U[each, H] = 0.0, 0.0
+            flat = np.square(models * root[:, None]).transpose(1, 0, 2).reshape(n, h * v)
+            sizes = np.empty((n, h * v))
+            for part in row_blocks(n, n):
+                K = self.K[live[part]]
+                sizes[part] = np.square(K if n == len(K.T) else K[:, live]) @ flat
+            each_row = (sizes * np.square(root[:, None])).reshape(n, h, v)
+            square = each_row[H, each] + np.einsum("hn,nhv->hv", np.square(U), each_row)
+            found[a] = EPS * float((np.sqrt(square) / (root[H, None] * spread)).max())
+        return found
+
+    def _inverse_rows(
+        self, H: IntArray, alpha: float, columns: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return rows of G (h, n) and coefficients G √w y (n, v), over the trained rows."""
+        live = self.scale.trained
+        if self._spectrum is not None or not self.definite:
+            factor = self.factor(alpha)
+            V, R = factor.trained_rows, factor.R(factor.d(alpha))
+            return (V[H] * R) @ V.T, V @ (R[:, None] * factor.z[:, columns])
+        equations = self._equations(np.flatnonzero(live), self.targets.Ys[live][:, columns])
+        ones = np.zeros((int(live.sum()), H.size))
+        ones[H, np.arange(H.size)] = 1.0
+        lift = equations.complement
+        sides = np.hstack([equations.rhs, ones if lift is None else lift.project(ones)])
+        x = solve_shifted(equations.A, sides, np.array([alpha]))[0]
+        x, v = x if lift is None else lift.lift(x), columns.size
+        return x[:, v:].T, x[:, :v]
 
     # -- models without some rows ------------------------------------------------------------------
 
-    def _ready_for_folds(self) -> bool:
-        assert self.K is not None
+    def by_fold(
+        self, solve: Callable[..., Any], tasks: Tasks, alphas: FloatArray, columns: slice
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return predictions of each task from the kernel matrix of its training rows.
+
+        Two targets of noise tell how much rounding errors grow.
+        """
+        targets, K = self.targets.select(columns), self.K
         self.require_semidefinite()
-        return True
+        values = np.empty((alphas.size, tasks.test.values.size, targets.count))
+        error = np.empty((alphas.size, len(tasks)))
 
-    def equations(
-        self, held: IntArray, removed: IntArray, columns: slice, afresh: bool
-    ) -> KernelEquations:
-        """Return the equations of the training rows, from their own kernel."""
-        keep = self.scale.trained.copy()
-        keep[held] = False
-        return self._equations_of(np.flatnonzero(keep), columns)
+        def work(j: int) -> None:
+            keep = self.scale.trained.copy()
+            keep[tasks.held[j]] = False
+            train, test = np.flatnonzero(keep), tasks.test[j]
+            equations = self._equations(train, targets.Ys[train])
+            looks = noise(len(equations.A))
+            x, y, owner = solve_with_looks(
+                equations.A, equations.rhs, looks, alphas, definite=self.definite
+            )
+            models, random = equations.complete(x), equations.centred(y)
+            both = np.concatenate([_flat(models), _flat(random)], axis=1)
+            f = submatrix(K, test, train) @ both[: train.size]
+            f += equations.unpenalised.U[test] @ both[train.size :]
+            count = alphas.size * targets.count
+            grown = np.abs(f[:, count:]).reshape(-1, len(y), LOOKS).max(axis=(0, 2), initial=0.0)
+            size = INVERSE_SHARE * EPS * self._largest * np.linalg.norm(x, axis=1)  # (a, v)
+            error[:, j] = grown[owner] * (size / targets.spread).max(axis=1)
+            where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
+            values[:, where] = (
+                f[:, :count].reshape(-1, *error.shape[:1], targets.count).swapaxes(0, 1)
+            )
 
-    def _equations_of(self, train: IntArray, columns: slice | IntArray) -> KernelEquations:
-        weights = np.zeros_like(self.weights)
-        weights[train] = self.weights[train]
-        unpenalised = self.unpenalised
-        if train.size < int(self.scale.trained.sum()):
-            unpenalised = unpenalised.retrained(weights)
-        K = self.K if train.size == len(self.K) else submatrix(self.K, train, train)
-        part = unpenalised.take(train)
-        A, complement = deflated_kernel(K, self.weights[train], part)
-        Ys = self.targets.Ys[train][:, columns]
-        return KernelEquations(
-            A=A,
-            rhs=Ys if complement is None else complement.project(Ys),
-            N_E=np.empty((0, len(A))),
-            # A smooth kernel's small eigenvalues need every digit.
-            accuracy=Accuracy(np.zeros(len(A)), refine=True, definite=self.definite),
-            train=train,
-            K=K,
-            root=self.scale.root[train],
-            Ys=Ys,
-            unpenalised=unpenalised,
-            complement=complement,
-        )
+        run_pieces(work, range(len(tasks)))
+        return values, error
 
-    def fitted(self, equations: KernelEquations, models: FloatArray, test: IntArray) -> FloatArray:
-        """Return K c + u·δ of the test rows."""
-        n = equations.train.size
-        values = submatrix(self.K, test, equations.train) @ models[:, :n]
-        if models.shape[1] > n:
-            values += equations.unpenalised.U[test] @ models[:, n:]
-        return np.asarray(values)
+    def _equations(self, train: IntArray, Ys: FloatArray) -> KernelEquations:
+        return KernelEquations.of(self.K, self.scale, self.unpenalised, train, Ys)
 
     def retrain(
         self,
@@ -373,7 +511,9 @@ class KernelSmoother(KernelForm):
         A linear kernel is trained by QR of its rows, which does not square them.
         """
         if self._triangle is not None:
-            return self._by_rows(self._triangle).retrain(held, removed, test, alphas, columns)
+            rows = ColumnFeatures(self._triangle)
+            own = FeatureSmoother(rows, self.weights, self.targets.Y, self.unpenalised)
+            return own.restore(own.retrain(held, removed, test, alphas, columns), test, columns)
         keep = self.scale.trained.copy()
         keep[held] = False
         train, U = np.flatnonzero(keep), self.unpenalised.U
@@ -385,48 +525,56 @@ class KernelSmoother(KernelForm):
         )
         return problem.predictions(self._block(test, train), U[test], alphas)
 
-    def _by_rows(self, L: FloatArray) -> FeatureSmoother:
-        """Return the smoother of the same model with rows L as features."""
-        more = (self.weights, self.targets.Y, self.unpenalised, self.memory)
-        return FeatureSmoother(ColumnFeatures(L), *more)
+    def _block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return kernel values for the naive twin, computed again where possible."""
+        if isinstance(self.data, np.ndarray):
+            return np.asarray(self.data[np.ix_(rows, columns)])
+        return self.data.block(rows, columns)
 
-    def remaining(self, held: IntArray, removed: IntArray, anew: bool) -> KernelSmoother:
+    @cached_property
+    def _triangle(self) -> FloatArray | None:
+        """L (m, m) with LLᵀ = K, more accurate than K: the rows of a linear kernel, rotated.
+
+        None for other kernels, and where it would take time. Columns in large units come first, so
+        that they cost the others nothing.
+        """
+        X = getattr(self.data, "X", None)
+        linear = isinstance(getattr(self.data, "kernel", None), Linear)
+        if X is None or not linear or sp.issparse(X):
+            return None
+        if X.shape[0] ** 2 * X.shape[1] > QUICK:
+            return None
+        X = np.asarray(X, dtype=np.float64)
+        longest = np.argsort(-np.abs(X).max(axis=0), kind="stable")
+        return triangle_of(X[:, longest].T).T
+
+    def without(
+        self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
+    ) -> KernelSmoother:
+        """Return the smoother without rows, on the same kernel matrix."""
+        part = self._with(held, self.targets.Y)
+        part.data = self.data
+        return part
+
+    def remaining(self, held: IntArray, removed: IntArray) -> KernelSmoother:
         """Return the smoother of the rows that are left, on the kernel matrix that is there."""
+        return self._with(held, self.original_targets())
+
+    def _with(self, held: IntArray, Y: FloatArray) -> KernelSmoother:
         weights, unpenalised = self._retrained(held)
-        return KernelSmoother(
-            self.K,
-            weights,
-            self.original_targets(),
-            unpenalised,
-            self.memory,
-            definite=self.definite,
-            trusted=not self._unchecked,
-        )
+        more = {"definite": self.definite, "trusted": self._trusted}
+        return KernelSmoother(self.K, weights, Y, unpenalised, self.memory, **more)
 
     def retargeted(self, Y: FloatArray) -> KernelSmoother:
         """Return the smoother with other targets: m² for each of them."""
         other, live = copy(self), self.scale.trained
-        other.lock, other.targets = RLock(), Targets.of(Y, self.scale, self.unpenalised)
-        other._K = self.K
+        other._lock, other.targets = RLock(), Targets.of(Y, self.scale, self.unpenalised)
+        other._K, other._last_inverse = self.K, None
         if self._spectrum is not None:
             Ys, V = other.targets.Ys, np.asarray(self._spectrum.V)
-            other._spectrum = replace(self._spectrum, z=V[live].T @ Ys[live], Ys=Ys)
+            z = V[live].T @ Ys[live]
+            other._spectrum = replace(self._spectrum, z=z, targets=other.targets)
         return other
-
-
-def deflated_kernel(
-    K: FloatArray, weights: FloatArray, unpenalised: Unpenalised
-) -> tuple[FloatArray, Complement | None]:
-    """Return √w K √w over the trained rows, without the unpenalised directions; a fresh array."""
-    live, root = weights > 0, np.sqrt(weights)
-    A = K if live.all() else K[np.ix_(live, live)]
-    if not np.all(root[live] == 1.0):
-        A = A * root[live, None] * root[live]
-    if not unpenalised.count:
-        return (A.copy() if A is K else A), None
-    complement = Complement(unpenalised.Q[live].T)
-    with threads_for(unpenalised.count):  # idle threads would keep spinning beside what follows
-        return complement.reduce(A), complement
 
 
 def _check_definite(Lambda: FloatArray, trace: float) -> None:
@@ -438,3 +586,8 @@ def _check_definite(Lambda: FloatArray, trace: float) -> None:
             f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
             "Use a positive semidefinite kernel, computed in float64."
         )
+
+
+def _flat(models: FloatArray) -> FloatArray:
+    """Return models (a, p, v) side by side, (p, a v)."""
+    return np.ascontiguousarray(models.transpose(1, 0, 2)).reshape(models.shape[1], -1)

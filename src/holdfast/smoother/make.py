@@ -83,9 +83,9 @@ def _kernel_smoother(
 
 def require_room(m: int, memory: float) -> None:
     """Refuse a dense model of so many rows that its matrices do not fit into memory."""
-    if 16.0 * m**2 > memory:
+    if 32.0 * m**2 > memory:
         raise InvalidInputError(
-            f"a dense model of {m} rows needs {16e-9 * m**2:.3g} GB, more than the "
+            f"a dense model of {m} rows needs {32e-9 * m**2:.3g} GB, more than the "
             f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
             "rows), or raise memory_limit."
         )

@@ -27,8 +27,8 @@ from holdfast.linalg import (
     subtract_outer,
 )
 from holdfast.progress import Counter
-from holdfast.smoother.blocks import cut, index_blocks
 from holdfast.smoother.features import Features
+from holdfast.smoother.rows import cut, index_blocks
 from holdfast.smoother.scale import RowScale, Unpenalised
 
 __all__ = ["Moments", "SetSums", "moments", "sample_level"]

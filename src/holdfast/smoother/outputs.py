@@ -43,7 +43,7 @@ class FeatureOutputs(Outputs):
     features : Features
     B : Centre
         The features' part along the unpenalised columns.
-    T : ndarray of shape (p, p) or None
+    T : ndarray of shape (p, p)
         The map that follows.
     u : ndarray of shape (s,)
         The unpenalised columns of any row: a bias is the same everywhere.
@@ -51,7 +51,7 @@ class FeatureOutputs(Outputs):
 
     features: Features
     B: Centre
-    T: FloatArray | None
+    T: FloatArray
     u: FloatArray
 
     @property
@@ -65,8 +65,7 @@ class FeatureOutputs(Outputs):
         if self.u.size:
             block -= self.u @ self.B.first
             block -= self.u @ self.B.rest
-        if self.T is not None:
-            block = block @ self.T
+        block = block @ self.T
         if not self.u.size:
             return block
         return np.hstack([block, np.broadcast_to(self.u, (len(block), self.u.size))])

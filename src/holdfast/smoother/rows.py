@@ -1,35 +1,77 @@
-"""Rows of W, kept in memory or computed whenever they are asked for, and sums over some of them.
+"""Rows of W, kept in memory or made whenever they are asked for, and sums over some of them.
 
 Sums go block by block, so memory is O(p² + block · p) however many rows there are: a fold may be
-larger than memory.
+larger than memory. Blocks are large enough for BLAS-3 and small enough to stay near the cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.data.indices import as_slice
-from holdfast.linalg import add_gram, mirror
-from holdfast.smoother.blocks import CACHE_BYTES, index_blocks, row_blocks
+from holdfast.linalg import add_gram, mirror, piece_threads
 from holdfast.smoother.features import Features
 from holdfast.smoother.scale import Centre, RowScale, Unpenalised
 
 __all__ = [
+    "BLOCK_BYTES",
     "KEEP_BYTES",
     "FeatureRows",
     "RowBlocks",
     "StreamedRows",
+    "cut",
+    "even_blocks",
     "fitted",
     "gram_and_rhs",
+    "index_blocks",
+    "row_blocks",
     "vector_blocks",
 ]
 
+#: Bytes of one block of rows. A block has at least LEAST_ROWS rows, however long they are.
+BLOCK_BYTES, LEAST_ROWS = 8 * 2**20, 256
+#: The same where a block is read twice and little is computed: it stays in the cache of one core.
+CACHE_BYTES = 2**19
 #: Feature rows of one experiment are kept for their second use if they take at most these bytes.
 KEEP_BYTES = 2**25
+
+
+def row_blocks(
+    n_rows: int, n_columns: int, start: int = 0, n_bytes: int | None = None
+) -> list[slice]:
+    """Return slices that cut rows of n_columns doubles into blocks of n_bytes, or BLOCK_BYTES."""
+    step = max(LEAST_ROWS, (n_bytes or BLOCK_BYTES) // (8 * max(1, n_columns)))
+    return [slice(i, min(i + step, n_rows)) for i in range(start, n_rows, step)]
+
+
+def even_blocks(n_rows: int, n_columns: int) -> list[slice]:
+    """Return nearly equal blocks of at most BLOCK_BYTES, the same number for each thread."""
+    threads, count = piece_threads(), len(row_blocks(n_rows, n_columns))
+    return _ranges(0, n_rows, threads * -(-count // threads))
+
+
+def index_blocks(rows: Index, n_columns: int) -> list[Index]:
+    """Return those rows, of n_columns doubles each, in blocks of BLOCK_BYTES."""
+    if isinstance(rows, slice):
+        return [*row_blocks(rows.stop, n_columns, rows.start)]
+    return [rows[block] for block in row_blocks(rows.size, n_columns)]
+
+
+def cut(rows: Index, n_parts: int) -> list[Index]:
+    """Return the rows in nearly equal parts, none of them empty."""
+    if not isinstance(rows, slice):
+        return [*np.array_split(rows, max(1, min(n_parts, rows.size)))]
+    return [*_ranges(rows.start, rows.stop, n_parts)]
+
+
+def _ranges(start: int, stop: int, n_parts: int) -> list[slice]:
+    cuts = np.linspace(start, stop, max(1, min(n_parts, stop - start)) + 1).astype(int).tolist()
+    return [slice(first, last) for first, last in pairwise(cuts)]
 
 
 @dataclass(frozen=True)
@@ -37,7 +79,7 @@ class StreamedRows:
     """Rows of W that are computed whenever they are asked for, instead of kept.
 
     Indexed like an array: ``W[rows]`` is a fresh (k, p + s) block, √w (φ − u B) T and √w u. Rows
-    are centred before they are mapped: φ T and u B T may be so large that no digit is left of their
+    are centred before they are mapped: φ T and u B T may be so large that nothing is left of their
     difference.
 
     Attributes
@@ -119,14 +161,6 @@ def vector_blocks(W: FeatureRows) -> list[slice]:
     return row_blocks(W.shape[0], W.shape[1], n_bytes=n_bytes)
 
 
-def along(blocks: RowBlocks, Q: FloatArray) -> FloatArray:
-    """Return QᵀW (s, p + s) for the rows of the blocks."""
-    total = np.zeros((Q.shape[1], blocks.shape[1]))
-    for part, W in blocks:
-        total += Q[part].T @ W
-    return total
-
-
 def gram_and_rhs(blocks: RowBlocks, Ys: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (WᵀW, WᵀYs)."""
     p = blocks.shape[1]
@@ -134,20 +168,6 @@ def gram_and_rhs(blocks: RowBlocks, Ys: FloatArray) -> tuple[FloatArray, FloatAr
     for part, W in blocks:
         add_gram(W, A)
         b += W.T @ Ys[part]
-    mirror(A)
-    return A, b
-
-
-def centred_gram_and_rhs(
-    blocks: RowBlocks, Ys: FloatArray, Q: FloatArray, mean: FloatArray, level: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return (WᵀW, WᵀYs) of W − Q mean and Ys − Q level, without the unpenalised columns."""
-    p = mean.shape[1]
-    A, b = np.zeros((p, p)), np.zeros((p, Ys.shape[1]))
-    for part, W in blocks:
-        centred = W[:, :p] - Q[part] @ mean
-        add_gram(centred, A)
-        b += centred.T @ (Ys[part] - Q[part] @ level)
     mirror(A)
     return A, b
 

@@ -22,6 +22,11 @@ from holdfast.linalg import one_blas_thread, solve_small
 
 __all__ = ["Centre", "RowScale", "Targets", "Unpenalised"]
 
+#: Targets whose spread is this share of their size are constant: it is rounding error.
+CONSTANT = 1e-14
+#: Of many targets this many are looked at.
+SOME = 4
+
 
 @dataclass(frozen=True)
 class RowScale:
@@ -242,6 +247,8 @@ class Targets:
         √w times that, zero where a row is not trained on.
     level : ndarray of shape (s, v)
         Qᵀ√w y.
+    mean, spread : ndarray of shape (v,)
+        Mean of Y and standard deviation of the targets, over the trained rows.
     unit : float
         What all of them are in units of: a power of two, 1 unless targets are so large or small
         that their squares leave the range of numbers.
@@ -250,6 +257,8 @@ class Targets:
     Y: FloatArray
     Ys: FloatArray
     level: FloatArray
+    mean: FloatArray
+    spread: FloatArray
     unit: float = 1.0
 
     @classmethod
@@ -260,9 +269,37 @@ class Targets:
             Y = Y / unit
         with one_blas_thread():  # a second thread would keep spinning during the first pass
             level = unpenalised.Q.T @ scale.targets(Y)
+        trained = Y[scale.trained]
+        spread, largest = trained.std(axis=0), np.abs(trained).max(axis=0, initial=0.0)
+        # What is constant, to rounding, is judged by its own size.
+        constant = spread <= CONSTANT * largest
+        spread = np.where(constant, np.where(largest > 0.0, largest, 1.0), spread)
         if unpenalised.count:
             Y = Y - unpenalised.level(slice(None), level)
-        return cls(Y, scale.targets(Y), level, unit)
+        return cls(Y, scale.targets(Y), level, Y[scale.trained].mean(axis=0), spread, unit)
+
+    def select(self, columns: slice | IntArray) -> Targets:
+        """Return some of the targets."""
+        return Targets(
+            self.Y[:, columns],
+            self.Ys[:, columns],
+            self.level[:, columns],
+            self.mean[columns],
+            self.spread[columns],
+            self.unit,
+        )
+
+    def some(self) -> IntArray:
+        """Return a few of the targets, evenly spaced: enough to look at rounding errors."""
+        return np.unique(np.linspace(0, self.count - 1, min(self.count, SOME)).astype(np.int64))
+
+    def take(self, rows: IntArray) -> Targets:
+        """Return the targets of some rows, to be judged by the spread of all."""
+        return Targets(self.Y[rows], self.Ys[rows], self.level, self.mean, self.spread, self.unit)
+
+    def yardstick(self, values: FloatArray) -> FloatArray:
+        """Return what errors of predictions (…, v) are judged by: max(σ_y, |f − ȳ|)."""
+        return np.asarray(np.maximum(self.spread, np.abs(values - self.mean)))
 
     @property
     def count(self) -> int:

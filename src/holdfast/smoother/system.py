@@ -1,40 +1,35 @@
-"""Feature rows with their Gram matrix, in some coordinates, and the model on all of them."""
+"""Feature rows with their Gram matrix, and what follows from the sums: models and fold equations.
+
+A `System` is the weighted problem in some coordinates, as one pass over the rows leaves it. The
+model on all rows solves (WᵀW + α) θ = z. The model without the rows H solves the same equations
+less the sums over H (`without_rows`), the unpenalised columns eliminated.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.linalg import (
-    not_definite,
-    run_pieces,
-    threads_for,
-)
-from holdfast.smoother.blocks import even_blocks
-from holdfast.smoother.features import Features
+from holdfast.linalg import not_definite, solve_small, subtract_outer, threads_for
+from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.held import constraints
 from holdfast.smoother.moments import SetSums
-from holdfast.smoother.rows import (
-    FeatureRows,
-    StreamedRows,
-)
-from holdfast.smoother.scale import Centre, Unpenalised
-from holdfast.smoother.span import Span
+from holdfast.smoother.rows import FeatureRows
+from holdfast.smoother.scale import Centre, Targets, Unpenalised
 
-__all__ = ["FeatureSystem", "coefficients", "penalty_mask", "solve", "solve_each", "transform"]
+__all__ = ["FoldEquations", "System", "coefficients", "penalty_mask", "solve_each", "without_rows"]
 
 
 @dataclass(frozen=True)
-class FeatureSystem:
+class System:
     """Rows, their Gram matrix and their products with the targets, in some coordinates.
 
     Attributes
     ----------
-    features : Features
-        What rows and coefficients come from.
     W : ndarray or StreamedRows of shape (m, p + s)
         Feature rows times √w (unscaled where w = 0), the unpenalised columns last.
     gram : ndarray of shape (p + s, p + s), or (p + s,) when diagonal
@@ -48,28 +43,30 @@ class FeatureSystem:
     B : Centre
         Qᵀ√wΦ: features on the unpenalised columns, before the map T.
     norms : ndarray of shape (m,)
-        ‖W_i‖² without the unpenalised columns, approximate: before the last correction of B.
+        About ‖W_i‖² without the unpenalised columns.
+    span : callable
+        From positions in the basis to columns (p, e) that span those rows of N.
     sets : SetSums or None
-        Sums of held-out sets, if they were asked for and while W is as it was made.
+        Sums of held-out sets, if they were asked for.
     T : ndarray of shape (p, p) or None
         The map from features to these coordinates; None where they are the same.
-    least : float
-        The smallest penalty for which a diagonal Gram matrix has enough digits.
-    promise : float
-        The relative error of predictions that the diagonal Gram matrix promises there.
     """
 
-    features: Features
     W: FeatureRows
     gram: FloatArray
     z: FloatArray
     N: FloatArray
     B: Centre
     norms: FloatArray
+    span: Callable[[IntArray], FloatArray]
     sets: SetSums | None = None
     T: FloatArray | None = None
-    least: float = 0.0
-    promise: float = 0.0
+
+    @classmethod
+    def of(cls, factor: FeatureFactor, norms: FloatArray) -> System:
+        """Return the system in the coordinates of a factor."""
+        B, T = factor.B, factor.T
+        return cls(factor.V, factor.Lambda, factor.z, factor.N, B, norms, factor.span, T=T)
 
     @property
     def p(self) -> int:
@@ -77,41 +74,14 @@ class FeatureSystem:
         return int(self.B.shape[1])
 
     @property
-    def diagonal(self) -> bool:
-        """Whether the Gram matrix is diagonal: the coordinates are its eigenvectors."""
-        return self.gram.ndim == 1
-
-    @property
-    def span(self) -> Span:
-        """What rows of N span."""
-        return Span(self.features, self.T)
+    def whole_gram(self) -> FloatArray:
+        """The Gram matrix as a matrix."""
+        return np.diag(self.gram) if self.gram.ndim == 1 else self.gram
 
     def constraints(self, removed: IntArray) -> FloatArray:
         """Return rows (e, p) that span those rows of N: no θ under the constraint has a part."""
         O = constraints(self.N[:, : self.p], removed[None], span=self.span)  # noqa: E741
         return np.zeros((0, self.p)) if O is None else O[0].T
-
-    @property
-    def support(self) -> float:
-        """How many rows carry the sums: all of them, or fewer where some are much longer."""
-        return carried_by(self.norms)
-
-    def support_without(self, held: IntArray) -> float:
-        """Return the same for the rows that are not held out."""
-        left = self.norms.copy()
-        left[held] = 0.0
-        return carried_by(left)
-
-    @property
-    def whole_gram(self) -> FloatArray:
-        """The Gram matrix as a matrix."""
-        return np.diag(self.gram) if self.diagonal else self.gram
-
-
-def carried_by(norms: FloatArray) -> float:
-    """Return how many rows carry sums over all of them, from their ‖W_i‖²."""
-    longest = float(norms.max(initial=0.0))
-    return max(1.0, float(norms.sum()) / longest) if longest > 0 else 1.0
 
 
 def penalty_mask(p: int, s: int) -> FloatArray:
@@ -119,39 +89,18 @@ def penalty_mask(p: int, s: int) -> FloatArray:
     return np.repeat([1.0, 0.0], [p, s])
 
 
-def transform(system: FeatureSystem, T: FloatArray, *, overwrite: bool = False) -> FeatureSystem:
-    """Return the system in the features W T, with T (p, p) on the coordinates under the penalty.
-
-    The Gram matrix is left for the caller to replace. With `overwrite` the new rows take the memory
-    of the old ones, and `system` must not be used again; otherwise it is unchanged.
-    """
-    p = system.p
-    N, z = np.zeros_like(system.N), system.z.copy()
-    rotated = [(system.N, N)]
-    with threads_for(z.shape[1]):  # idle threads would keep spinning beside the pieces
-        z[:p] = T.T @ system.z[:p]
-    with threads_for(p):
-        whole = T if system.T is None else system.T @ T
-    W: FeatureRows
-    if isinstance(system.W, StreamedRows):
-        W = replace(system.W, T=whole)
-    else:
-        W = system.W if overwrite else np.empty_like(system.W)
-        W[:, p:] = system.W[:, p:]
-        rotated.append((system.W, W))
-
-    def work(piece: tuple[FloatArray, FloatArray, slice]) -> None:
-        old, new, rows = piece
-        new[rows, :p] = old[rows, :p] @ T
-
-    run_pieces(work, [(*pair, rows) for pair in rotated for rows in even_blocks(*pair[0].shape)])
-    return replace(system, W=W, N=N, z=z, sets=None, T=whole)
+def solve_each(system: System, alphas: FloatArray) -> FloatArray:
+    """Return θ (p + s, v) of the model on all rows, one penalty per target."""
+    theta = np.empty((len(system.z), alphas.size))
+    for alpha in np.unique(alphas):
+        columns = np.flatnonzero(alphas == alpha)
+        theta[:, columns] = _solve(system, columns, float(alpha))
+    return theta
 
 
-def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> FloatArray:
-    """Return θ (p + s, v) of the model on all rows, for some of the targets."""
+def _solve(system: System, columns: IntArray, alpha: float) -> FloatArray:
     mask, z = penalty_mask(*system.B.shape[::-1]), system.z[:, columns]
-    if system.diagonal:
+    if system.gram.ndim == 1:
         return np.asarray(z / (system.gram + alpha * mask)[:, None])
     A = system.gram + np.diag(alpha * mask)
     with threads_for(len(A)):
@@ -162,19 +111,78 @@ def solve(system: FeatureSystem, columns: slice | IntArray, alpha: float) -> Flo
 
 
 def coefficients(
-    system: FeatureSystem, theta: FloatArray, level: FloatArray, unpenalised: Unpenalised
+    system: System | FeatureFactor, theta: FloatArray, targets: Targets, unpenalised: Unpenalised
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a = N θ and the coefficients of the unpenalised columns; `level` is that of y."""
-    p = system.p
+    """Return a = N θ and the coefficients of the unpenalised columns, for θ (p + s, v)."""
+    p = system.B.shape[1]
     plain = theta[:p] if system.T is None else system.T @ theta[:p]
-    along_columns = theta[p:] - system.B.total @ plain + level
+    along_columns = theta[p:] - system.B.total @ plain + targets.level
     return system.N @ theta, unpenalised.coefficients(along_columns)
 
 
-def solve_each(system: FeatureSystem, alphas: FloatArray) -> FloatArray:
-    """Return θ (p + s, v) of the model on all rows, one penalty per target."""
-    theta = np.empty((len(system.z), alphas.size))
-    for alpha in np.unique(alphas):
-        columns = np.flatnonzero(alphas == alpha)
-        theta[:, columns] = solve(system, columns, float(alpha))
-    return theta
+@dataclass(frozen=True)
+class FoldEquations:
+    """(A + αI) x = rhs with N_E x = 0: the rows that are left, unpenalised columns eliminated.
+
+    Attributes
+    ----------
+    A, rhs : ndarray of shape (p, p) and (p, v)
+    N_E : ndarray of shape (e, p)
+        Constraints, orthonormal.
+    lengths : ndarray of shape (p,)
+        Roots of the largest numbers that the diagonal of A was computed from.
+    mean, level : ndarray of shape (s, p) and (s, v)
+        Features and targets of the training rows on the unpenalised columns.
+    """
+
+    A: FloatArray
+    rhs: FloatArray
+    N_E: FloatArray
+    lengths: FloatArray
+    mean: FloatArray
+    level: FloatArray
+
+    def complete(self, x: FloatArray) -> FloatArray:
+        """Return θ (a, p + s, v) from solutions x (a, p, v)."""
+        if not self.level.size:
+            return x
+        return np.concatenate([x, self.level - self.mean @ x], axis=1)
+
+    def centred(self, x: FloatArray) -> FloatArray:
+        """Return the same for models without a level of their own."""
+        return np.concatenate([x, -self.mean @ x], axis=1)
+
+
+def without_rows(
+    system: System,
+    sums: tuple[FloatArray, FloatArray],
+    corner: FloatArray,
+    columns: slice,
+    N_E: FloatArray,
+) -> FoldEquations:
+    """Return the equations of all rows less those held out.
+
+    Parameters
+    ----------
+    system : System
+    sums : (gram, rhs)
+        WᵀW and WᵀYs of the held-out rows, for these targets.
+    corner : ndarray of shape (s, s)
+        QᵀQ of the rows that are left.
+    columns : slice
+        Which targets.
+    N_E : ndarray of shape (e, p)
+    """
+    A, b = system.whole_gram - sums[0], system.z[:, columns] - sums[1]
+    p, s = system.p, len(corner)
+    lengths = np.sqrt(np.diag(system.whole_gram)[:p])
+    if not s:
+        return FoldEquations(A, b, N_E, lengths, np.zeros((0, p)), np.zeros((0, b.shape[1])))
+    cross = A[p:, :p].copy()
+    mean, level = solve_small(corner, cross), solve_small(corner, b[p:])
+    A, rhs = A[:p, :p], b[:p] - cross.T @ level
+    for u, v in zip(mean, cross, strict=True):
+        subtract_outer(A, u, v)
+    # Where heavy rows left, what was taken away for the mean counts as well.
+    lengths = np.sqrt(np.square(lengths) + np.square(mean).sum(axis=0))
+    return FoldEquations(A, rhs, N_E, lengths, mean, level)

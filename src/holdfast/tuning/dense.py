@@ -23,9 +23,8 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.exceptions import KernelError
-from holdfast.holdout.digits import TOO_LITTLE
 from holdfast.smoother import KernelSmoother
-from holdfast.smoother.factor import InverseFactor
+from holdfast.smoother.inverse import InverseFactor
 from holdfast.tuning.problem import Problem
 from holdfast.tuning.solved import Slopes, Solved
 from holdfast.tuning.walk import walk
@@ -65,21 +64,18 @@ def evaluate_dense(
     Notes
     -----
     m³ flops for the inverse and Σ |H|³/3 for the held-out systems; the adjoint adds
-    2 m² min(v times experiments, Σ|H|), and that of a law 2 m² Σ|H| and 2 m Σ|H|². Where rows are
-    so unlike that digits would be lost, experiments are trained from scratch if that is affordable,
-    as the estimator does; the gradient has the digits that are left.
+    2 m² min(v times experiments, Σ|H|), and that of a law 2 m² Σ|H| and 2 m Σ|H|². Experiments past
+    the promise are trained from scratch, as the estimator does; the gradient is as it is.
     """
     smoother = KernelSmoother(K, problem.weights, problem.Y, problem.unpenalised)
-    factor = smoother.factor(alpha)
+    factor = smoother.single(alpha)
     if not isinstance(factor, InverseFactor):
         raise KernelError(
             f"the kernel matrix is not positive definite at alpha = {alpha:.3g}: its rounding "
             "errors are larger than the penalty. Use larger alphas, or scale the features."
         )
     adjoint = _Adjoint(factor, problem) if gradient else None
-    unlike = bool((smoother.promise(np.array([alpha])) > TOO_LITTLE).any())
-    anew = np.full(len(problem.tasks), unlike)
-    losses = walk(problem, smoother, factor, alpha, alpha, adjoint, anew)
+    losses = walk(problem, smoother, factor, alpha, alpha, adjoint)
     if adjoint is None:
         return losses, None
     root = smoother.scale.root

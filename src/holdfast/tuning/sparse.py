@@ -26,7 +26,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.holdout.digits import trained_anew
 from holdfast.smoother import FeatureSmoother, HeldCoordinates
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.features import KnownColumns
@@ -75,16 +74,15 @@ def evaluate_sparse(
     -----
     3 m n² flops for whitening, Gram matrix and coordinates, per experiment |H|² n + |H|³/3 or
     |H| n² + n³/3, whichever of |H| and n is smaller. The adjoint adds 3 m n² and
-    2 n² min(v times experiments, Σ|H|). Experiments that would lose digits are trained from
-    scratch, as the estimator does; their part of the gradient has the digits that are left.
+    2 n² min(v times experiments, Σ|H|). Experiments past the promise are trained from scratch, as
+    the estimator does; their part of the gradient is as accurate as it is.
     """
     epsilon = problem.jitter * float(np.mean(np.diag(K_BB)))
     features = KnownColumns.of(K, K_BB, epsilon)
     smoother = FeatureSmoother(features, problem.weights, problem.Y, problem.unpenalised)
-    factor = smoother.factor(alpha)
+    factor = smoother.single(alpha)
     adjoint = _Adjoint(factor) if gradient else None
-    anew = trained_anew(smoother, problem.tasks)
-    losses = walk(problem, smoother, factor, alpha, 1.0, adjoint, anew)
+    losses = walk(problem, smoother, factor, alpha, 1.0, adjoint)
     return losses, None if adjoint is None else adjoint.finish(problem, alpha)
 
 
@@ -100,9 +98,7 @@ class _Adjoint:
 
     def __init__(self, factor: FeatureFactor) -> None:
         assert isinstance(factor.V, np.ndarray)
-        assert factor.N is not None
-        assert factor.T is not None
-        self.V, self.N, self.T, self.Ys = factor.V, factor.N, factor.T, factor.Ys
+        self.V, self.N, self.T, self.Ys = factor.V, factor.N, factor.T, factor.targets.Ys
         m, p = self.V.shape
         self.rows = np.zeros((m, p))  # Σ_j P_H (r_j d_jᵀ − μ_j β_jᵀ)
         self.Theta = np.zeros((p, p))  # Σ_j d_j β_jᵀ, before it is made symmetric

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray
+from holdfast._typing import FloatArray
 from holdfast.smoother import Smoother
 from holdfast.smoother.factor import Factor
 from holdfast.tuning.losses import LOSSES
@@ -35,7 +35,6 @@ def walk(
     alpha: float,
     scale: float,
     adjoint: Adjoint | None,
-    anew: BoolArray | None = None,
 ) -> FloatArray:
     """Return what each experiment adds to the criterion (experiments,), and tell the adjoint.
 
@@ -47,10 +46,12 @@ def walk(
     alpha, scale : float
         The penalty, and what I − S_HH is in units of (`Solved`).
     adjoint : Adjoint or None
-    anew : ndarray of bool, shape (experiments,), or None
-        Experiments that are trained from scratch, as the estimator does; those whose systems turn
-        out to be weak join them. None: there are no such experiments.
+
+    Notes
+    -----
+    Experiments whose error passes the promise are trained from scratch, as the estimator does.
     """
+    lost = np.zeros(len(problem.tasks), dtype=bool)
     loss = LOSSES[problem.goal.scoring](problem, smoother)
 
     def solved(block: Block) -> Solved:
@@ -59,12 +60,12 @@ def walk(
     for block in problem.blocks:
         found = solved(block)
         loss.add(found)
-        if anew is not None:
-            anew[block.source] |= found.system.weak
+        root = factor.scale.root[block.H]
+        lost[block.source] |= found.system.lost(factor.targets.spread, root)
         if adjoint is not None and loss.separate:
             adjoint.add(found, loss.slopes(found))
-    if anew is not None and anew.any():
-        loss.train(np.flatnonzero(anew), alpha)
+    if lost.any():
+        loss.train(np.flatnonzero(lost), alpha)
     contributions = loss.contributions()
     if adjoint is not None and not loss.separate:
         for block in problem.blocks:

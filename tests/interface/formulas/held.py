@@ -1,8 +1,8 @@
-"""The identity, removal, fold equations, retraining, digits and costs."""
+"""The identity, removal, fold equations, retraining, rounding errors and costs."""
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,25 +10,21 @@ from numpy.linalg import inv, norm, solve
 
 from holdfast import HoldOut, holdout
 from holdfast.experiments import as_experiments, resolve
-from holdfast.holdout import fold_gram
-from holdfast.holdout.check import check
+from holdfast.holdout import folds
+from holdfast.holdout.accuracy import affordable, data_floor
 from holdfast.holdout.conjugate import solve_cg
 from holdfast.holdout.costs import RATES, KernelCosts
-from holdfast.holdout.digits import affordable, basis_shrinks, few_left
-from holdfast.holdout.elimination import Eliminated
 from holdfast.holdout.identity import (
     HeldSystem,
-    held_out_predictions,
+    held_out,
+    most_growth,
+    predictions,
     residuals,
     rows_without_themselves,
-    solve_direct,
 )
-from holdfast.holdout.overlapping import overlapping_predictions
 from holdfast.holdout.plan import make_plan
-from holdfast.holdout.unions import Unions
 from holdfast.holdout.verify import verify
 from holdfast.linalg import (
-    Accuracy,
     Definite,
     Tridiagonal,
     orthonormal_rows,
@@ -36,11 +32,9 @@ from holdfast.linalg import (
     weighted_products,
     whitened_products,
 )
-from holdfast.smoother.equations import eliminate
-from holdfast.smoother.held import constraints, removed_part
-from holdfast.smoother.measured import DenseProblem, look
-from holdfast.smoother.refined import bordered
-from holdfast.smoother.shared import shared
+from holdfast.smoother.bordered import Bordered
+from holdfast.smoother.held import constraints, noise, removed_part
+from holdfast.smoother.system import without_rows
 from interface.formulas import example, same
 from interface.formulas.problem import (
     M_E,
@@ -55,9 +49,11 @@ from interface.formulas.problem import (
     W,
     Y,
     Ys,
+    Z,
     alpha,
     alphas,
     dense_G,
+    eps,
     feature_smoother,
     held_features,
     kernel_smoother,
@@ -77,6 +73,9 @@ from interface.formulas.problem import (
     v,
     w,
 )
+
+EPS = np.finfo(float).eps
+NOTHING = np.array([], dtype=int)
 
 
 @example("experiments.resolve")
@@ -148,41 +147,6 @@ def _():
         same(V @ np.diag(D[a]) @ V.T - J.T @ J, V @ M @ V.T)
 
 
-LARGE = np.r_[H, np.setdiff1d(np.arange(m), np.r_[B, H])[:6]]
-OVERLAPPING = LARGE, LARGE[:-1], LARGE[1:]
-
-
-def bundled():
-    several = as_experiments([HoldOut(rows, rows[-1:]) for rows in OVERLAPPING], m)
-    sets = resolve(several, weights=w, basis=B, policy="remove")
-    together = shared(feature_smoother().factor(), sets)
-    assert together is not None
-    return sets, together
-
-
-@example("smoother.shared.Shared.at")
-def _():
-    _, together = bundled()
-    (bundle,) = together.bundles
-    A = together.at(alpha)(bundle)
-    k, n = bundle.rows.size, bundle.rows.size + bundle.basis.size
-    S = naive_S(alpha, np.array([], dtype=int))
-    same(A[:k, :k], np.eye(k) - S[np.ix_(bundle.rows, bundle.rows)])
-    same(A[:k, n + bundle.tests.size : -1], (Ys - S @ Ys)[bundle.rows])
-    s_E, P = A[:k, k:n], A[k:n, k:n]  # all basis rows of the bundle leave
-    without = naive_S(alpha, bundle.basis)
-    same(np.eye(k) - A[:k, :k] - s_E @ inv(P) @ s_E.T, without[np.ix_(bundle.rows, bundle.rows)])
-
-
-@example("holdout.overlapping.overlapping_predictions")
-def _():
-    sets, together = bundled()
-    found, _ = overlapping_predictions(together, sets, alpha, 0.0, np.inf)
-    for j, rows in enumerate(OVERLAPPING):
-        expected = naive_sparse(rows, sets.removed[j], alpha) - U @ Level
-        same(found[j], expected[rows[-1]])
-
-
 @example("smoother.held.HeldCoordinates.betas", "smoother.held.HeldCoordinates.predict")
 def _():
     held = held_features()
@@ -197,17 +161,16 @@ def _():
 
 @example("smoother.held.HeldCoordinates.constrained_rows")
 def _():
-    held = feature_smoother().factor(alpha).held(shape(), np.array([alpha]))  # D = 1
+    held = feature_smoother().single(alpha).held(shape(), np.array([alpha]))  # D = 1
     V, _, O, _ = parts(held)  # noqa: E741
     same(held.constrained_rows()[0], V @ M_E(np.ones(V.shape[1]), O))
 
 
-@example("holdout.identity.residuals", "holdout.identity.solve_direct")
+@example("holdout.identity.residuals", "holdout.identity._solved")
 def _():
-    held = held_features()
-    for found in (residuals(held), solve_direct(held, held.errors())):
-        for a, r in zip(alphas, found[:, 0], strict=True):
-            same(r, root[H, None] * (Y - naive_sparse(H, E, a))[H])
+    found = residuals(held_features(), np.inf)
+    for a, r in zip(alphas, found.r[:, 0], strict=True):
+        same(r, root[H, None] * (Y - naive_sparse(H, E, a))[H])
 
 
 @example("holdout.conjugate.solve_cg")
@@ -220,38 +183,11 @@ def _():
         same(r, solve(np.eye(H.size) - S[np.ix_(H, H)], (Ys - S @ Ys)[H]))
 
 
-@example("holdout.elimination.Eliminated.inner", "holdout.elimination.Eliminated.outer")
-def _():
-    M = np.eye(m) - naive_S(alpha, [])
-    e = M @ Ys
-    outer, inner = np.array([3, 8, 11]), np.array([[0, 5], [6, 14]])
-    left = Eliminated(M, e, outer)
-    r = left.inner(inner)
-    for j, rows in enumerate(inner):
-        both = np.append(outer, rows)
-        naive = solve(M[np.ix_(both, both)], e[both])
-        same(r[j], naive[3:])
-        same(left.outer(inner, r)[j], naive[:3])
-
-
-@example("holdout.unions.Unions.predict")
-def _():
-    folds = [np.array([1, 4, 9]), np.array([2, 7]), np.array([12, 15, 16])]
-    pairs = [np.append(folds[i], folds[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
-    experiments = as_experiments([HoldOut(rows) for rows in (*folds, *pairs)], m)
-    tasks = resolve(experiments, weights=w, basis=B, policy="remove")
-    smoother = feature_smoother()
-    found = Unions(smoother.factor(), alpha).predict(tasks)
-    smoother.restore(found[None], tasks.test.values, slice(None))
-    for j, (start, stop) in enumerate(pairwise(tasks.test.ptr)):
-        same(found[start:stop], naive_sparse(tasks.held[j], tasks.removed[j], alpha)[tasks.test[j]])
-
-
 @example("holdout.identity.HeldSystem")
 def _():
     many = np.arange(m - 6)  # more rows than coordinates: the smaller system serves
     for held_rows, removed in ((H, E), (many, [])):
-        factor = feature_smoother().factor(alpha)
+        factor = feature_smoother().single(alpha)
         held = factor.held(shape(held=held_rows, removed=removed), np.array([alpha]))
         S = naive_S(alpha, removed)[np.ix_(held_rows, held_rows)]
         right = rng.normal(size=(1, len(held_rows), v))
@@ -268,18 +204,23 @@ def _():
 def _():
     row, position = B[3], 3
     one = shape(held=[row], removed=[position], test=[row])
-    alone = feature_smoother().factor().alone(one, alphas)
+    alone = feature_smoother().factor(alphas[0]).alone(one, alphas)
     for a, penalty in enumerate(alphas):
         S = naive_S(penalty, [position])
         same(alone.gap[0, a], 1 - S[row, row])
         same(alone.errors[a, 0], (Ys - S @ Ys)[row])
-        same(alone.fitted[a, 0], (S @ Ys)[row] / root[row])
-        same(alone.lift[0, a], S[row, row] / root[row])
+        same(alone.moved[0, a], np.sqrt(S[row, row]))
+        same(alone.reach[0, a], np.sqrt(S[row, row]) / (1 - S[row, row]) / root[row])
     S = naive_S(alpha)
     r = rows_without_themselves(Ys - S @ Ys, np.diag(S))
     same(r[4], root[4] * (Y - naive_sparse([4], [], alpha))[4])
-    dense = kernel_smoother().factor().alone(shape(held=[4], removed=[], test=[4]), alphas)
-    same(dense.errors[1, 0] / dense.gap[0, 1], root[4] * (Y - naive_dense([4], alpha))[4])
+    factor, at = kernel_smoother().factor(alphas[0]), np.array([alpha])
+    dense = factor.alone(shape(held=[4], removed=[], test=[4]), at)
+    same(dense.errors[0, 0] / dense.gap[0, 0], root[4] * (Y - naive_dense([4], alpha))[4])
+    G = dense_G(alpha)
+    same(dense.moved[0, 0], norm(G[4]))
+    formed = factor.formed(factor.D(at), factor.length(factor.D(at)))
+    same(dense.reach[0], (norm(G[4]) + formed) / (G[4, 4] * root[4]))
 
 
 @example(
@@ -287,10 +228,10 @@ def _():
     "smoother.held.HeldInverse.gaps",
     "smoother.held.HeldInverse.errors",
     "smoother.held.HeldInverse.predict",
-    "smoother.held.HeldInverse._levels",
+    "smoother.held.HeldInverse.levels",
 )
 def _():
-    held = kernel_smoother().factor(alpha).held(shape(removed=[]), np.array([alpha]))
+    held = kernel_smoother().single(alpha).held(shape(removed=[]), np.array([alpha]))
     G = dense_G(alpha)
     c = G @ Ys
     same(held.gaps(slice(0, 1))[0, 0], G[np.ix_(H, H)])
@@ -302,85 +243,181 @@ def _():
     same(held.predict(r[None, None])[0, 0], (naive_dense(H, alpha) - U @ Level)[test_rows])
 
 
-@example("holdout.identity.held_out_predictions")
+@example(
+    "smoother.held.HeldCoordinates.looks",
+    "smoother.held.HeldCoordinates.moved",
+    "smoother.held.HeldCoordinates.reach",
+)
 def _():
-    for factor, naive in (
-        (feature_smoother().factor(), lambda a: naive_sparse(H, E, a)),
-        (kernel_smoother().factor(), lambda a: naive_dense(H, a)),
-    ):
-        job = tasks(removed=E if factor.N is not None else [])
-        found = held_out_predictions(factor, job, alphas)
-        for a, values in zip(alphas, found, strict=True):
-            same(values, (naive(a) - U @ Level)[test_rows])
-
-
-@example("smoother.equations.eliminate", "smoother.equations.FeatureEquations.complete")
-def _():
-    full = np.c_[W, Q][rest]
-    A, b = full.T @ full, full.T @ Ys[rest]
-    A_c, b_c, mean, level = eliminate(A.copy(), b.copy(), Q[rest].T @ Q[rest])
-    same(mean, solve(Q[rest].T @ Q[rest], Q[rest].T @ W[rest]))
-    same(level, solve(Q[rest].T @ Q[rest], Q[rest].T @ Ys[rest]))
-    theta = solve(A_c + alpha * np.eye(n), b_c)
-    whole = solve(A + alpha * np.diag(mask), b)
-    same(theta, whole[:n])
-    smoother = feature_smoother()
-    equations = smoother.equations(H, np.array([], dtype=int), slice(None), False)
-    full = smoother.system.W[rest]
-    whole = solve(full.T @ full + alpha * np.diag(mask), full.T @ Ys[rest])
-    same(equations.complete(theta[None])[0], whole)  # δ = ȳ − φ̄ θ is appended
-
-
-@example("smoother.feature_smoother.FeatureSmoother.equations")
-def _():
-    mean, level = (solve(Q[rest].T @ Q[rest], Q[rest].T @ part[rest]) for part in (W, Ys))
-    centred = W[rest] - Q[rest] @ mean
-    for afresh in (False, True):
-        found = feature_smoother().equations(H, E, slice(None), afresh)
-        same(found.A, centred.T @ centred)
-        same(found.rhs, centred.T @ (Ys[rest] - Q[rest] @ level))
-        O = orthonormal_rows(inv(C).T[E])  # noqa: E741  # the same span
-        same(found.N_E.T @ found.N_E, O @ O.T)
+    held = held_features(removed=[])
+    r = rng.normal(size=(3, 1, H.size, v))
+    e = np.empty_like(r)
+    looks, reach = held.looks()[:, 0], held.reach()[:, 0]
+    for a, penalty in enumerate(alphas):
+        S = naive_S(penalty)
+        same(looks[a], np.sqrt(np.diag(S)[H])[:, None] * noise(H.size))
+        same(reach[a], np.sqrt(np.diag(S)[test_rows]) / root[test_rows])
+        e[a, 0] = r[a, 0] - S[np.ix_(H, H)] @ r[a, 0]  # what the identity makes of r
+    moved = held.moved(r, e)[:, 0]
+    for a, d in enumerate(held.D):
+        same(moved[a], norm(np.sqrt(d)[:, None] * held.V[0].T @ r[a, 0], axis=0))
+    # κ = 0: dense models, from the spectrum
+    factor, at = kernel_smoother().factor(alpha), np.array([alpha])
+    held = factor.held(shape(removed=[]), at)
+    G, c = dense_G(alpha), dense_G(alpha) @ Ys
+    V, formed = factor.V, factor.formed(factor.D(at), factor.length(factor.D(at)))
+    g = V @ noise(V.shape[1])  # random targets
+    same(held.looks()[0, 0], (G @ g)[H] + formed * noise(H.size))
+    centred = (np.eye(m) - Q @ Q.T) @ (root[:, None] * K * root)
+    same(held.reach()[0, 0], norm(centred[test_rows] @ G, axis=1) / root[test_rows])
+    length, lengths = norm(c, axis=0), norm(G[:, H] @ r[0, 0], axis=0)
+    same(held.moved(r[:1], e[:1])[0, 0], (lengths / length).max() * length)
 
 
 @example(
-    "smoother.kernel_smoother.KernelSmoother.equations",
-    "smoother.equations.KernelEquations.complete",
-    "smoother.kernel_smoother.KernelSmoother.fitted",
+    "smoother.held.HeldInverse.looks",
+    "smoother.held.HeldInverse.moved",
+    "smoother.held.HeldInverse.reach",
 )
 def _():
-    smoother = kernel_smoother()
-    found = smoother.equations(H, np.array([], dtype=int), slice(None), False)
+    held = kernel_smoother().single(alpha).held(shape(removed=[]), np.array([alpha]))
+    G, r = dense_G(alpha), rng.normal(size=(1, 1, H.size, v))
+    same(held.looks()[0, 0], (G @ noise(m))[H] + held.formed * noise(H.size))
+    same(held.moved(r, r)[0, 0], norm(G[:, H] @ r[0, 0], axis=0))
+    same(held.reach()[0, 0], norm((root * K[test_rows]) @ G, axis=1))
+
+
+@example("holdout.identity.predictions", "holdout.identity.most_growth")
+def _():
+    factor, part = feature_smoother().factor(alphas[0]), shape(test=H)
+    held = factor.held(part, alphas)
+    spread = Y.std(axis=0)
+    largest = (factor.unit(alphas)[:, None] * factor.length(factor.D(alphas)) / spread).max()
+    most = most_growth(factor, held, part)
+    same(most, 1e-8 * root[H].min() / largest)
+    found = residuals(held, most)
+    values, error = predictions(factor, held, part, found)
+    for a, penalty in enumerate(alphas):
+        S = naive_S(penalty, E)[np.ix_(H, H)]
+        f = (naive_sparse(H, E, penalty) - U @ Level)[H]
+        same(values[a, 0], f)
+        look = np.sqrt(np.diag(naive_S(penalty))[H])[:, None] * noise(H.size)
+        grown = np.abs(solve(np.eye(H.size) - S, look)).max(axis=1)
+        same(found.grown[a, 0], grown)
+        r = root[H, None] * (Y - U @ Level)[H] - root[H, None] * f
+        length = np.sqrt(np.diag(Ys.T @ naive_S(penalty) @ Ys))  # the model on all rows, …
+        length = length + np.sqrt(np.einsum("hv,hg,gv->v", r, S, r))  # … and how far it moves
+        size = factor.unit(alphas[a : a + 1]) * length
+        same(found.size[a, 0], size)
+        ratio = size / factor.targets.yardstick(f)
+        same(error[a, 0], ((grown / root[H])[:, None] * ratio).max())
+
+
+@example("holdout.identity.held_out")
+def _():
+    for factor, naive in (
+        (feature_smoother().factor(alphas[0]), lambda a: naive_sparse(H, E, a)),
+        (kernel_smoother().factor(alphas[0]), lambda a: naive_dense(H, a)),
+    ):
+        job = tasks(removed=E if hasattr(factor, "N") else [])
+        found, error = held_out(factor, job, alphas)
+        for a, values in zip(alphas, found, strict=True):
+            same(values, (naive(a) - U @ Level)[test_rows])
+        assert error.shape == (3, 1)
+        assert error.max() < 1e-10
+
+
+def fold_equations(removed=E):
+    """Equations of the fold that holds H out, from the sums over H."""
+    system, full = feature_smoother().system(), np.c_[W, Q]
+    sums = full[H].T @ full[H], full[H].T @ Ys[H]
+    N_E = system.constraints(np.asarray(removed, dtype=int))
+    return without_rows(system, sums, Q[rest].T @ Q[rest], slice(None), N_E)
+
+
+@example("smoother.system.without_rows", "smoother.system.FoldEquations.complete")
+def _():
+    mean, level = (solve(Q[rest].T @ Q[rest], Q[rest].T @ part[rest]) for part in (W, Ys))
+    centred = W[rest] - Q[rest] @ mean
+    found = fold_equations()
+    same(found.A, centred.T @ centred)
+    same(found.rhs, centred.T @ (Ys[rest] - Q[rest] @ level))
+    same(found.mean, mean)
+    same(found.level, level)
+    O = orthonormal_rows(inv(C).T[E])  # noqa: E741  # the same span
+    same(found.N_E.T @ found.N_E, O @ O.T)
+    same(found.lengths, np.sqrt((W**2).sum(axis=0) + (mean**2).sum(axis=0)))
+    theta, full = solve(found.A + alpha * np.eye(n), found.rhs), np.c_[W, Q][rest]
+    whole = solve(full.T @ full + alpha * np.diag(mask), full.T @ Ys[rest])
+    same(found.complete(theta[None])[0], whole)  # δ = ȳ − φ̄ θ is appended
+
+
+def on_complement(A, N_E):
+    """(A + α)⁻¹ under N_E x = 0, as a matrix."""
+    basis = np.linalg.svd(N_E)[2][len(N_E) :].T
+    return basis @ inv(basis.T @ (A + alpha * np.eye(n)) @ basis) @ basis.T
+
+
+@example("holdout.folds.solve", "holdout.folds.solve_again", "holdout.folds._left")
+def _():
+    found, spread = fold_equations(), Y.std(axis=0)
+    inverse, many = on_complement(found.A, found.N_E), alpha * 10.0 ** np.arange(6)
+    off = np.linalg.qr(rng.normal(size=(n, n)))[0][:, :v] * 1e-7  # a model that is not quite right
+    off -= found.N_E.T @ (found.N_E @ off)
+    for solved in (folds.solve(found, many, spread), folds.solve_again(found, many, spread)):
+        theta = solved.theta[0]
+        same(theta, inverse @ found.rhs)
+        assert np.abs(found.N_E @ solved.theta).max() < 1e-10
+        d = found.lengths[:, None]
+        rounding = np.sqrt(np.einsum("pk,pq,qk->k", d * noise(n), inverse, d * noise(n))).max()
+        bound = EPS * (rounding * norm(d * theta, axis=0) / spread).max()
+        assert 0.99 * bound < solved.left[0] < 10 * bound  # ‖g‖ is a few roundings as well
+
+    def norms(sides):
+        return np.sqrt(np.einsum("pk,pq,qk->k", sides, inverse, sides))
+
+    wrong = theta + off  # a residual that can be seen
+    g = found.rhs - found.A @ wrong - alpha * wrong
+    expected = (norms(g) / spread).max()
+    assert folds._left(found, wrong, alpha, spread, norms) == pytest.approx(expected, rel=1e-4)
+
+
+@example("linalg.shifts.Tridiagonal.random_solutions")
+def _():
+    A = W.T @ W
+    found = Tridiagonal.reduce(A).random_solutions(np.eye(n), alpha)  # of unit vectors: L⁻ᵀ
+    same(found @ found.T, inv(A + alpha * np.eye(n)))
+
+
+@example(
+    "smoother.feature_smoother.FeatureSmoother.by_fold",
+    "smoother.kernel_smoother.KernelSmoother.by_fold",
+)
+def _():
+    for smoother, removed, naive in (
+        (feature_smoother(), E, lambda a: naive_sparse(H, E, a)),
+        (kernel_smoother(), [], lambda a: naive_dense(H, a)),
+    ):
+        job = tasks(removed=removed)
+        values, error = smoother.by_fold(folds.solve, job, alphas, slice(None))
+        for a, found in zip(alphas, values, strict=True):
+            same(found, (naive(a) - U @ Level)[test_rows])
+        assert error.max() < 1e-11
+
+
+@example(
+    "smoother.kernel_smoother.KernelSmoother._equations",
+    "smoother.kernel_smoother.KernelEquations.complete",
+)
+def _():
+    found = kernel_smoother()._equations(rest, Ys[rest])
     basis = found.complement.lift(np.eye(rest.size - 2))
     r = root[rest]
     same(found.A, basis.T @ (r[:, None] * K[np.ix_(rest, rest)] * r) @ basis)
     x = solve(found.A + alpha * np.eye(rest.size - 2), found.rhs)
-    models = found.complete(x[None])
-    values = smoother.fitted(found, models, test_rows)[0]
-    same(values, (naive_dense(H, alpha) - U @ Level)[test_rows])
-
-
-@example("smoother.measured.look")
-def _():
-    smoother, alone = kernel_smoother(), np.array([alpha])
-    factor = smoother.factor(alpha)
-    problem = DenseProblem.of(K, smoother.scale, smoother.unpenalised, Ys)
-    rough = 1.001 * factor.inverse_times(Ys[None], alone)  # what a step of refinement mends
-    exact = (naive_dense(H, alpha) - U @ Level)[test_rows]
-    errors, attainable = look(problem, factor, rough, H, test_rows, alone, exact[None] + 0.25)
-    same(errors, np.full((1, v), 0.25))
-    assert attainable.max() < 1e-10
-
-
-@example("holdout.fold_gram.solve", "smoother.feature_smoother.FeatureSmoother.fitted")
-def _():
-    smoother = feature_smoother()
-    found = smoother.equations(H, E, slice(None), False)
-    models = fold_gram.solve(found, alphas)
-    assert np.abs(found.N_E @ models[:, :n]).max() < 1e-10
-    values = smoother.fitted(found, models, test_rows)
-    for a, part in zip(alphas, values, strict=True):
-        same(part, (naive_sparse(H, E, a) - U @ Level)[test_rows])
+    model = found.complete(x[None])[0]
+    values = K[:, rest] @ model[:-2] + found.unpenalised.U @ model[-2:]
+    same(values, naive_dense(H, alpha) - U @ Level)
 
 
 @example(
@@ -398,7 +435,7 @@ def _():
     same(solve_shifted(A, z, alphas), exact)
     lower = A - 0.2 * np.eye(n)  # indefinite
     exact = [solve(lower + a * np.eye(n), z) for a in alphas]
-    same(solve_shifted(lower, z, alphas, Accuracy(np.diag(A), definite=False)), exact)
+    same(solve_shifted(lower, z, alphas, definite=False), exact)
 
 
 @example(
@@ -406,103 +443,105 @@ def _():
     "smoother.kernel_smoother.KernelSmoother.retrain",
 )
 def _():
-    nothing = np.array([], dtype=int)
     found = feature_smoother().retrain(H, E, test_rows, alphas, slice(None))
-    dense = kernel_smoother().retrain(H, nothing, test_rows, alphas, slice(None))
+    dense = kernel_smoother().retrain(H, NOTHING, test_rows, alphas, slice(None))
     for a, sparse_values, dense_values in zip(alphas, found, dense, strict=True):
         same(sparse_values, (naive_sparse(H, E, a) - U @ Level)[test_rows])
         same(dense_values, (naive_dense(H, a) - U @ Level)[test_rows])
 
 
-@example(
-    "smoother.refined.KernelProblem.predictions",
-    "smoother.refined.FeatureProblem.predictions",
-)
+@example("smoother.bordered.Bordered.predictions")
 def _():
-    nothing, both = np.array([], dtype=int), np.arange(Y.shape[1])
-    for a in alphas:
-        smoother = feature_smoother()
-        same(
-            smoother.refined(H, E, test_rows, a, both, 1.0),
-            (naive_sparse(H, E, a) - U @ Level)[test_rows],
-        )
-        smoother = kernel_smoother()
-        same(
-            smoother.refined(H, nothing, test_rows, a, both, 1.0),
-            (naive_dense(H, a) - U @ Level)[test_rows],
-        )
+    problem = Bordered(K[np.ix_(rest, rest)], Z[rest], Y[rest], w[rest])
+    found = problem.predictions(K[np.ix_(test_rows, rest)], Z[test_rows], alphas)
+    same(found, [naive_dense(H, a)[test_rows] for a in alphas])
 
 
-@example("smoother.refined.bordered")
-def _():
-    rng = np.random.default_rng(0)
-    M, C, b = rng.normal(size=(5, 5)), rng.normal(size=(2, 5)), rng.normal(size=(5, 3))
-    spd, kappa = M @ M.T + np.eye(5), np.array([-1.0, 0.0])
-    whole = np.block([[spd, C.T], [C, -np.diag(kappa)]])
-    x = solve(whole, np.vstack([b, np.zeros((2, 3))]))[:5]
-    same(bordered(lambda right: solve(spd, right), C, kappa)(b), x)
-
-
-@example("holdout.check.check")
-def _():
-    a, columns = alphas[0], np.arange(Y.shape[1])
-    slow = naive_sparse(H, np.array([], dtype=int), a)[test_rows]
-    wrong = slow + 1e-7 * np.abs(slow).max()
-    told = check(feature_smoother(), tasks(removed=[]), "spectral", 3, a, columns, wrong)
-    deviation = float(told.rsplit(" ", 1)[1])
-    assert abs(deviation - 1e-7) < 1e-9
-
-
-@example("holdout.predict", "smoother.base.Smoother.restore")
+@example("holdout.predict", "holdout.judged", "smoother.base.Smoother.restore")
 def _():
     for path in holdout.PATHS:
         found = holdout.predict(feature_smoother(), tasks(), alphas, path)
-        dense = holdout.predict(kernel_smoother(), tasks(removed=[]), alphas, path)
-        for a, sparse_values, dense_values in zip(alphas, found, dense, strict=True):
+        dense = holdout.judged(kernel_smoother(), tasks(removed=[]), alphas, path)
+        assert dense.error.max() < 1e-10
+        for a, sparse_values, dense_values in zip(alphas, found, dense.values, strict=True):
             same(sparse_values, naive_sparse(H, E, a)[test_rows])
             same(dense_values, naive_dense(H, a)[test_rows])
 
 
-@example("holdout.verify.verify")
+@example("holdout.verify.verify", "holdout.verify.differences")
 def _():
-    found = verify(feature_smoother(), tasks(), alphas, "spectral", 1, 0, np.array([1]))
-    fast = holdout.predict(feature_smoother(), tasks(), alphas, "spectral")
-    slow = np.array([naive_sparse(H, E, a)[test_rows] for a in alphas])
-    worst = (np.abs(fast - slow).max(axis=(1, 2)) / np.abs(slow).max(axis=(1, 2))).max()
-    assert found.max_relative_error < 1e-9
-    assert worst < 1e-9
+    smoother = feature_smoother()
+    found = verify(smoother, tasks(), alphas, "spectral", 1, 0, np.array([1]))
+    fast = holdout.predict(smoother, tasks(), alphas, "spectral")
+    slow = holdout.predict(smoother, tasks(), alphas, "retrain")
+    yardstick = np.maximum(Y.std(axis=0), np.abs(slow - Y.mean(axis=0)))
+    worst = (np.abs(fast - slow) / yardstick).max(axis=(1, 2))
+    assert found.relative_errors[0].tolist() == worst.tolist()
+    assert found.max_relative_error == worst.max()
+    assert found.chosen_relative_error == worst[1]
+    same(found.rounding, data_floor(smoother, tasks(), alphas))
+    assert found.within(0.0) is bool(worst[1] <= 3 * found.rounding[1])
+    assert worst.max() < 1e-9
+
+
+@example("smoother.feature_smoother.FeatureSmoother.floor")
+def _():
+    rows = np.array([0, 5, 11])
+    found = feature_smoother().floor(rows, alphas)
+    K_B, A = K[:, B], K[np.ix_(B, B)] + eps * np.eye(n)
+    for a, floor in zip(alphas, found, strict=True):
+        full = np.block([[A * a, np.zeros((n, 2))], [np.zeros((2, n + 2))]])
+        columns = np.c_[K_B, Z]
+        inverse = inv(columns.T @ (w[:, None] * columns) + full)
+        c = (inverse @ columns.T @ (w[:, None] * Y))[:n]
+        r = w[:, None] * (Y - naive_sparse([], [], a))
+        u = (inverse @ columns[rows].T)[:n]  # what a gradient of the basis rows makes of f(x)
+        bracket = (K_B**2).T @ r**2 + a**2 * A**2 @ c**2
+        square = K_B[rows] ** 2 @ c**2 + (u**2).T @ bracket
+        same(floor, EPS * (np.sqrt(square) / Y.std(axis=0)).max())
+
+
+@example("smoother.kernel_smoother.KernelSmoother.floor")
+def _():
+    rows = np.array([0, 5, 11])
+    found = kernel_smoother().floor(rows, alphas)
+    for a, floor in zip(alphas, found, strict=True):
+        expected = 0.0
+        for row in rows:
+            train = np.delete(np.arange(m), row)
+            inside, k = K[np.ix_(train, train)], m - 1
+            penalised = inside + np.diag(a / w[train])
+            inverse = inv(np.block([[penalised, Z[train]], [Z[train].T, np.zeros((2, 2))]]))
+            c = inverse[:k, :k] @ Y[train]
+            u = (np.r_[K[row, train], Z[row]] @ inverse)[:k]  # f(x) = u · y
+            square = K[row, train] ** 2 @ c**2 + u**2 @ (inside**2 @ c**2)
+            expected = max(expected, (np.sqrt(square) / Y.std(axis=0)).max())
+        same(floor, EPS * expected, digits=7)
+
+
+@example("holdout.accuracy.data_floor")
+def _():
+    smoother, many = feature_smoother(), np.geomspace(0.05, 5.0, 5)
+    found = data_floor(smoother, tasks(), many)
+    some = np.unique(test_rows)
+    looked = smoother.floor(some, many[[0, 2, 4]])
+    level = (np.abs(Level).sum(axis=0) * np.abs(U).max() / Y.std(axis=0)).max()
+    looked = np.maximum(looked, EPS * level)
+    same(found[[0, 2, 4]], looked)
+    same(found[1], np.sqrt(looked[0] * looked[1]))  # between two penalties, by their logarithms
 
 
 @example(
-    "smoother.kernel_form.KernelForm.norms",
-    "smoother.kernel_form.KernelForm.shift",
-    "smoother.feature_smoother.FeatureSmoother.shift",
+    "holdout.accuracy.affordable",
+    "smoother.feature_smoother.FeatureSmoother.training_work",
+    "smoother.kernel_smoother.KernelSmoother.training_work",
 )
 def _():
-    P = np.eye(m) - Q @ Q.T
-    kernel = P @ (root[:, None] * K * root) @ P  # W Wᵀ
-    same(kernel_smoother().norms, np.diag(kernel))
-    same(kernel_smoother().shift(H), np.trace(Q[H].T @ kernel[np.ix_(H, H)] @ Q[H]))
-    same(feature_smoother().shift(H), norm(Q[H].T @ W[H]) ** 2)
-
-
-@example("holdout.digits.affordable")
-def _():
-    job, p = tasks(), n + 2
-    operations = 6 * m * p**2 + 3 * 4 * p**3
-    assert affordable(feature_smoother(), job, 3) is (operations <= 2e10)
-
-
-@example("holdout.digits.few_left", "holdout.digits.basis_shrinks")
-def _():
-    many = np.arange(m - 4)
-    left = np.setdiff1d(np.arange(m), many)
-    mean = solve(Q[left].T @ Q[left], Q[left].T @ W[left])
-    share = norm(W[left] - Q[left] @ mean) ** 2 / norm(W) ** 2
-    assert share < 0.5
-    assert few_left(feature_smoother(), tasks(held=many)).tolist() == [True]
-    assert few_left(feature_smoother(), tasks()).tolist() == [False]
-    assert basis_shrinks(tasks(), n).tolist() == [E.size / n >= 0.25]
+    p = n + 2
+    assert feature_smoother().training_work(5) == 6 * (m - 5) * p**2 + 4 * p**3
+    assert kernel_smoother().training_work(5) == (m - 5) ** 3 + 200 * (m - 5) ** 2
+    assert affordable(feature_smoother(), 2e9)
+    assert not affordable(feature_smoother(), 2.1e9)
 
 
 @example("holdout.plan.make_plan", "holdout.costs.KernelCosts")

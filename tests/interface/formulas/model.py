@@ -6,24 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.linalg import inv, norm, solve
+from numpy.linalg import inv, norm
 
 from holdfast import kernels
+from holdfast.experiments import Ragged
 from holdfast.kernels import RBF, squared_distances
 from holdfast.kernels.matrix import KernelRows
 from holdfast.linalg import Complement, Whitening, cholesky_basis
 from holdfast.smoother import Unpenalised
 from holdfast.smoother.features import ColumnFeatures, KnownColumns, basis_epsilon
 from holdfast.smoother.kernel_smoother import deflated_kernel
-from holdfast.smoother.moments import moments, sample_level
-from holdfast.smoother.rows import (
-    RowBlocks,
-    StreamedRows,
-    along,
-    centred_gram_and_rhs,
-    fitted,
-    gram_and_rhs,
-)
+from holdfast.smoother.moments import SetSums, moments, sample_level
+from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted, gram_and_rhs
 from holdfast.smoother.scale import Centre, RowScale, Targets, target_unit
 from interface.formulas import example, same
 from interface.formulas.problem import (
@@ -152,9 +146,11 @@ def _():
     assert target_unit(np.array([[3e80]])) == 2.0 ** round(np.log2(3e80))
 
 
-@example("smoother.scale.Targets.of")
+@example("smoother.scale.Targets.of", "smoother.scale.Targets.yardstick")
 def _():
     found = Targets.of(Y, scale, unpenalised)
+    values = rng.normal(size=(4, v)) * 9.0
+    same(found.yardstick(values), np.maximum(Y.std(axis=0), np.abs(values - found.Y.mean(axis=0))))
     same(unpenalised.Q @ found.level, Q @ Q.T @ (root[:, None] * Y))
     same(found.Y, Y - U @ Level)
     same(found.Ys, (np.eye(m) - Q @ Q.T) @ (root[:, None] * Y))
@@ -186,6 +182,18 @@ def _():
     same(z, full[H].T @ Ys[H])
 
 
+@example("smoother.moments.SetSums.find")
+def _():
+    full, sets = np.c_[W, Q], [H[:2], H[2:4], H[4:]]
+    sums = [(full[rows].T @ full[rows], full[rows].T @ Ys[rows]) for rows in sets]
+    of_sets = SetSums.settled(Ragged.from_arrays(sets), sums, m)
+    union = np.sort(np.r_[sets[0], sets[2]])
+    gram, z = of_sets.find(union)
+    same(gram, full[union].T @ full[union])
+    same(z, full[union].T @ Ys[union])
+    assert of_sets.find(H[1:3]) is None  # half of two sets
+
+
 @example("smoother.rows.StreamedRows")
 def _():
     B_all = unpenalised.Q.T @ (root[:, None] * Phi)
@@ -195,30 +203,19 @@ def _():
     same(replace(rows, T=T)[H], np.c_[W @ T, unpenalised.Q][H])
 
 
-@example(
-    "smoother.rows.gram_and_rhs",
-    "smoother.rows.centred_gram_and_rhs",
-    "smoother.rows.along",
-    "smoother.rows.fitted",
-)
+@example("smoother.rows.gram_and_rhs", "smoother.rows.fitted")
 def _():
     blocks = RowBlocks(W, rest)
     A, b = gram_and_rhs(blocks, Ys[rest])
     same(A, W[rest].T @ W[rest])
     same(b, W[rest].T @ Ys[rest])
-    same(along(blocks, Q[rest]), Q[rest].T @ W[rest])
-    mean, level = (solve(Q[rest].T @ Q[rest], Q[rest].T @ part[rest]) for part in (W, Ys))
-    A, b = centred_gram_and_rhs(blocks, Ys[rest], Q[rest], mean, level)
-    centred = W[rest] - Q[rest] @ mean
-    same(A, centred.T @ centred)
-    same(b, centred.T @ (Ys[rest] - Q[rest] @ level))
     theta = rng.normal(size=(3, n, v))
     same(fitted(blocks, root[rest], theta), (W[rest] @ theta) / root[rest, None])
 
 
 @example("smoother.feature_smoother.FeatureSmoother.system")
 def _():
-    system = feature_smoother().system
+    system = feature_smoother().system()
     same(system.W[:, :n], W)
     same(system.gram, np.c_[W, Q].T @ np.c_[W, Q])
     same(system.z[:n], W.T @ Ys)

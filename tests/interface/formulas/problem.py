@@ -98,7 +98,7 @@ def shape(**sets):
 
 
 def held_features(**sets):
-    return feature_smoother().factor().held(shape(**sets), alphas)
+    return feature_smoother().factor(alphas[0]).held(shape(**sets), alphas)
 
 
 def parts(held):

@@ -6,23 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.linalg import inv, solve
+from numpy.linalg import inv, norm, solve
 
 from holdfast.linalg import add_gram, mirror, reciprocal_shifts, shifted_inverse, subtract_outer
 from holdfast.linalg.eigen import eigh as our_eigh
 from holdfast.linalg.graded import coordinates, scaled_cholesky, stacked_qr
 from holdfast.smoother import KernelSmoother, Unpenalised
 from holdfast.smoother.factorise import (
-    diagonalise,
-    promise,
-    remainder,
-    ridge_by_qr,
-    settled,
+    factorised,
+    measured_at,
+    reduced,
+    ridge_of_triangle,
     single_factor,
 )
 from holdfast.smoother.rows import RowBlocks
-from holdfast.smoother.system import coefficients, transform
-from holdfast.smoother.system import solve as solve_system
+from holdfast.smoother.system import coefficients, solve_each
 from interface.formulas import example, same
 from interface.formulas.problem import (
     B,
@@ -40,6 +38,7 @@ from interface.formulas.problem import (
     alphas,
     dense_G,
     feature_smoother,
+    features,
     held_features,
     kernel_smoother,
     m,
@@ -50,7 +49,6 @@ from interface.formulas.problem import (
     naive_sparse,
     rng,
     root,
-    scale,
     unpenalised,
     v,
     w,
@@ -64,25 +62,81 @@ def _():
     same(T.T @ T, np.eye(n))
 
 
-@example("smoother.factorise.diagonalise", "smoother.factorise.promise")
+#: The roundings of double precision.
+EPS = np.finfo(float).eps
+
+
+def triangle(ridge):
+    """The factor of all rows by QR."""
+    return stacked_qr([W], n, ridge)
+
+
+def problem_of(smoother):
+    return features, smoother.scale, smoother.unpenalised, smoother.targets
+
+
+@example("smoother.factorise.factorised")
 def _():
-    system = feature_smoother().system
-    Lambda = np.linalg.eigvalsh(W.T @ W)
-    condition = (Lambda[-1] + alpha) / (Lambda[0] + alpha)
-    found = promise(Lambda[-1], Lambda[0], alpha, m)
-    assert found == pytest.approx(4 * np.finfo(float).eps * condition / m)
-    spectrum = our_eigh(W.T @ W)
-    found = diagonalise(system, spectrum, lambda: iter([W]), 0.0)
-    V = W @ found.T
-    same(V.T @ V, np.diag(Lambda))
-    same(found.gram, np.r_[Lambda, 1.0, 1.0])
-    units = 10.0 ** np.arange(n)  # columns in very different units
+    smoother = feature_smoother()
+    factor = factorised(smoother.system(), *problem_of(smoother), alpha, triangle, overwrite=False)
+    V, T = factor.V[:, :n], factor.T
+    same(V, W @ T)
+    same(factor.Lambda, np.r_[np.linalg.eigvalsh(W.T @ W), 1.0, 1.0])
+    same(V.T @ V + alpha * T.T @ T, np.diag(factor.Lambda[:n] + alpha))
+    same(factor.z, factor.V.T @ Ys)
+    same(factor.N[:, :n], inv(C).T @ T)
+    units = 10.0 ** np.r_[0, 0, 4, 8, 0, 0, 8]  # an eigendecomposition mixes columns in such units
     both = np.outer(np.r_[units, 1, 1], np.r_[units, 1, 1])
-    graded = replace(system, gram=system.gram * both)
-    spectrum = our_eigh(graded.gram[:n, :n])  # not enough digits: a factor that does not square
-    found = diagonalise(graded, spectrum, lambda: iter([W * units]), alpha)
-    V, penalty = W * units @ found.T, alpha * found.T.T @ found.T
-    same(V.T @ V + penalty, np.diag(found.gram[:n] + alpha))
+    system = smoother.system()
+    graded = replace(
+        system,
+        W=system.W * np.r_[units, 1, 1],
+        gram=system.gram * both,
+        z=system.z * np.r_[units, 1, 1][:, None],
+    )
+    factor = factorised(
+        graded,
+        *problem_of(smoother),
+        alpha,
+        lambda ridge: stacked_qr([W * units], n, ridge),
+        overwrite=False,
+    )
+    V, T = factor.V[:, :n], factor.T
+    penalised = V.T @ V + alpha * T.T @ T
+    root_of = np.sqrt(np.diag(penalised))  # each entry by its own row and column
+    same(penalised / np.outer(root_of, root_of), np.eye(n))
+    same(penalised.diagonal() / (factor.Lambda[:n] + alpha), np.ones(n))
+
+
+def naive_defect(V, T, Lambda, z, a):
+    """What is left of VᵀV + αTᵀT = Λ + α at the fitted model, relative to the fitted targets."""
+    whole = V.T @ V
+    whole[:n, :n] += a * T.T @ T
+    D = np.diag(1 / (Lambda + a * mask))
+    beta = D @ z
+    left = np.sqrt(D) @ (whole @ beta - z)
+    return (norm(left, axis=0) / norm(np.sqrt(D) @ z, axis=0)).max()
+
+
+@example(
+    "smoother.factorise._defects",
+    "smoother.factorise.measured_at",
+    "smoother.factor.FeatureFactor.unit",
+)
+def _():
+    factor = feature_smoother().factor(alpha)
+    assert factor.defect[1].max() < 1e-12
+    same(factor.unit(np.array([alpha])), factor.defect[1, 0] + 4 * EPS)
+    bent = factor.T @ (np.eye(n) + 1e-13 * rng.normal(size=(n, n)))  # a factor that is a bit off
+    worse = replace(factor, T=bent, V=np.c_[W @ bent, factor.V[:, n:]])
+    found = measured_at(worse, 0.1)
+    for a, defect in found.defect.T:
+        expected = naive_defect(worse.V, bent, factor.Lambda, factor.z, a)
+        assert defect == pytest.approx(expected, rel=0.1)  # both are sums of roundings as well
+    assert found.least == 0.1
+    assert found.defect[1].max() > 5 * factor.defect[1].max()
+    bent = factor.T @ (np.eye(n) + 1e-6 * rng.normal(size=(n, n)))
+    assert measured_at(replace(worse, T=bent, V=np.c_[W @ bent, factor.V[:, n:]]), 0.1) is None
 
 
 @example("linalg.graded.scaled_cholesky", "linalg.graded.stacked_qr", "linalg.graded.coordinates")
@@ -96,40 +150,21 @@ def _():
         same(T.T @ A @ T, np.diag(s**2))
 
 
-def left(V, beta):
-    return remainder(V, beta, Ys, scale.trained)
-
-
-@example("smoother.factorise.settled")
-def _():
-    system = feature_smoother().system
-    full, beta = system.W, rng.normal(size=(n + 2, v))
-    known = full.T @ full @ beta
-    found = settled(system, beta, known, scale, left)
-    same(found.z, known + full.T @ (Ys - full @ beta))
-    same(found.z, full.T @ Ys)
-
-
-@example("smoother.factorise.ridge_by_qr")
+@example("smoother.factorise.reduced", "smoother.factorise.ridge_of_triangle")
 def _():
     full = np.c_[W, Q]
-    found = ridge_by_qr(RowBlocks(full), Ys, alphas, n)
+    R, order = reduced(RowBlocks(full), Ys)
+    ordered = full[:, order]
+    same(R[:, : n + 2].T @ R, ordered.T @ np.c_[ordered, Ys])
+    found = ridge_of_triangle(R, alphas, n, order)
     for a, theta in zip(alphas, found, strict=True):
         same(theta, solve(full.T @ full + a * np.diag(mask), full.T @ Ys))
 
 
-@example("smoother.system.transform")
-def _():
-    T = rng.normal(size=(n, n))
-    system = transform(feature_smoother().system, T)
-    same(system.W[:, :n], W @ T)
-    same(system.z[:n], T.T @ W.T @ Ys)
-    same(system.N[:, :n], inv(C).T @ T)
-
-
 @example("smoother.factorise.single_factor")
 def _():
-    factor = single_factor(feature_smoother().system, lambda: iter([W]), alpha, Ys, scale, left)
+    smoother = feature_smoother()
+    factor = single_factor(smoother.system(), *problem_of(smoother), alpha, triangle)
     same(factor.T @ factor.T.T, inv(W.T @ W + alpha * np.eye(n)))
     same(factor.V[:, :n], W @ factor.T)
     same(factor.V @ factor.V.T, naive_S(alpha))
@@ -137,7 +172,7 @@ def _():
 
 @example("smoother.feature_smoother.FeatureSmoother.factor", "smoother.factor.Coordinates.D")
 def _():
-    factor = feature_smoother().factor()
+    factor = feature_smoother().factor(alphas[0])
     D = factor.D(alphas)
     same(D, 1 / (factor.Lambda + alphas[:, None] * mask))
     for a, d in zip(alphas, D, strict=True):
@@ -154,10 +189,17 @@ def _():
 
 @example("smoother.kernel_smoother.KernelSmoother.factor", "smoother.factor.KernelFactor.R")
 def _():
-    factor = kernel_smoother().factor()
+    factor = kernel_smoother().factor(alphas[0])
     for a in alphas:
         R = factor.R(factor.D(np.array([a])))[0]
         same(a * (factor.V * R) @ factor.V.T, a * dense_G(a))
+
+
+@example("smoother.kernel_smoother.KernelSmoother.single")
+def _():
+    factor = kernel_smoother().single(alpha)
+    same(factor.G, dense_G(alpha))
+    same(factor.c, dense_G(alpha) @ Ys)
 
 
 @example("linalg.symmetric.shifted_inverse")
@@ -177,7 +219,7 @@ def _():
 
 @example("smoother.factor.FeatureFactor.R", "smoother.factor.FeatureFactor.outputs")
 def _():
-    factor = feature_smoother().factor()
+    factor = feature_smoother().factor(alphas[0])
     D = factor.D(alphas)
     same(factor.R(D), D)
     out = factor.outputs(H, factor.V[H])
@@ -186,7 +228,7 @@ def _():
 
 @example("smoother.factor.KernelFactor.outputs")
 def _():
-    factor = kernel_smoother().factor()
+    factor = kernel_smoother().factor(alphas[0])
     out = factor.outputs(H, factor.V[H])
     same(out @ (factor.D(alphas)[1][:, None] * factor.z), (naive_dense([], alpha) - U @ Level)[H])
 
@@ -196,20 +238,22 @@ def _():
     weights = w.copy()
     weights[H] = 0.0  # predicted, never trained on
     smoother = KernelSmoother(K, weights, Y, Unpenalised.of(Z, weights))
-    factor = smoother.factor()
+    factor = smoother.factor(alpha)
     values = factor.V[H] @ (factor.D(np.array([alpha]))[0][:, None] * factor.z)
     values = smoother.restore(values[None], H, slice(None))[0]
     same(values, naive_dense([], alpha, weights)[H])
 
 
-@example("smoother.system.solve", "smoother.system.coefficients")
+@example("smoother.system.solve_each", "smoother.system.coefficients")
 def _():
-    system = feature_smoother().system
-    theta = solve_system(system, slice(None), alpha)
-    same(theta[:n], solve(W.T @ W + alpha * np.eye(n), W.T @ Ys))
-    level = unpenalised.Q.T @ (root[:, None] * Y)
-    a, b = coefficients(system, theta, level, unpenalised)
-    same(K[:, B] @ a + Z @ b, naive_sparse([], [], alpha))
+    smoother = feature_smoother()
+    system, each = smoother.system(), alphas[:v]
+    theta = solve_each(system, each)
+    for k, a in enumerate(each):
+        same(theta[:n, k], solve(W.T @ W + a * np.eye(n), W.T @ Ys[:, k]))
+    coef, b = coefficients(system, theta, smoother.targets, unpenalised)
+    for k, a in enumerate(each):
+        same((K[:, B] @ coef + Z @ b)[:, k], naive_sparse([], [], a)[:, k])
 
 
 @example(
@@ -222,12 +266,39 @@ def _():
     same(K @ fit.dual + Z @ fit.unpenalised, naive_dense([], alpha))
 
 
+@example("smoother.factor.FeatureFactor.length", "smoother.factor.KernelFactor.length")
+def _():
+    factor = feature_smoother().factor(alpha)
+    for a, found in zip(alphas, factor.length(factor.D(alphas)), strict=True):
+        same(found, np.sqrt(np.diag(Ys.T @ naive_S(a) @ Ys)))
+    factor = kernel_smoother().factor(alpha)
+    for a, found in zip(alphas, factor.length(factor.D(alphas)), strict=True):
+        same(found, norm(dense_G(a) @ Ys, axis=0))
+
+
+@example(
+    "smoother.factor.KernelFactor.unit",
+    "smoother.factor.KernelFactor.formed",
+    "smoother.kernel_smoother.KernelSmoother._largest",
+)
+def _():
+    P = np.eye(m) - Q @ Q.T
+    largest = norm(P @ (root[:, None] * K * root) @ P, 2)
+    factor, at = kernel_smoother().factor(alpha), np.array([alpha])
+    same(factor.unit(at), [0.2 * EPS * largest])
+    D, c = factor.D(at), dense_G(alpha) @ Ys
+    ratio = (norm(Ys, axis=0) / norm(c, axis=0)).max()
+    same(factor.formed(D, factor.length(D)), [norm(dense_G(alpha), 2) * ratio / (0.2 * largest)])
+    whole = norm(root[:, None] * K * root, 2)
+    assert 0.9 * whole < kernel_smoother()._largest <= whole * (1 + 1e-12)
+
+
 @example("smoother.factor.Coordinates.leverages", "smoother.factor.InverseFactor.leverages")
 def _():
-    same(feature_smoother().factor().leverages(alpha), np.diag(naive_S(alpha)))
+    same(feature_smoother().factor(alpha).leverages(alpha), np.diag(naive_S(alpha)))
     dense = 1 - alpha * np.diag(dense_G(alpha))
-    same(kernel_smoother().factor().leverages(alpha), dense)
     same(kernel_smoother().factor(alpha).leverages(alpha), dense)
+    same(kernel_smoother().single(alpha).leverages(alpha), dense)
 
 
 @example("smoother.held.HeldCoordinates.leverages")

@@ -130,7 +130,7 @@ def _():
 def _():
     part = problem(None)
     smoother = KernelSmoother(K, part.weights, part.Y, part.unpenalised)
-    factor = smoother.factor(alpha)
+    factor = smoother.single(alpha)
     for where in (None, np.array([[2, 0]])):  # all held-out rows are tested, or two of them
         (block, *_) = part.blocks
         block = replace(block, shape=block.shape.cut(slice(0, 1)), where=where)

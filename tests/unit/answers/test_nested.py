@@ -102,15 +102,13 @@ def assert_same(found, expected, tol=1e-8):
         assert np.abs(got - want).max() <= tol * scale
 
 
-def check(model, X, y, cv, weights=None, groups=None):
+def check(model, X, y, cv, weights=None, groups=None, ways=WAYS):
     outer = as_experiments(cv, M, X=X, y=y, groups=groups, classifier=hasattr(model, "classes_"))
     expected = refits(model, X, y, outer, weights, groups)
-    for way in WAYS:
+    for way in ways:
         found = model.nested(cv, way=way)
         assert set(found.ways) == {way}
         assert_same(found, expected)
-    found = model.nested(cv, way="eliminated")  # or "unions", where it does not serve
-    assert_same(found, expected)
     return found
 
 
@@ -322,7 +320,7 @@ def test_streamed_rows_and_a_time_series():
     for options in ({"memory_limit": 1}, {}):
         model = fitted(X, y, basis=basis_rows(), cv=TimeSeriesSplit(3), **options)
         outer = [HoldOut(range(24, 48), test=range(24, 32)), HoldOut(range(32, 48))]
-        check(model, X, y, outer)
+        check(model, X, y, outer, ways=("unions",) if options else WAYS)  # no rows are kept
 
 
 def test_most_of_the_basis_leaves():
@@ -385,7 +383,7 @@ WITHIN = {
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", WITHIN)
-def test_outer_rows_eliminated(name, weighted):
+def test_dense_models_equal_refits(name, weighted):
     X, y = data(targets=2 if name == "several targets" else 1)
     options = dict(WITHIN[name])
     groups = np.repeat(np.arange(16), [1, 2, 3, 4, 5, 3, 2, 1, 3, 3, 3, 3, 3, 3, 6, 3])
@@ -394,39 +392,13 @@ def test_outer_rows_eliminated(name, weighted):
     w = np.random.default_rng(1).uniform(0.3, 2.0, size=M) if weighted else None
     model = fitted(X, y, w, groups=groups, **options)
     outer = KFold(16, shuffle=True, random_state=0)
-    found = model.nested(outer, way="eliminated")
-    assert set(found.ways) == {"eliminated"}
-    unions = model.nested(outer, way="unions")
-    np.testing.assert_array_equal(found.alphas, unions.alphas)
-    assert found.kernels == unions.kernels
-    np.testing.assert_allclose(found.inner_scores, unions.inner_scores, rtol=1e-9)
-    np.testing.assert_allclose(found.values, unions.values, rtol=1e-9, atol=1e-9)
+    unions, without = (model.nested(outer, way=way) for way in WAYS)
+    np.testing.assert_array_equal(unions.alphas, without.alphas)
+    assert unions.kernels == without.kernels
+    np.testing.assert_allclose(unions.inner_scores, without.inner_scores, rtol=1e-8)
+    np.testing.assert_allclose(unions.values, without.values, atol=1e-8 * np.std(y))
     if name in ("folds", "leave one out", "a classifier", "several targets"):
         check(model, X, y, outer, w)
-
-
-def test_what_elimination_does_not_serve():
-    X, y = data()
-    outer = KFold(12)
-    for model in (
-        fitted(X, y, cv=KFold(22), basis=basis_rows()),
-        fitted(X, y, cv=KFold(2)),  # little is left
-        fitted(X, y, some_weights(), cv=KFold(22)),  # rows of weight zero are tested, not held out
-        fitted(X, y, cv=KFold(22), kernel="sigmoid", gamma=0.1),  # an indefinite kernel
-    ):
-        assert set(model.nested(outer, way="eliminated").ways) == {"unions"}
-    ways = fitted(X, y, cv=KFold(22), kernel="linear").nested(outer, way="eliminated").ways
-    assert set(ways) == {"unions"}  # a model of features
-
-
-def test_elimination_is_the_cheapest_for_large_dense_folds():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 3))
-    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=600)
-    model = KernelRidgeCV(gamma=0.4, alphas=np.logspace(-3, 1, 30), cv=10).fit(X, y)
-    assert set(model.nested(10).ways) == {"eliminated"}
-    asked = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=10, path="fold_gram").fit(X, y)
-    assert "eliminated" not in asked.nested(10).ways  # a path was asked for
 
 
 def test_the_cheaper_way_is_taken():

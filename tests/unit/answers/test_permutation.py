@@ -10,7 +10,6 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesS
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers import permutation
-from holdfast.answers.folds import Folds
 from holdfast.answers.shuffle import Shuffle
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 
@@ -171,17 +170,6 @@ def test_the_model_stays_as_it_is():
         model.permutation_test(5, random_state=0)
         np.testing.assert_allclose(model.held_out(cv=4).values, before, rtol=1e-12)
         assert model.verify().max_relative_error < 1e-9
-
-
-def test_folds_of_targets_equal_the_path():
-    X, y = data()
-    w = weights()
-    model = fitted(X, y, w, basis=BASIS, cv=KFold(5), path="fold_gram")
-    smoother = model._fitted_model().smoother
-    tasks = model._fitted_model().tasks(model._problem.experiments)
-    assert Folds.serves(smoother, tasks)
-    values = Folds(smoother, tasks, ALPHAS).predict(smoother.retargeted(y[:, None]))
-    np.testing.assert_allclose(values, model.held_out().values, rtol=1e-10)
 
 
 # -- what is permuted ------------------------------------------------------------------------------

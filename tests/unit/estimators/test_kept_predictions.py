@@ -26,7 +26,7 @@ def no_second_time(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("computed again")
 
-    return lambda: monkeypatch.setattr(holdout, "predict", refuse)
+    return lambda: monkeypatch.setattr(holdout, "judged", refuse)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-import holdfast.holdout.conjugate
+import holdfast.holdout.conjugate as conjugate
 import holdfast.linalg.threads
 import holdfast.smoother.held
-from holdfast.holdout.conjugate import solve_cg
-from holdfast.holdout.identity import solve_direct
-from holdfast.holdout.starts import KnownStarts, Starts
+from holdfast.holdout.conjugate import _rows_at_once, solve_cg
 from holdfast.smoother import HeldCoordinates
 from reference import held as twin
 
@@ -35,6 +33,8 @@ def held_rows(given):
         z=given.U.T @ given.y,
         Y=given.y[given.H],
         kappa=1.0,
+        unit=np.ones(len(given.D)),
+        length=np.ones((len(given.D), given.y.shape[1])),
     )
 
 
@@ -82,7 +82,7 @@ def test_some_of_the_penalties(e):
 def test_penalties_that_are_done_leave_the_iteration(monkeypatch):
     """Large penalties need few steps, and are not carried along."""
     given = twin.problem(300, 30, 3, 40, 0, 1, np.geomspace(1e-6, 1e6, 9), 24)
-    seen, operator = [], holdfast.holdout.conjugate._Operator
+    seen, operator = [], conjugate._Operator
     restricted = operator.restricted
 
     def counted(self, alphas):
@@ -105,7 +105,7 @@ def test_sets_that_are_done_leave_the_iteration(monkeypatch):
     U[given.H[7, :5]] *= 8.0
     Lambda, T = np.linalg.eigh(U.T @ U)
     given = given._replace(U=U @ T, Lambda=Lambda)
-    seen, operator = [], holdfast.holdout.conjugate._Operator
+    seen, operator = [], conjugate._Operator
     among = operator.among
 
     def counted(self, sets):
@@ -120,73 +120,6 @@ def test_sets_that_are_done_leave_the_iteration(monkeypatch):
     assert 7 in seen[0]
     assert len(seen[0]) < 8
     np.testing.assert_allclose(r, twin.residuals(given, E), rtol=1e-9, atol=1e-10)
-
-
-# -- penalties that start from the solutions of others ---------------------------------------------
-
-
-def test_starts_are_combinations_that_leave_little():
-    alphas, Lambda = np.geomspace(1e-6, 1e3, 30), np.geomspace(0.1, 1e3, 200)
-    D = 1.0 / (Lambda + alphas[:, None])
-    starts = Starts.of(D)
-    assert np.array_equal(np.sort(starts.order), np.arange(30))
-    assert 5 < starts.count < 25
-    first, others = D[starts.order[: starts.count]], D[starts.order[starts.count :]]
-    assert np.abs((starts.weights @ first) / others - 1.0).max() < 1e-6
-    assert np.abs(starts.weights).max() < 10.0  # so that rounding errors stay what they are
-
-
-@pytest.mark.parametrize("n_alphas", [1, 5, 15])
-def test_few_penalties_start_from_zero(n_alphas):
-    starts = Starts.of(1.0 / (np.arange(1.0, 9.0) + np.geomspace(1e-3, 1.0, n_alphas)[:, None]))
-    assert starts.count == n_alphas
-    assert np.array_equal(starts.order, np.arange(n_alphas))
-
-
-def test_starts_are_found_once_for_the_same_penalties(monkeypatch):
-    asked = []
-
-    def found(D):
-        asked.append(len(D))
-        return Starts(np.arange(len(D)), len(D), np.zeros((0, len(D))))
-
-    monkeypatch.setattr(Starts, "of", found)
-    known, D = KnownStarts(), np.ones((4, 3))
-    for chosen in ([0, 1, 2, 3], [1, 3], [0, 1, 2, 3], [0, 2], [1, 3]):
-        known.of(np.array(chosen), D[chosen])
-    assert asked == [4, 2, 2]
-
-
-@pytest.mark.parametrize("e", [0, 3])
-@pytest.mark.parametrize("own", [True, False], ids=["errors", "unrelated right-hand sides"])
-def test_many_penalties(own, e):
-    """Residuals start from those at other penalties; where that is worse than zero, from zero."""
-    given = twin.problem(400, 40, 6, 30, e, 2, np.geomspace(1e-6, 1e4, 24), 44, bias=True)
-    held = held_rows(given)
-    E = twin.errors(given) if own else right_sides(given)
-    assert Starts.of(held.R).count < 24
-    r, converged = solve_cg(held, np.arange(24), E, max_steps=100)
-    assert converged.all()
-    np.testing.assert_allclose(r, twin.residuals(given, E), rtol=1e-9, atol=1e-10)
-
-
-def test_a_start_saves_steps(monkeypatch):
-    """Counted in products, from zero and from other solutions, of real held-out residuals."""
-    given = twin.problem(900, 40, 6, 30, 0, 1, np.geomspace(1e-8, 1.0, 30), 45)
-    held, E = held_rows(given), twin.errors(given)
-    work, operator = [0], holdfast.holdout.conjugate._Operator
-    call = operator.__call__
-
-    def counted(self, P, out):
-        work[0] += P.size
-        return call(self, P, out)
-
-    monkeypatch.setattr(operator, "__call__", counted)
-    solve_cg(held, np.arange(30), E)
-    started, work[0] = work[0], 0
-    monkeypatch.setattr(Starts, "of", lambda D: Starts(np.arange(30), 30, np.zeros((0, 30))))
-    solve_cg(held, np.arange(30), E)
-    assert started < 0.8 * work[0]
 
 
 # -- what is not solved is said --------------------------------------------------------------------
@@ -254,11 +187,6 @@ def test_it_says_which_systems_it_did_not_solve():
     np.testing.assert_allclose(r[:, 0], expected[:, 0], rtol=1e-9, atol=1e-11)
     unsolved = np.flatnonzero(~converged.all(axis=0))
     assert np.array_equal(unsolved, [1])
-    r = solve_direct(held_rows(given._replace(H=H[unsolved])), E[:, unsolved])
-    assert r.shape == (2, 1, 30, 1)
-    # The leverages leave about half of the digits.
-    error = np.abs(r - expected[:, unsolved]).max() / np.abs(expected[:, unsolved]).max()
-    assert error < 1e-5
 
 
 def test_zero_and_values_that_are_not_finite():
@@ -292,3 +220,71 @@ def test_no_sets_and_no_rows(b, h):
     assert r.shape == E.shape
     assert converged.shape == (2, b)
     assert converged.all()
+
+
+# -- how much is done ---------------------------------------------------------------------------
+
+
+def counted(monkeypatch):
+    steps = []
+    real = conjugate._Operator.__call__
+
+    def call(self, P, out):
+        steps.append(P.shape)
+        return real(self, P, out)
+
+    monkeypatch.setattr(conjugate._Operator, "__call__", call)
+    return steps
+
+
+def random_rows(largest, b=3, h=30, p=20, a=4, v=1, seed=0):
+    """Return sets whose S has eigenvalues up to `largest`."""
+    rng = np.random.default_rng(seed)
+    V = np.linalg.qr(rng.standard_normal((b, h, p)))[0] * np.sqrt(np.linspace(0.0, largest, p))
+    D = np.geomspace(1.0, 0.5, a)[:, None] * np.ones(p)
+    z, Y = rng.standard_normal((p, v)), rng.standard_normal((b, h, v))
+    return HeldCoordinates(V=V, out=V, D=D, R=D, O=None, z=z, Y=Y, kappa=1.0,
+                           unit=np.ones(a), length=np.ones((a, v)))  # fmt: skip
+
+
+def test_steps_are_no_more_than_the_condition_asks_for(monkeypatch):
+    """Conjugate gradients gain (√κ − 1)/(√κ + 1) a step, and stop when the goal is reached."""
+    steps = counted(monkeypatch)
+    for largest in (0.3, 0.75, 0.9):
+        held = random_rows(largest)
+        steps.clear()
+        _, converged = solve_cg(held, np.arange(4), held.errors())
+        assert converged.all()
+        root = np.sqrt(1.0 / (1.0 - largest))
+        bound = np.log(2.0 / 1e-14) / np.log((root + 1.0) / (root - 1.0))
+        assert len(steps) <= bound + 2
+        loose = len(steps)
+        steps.clear()
+        _, converged = solve_cg(held, np.arange(4), held.errors(), tolerance=1e-5)
+        assert converged.all()
+        assert len(steps) < loose - 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "h", "p", "expected"),
+    [
+        (10, 5, 10, 10),  # all of them are small
+        (10**6, 10**5, 10, 10**6),  # not even a few would be
+    ],
+)
+def test_rows_of_small_products(rows, h, p, expected):
+    assert _rows_at_once(rows, h, p) == expected
+
+
+def test_rows_of_products_that_are_cut():
+    """No more than fit, in multiples of four, and nearly even."""
+    h, p = 40, 64
+    most = min(conjugate._SMALL_RESULTS, conjugate._SMALL_PRODUCT // p) // h
+    assert most >= conjugate._SMALL_ROWS
+    for rows in (most + 1, 2 * most, 2 * most + 1, 5 * most - 1):
+        step = _rows_at_once(rows, h, p)
+        assert 0 < step <= most
+        pieces = -(-rows // step)
+        assert pieces <= -(-rows // most) + 1
+        assert step - (rows - (pieces - 1) * step) <= 4 * pieces or step == most
+    assert _rows_at_once(most, h, p) == most

@@ -1,15 +1,13 @@
 """All held-out models at once against ridge regressions that are trained one by one."""
 
-import warnings
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 import holdfast.holdout.models as module
 from holdfast import holdout
-from holdfast.exceptions import DigitsWarning
 from holdfast.experiments import Ragged, Tasks
+from holdfast.holdout.accuracy import PROMISE
 from holdfast.holdout.models import HeldOutModels, predict_with
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
@@ -23,7 +21,7 @@ X = RNG.normal(size=(M, D))
 Y = np.c_[X @ [1.0, -2.0, 0.5], X[:, 0] ** 2] + 0.3 * RNG.normal(size=(M, 2)) + 4.0
 NEW = RNG.normal(size=(13, D))
 WEIGHTS = RNG.uniform(0.5, 2.0, size=M)
-#: Two ordinary sets, and two that leave so little that they are trained anew.
+#: Ordinary sets, and two that leave little.
 HELD = [[0, 5, 7], [1], list(range(2, M)), list(range(20))]
 
 
@@ -63,7 +61,7 @@ def test_new_rows_block_by_block(monkeypatch, keep, block, bias):
     monkeypatch.setattr(module, "BLOCK_DOUBLES", block)
     alphas = np.array([0.3, 2.0])
     models = HeldOutModels(linear(bias), tasks_of(*HELD), alphas)
-    assert models.anew.tolist() == [False, False, True, True]
+    vars(models)["again"] = np.array([False, False, True, True])  # some of either kind
     found = np.full((2, len(NEW), 4), np.nan)
     ends = [0]
     for rows, values in models.predict(NEW):
@@ -74,25 +72,6 @@ def test_new_rows_block_by_block(monkeypatch, keep, block, bias):
     for t, j in np.ndindex(2, 4):
         expected = ridge(HELD[j], NEW, alphas[t], t, bias)
         assert_allclose(found[t, :, j], expected, rtol=1e-9, atol=1e-10)
-
-
-def test_no_more_is_kept_than_there_is_room_for(monkeypatch):
-    models = HeldOutModels(linear(), tasks_of(*HELD), np.array([0.3, 0.3]))
-    size = 2 * 2 * 4  # targets, models that are not trained anew, coordinates
-    monkeypatch.setattr(module, "KEEP_DOUBLES", size)
-    assert models._kept().shape == (2, 2, 4)
-    monkeypatch.setattr(module, "KEEP_DOUBLES", size - 1)
-    assert models._kept() is None
-    all_anew = HeldOutModels(linear(), tasks_of(*HELD[2:]), np.array([0.3, 0.3]))
-    assert all_anew._kept().size == 0
-
-
-def test_rows_per_block(monkeypatch):
-    monkeypatch.setattr(module, "KEEP_DOUBLES", 20)  # 2 targets, 2 models trained anew: 5 rows
-    monkeypatch.setattr(module, "BLOCK_DOUBLES", 16)  # 2 targets, 4 models: 2 rows
-    models = HeldOutModels(linear(), tasks_of(*HELD), np.array([0.3, 0.3]))
-    parts = [(rows.start, rows.stop) for rows, _ in models.predict(NEW)]
-    assert parts == [(0, 2), (2, 4), (4, 5), (5, 7), (7, 9), (9, 10), (10, 12), (12, 13)]
 
 
 @pytest.mark.parametrize("block", [1, 7, 2**20])
@@ -126,12 +105,12 @@ def test_what_led_to_the_models(make, bias):
     """Squares of residuals under I − S, predictions of the test rows, targets of two penalties."""
     smoother, alphas = make(bias), np.array([0.3, 2.0])
     tasks = tasks_of([0, 5, 7], [1, 2, 3], [4], [20, 21])
-    assert not HeldOutModels(smoother, tasks, alphas).anew.any()
+    assert not HeldOutModels(smoother, tasks, alphas).again.any()
     expected = np.stack(
         [holdout.predict(make(bias), tasks, alphas[[t]], "retrain")[0, :, t] for t in range(2)]
     )
     seen = []
-    for stack in HeldOutModels(smoother, tasks, alphas).stacks(tested=True):
+    for stack in HeldOutModels(smoother, tasks, alphas).stacks():
         for i, j in enumerate(stack.index.tolist()):
             seen.append(j)
             rows = tasks.held[j]
@@ -150,22 +129,10 @@ def smoother_matrix(smoother, alpha):
     """Return S for weighted rows, column by column."""
     other = smoother.retargeted(np.eye(M) / np.sqrt(WEIGHTS))
     rows = np.arange(M)
-    values = other.fitted_rows(other.model(np.full(M, alpha)), rows)
+    alphas = np.full(M, alpha)
+    factor = other.coordinates(alphas)
+    values = other.fitted_rows(factor, other.model(factor, alphas), rows)
     return values * np.sqrt(WEIGHTS)[:, None]
-
-
-def test_rows_too_unlike_each_other_are_trained_anew():
-    """A dense model with one far-away row has too few digits for any factor of all rows."""
-    far = X.copy()
-    far[3] *= 1e7
-    K = far @ far.T
-    smoother = KernelSmoother(K, np.ones(M), Y, Unpenalised.bias(np.ones(M), True))
-    tasks, alphas = tasks_of([0], [1, 2]), np.array([1e-3, 1e-3])
-    models = HeldOutModels(smoother, tasks, alphas)
-    assert models.anew.tolist() == [True, True]
-    assert list(models.stacks()) == []
-    calm = HeldOutModels(smoother, tasks, np.array([1e12, 1e12]))
-    assert calm.anew.tolist() == [False, False]
 
 
 def interpolating():
@@ -175,44 +142,25 @@ def interpolating():
     return FeatureSmoother(ColumnFeatures(rows), np.ones(M), Y, Unpenalised.bias(np.ones(M), True))
 
 
-@pytest.mark.parametrize("first", ["anew", "stacks"])
-def test_sets_whose_digits_are_lost(first):
-    tasks = tasks_of([0, 1], [7, 8], [2, 3], [7], [4])
-    models = HeldOutModels(interpolating(), tasks, np.array([1e-6, 1e-6]))
-    assert not models._anew_at_once.any()
-    if first == "anew":
-        assert models.anew.tolist() == [False, True, False, True, False]
+def test_sets_past_the_promise_are_trained_again():
+    tasks, alphas = tasks_of([0, 1], [7, 8], [2, 3], [7], [4]), np.full(2, 1e-10)
+    models = HeldOutModels(interpolating(), tasks, alphas)
+    assert models.again.tolist() == [False, True, False, True, False]
+    assert (models.error[models.again] > PROMISE).all()
     seen = np.sort(np.concatenate([stack.index for stack in models.stacks()]))
     assert seen.tolist() == [0, 2, 4]
-    assert models.anew.tolist() == [False, True, False, True, False]
-    assert models.anew.dtype == bool
-    expected = holdout.predict(interpolating(), tasks, np.array([1e-6]), "retrain")[0]
-    known = {j: stack for stack in models.stacks(tested=True) for j in stack.index.tolist()}
-    for j in (0, 2, 4):
-        place = known[j].index.tolist().index(j)
+    expected = holdout.predict(interpolating(), tasks, alphas[:1], "retrain")[0]
+    new = np.c_[X, np.arange(M) == 7]
+    (values,) = (values for _, values in models.predict(new))
+    for j in range(len(tasks)):
         span = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
-        assert_allclose(known[j].predictions[place].T, expected[span], rtol=1e-8)
+        assert_allclose(values[:, tasks.test[j], j].T, expected[span], rtol=1e-8)
 
 
-def test_lost_digits_that_cannot_be_afforded_are_told(monkeypatch):
+def test_what_cannot_be_afforded_is_stated(monkeypatch):
     monkeypatch.setattr(module, "affordable", lambda *_: False)
-    tasks = tasks_of([0, 1], [7, 8], [7])
-    models = HeldOutModels(interpolating(), tasks, np.array([1e-6, 1e-6]))
-    with pytest.warns(DigitsWarning, match="2 experiments"):
-        seen = np.concatenate([stack.index for stack in models.stacks()])
+    models = HeldOutModels(interpolating(), tasks_of([0, 1], [7, 8], [7]), np.full(2, 1e-10))
+    assert not models.again.any()
+    assert (models.error > PROMISE).tolist() == [False, True, True]
+    seen = np.concatenate([stack.index for stack in models.stacks()])
     assert sorted(seen.tolist()) == [0, 1, 2]
-    assert not models.anew.any()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        list(HeldOutModels(interpolating(), tasks_of([0, 1]), np.array([1e-6] * 2)).stacks())
-
-
-def test_some_of_a_stack():
-    models = HeldOutModels(linear(), tasks_of([0, 1], [2, 3], [4, 5]), np.array([0.3, 2.0]))
-    (stack,) = models.stacks(tested=True)
-    chosen = np.array([True, False, True])
-    part = stack.only(chosen)
-    assert_array_equal(part.index, stack.index[chosen])
-    assert_array_equal(part.shape.H, stack.shape.H[chosen])
-    for mine, whole in zip(part[2:], stack[2:], strict=True):
-        assert_array_equal(mine, whole[chosen])

@@ -144,25 +144,3 @@ def test_a_path_that_just_fits(monkeypatch):
     monkeypatch.setitem(planning.COSTS, "features", told)
     assert make_plan(tasks(), sizes(memory=1.0), 5, "auto").path == "spectral"
     assert make_plan(tasks(), sizes(memory=1.0), 5, "single").path == "single"
-
-
-def test_promised_digits():
-    class Promising:
-        def path_promise(self, path, alphas):
-            assert alphas.tolist() == [1.0, 0.1, 1.0, 10.0]
-            known = {"spectral": [1e-9, 1e-3, 1e-9, 1e-20], "fold_gram": [1e-5, 1e-5, 10.0, 1e-6]}
-            return np.array(known[path]) if path in known else None
-
-    costs = tuple(Cost(path, 1.0, 1.0) for path in planning.PLANNED)
-    plan = Plan("spectral", "auto", costs, {})
-    found = plan.with_digits(Promising(), np.array([0.1, 1.0, 10.0]), np.array([1.0]))
-    one, two, three = (
-        next(cost for cost in found.costs if cost.path == path)
-        for path in ("spectral", "fold_gram", "single")
-    )
-    assert (one.digits, one.digits_at_worst) == (pytest.approx(9.0), pytest.approx(3.0))
-    assert (two.digits, two.digits_at_worst) == (pytest.approx(5.0), 0.0)
-    assert (three.digits, three.digits_at_worst) == (None, None)
-    words = [planning.digits_in_words(cost) for cost in (one, two, three)]
-    assert words == ["9, at worst 3", "5, at worst 0", "—"]
-    assert planning.digits_in_words(Cost("single", 1.0, 1.0, 9.9, 9.1)) == "about 9"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import holdfast.smoother.blocks as blocks
+import holdfast.smoother.rows as blocks
 from holdfast import holdout
 from holdfast.experiments import Ragged, Tasks, as_experiments
 from holdfast.progress import listening
@@ -38,7 +38,7 @@ def steps(work):
 def test_feature_rows(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
     monkeypatch.setattr(blocks, "LEAST_ROWS", 10)
-    told = steps(lambda: linear().system)
+    told = steps(lambda: linear().system())
     assert {total for _, total, _ in told} == {M}
     assert {text for *_, text in told} == {"feature rows"}
     done = [done for done, *_ in told]
@@ -57,10 +57,10 @@ def test_experiments(make, path):
     assert [done for done, _ in mine] == sorted({done for done, _ in mine})
 
 
-def test_models_trained_anew():
+def test_models_trained_again():
     told = steps(lambda: holdout.predict(dense(), TASKS, np.array([0.5]), "retrain"))
     assert [step[:2] for step in told] == [(k, 5) for k in range(1, 6)]
-    assert {step[2] for step in told} == {"experiments trained anew"}
+    assert {step[2] for step in told} == {"experiments trained again"}
 
 
 def test_folds_are_stratified_for_a_classifier_only():

@@ -1,5 +1,6 @@
 """Matrices beyond what LAPACK's integers can count."""
 
+import _thread
 import threading
 
 import numpy as np
@@ -76,10 +77,9 @@ def test_other_threads_do_it_themselves():
 def test_ctrl_c_ends_the_wait(monkeypatch):
     go = threading.Event()
 
-    def interrupted(self, timeout=None):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    monkeypatch.setattr(interruption, "_left_behind", [])
+    monkeypatch.setattr(interruption.atexit, "register", lambda _: None)
+    threading.Timer(0.2, _thread.interrupt_main).start()
     with pytest.warns(HoldfastWarning, match="goes on in the background"):  # noqa: SIM117
         with pytest.raises(KeyboardInterrupt):
             interruption.answering(lambda: go.wait(30) and None)

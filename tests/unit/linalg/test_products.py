@@ -189,13 +189,9 @@ def test_limits_of_pivots(h):
     if h == 1:
         failed[2] = False  # beside itself it is large
     assert system.failed.tolist() == failed
-    smallest = [1.0, 2.0 * h * eps, 0.5 * h * eps, 2.0 * h * eps if h > 1 else 10.0]
-    assert_allclose(system.smallest, smallest, rtol=1e-9)
     assert_allclose(system.log_det[1], np.log(2.0 * h * eps), rtol=1e-9)
-    floors = Definite(M.copy(), 1.0)
-    assert floors.failed.all() == (h > 1)
     x = system.solve(np.ones((4, h, 2)))
-    assert_array_equal(np.isnan(x).all(axis=(1, 2)), failed)
+    assert_array_equal(~x.any(axis=(1, 2)), failed)
     assert_allclose(x[0], 1.0)
 
 
@@ -206,11 +202,10 @@ def test_a_matrix_that_is_not_definite_among_others(h):
     M[2] *= 4.0
     system = Definite(M.copy())
     assert system.failed.tolist() == [False, True, False]
-    assert_array_equal(system.smallest, [1.0, 0.0, 4.0])
     assert_allclose(system.log_det, [0.0, -np.inf, h * np.log(4.0)])
     x = system.solve(np.ones((3, h, 1)))
     assert_allclose(x[0], 1.0)
-    assert np.isnan(x[1]).all()
+    assert not x[1].any()
     assert_allclose(x[2], 0.25)
 
 

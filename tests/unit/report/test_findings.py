@@ -271,12 +271,19 @@ def test_residuals_over_time():
     assert json.loads(packed(page, "data"))["figures"]["time"]["layout"]["xaxis"]["type"] == "date"
 
 
-def test_the_plan_says_what_the_paths_promise():
+def test_the_plan_says_what_the_paths_cost():
     summary = summarise(fitted(basis=20), verify=0)
     (taken,) = (cost for cost in summary.plan.costs if cost.taken)
-    assert taken.digits.startswith("about 1")
-    assert f"<td>{taken.digits}</td>" in to_html(summary)
-    assert f"| {taken.digits} |" in to_markdown(summary)
+    assert f"<td>{taken.ratio:.2f}</td>" in to_html(summary)
+    assert f"| {taken.ratio:.2f} |" in to_markdown(summary)
+
+
+def test_the_certificate_says_what_was_found():
+    summary = summarise(fitted(basis=20), verify=3)
+    words = summary.certificate.words
+    assert words.startswith("verified: retrained 3 experiments, largest difference ")
+    assert f"- {words}" in to_markdown(summary)
+    assert words[1:] in to_html(summary)
 
 
 # --- the page ---------------------------------------------------------------------------------

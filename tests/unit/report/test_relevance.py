@@ -39,7 +39,7 @@ def ask(model, sources=SOURCES, notes=None, **options):
 
 
 def naive_losses(model, X, Y, features, shuffle, weights, kernel, target=0):
-    """Return losses (1 + columns, k), each experiment trained anew for the rows that it tests."""
+    """Return losses (1 + columns, k), each experiment trained again for the rows that it tests."""
     m, k = X.shape[0], shuffle.rows.size
     worlds = [[X[shuffle.rows]]]
     for columns in features:

@@ -61,8 +61,10 @@ def test_columns_of_the_table():
         "se_test_score",
         "pooled_test_score",
         "rank_test_score",
+        "rounding",
         *(f"split{i}_test_score" for i in range(5)),
     }
+    assert (results["rounding"] < 1e-8).all()
     assert all(len(column) == ALPHAS.size for column in results.values())
     np.testing.assert_array_equal(results["alpha"], ALPHAS)
     assert results["params"] == [{"alpha": alpha} for alpha in ALPHAS]
@@ -328,9 +330,8 @@ def test_chunks_of_targets_are_the_same_as_all_at_once(
 
         return counted
 
-    monkeypatch.setattr(holdfast.estimators.search, "CHUNK_DOUBLES", 3 * M * 4)
-    monkeypatch.setattr(holdfast.holdout, "predict", counting(holdfast.holdout.predict))
-    monkeypatch.setattr(Model, "_reselected", counting(Model._reselected))
+    monkeypatch.setattr(holdfast.estimators.search, "MOST_PREDICTIONS", 3 * M * 4)
+    monkeypatch.setattr(Model, "judged", counting(Model.judged))
     chunks = quiet(model(**options), X, many)
     assert [part.stop for part in parts] == [4, 8, 11]
     np.testing.assert_array_equal(chunks.alpha_, whole.alpha_)
@@ -350,7 +351,7 @@ def test_a_hundred_thousand_targets():
     targets = rng.normal(size=(m, v))
     estimator = KernelRidgeCV(alphas=[0.1, 1.0, 10.0], gamma=0.5, alpha_per_target=True, cv=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holdfast.estimators.search, "CHUNK_DOUBLES", 3 * m * 5000)
+        patch.setattr(holdfast.estimators.search, "MOST_PREDICTIONS", 3 * m * 5000)
         tracemalloc.start()
         try:
             estimator.fit(rows, targets)

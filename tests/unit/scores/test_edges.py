@@ -330,7 +330,7 @@ def test_within_one_standard_error_is_inclusive():
     assert (found.indices, found.alpha, found.score) == (2, 3.0, -1.5)
 
 
-def test_a_tie_is_a_matter_of_twelve_digits():
+def test_a_tie_is_a_matter_of_twelve_decimals():
     alphas = np.array([1.0, 2.0, 3.0])
     for gap, best in ((0.5e-12, 1), (3e-12, 0)):
         scores = table([-1.0, -1.0 - gap, -2.0])

@@ -9,7 +9,6 @@ from holdfast.smoother.features import (
     ColumnFeatures,
     KnownColumns,
     ReadyFeatures,
-    SomeRows,
     WhitenedFeatures,
 )
 
@@ -21,7 +20,6 @@ DATA = KernelRows(RBF(0.3), X)
 ALL = np.arange(20)
 K = DATA.block(ALL, ALL)
 WHITENED = WhitenedFeatures.of(DATA, BASIS, EPSILON)
-SOME = np.array([3, 3, 12, 0])
 
 
 def ready(removed):
@@ -35,7 +33,6 @@ KINDS = {
     "whitened": WHITENED,
     "known": KnownColumns.of(K[:, BASIS], K[np.ix_(BASIS, BASIS)], EPSILON),
     "columns": ColumnFeatures(X),
-    "some": SomeRows(WHITENED, SOME),
     "ready": ready([1, 3]),
 }
 
@@ -73,12 +70,6 @@ def test_positions_count_among_the_basis_rows_that_are_left():
     assert features.on(BASIS[:2], EPSILON).n_basis == 2
 
 
-def test_some_rows_are_numbered_anew():
-    features = KINDS["some"]
-    assert len(features) == 4
-    np.testing.assert_array_equal(features.rows(np.array([2, 1])), WHITENED.rows(np.array([12, 3])))
-
-
 def test_new_rows_need_no_old_ones():
     """Without the rows of the data, predictions of new rows are the same."""
     portable = WHITENED.portable()
@@ -97,4 +88,3 @@ def test_only_basis_rows_can_leave():
     with pytest.raises(AssertionError, match="only features of basis rows"):
         columns.on(BASIS, EPSILON)
     assert WHITENED.without(np.array([], dtype=int)) is WHITENED
-    assert WHITENED.largest_value == pytest.approx(1.0 + EPSILON, abs=1e-12)

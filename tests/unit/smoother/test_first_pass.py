@@ -1,4 +1,4 @@
-"""Sums of held-out sets from the pass that makes the system, and rows that are rotated in place."""
+"""Sums of held-out sets from the pass that makes the system."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-import holdfast.smoother.blocks
-import holdfast.smoother.system
+import holdfast.smoother.rows
 from holdfast import HoldOut, KernelRidgeCV, holdout
 from holdfast.data.indices import as_slice
 from holdfast.experiments import Ragged
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
 from holdfast.smoother import FeatureSmoother, Unpenalised, WhitenedFeatures
-from holdfast.smoother.blocks import cut, even_blocks
-from holdfast.smoother.rows import StreamedRows
+from holdfast.smoother.rows import StreamedRows, cut, even_blocks
 
 SEED = 11
 RNG = np.random.default_rng(SEED)
@@ -42,8 +40,6 @@ SETS = {
     "one": [np.arange(M)],
 }
 
-MODULE = holdfast.smoother.system
-
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
 
@@ -53,13 +49,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWar
 @pytest.mark.parametrize("sets", SETS)
 def test_sums_of_sets_are_those_of_their_rows(monkeypatch, sets, weights, columns, keep):
     """Each set has the Gram matrix and products of its rows of W; the whole is their sum."""
-    monkeypatch.setattr(holdfast.smoother.blocks, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(holdfast.smoother.blocks, "LEAST_ROWS", 13)
+    monkeypatch.setattr(holdfast.smoother.rows, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(holdfast.smoother.rows, "LEAST_ROWS", 13)
     w = WEIGHTS[weights]
     held = Ragged.from_arrays([rows[w[rows] > 0] for rows in SETS[sets]])
     unpenalised = Unpenalised.of(COLUMNS[columns], w)
-    smoother = FeatureSmoother(FEATURES, w, Y, unpenalised, np.inf if keep else 0.0)
-    system, plain = smoother._build(held), smoother.system
+    smoother, other = (
+        FeatureSmoother(FEATURES, w, Y, unpenalised, np.inf if keep else 0.0) for _ in range(2)
+    )
+    system, plain = smoother.system(held), other.system()
     assert plain.sets is None
     assert isinstance(system.W, StreamedRows) is not keep
     W, Ys = system.W[np.arange(M)], smoother.targets.Ys
@@ -96,46 +94,20 @@ def test_folds_from_the_first_pass_equal_retraining(y, limit, weights, policy):
         memory_limit=limit,
     )
     model.fit(X, y, sample_weight=WEIGHTS[weights])
-    assert model._model.smoother.system.sets is not None
     assert model.verify(n_experiments=6).max_relative_error < 1e-10
 
 
-def test_no_sums_of_sets_that_overlap_or_are_too_many():
+def test_sets_that_overlap_or_are_many():
     """Sets that share rows have sums of their own, and small sets are summed when needed."""
     options = {"basis": BASIS, "alphas": [0.1, 1.0], "path": "fold_gram"}
     overlapping = [HoldOut(np.arange(j, j + 60)) for j in range(0, 240, 30)]
     for cv in (overlapping, 60):
         model = KernelRidgeCV(RBF(0.3), cv=cv, **options).fit(X, Y)
-        assert model._model.smoother.system.sets is None
         assert model.verify().max_relative_error < 1e-10
 
 
-def test_interrupted_rotation_leaves_the_model_usable(monkeypatch):
-    """Rows half rotated are made again: the same numbers come out."""
-    folds = [(np.setdiff1d(np.arange(M), f), f) for f in np.array_split(np.arange(M), 5)]
-    options = {"basis": BASIS, "alphas": np.logspace(-3, 1, 5), "cv": folds}
-    model = KernelRidgeCV(RBF(0.3), path="fold_gram", **options).fit(X, Y)
-    expected = model.held_out(folds).predictions
-    smoother, calls = model._model.smoother, []
-    monkeypatch.setattr(MODULE, "even_blocks", lambda m, _: cut(slice(0, m), 7))
-    run_pieces = MODULE.run_pieces
-
-    def interrupted(work, pieces, *args):
-        for piece in list(pieces)[:3]:
-            work(piece)
-        calls.append(1)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(MODULE, "run_pieces", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        smoother.factor()
-    monkeypatch.setattr(MODULE, "run_pieces", run_pieces)
-    assert calls
-    np.testing.assert_allclose(model.held_out(folds).predictions, expected, rtol=1e-12)
-
-
 def test_threads_may_ask_for_different_paths_at_once():
-    """One smoother serves one thread at a time: rows are never rotated while another reads them."""
+    """A smoother is a value: whoever asks, rows stay what they are."""
     model = KernelRidgeCV(RBF(0.3), basis=BASIS, alphas=[0.01, 1.0], path="fold_gram", cv=5)
     for _ in range(5):
         fitted = model.fit(X, Y)._model

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import holdfast.smoother.blocks as blocks
+import holdfast.smoother.rows as blocks
 from holdfast.experiments import Ragged, Tasks
-from holdfast.holdout.identity import solve_direct
+from holdfast.holdout.identity import residuals
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
 from holdfast.smoother import FeatureSmoother, KernelSmoother, Unpenalised, WhitenedFeatures
@@ -114,18 +114,18 @@ def test_leverages(form, w, bias):
     expected = np.zeros(M)
     expected[w > 0] = 1.0 - np.diag(residual_map(form, w, 0.7, bias))
     assert_allclose(smoother.leverages(0.7), expected, atol=1e-7)
-    smoother.factor(least=0.1)
+    for factor in (smoother.factor(0.1), smoother.single(0.7)):
+        assert_allclose(factor.leverages(0.7), expected, atol=1e-7)
     assert_allclose(smoother.leverages(0.7), expected, atol=1e-7)
-    assert_allclose(smoother.factor(0.7).leverages(0.7), expected, atol=1e-7)
 
 
 @every
 def test_models_as_coefficients(form, w, bias):
     """v(x)·β on new rows, on rows of the data, and the sum of squares over the trained rows."""
     smoother = smoother_of(form, w, bias)
-    if form != "dense":
-        smoother.factor()
-    model = smoother.model(np.array([0.7, 0.7]))
+    alphas = np.array([0.7, 0.7])
+    factor = smoother.coordinates(alphas)
+    model = smoother.model(factor, alphas)
     live = w > 0
     train, wl = X[live], w[live]
     A = kernel(form, train, train) + 0.7 * np.diag(1.0 / wl)
@@ -138,26 +138,27 @@ def test_models_as_coefficients(form, w, bias):
     def predicted(rows):
         return kernel(form, rows, train) @ c + level
 
-    outputs = smoother.outputs()
+    outputs = smoother.outputs(factor)
     assert outputs(NEW).shape == (5, outputs.size)
     assert_allclose(outputs(NEW) @ model.T, predicted(NEW), rtol=1e-6, atol=1e-8)
     rows = np.array([3, 0, 20])
-    assert_allclose(smoother.fitted_rows(model, rows), predicted(X[rows]), rtol=1e-6, atol=1e-8)
+    found = smoother.fitted_rows(factor, model, rows)
+    assert_allclose(found, predicted(X[rows]), rtol=1e-6, atol=1e-8)
     squares = (wl[:, None] * np.square(predicted(train))).sum(axis=0)
-    assert_allclose(smoother.fitted_squares(model), squares, rtol=1e-6)
-    assert_allclose(smoother.fitted_squares(np.stack([model, 2.0 * model])), [squares, 4 * squares],
-                    rtol=1e-6)  # fmt: skip
+    assert_allclose(smoother.fitted_squares(factor, model), squares, rtol=1e-6)
+    both = smoother.fitted_squares(factor, np.stack([model, 2.0 * model]))
+    assert_allclose(both, [squares, 4 * squares], rtol=1e-6)
 
 
 @every
 def test_held_out_models_as_coefficients(form, w, bias):
-    compare_held_out_models(form, w, bias, lambda smoother: smoother.factor(least=0.7))
+    compare_held_out_models(form, w, bias, lambda smoother: smoother.factor(0.7))
 
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("w", [np.ones(M), ZEROS], ids=["ones", "zeros"])
 def test_held_out_models_of_an_inverse_as_coefficients(w, bias):
-    compare_held_out_models("dense", w, bias, lambda smoother: smoother.factor(0.7))
+    compare_held_out_models("dense", w, bias, lambda smoother: smoother.single(0.7))
 
 
 def compare_held_out_models(form, w, bias, factorise):
@@ -168,12 +169,14 @@ def compare_held_out_models(form, w, bias, factorise):
     factor = factorise(smoother)
     (shape,) = tasks.stacks(1, 10**6)
     system = factor.held(shape, np.array([0.7]))
-    r = solve_direct(system, system.errors())
+    r = residuals(system, np.inf).r
     models = smoother.with_level(smoother.held_models(factor, shape, system, r))
-    outputs = smoother.outputs()
+    outputs = smoother.outputs(factor)
     for j in range(2):
         left = w.copy()
         left[held[j]] = 0.0
         own = smoother_of(form, left, bias)
-        expected = own.outputs()(NEW) @ own.model(np.array([0.7, 0.7])).T
+        alphas = np.array([0.7, 0.7])
+        mine = own.coordinates(alphas)
+        expected = own.outputs(mine)(NEW) @ own.model(mine, alphas).T
         assert_allclose(outputs(NEW) @ models[j].T, expected, rtol=1e-6, atol=1e-8)

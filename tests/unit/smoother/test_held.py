@@ -48,6 +48,8 @@ def held_rows(given):
         z=given.U.T @ given.y,
         Y=given.y[given.H],
         kappa=1.0,
+        unit=np.ones(len(given.D)),
+        length=np.ones((len(given.D), given.y.shape[1])),
     )
 
 
@@ -82,7 +84,8 @@ def test_coordinates_against_explicit_matrices(sizes, bias):
     diagonals = [np.diag(given.U @ np.diag(D) @ given.U.T)[given.H] for D in given.D]
     leverages = held.leverages(slice(None))
     np.testing.assert_allclose(leverages, np.reshape(diagonals, (a, b * h)).T, rtol=1e-10)
-    np.testing.assert_array_equal(held.leverages(np.array([2, 0])), leverages[:, [2, 0]])
+    some = held.leverages(np.array([2, 0]))
+    np.testing.assert_allclose(some, leverages[:, [2, 0]], rtol=1e-14)
     for array, before in zip(
         (held.V, held.out, held.D, held.z, held.Y, given.O), kept, strict=True
     ):
@@ -170,7 +173,6 @@ def test_some_of_the_tasks(sizes, bias):
     r = np.ones(whole.shape)
     expected = whole.predict(r)[:, sets]
     np.testing.assert_allclose(part.predict(r[:, sets]), expected, rtol=1e-12, atol=1e-13)
-    assert part.tests_itself == whole.tests_itself
 
 
 @pytest.mark.parametrize("e", [1, 3])
@@ -236,6 +238,9 @@ def dense(Lambda, alphas, h, seed=23, columns=0, t=3):
         z=Q.T @ y,
         Y=y[H],
         kappa=0.0,
+        unit=np.ones(len(D)),
+        length=np.ones((len(D), v)),
+        formed=np.zeros(len(D)),
     )
     return held, K, Q[:, Lambda.size :], y, H, T
 

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import holdfast.smoother.bordered as training
-import holdfast.smoother.refined as refining
 from holdfast import holdout
 from holdfast.exceptions import InvalidInputError, KernelError, NotSupportedError
 from holdfast.experiments import Ragged, Tasks
@@ -51,10 +50,10 @@ def with_spectrum(eigenvalues):
 # -- what is refused ---------------------------------------------------------------------------
 
 
-def test_a_dense_model_needs_room_for_two_matrices():
-    require_room(10, 1600.0)
-    with pytest.raises(InvalidInputError, match=r"10 rows needs 1\.6e-06 GB"):
-        require_room(10, 1599.0)
+def test_a_dense_model_needs_room_for_four_matrices():
+    require_room(10, 3200.0)
+    with pytest.raises(InvalidInputError, match=r"10 rows needs 3\.2e-06 GB"):
+        require_room(10, 3199.0)
 
 
 @pytest.mark.parametrize("row", [0, 3, 6])
@@ -116,14 +115,18 @@ def test_columns_are_cheaper_than_a_matrix_while_they_are_fewer():
 def test_an_indefinite_matrix_is_refused_at_any_penalty(alpha):
     bad = with_spectrum(np.r_[np.ones(M - 1), -0.05])
     smoother = dense(bad, trusted=False)
-    with pytest.raises(KernelError, match="not positive semidefinite"):
-        smoother.factor(alpha)
-    with pytest.raises(KernelError, match="not positive semidefinite"):
-        smoother._ready_for_folds()
+    tasks = Tasks.one(np.array([0, 1]), NOTHING, np.array([0, 1]))
+    for path in ("single", "fold_gram", "spectral"):
+        with pytest.raises(KernelError, match="not positive semidefinite"):
+            holdout.predict(smoother, tasks, np.array([alpha]), path)
     dense(bad).require_semidefinite()  # trusted: not looked at
     declared = dense(bad, definite=False, trusted=False)
     declared.require_semidefinite()
-    assert declared._ready_for_folds()
+    found, expected = (
+        holdout.predict(declared, tasks, np.array([alpha]), path)
+        for path in ("fold_gram", "retrain")
+    )
+    assert_allclose(found, expected, rtol=1e-8)
 
 
 def test_rounding_errors_are_no_negative_eigenvalues():
@@ -134,7 +137,6 @@ def test_rounding_errors_are_no_negative_eigenvalues():
                 smoother.require_semidefinite()
         else:
             smoother.require_semidefinite()
-            assert not smoother._unchecked
 
 
 def test_how_negative_an_eigenvalue_may_be():
@@ -208,7 +210,6 @@ def test_how_many_targets(make):
     smoother = make()
     assert smoother.count(slice(None)) == 3
     assert smoother.count(slice(1, 2)) == 1
-    assert smoother.additive is True
     assert make().order == {dense: M, sparse: 9, linear: 4}[make]
 
 
@@ -222,7 +223,7 @@ def test_models_with_a_penalty_for_each_target(known, bias):
     alphas = np.array([0.1, 5.0, 0.1])
     smoother = dense(bias=bias)
     if known:
-        smoother.factor()
+        smoother.factor(0.1)
     live = WEIGHTS > 0
     fit = smoother.fit(alphas)
     level = fit.unpenalised[0] if bias else np.zeros(3)
@@ -234,14 +235,16 @@ def test_models_with_a_penalty_for_each_target(known, bias):
         assert_allclose(left, 0.0, atol=1e-10)
         if bias:
             assert abs(c.sum()) < 1e-10
-    again = smoother.published(smoother.model(alphas), alphas)
+    factor = smoother.coordinates(alphas)
+    model = smoother.model(factor, alphas)
+    again = smoother.published(factor, model, alphas)
     assert_allclose(again.dual, fit.dual, atol=1e-10)
     assert_allclose(again.unpenalised, fit.unpenalised, atol=1e-10)
     rows = np.array([1, 4, 11])
     values = K[rows] @ fit.dual + level
-    assert_allclose(smoother.fitted_rows(smoother.model(alphas), rows), values, atol=1e-9)
+    assert_allclose(smoother.fitted_rows(factor, model, rows), values, atol=1e-9)
     squares = (WEIGHTS[:, None] * np.square(K @ fit.dual + level)).sum(axis=0)
-    assert_allclose(smoother.fitted_squares(smoother.model(alphas)), squares, rtol=1e-9)
+    assert_allclose(smoother.fitted_squares(factor, model), squares, rtol=1e-9)
 
 
 @pytest.mark.parametrize("make", [dense, sparse, linear])
@@ -253,18 +256,22 @@ def test_what_is_left_without_rows(make, bias):
     smoother = make(bias=bias)
     tasks = Tasks(*(Ragged.from_arrays([r]) for r in (held, NOTHING, test)), np.arange(1))
     expected = holdout.predict(make(bias=bias), tasks, alphas[:1], "retrain")[0]
-    own = smoother.remaining(held, NOTHING, False)
+    own = smoother.remaining(held, NOTHING)
     assert_array_equal(own.weights[held], 0.0)
-    assert_allclose(own.fitted_rows(own.model(alphas), test), expected, rtol=1e-7)
+    assert_allclose(fitted(own, alphas, test), expected, rtol=1e-7)
     own = smoother.without(held, NOTHING)
-    values = own.fitted_rows(own.model(alphas), test)[None]
+    values = fitted(own, alphas, test)[None]
     assert_allclose(smoother.restore(values, test, slice(None))[0], expected, rtol=1e-7)
-    other = smoother.retargeted(3.0 * Y)
-    values = other.fitted_rows(other.model(alphas), test)
-    assert_allclose(values, 3.0 * smoother.fitted_rows(smoother.model(alphas), test), rtol=1e-9)
-    smoother.factor(least=0.3)
-    other = smoother.retargeted(-Y)
-    assert_allclose(other.fitted_rows(other.model(alphas), test), -values / 3.0, rtol=1e-8)
+    values = fitted(smoother, alphas, test)
+    assert_allclose(fitted(smoother.retargeted(3.0 * Y), alphas, test), 3.0 * values, rtol=1e-9)
+    smoother.factor(0.3)
+    assert_allclose(fitted(smoother.retargeted(-Y), alphas, test), -values, rtol=1e-8)
+
+
+def fitted(smoother, alphas, rows):
+    """Return predictions of rows of the data by the model on all rows."""
+    factor = smoother.coordinates(alphas)
+    return smoother.fitted_rows(factor, smoother.model(factor, alphas), rows)
 
 
 @pytest.mark.parametrize("at_once", [1, 50, 2**20])
@@ -309,37 +316,3 @@ def test_training_from_scratch_is_refined():
     long = training.product(np.arange(6.0).reshape(3, 2), np.ones((2, 1), dtype=np.longdouble))
     assert long[:, 0].tolist() == [1.0, 5.0, 9.0]
     assert training.product(np.empty((0, 2)), np.ones((2, 3), np.longdouble)).shape == (0, 3)
-
-
-@pytest.mark.parametrize("definite", [True, False])
-def test_equations_of_a_dense_model_are_refined(definite):
-    smoother = dense(definite=definite)
-    found = smoother.equations(np.array([1, 2]), NOTHING, slice(0, 1), False)
-    assert found.accuracy.refine is True
-    assert found.accuracy.definite is definite
-    assert found.accuracy.floor == 0.0
-    assert found.train.tolist() == np.setdiff1d(np.flatnonzero(WEIGHTS > 0), [1, 2]).tolist()
-    assert found.Ys.shape == (16, 1)
-
-
-# -- the second opinion settles at once --------------------------------------------------------
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("factorised", [False, True])
-@pytest.mark.parametrize("make", [dense, sparse, linear])
-def test_one_pass_is_enough_where_the_factor_is_good(monkeypatch, make, factorised, bias):
-    monkeypatch.setattr(refining, "PASSES", 1)
-    columns = np.array([2, 0])
-    for held in ([3], [0, 5, 6], [1, 2, 3, 5, 6, 7, 8, 9, 10]):
-        for gone in ([], [1], [0, 4]):
-            if gone and make is not sparse:
-                continue
-            smoother = make(bias=bias)
-            if factorised:
-                smoother.factor(least=0.2)
-            elif make is sparse:
-                smoother.sum_sets(Ragged.from_arrays([np.array(held)]))
-            rows = np.array(held), np.array(gone, dtype=np.int64), np.array([0, 3, 4])
-            slow = smoother.retrain(*rows, np.array([0.2]), slice(None))[0][:, columns]
-            assert_allclose(smoother.refined(*rows, 0.2, columns, 1.0), slow, atol=1e-8)

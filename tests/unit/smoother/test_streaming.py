@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 
 import holdfast.holdout.identity
-import holdfast.smoother.blocks
 import holdfast.smoother.rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.data.memory import available_bytes, memory_bytes
@@ -45,8 +44,8 @@ def pair(y=Y, fit=None, **options):
     options = {"alphas": ALPHAS, "random_state": 0, "gamma": 0.3, **options}
     kept = KernelRidgeCV(**options).fit(X, y, **(fit or {}))
     streamed = KernelRidgeCV(memory_limit=1, **options).fit(X, y, **(fit or {}))
-    assert not isinstance(kept._model.smoother.system.W, StreamedRows)
-    assert isinstance(streamed._model.smoother.system.W, StreamedRows)
+    assert not isinstance(kept._model.smoother.system().W, StreamedRows)
+    assert isinstance(streamed._model.smoother.system().W, StreamedRows)
     return kept, streamed
 
 
@@ -116,8 +115,8 @@ def test_streamed_against_retraining(path):
 def test_blocks_of_any_size_give_the_same(monkeypatch):
     """Rows arrive in blocks: of 64 rows here, of all rows before."""
     whole = pair(basis=15, cv=5)
-    monkeypatch.setattr(holdfast.smoother.blocks, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(holdfast.smoother.blocks, "LEAST_ROWS", 64)
+    monkeypatch.setattr(holdfast.smoother.rows, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(holdfast.smoother.rows, "LEAST_ROWS", 64)
     for limit in (None, 1):
         blocks = KernelRidgeCV(
             basis=15, cv=5, alphas=ALPHAS, gamma=0.3, random_state=0, memory_limit=limit
@@ -131,7 +130,7 @@ def test_rows_are_streamed_exactly_when_they_do_not_fit():
     needed = 8 * M * (n + 1)  # with the column of the bias; rotation takes no more
     for limit, streamed in ((needed, False), (needed - 1, True)):
         model = KernelRidgeCV(basis=n, cv=5, memory_limit=limit, random_state=0).fit(X, Y)
-        assert isinstance(model._model.smoother.system.W, StreamedRows) is streamed
+        assert isinstance(model._model.smoother.system().W, StreamedRows) is streamed
 
 
 def test_reselect_and_data_dependent_questions_when_streamed():
@@ -216,7 +215,7 @@ def peak(m, n, memory_limit, **options):
 )
 def test_memory_does_not_grow_like_m_times_n(monkeypatch, path, cv):
     """Streamed, a row more costs some vectors of length m, not n numbers, whatever n is."""
-    monkeypatch.setattr(holdfast.smoother.blocks, "BLOCK_BYTES", 2**17)
+    monkeypatch.setattr(holdfast.smoother.rows, "BLOCK_BYTES", 2**17)
     monkeypatch.setattr(holdfast.holdout.identity, "STACK_DOUBLES", 2**15)
     monkeypatch.setattr(holdfast.smoother.rows, "KEEP_BYTES", 2**17)
     n, small, large = 200, 4000, 12_000

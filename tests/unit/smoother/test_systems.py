@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import holdfast.smoother.blocks as blocks
-import holdfast.smoother.rows as row_module
+import holdfast.smoother.rows as blocks
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.experiments import Ragged
 from holdfast.smoother import FeatureSmoother, Unpenalised
-from holdfast.smoother.equations import eliminate
 from holdfast.smoother.factorise import (
-    ENOUGH,
     reduced,
-    remainder,
-    ridge_by_qr,
     ridge_of_triangle,
     stacked_triangle,
-    triangular,
     unpenalised_first,
 )
 from holdfast.smoother.features import ColumnFeatures
@@ -27,14 +21,12 @@ from holdfast.smoother.moments import Moments, SetSums, moments, sample_level
 from holdfast.smoother.rows import (
     RowBlocks,
     StreamedRows,
-    along,
-    centred_gram_and_rhs,
     fitted,
     gram_and_rhs,
     vector_blocks,
 )
 from holdfast.smoother.scale import Centre, RowScale, Targets, target_unit
-from holdfast.smoother.system import coefficients, penalty_mask, solve, solve_each, transform
+from holdfast.smoother.system import penalty_mask, solve_each, without_rows
 
 M, P = 30, 4
 RNG = np.random.default_rng(14)
@@ -50,7 +42,6 @@ every_number = pytest.mark.parametrize("s", [0, 1, 2])
 def small_blocks(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
     monkeypatch.setattr(blocks, "CACHE_BYTES", 1)
-    monkeypatch.setattr(row_module, "CACHE_BYTES", 1)
     monkeypatch.setattr(blocks, "LEAST_ROWS", 7)
 
 
@@ -75,7 +66,7 @@ def plain(s, weights=WEIGHTS):
 @pytest.mark.parametrize("memory", [np.inf, 0.0])
 def test_the_system_of_all_rows(s, memory):
     smoother = problem(s, memory=memory)
-    system = smoother.system
+    system = smoother.system()
     W, Ys, trained = plain(s)
     assert isinstance(system.W, StreamedRows) is (memory == 0.0)
     rows = system.W[np.arange(M)]
@@ -85,9 +76,8 @@ def test_the_system_of_all_rows(s, memory):
     assert_allclose(system.gram, W[live].T @ W[live], atol=1e-11)
     assert_allclose(system.z, W.T @ Ys, atol=1e-11)
     assert_allclose(system.norms, np.square(W[:, :P]).sum(axis=1), rtol=0.5)
-    assert (system.p, system.diagonal) == (P, False)
+    assert system.p == P
     assert_array_equal(system.N, np.hstack([np.eye(P), np.zeros((P, s))]))
-    assert_array_equal(smoother.equation_rows(np.array([2, 0])), rows[[2, 0]])
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -101,13 +91,6 @@ def test_sums_over_some_rows(s):
         gram, rhs = gram_and_rhs(some, Ys[rows])
         assert_allclose(gram, W[rows].T @ W[rows], rtol=1e-12, atol=1e-12)
         assert_allclose(rhs, W[rows].T @ Ys[rows], rtol=1e-12, atol=1e-12)
-        Q = RNG.standard_normal((rows.size, 2))
-        assert_allclose(along(some, Q), Q.T @ W[rows], atol=1e-12)
-        mean, level = RNG.standard_normal((2, P)), RNG.standard_normal((2, 2))
-        gram, rhs = centred_gram_and_rhs(some, Ys[rows], Q, mean, level)
-        centred = W[rows, :P] - Q @ mean
-        assert_allclose(gram, centred.T @ centred, atol=1e-11)
-        assert_allclose(rhs, centred.T @ (Ys[rows] - Q @ level), atol=1e-11)
         theta, root = RNG.standard_normal((3, P + s, 2)), RNG.uniform(1, 2, rows.size)
         expected = (W[rows] @ theta) / root[:, None]
         assert_allclose(fitted(some, root, theta), expected, atol=1e-12)
@@ -123,7 +106,7 @@ def test_rows_are_kept_for_their_second_use(monkeypatch):
             made.append(1)
             return X[index]
 
-    monkeypatch.setattr(row_module, "KEEP_BYTES", 8 * 5 * P)
+    monkeypatch.setattr(blocks, "KEEP_BYTES", 8 * 5 * P)
     for rows, once, times in ((5, False, 1), (5, True, 2), (6, False, 2)):
         made.clear()
         some = RowBlocks(Counted(), np.arange(rows), once=once)
@@ -157,7 +140,7 @@ def test_blocks_of_bytes(monkeypatch):
     assert [len(part) for part in blocks.cut(index, 4)] == [7, 6, 6, 6]
     assert [len(part) for part in blocks.cut(index[:2], 4)] == [1, 1]
     assert spans(blocks.cut(slice(3, 10), 2)) == [(3, 6), (6, 10)]
-    monkeypatch.setattr(row_module, "CACHE_BYTES", 8 * 3 * 5)
+    monkeypatch.setattr(blocks, "CACHE_BYTES", 8 * 3 * 5)
     assert spans(vector_blocks(np.zeros((12, 3)))) == [(0, 5), (5, 10), (10, 12)]
 
 
@@ -219,26 +202,6 @@ def test_sets_and_unions_of_sets_are_found():
     assert_array_equal(found.gram[0], 1.0)  # nothing was added to it
 
 
-@pytest.mark.parametrize("memory", [np.inf, 0.0])
-@every_number
-def test_sums_of_sets_that_are_asked_for_later(s, memory):
-    """The system is there already; its rows are read again, and folds use the sums."""
-    smoother = problem(s, memory=memory)
-    held = np.array([5, 0, 9])
-    plain_equations = smoother.equations(held, np.array([], dtype=int), slice(None), False)
-    assert smoother.system.sets is None
-    smoother.sum_sets(Ragged.from_arrays([np.array([0, 5, 9]), np.array([1, 2])]))
-    rows = smoother.system.W[held]
-    gram, z = smoother.system.sets.find(held)
-    assert_allclose(gram, rows.T @ rows, atol=1e-11)
-    assert_allclose(z, rows.T @ smoother.targets.Ys[held], atol=1e-11)
-    known = smoother.equations(held, np.array([], dtype=int), slice(None), False)
-    assert known.rows is None
-    assert plain_equations.rows is not None
-    assert_allclose(known.A, plain_equations.A, atol=1e-10)
-    assert_allclose(known.rhs, plain_equations.rhs, atol=1e-10)
-
-
 @every_number
 def test_the_level_of_a_sample(s):
     smoother = problem(s)
@@ -271,30 +234,13 @@ def test_a_sample_of_many_rows():
 
 
 @every_number
-@pytest.mark.parametrize("rotated", [False, True])
-def test_the_model_on_all_rows(s, rotated):
+@pytest.mark.parametrize("factorised", [False, True])
+def test_the_model_on_all_rows(s, factorised):
     smoother, alphas = problem(s), np.array([0.3, 4.0])
-    if rotated:
-        smoother.factor(least=0.1)
-    system = smoother.system
-    assert system.diagonal is rotated
-    W, Ys, trained = plain(s)
-    W = smoother.system.W[np.arange(M)] if not rotated else problem(s).system.W[np.arange(M)]
-    live = trained[:, 0]
-    for t, alpha in enumerate(alphas):
-        A = W[live].T @ W[live] + alpha * np.diag(penalty_mask(P, s))
-        theta = np.linalg.solve(A, W.T @ Ys[:, t])
-        mine = solve(system, np.array([t]), alpha)[:, 0]
-        assert_allclose(solve_each(system, alphas)[:, t], mine, rtol=1e-12)
-        plain_theta = np.append(mine[:P] if system.T is None else system.T @ mine[:P], mine[P:])
-        assert_allclose(plain_theta, theta, rtol=1e-8, atol=1e-10)
+    if factorised:
+        smoother.factor(0.1)
     fit = smoother.fit(alphas)
     values = X @ fit.linear + Z[s] @ fit.unpenalised
-    coef, unpenalised = coefficients(
-        system, solve_each(system, alphas), smoother.targets.level, smoother.unpenalised
-    )
-    assert_allclose(coef, fit.linear)
-    assert_allclose(unpenalised, fit.unpenalised)
     for t, alpha in enumerate(alphas):  # optimality
         left = WEIGHTS * (Y[:, t] - values[:, t])
         assert_allclose(X.T @ left, alpha * fit.linear[:, t], atol=1e-8)
@@ -302,40 +248,36 @@ def test_the_model_on_all_rows(s, rotated):
         assert_allclose(fit.dual[:, t], left / alpha, atol=1e-8)
 
 
+@every_number
+def test_the_equations_of_the_rows_that_are_left(s):
+    """All rows less some, the unpenalised columns eliminated."""
+    smoother, held = problem(s), np.array([5, 0, 9, 21])
+    system, Ys = smoother.system(), smoother.targets.Ys
+    W = system.W[held]
+    left = np.setdiff1d(np.flatnonzero(WEIGHTS > 0), held)
+    Q = system.W[left][:, P:]
+    equations = without_rows(
+        system, (W.T @ W, (W.T @ Ys[held])[:, :1]), Q.T @ Q, slice(0, 1), np.zeros((0, P))
+    )
+    x = np.linalg.solve(equations.A + 0.7 * np.eye(P), equations.rhs)
+    rows = system.W[left]
+    A = rows.T @ rows + 0.7 * np.diag(penalty_mask(P, s))
+    theta = np.linalg.solve(A, rows.T @ Ys[left, :1])
+    assert_allclose(equations.complete(x[None])[0], theta, rtol=1e-7, atol=1e-9)
+    assert equations.lengths.shape == (P,)
+
+
 def test_a_system_that_is_not_definite():
-    system = replace(problem(0).system, gram=-np.eye(P))
+    system = replace(problem(0).system(), gram=-np.eye(P))
     with pytest.raises(KernelError, match=r"alpha=0.5 .*pivot 1 of 4"):
-        solve(system, slice(None), 0.5)
+        solve_each(system, np.array([0.5, 0.5]))
 
 
 @every_number
-@pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("memory", [np.inf, 0.0])
-def test_a_system_in_other_features(s, overwrite, memory):
-    smoother = problem(s, memory=memory)
-    system = smoother.system
-    rows, kept = np.arange(M), np.array(system.W[np.arange(M)])
-    T, again = RNG.standard_normal((P, P)), RNG.standard_normal((P, P))
-    z, N = system.z.copy(), system.N.copy()
-    found = transform(system, T, overwrite=overwrite)
-    assert_allclose(found.W[rows][:, :P], kept[:, :P] @ T, atol=1e-11)
-    assert_array_equal(found.W[rows][:, P:], kept[:, P:])
-    assert_allclose(found.z, np.vstack([T.T @ z[:P], z[P:]]), atol=1e-10)
-    assert_allclose(found.N, np.hstack([N[:, :P] @ T, N[:, P:]]), atol=1e-12)
-    assert_array_equal(found.T, T)
-    assert found.sets is None
-    if not overwrite:
-        assert_array_equal(system.W[rows], kept)
-        assert_array_equal(system.z, z)
-    twice = transform(found, again)
-    assert_allclose(twice.T, T @ again)
-    assert_allclose(twice.W[rows][:, :P], kept[:, :P] @ T @ again, atol=1e-10)
-
-
-@every_number
-def test_the_factor_at_one_penalty(s):
+@pytest.mark.parametrize("single", [False, True])
+def test_factors(s, single):
     smoother = problem(s)
-    factor = smoother.factor(0.7)
+    factor = smoother.single(0.7) if single else smoother.factor(0.1)
     W, _, trained = plain(s)
     live = trained[:, 0]
     A = W[live].T @ W[live] + 0.7 * np.diag(penalty_mask(P, s))
@@ -344,14 +286,19 @@ def test_the_factor_at_one_penalty(s):
     assert_allclose((factor.V * D) @ factor.V.T, S, atol=1e-11)
     assert_allclose(factor.leverages(0.7), np.where(live, np.diag(S), 0.0), atol=1e-11)
     assert_allclose(factor.z, factor.V.T @ smoother.targets.Ys, atol=1e-10)
-    assert 1e-3 <= factor.weak < 1.0
+    assert (factor.unit(np.array([0.7])) < 1e-12).all()
 
 
-def test_what_is_left_of_the_targets():
-    V, beta, Ys = RNG.standard_normal((M, P)), RNG.standard_normal((P, 2)), Y - 5.0
-    trained = WEIGHTS > 0
-    expected = V[trained].T @ (Ys[trained] - V[trained] @ beta)
-    assert_allclose(remainder(V, beta, Ys, trained), expected, atol=1e-11)
+def test_a_factor_is_a_value():
+    """Nobody's rows change when a factor for a smaller penalty is made."""
+    smoother = problem(1)
+    first, system = smoother.factor(10.0), smoother.system()
+    rows, kept = np.array(system.W), np.array(first.V)
+    assert smoother.factor(1e-3).least <= 1e-3
+    assert smoother.factor(1.0).least <= 1.0
+    assert_array_equal(system.W, rows)
+    assert_array_equal(first.V, kept)
+    assert first.least == 10.0
 
 
 # -- by QR -------------------------------------------------------------------------------------
@@ -363,10 +310,6 @@ def test_ridge_regression_by_qr(s):
     W, Ys, trained = plain(s)
     W, Ys = W * trained, Ys
     alphas = np.array([0.1, 3.0])
-    found = ridge_by_qr(RowBlocks(W, once=True), Ys, alphas, P)
-    for a, alpha in enumerate(alphas):
-        A = W.T @ W + alpha * np.diag(penalty_mask(P, s))
-        assert_allclose(found[a], np.linalg.solve(A, W.T @ Ys), rtol=1e-8, atol=1e-10)
     first = np.roll(np.arange(P + s), s)
     assert unpenalised_first(P, s).tolist() == first.tolist()
     for given in (first, None):
@@ -375,7 +318,10 @@ def test_ridge_regression_by_qr(s):
         assert given is None or order is given
         assert_allclose(R[:, : P + s].T @ R[:, : P + s], (W.T @ W)[np.ix_(order, order)], atol=1e-9)
         assert_allclose(R[:, : P + s].T @ R[:, P + s :], (W.T @ Ys)[order], atol=1e-9)
-        assert_allclose(ridge_of_triangle(R, alphas, P, order), found, atol=1e-13)
+        found = ridge_of_triangle(R, alphas, P, order)
+        for a, alpha in enumerate(alphas):
+            A = W.T @ W + alpha * np.diag(penalty_mask(P, s))
+            assert_allclose(found[a], np.linalg.solve(A, W.T @ Ys), rtol=1e-8, atol=1e-10)
 
 
 def test_longest_columns_come_first():
@@ -384,7 +330,7 @@ def test_longest_columns_come_first():
     assert order.tolist() == [1, 3, 0, 2]
 
 
-def test_rows_of_tiny_weight_keep_their_digits():
+def test_rows_of_tiny_weight_stay_accurate():
     """Longest rows first: small ones are not added to the rounding errors of large ones."""
     small = 1e-9 * RNG.standard_normal((6, 3))
     large = 1e9 * RNG.standard_normal((2, 3))
@@ -392,39 +338,6 @@ def test_rows_of_tiny_weight_keep_their_digits():
     assert R.shape == (2, 3)
     exact = np.linalg.qr(np.vstack([large, small]), mode="r")[:2]
     assert_allclose(np.abs(R), np.abs(exact), rtol=1e-12)
-
-
-def test_cholesky_where_its_digits_are_enough():
-    W = RNG.standard_normal((20, 3))
-    asked = []
-
-    def rows():
-        asked.append(1)
-        return [W[:9], W[9:]]
-
-    good = triangular(W.T @ W, rows, 0.5, 20.0)
-    assert not asked
-    assert_allclose(good.unordered().T @ good.unordered(), W.T @ W + 0.5 * np.eye(3), rtol=1e-10)
-    assert good.promise(20.0) <= ENOUGH
-    W[:, 2] = W[:, 1] + 1e-9 * W[:, 2]
-    better = triangular(W.T @ W, rows, 1e-20, 20.0)
-    assert asked
-    assert_allclose(better.unordered().T @ better.unordered(), W.T @ W, rtol=1e-10)
-
-
-@every_number
-def test_unpenalised_columns_are_eliminated(s):
-    W, Ys, trained = plain(s)
-    W = W[trained[:, 0]][4:] * 1.0
-    y = Ys[trained[:, 0]][4:]
-    A, b = W.T @ W, W.T @ y
-    corner = A[P:, P:].copy()
-    inner, rhs, mean, level = eliminate(A.copy(), b.copy(), corner)
-    theta = np.linalg.solve(A + np.diag(penalty_mask(P, s)), b)
-    x = np.linalg.solve(inner + np.eye(P), rhs)
-    assert_allclose(x, theta[:P], rtol=1e-8)
-    assert (mean.shape, level.shape) == ((s, P), (s, 2))
-    assert_allclose(level - mean @ x, theta[P:], rtol=1e-7, atol=1e-9)
 
 
 # -- weights, columns, targets -----------------------------------------------------------------

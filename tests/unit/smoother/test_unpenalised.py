@@ -16,7 +16,6 @@ from holdfast.smoother import (
     KernelSmoother,
     Unpenalised,
     WhitenedFeatures,
-    kernel_form,
 )
 from holdfast.smoother.rows import StreamedRows
 from holdfast.smoother.scale import RowScale, Targets
@@ -300,7 +299,7 @@ def test_basis_rows_that_stay_although_they_are_held_out(path, columns, kind):
 def check(path, model, columns, weights, tasks):
     smoother = smoother_of(model, columns, weights)
     assert (model == "streamed") is (
-        isinstance(smoother, FeatureSmoother) and isinstance(smoother.system.W, StreamedRows)
+        isinstance(smoother, FeatureSmoother) and isinstance(smoother.system().W, StreamedRows)
     )
     smoother = smoother_of(model, columns, weights)  # nothing was asked of this one before
     values = predict(smoother, tasks, ALPHAS, path)
@@ -349,9 +348,10 @@ def test_the_model_on_all_rows(model, columns, weights):
     for first in asked_first:
         smoother = smoother_of(model, columns, weights)
         if first == "factor":
-            smoother.factor()
+            smoother.factor(0.03)
         elif first == "sets":
-            smoother.announce(tasks_of("folds", model, weights, remove=False).select(np.arange(3)))
+            tasks = tasks_of("folds", model, weights, remove=False).select(np.arange(3))
+            predict(smoother, tasks, alphas, "fold_gram")
         fit = smoother.fit(alphas)
         assert fit.unpenalised.shape == gamma.shape
         np.testing.assert_allclose(fit.unpenalised, gamma, rtol=1e-8, atol=1e-8)
@@ -383,49 +383,10 @@ def test_leverages_are_derivatives_of_the_fit(model, columns, weights):
     for first in (False, True):
         smoother = smoother_of(model, columns, weights)
         if first:
-            smoother.factor()
+            smoother.factor(0.03)
         np.testing.assert_allclose(smoother.leverages(alpha), np.diag(S), atol=1e-9)
-    one = smoother.factor(alpha)
+    one = smoother.single(alpha)
     np.testing.assert_allclose(one.leverages(alpha), np.diag(S), atol=1e-9)
-
-
-@every_weight
-@every_column
-@every_model
-def test_how_much_of_the_data_rows_carry(model, columns, weights):
-    w, Z = WEIGHTS[weights], COLUMNS[columns]
-    root = np.sqrt(w)[:, None]
-    Q, Phi = np.linalg.qr(root * Z)[0], features_of(TWINS[model])
-    W = root * Phi - Q @ (Q.T @ (root * Phi))
-    smoother = smoother_of(model, columns, weights)
-    live = w > 0
-    norms = np.square(W).sum(axis=1)
-    rough = 1e-9 if model.startswith("dense") else 0.2  # before the last correction of B
-    np.testing.assert_allclose(
-        smoother.norms[live], norms[live], rtol=rough, atol=rough * norms.max()
-    )
-    for held in (np.array([1, 2, 3, 4]), np.arange(6, 30)):
-        held = held[live[held]]
-        expected = np.square(Q[held].T @ W[held]).sum()
-        np.testing.assert_allclose(smoother.shift(held), expected, rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("doubles", [1, 200, 10**6], ids=["one by one", "some", "all"])
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("columns", COLUMNS)
-def test_shifts_of_many_sets_at_once(columns, weights, doubles, monkeypatch):
-    """Large sets by one product with the kernel matrix, small ones by themselves."""
-    monkeypatch.setattr(kernel_form, "SHIFT_DOUBLES", doubles)
-    smoother = smoother_of("dense", columns, weights)
-    live = np.flatnonzero(WEIGHTS[weights] > 0)
-    rng = np.random.default_rng(3)
-    large = [rng.choice(live, size, replace=False) for size in (live.size // 2, 7, live.size - 3)]
-    small = [live[:1], live[[2, 1]], live[:0]]
-    for sets in (large, small, [*large, *small], []):
-        found = smoother.shifts(Ragged.from_arrays(sets))
-        expected = [smoother.shift(rows) for rows in sets]
-        assert found.shape == (len(sets),)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 
 
 # -- hold-outs that leave a column undetermined ----------------------------------------------------

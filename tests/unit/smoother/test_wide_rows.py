@@ -1,16 +1,14 @@
-"""A linear kernel with more columns than rows: training anew does not square their units."""
+"""A linear kernel with more columns than rows: training again does not square their units."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from holdfast.experiments import Tasks
-from holdfast.kernels import RBF, Linear
+from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
-from holdfast.smoother import KernelSmoother, Unpenalised, kernel_form
+from holdfast.smoother import KernelSmoother, Unpenalised
 from torture.truth import exact_features
 
 M, D = 12, 15
@@ -23,10 +21,9 @@ def rows(spread=3.0, seed=0):
     return rng.normal(size=(M, D)) * 10.0 ** rng.uniform(0.0, spread, D)
 
 
-def smoother(X, weights=None, bias=True, kernel=None):
+def smoother(X, weights, bias):
     rng = np.random.default_rng(1)
-    weights = np.ones(M) if weights is None else weights
-    data = KernelRows(Linear() if kernel is None else kernel, X)
+    data = KernelRows(Linear(), X)
     return KernelSmoother(data, weights, rng.normal(size=(M, 2)), Unpenalised.bias(weights, bias))
 
 
@@ -43,27 +40,3 @@ def test_it_is_the_exact_model_to_the_last_digits(bias, weighted, spread):
     found = model.restore(values, TEST, slice(None))
     exact = exact_features(X, model.original_targets(), HELD, TEST, ALPHAS, weights, bias)
     assert_allclose(found, exact, atol=1e-13 * np.abs(exact).max())
-
-
-def test_rows_that_would_take_time_and_other_kernels_have_no_triangle(monkeypatch):
-    X = rows()
-    L = smoother(X)._triangle
-    assert_allclose(L @ L.T, X @ X.T, rtol=1e-12, atol=1e-9)
-    assert smoother(X, kernel=RBF(0.1))._triangle is None
-    assert smoother(sp.csr_array(X))._triangle is None
-    assert smoother(X).remaining(HELD, HELD[:0], anew=False)._triangle is None  # no rows there
-    monkeypatch.setattr(kernel_form, "QUICK", X.size * M - 1)
-    assert smoother(X)._triangle is None
-
-
-def test_what_rounding_the_kernel_matrix_costs_is_part_of_the_error(monkeypatch):
-    """Others are measured by the kernel matrix as it is; a linear one can be had with more."""
-    model, tasks = smoother(rows(5.0)), Tasks.one(HELD, HELD[:0], HELD)
-    factor = model.factor()
-    values = np.ones((ALPHAS.size, HELD.size, 2))
-    found = model.measured(tasks, ALPHAS, values, slice(None), factor)
-    monkeypatch.setattr(kernel_form, "QUICK", 0)
-    plain = smoother(rows(5.0))
-    less = plain.measured(tasks, ALPHAS, values, slice(None), plain.factor())
-    assert less.attainable.max() > 0.0
-    assert_allclose(found.errors, less.errors + less.attainable)

@@ -102,8 +102,8 @@ import sys, threading, time, warnings
 import numpy as np
 from holdfast import KernelRidgeCV, open_rows
 warnings.simplefilter("ignore")
-import holdfast.smoother.blocks, holdfast.smoother.rows
-holdfast.smoother.blocks.BLOCK_BYTES = holdfast.smoother.rows.KEEP_BYTES = 2**19
+import holdfast.smoother.rows
+holdfast.smoother.rows.BLOCK_BYTES = holdfast.smoother.rows.KEEP_BYTES = 2**19
 
 def private():  # bytes of this process alone: pages of a mapped file do not count
     with open("/proc/self/status") as lines:

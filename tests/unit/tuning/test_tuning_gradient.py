@@ -388,6 +388,7 @@ def test_other_refusals():
         Criterion.of({"cv": 3}, X, Y).evaluate([0.0])
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.PrecisionWarning")  # as it must be
 @pytest.mark.parametrize("scoring", [None, *LAWS])
 @pytest.mark.parametrize("basis", [None, 25])
 @pytest.mark.parametrize("policy", ["keep", "remove"])
@@ -411,5 +412,8 @@ def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv, scorin
             scores = np.append(scores, law_criterion(RBF(g)(centred), y, tasks, a, scoring))
         # With basis rows there is no other way: rounding of the covariances shows in no spread.
         floor = 1e-13 if scoring is None or basis is None else 1e-12
-        spread = max(np.ptp(scores), floor * abs(value))
-        assert np.abs(value - scores).max() < 4 * spread, f"seed {seed}, {alpha}, {gamma}"
+        limit = 4 * max(np.ptp(scores), floor * abs(value))
+        if scoring is None:  # paths that train again agree to the last bit: what rounding moves
+            moved = y.std() * float(model.cv_results_["rounding"][0])
+            limit = max(limit, 2 * np.sqrt(value) * moved)
+        assert np.abs(value - scores).max() < limit, f"seed {seed}, {alpha}, {gamma}"
