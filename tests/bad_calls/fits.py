@@ -374,7 +374,7 @@ OPTIONS = [
         {"memory_limit": "1kB"},
         InvalidInputError,
         "dense model of 20 rows",
-        "6.4e-06 GB",
+        "1.28e-05 GB",
         "basis=",
         "memory_limit",
     ),

@@ -319,4 +319,4 @@ def test_ctrl_c_is_answered_while_lapack_works():
     assert seconds < 20
     assert "KeyboardInterrupt" in err
     assert "goes on in the background" in err
-    assert process.returncode == -signal.SIGINT
+    assert process.returncode == 130  # at once: a thread is still inside LAPACK

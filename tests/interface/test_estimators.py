@@ -592,7 +592,8 @@ def test_answers_show_themselves():
     assert row.experiment == 1
     verified = fitted.verify(2)
     assert repr(verified).startswith("<verified: retrained 2 experiments, largest difference ")
-    assert repr(verified).endswith(f"(double precision allows {verified.rounding.max():.0e}).>")
+    allowed = verified.rounding[verified.chosen].max()
+    assert repr(verified).endswith(f"(double precision allows {allowed:.0e}).>")
     assert "taken:" in str(fitted.explain())
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from holdfast._typing import IntArray
 from holdfast.cluster.rows import CrossRows, DaskRows
-from holdfast.data.dask import gather
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
@@ -41,7 +40,7 @@ def cluster_features(data: DaskRows, basis: IntArray | None, epsilon: float) -> 
 
 
 def _gathered(data: DaskRows, basis: IntArray, epsilon: float) -> GatheredFeatures:
-    Z = np.asarray(gather(data.X, basis), dtype=np.float64)
+    Z = np.asarray(data.gather(basis).X, dtype=np.float64)
     every = slice(None)
     whitening, inverse = whiten(KernelRows(data.kernel, Z).block(every, every), epsilon)
     cross = CrossRows(data.kernel, data.X, Z)

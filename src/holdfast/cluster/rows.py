@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,21 @@ class DaskRows(KernelData):
 
     kernel: Kernel
     X: Any
+    _brought: dict[bytes, KernelRows] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         """Return the number of rows m."""
         return int(self.X.shape[0])
 
     def gather(self, rows: Index) -> KernelRows:
-        """Return those rows, brought to the client."""
-        return KernelRows(self.kernel, gather(self.X, rows))
+        """Return those rows, brought to the client; the last are kept, as every read takes time."""
+        if isinstance(rows, slice):
+            return KernelRows(self.kernel, gather(self.X, rows))
+        key = np.asarray(rows).tobytes()
+        if key not in self._brought:
+            self._brought.clear()
+            self._brought[key] = KernelRows(self.kernel, gather(self.X, rows))
+        return self._brought[key]
 
     def block(self, rows: Index, columns: Index) -> FloatArray:
         """Return K[rows][:, columns]."""

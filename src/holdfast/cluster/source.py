@@ -71,6 +71,13 @@ class DaskSource(Source):
         """Return the features for new rows, without the rows of the data."""
         return work.bare(self.features)
 
+    def level(self) -> FloatArray:
+        """Return a first estimate of B (s, p), from the basis rows, which are on the client."""
+        phi, U = self.features.at_basis(), self.unpenalised.U
+        if phi is None or not U.shape[1] or not self.unpenalised.constant:
+            return super().level()
+        return np.asarray(phi.mean(axis=0)[None] / U[0])
+
     # -- which rows are where ----------------------------------------------------------------------
 
     def _split(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:

@@ -17,6 +17,10 @@ from holdfast.exceptions import InvalidInputError, MissingDependencyError
 __all__ = ["as_dask_rows", "gather", "is_dask", "local", "on_rows"]
 
 
+#: More chunks than this, of fewer bytes on average, are put together.
+MANY_CHUNKS, SMALL_CHUNK = 32, 2**20
+
+
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask collection, without importing Dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
@@ -125,7 +129,11 @@ def _surveyed(rows: Any) -> Any:
     if not sum(sizes):
         raise InvalidInputError("X must hold at least one row; the Dask array is empty.")
     chunks = (tuple(sizes), rows.chunks[1])
-    return da.Array(rows.dask, rows.name, chunks, dtype=rows.dtype, meta=rows._meta)  # type: ignore[no-untyped-call]  # dask is partly typed
+    known = da.Array(rows.dask, rows.name, chunks, dtype=rows.dtype, meta=rows._meta)  # type: ignore[no-untyped-call]  # dask is partly typed
+    if len(sizes) > MANY_CHUNKS and known.nbytes < len(sizes) * SMALL_CHUNK:
+        # A task for a few rows costs more than their sums.
+        return known.rechunk({0: max(1, SMALL_CHUNK // max(1, known.nbytes // sum(sizes)))})  # type: ignore[no-untyped-call]
+    return known
 
 
 def _count(X: Any) -> tuple[int, int]:

@@ -317,14 +317,16 @@ class FeatureSmoother(Smoother):
         of y: dual coefficients c, training residuals r, A = K_BB + εI and u = N D v(x). The sum
         over rows is estimated from a sample. A model of columns has no kernel values.
         """
-        kernel = self.features.kernel_values
-        if kernel is None:
-            return np.zeros(alphas.size)
-        state = self._state
         trained = np.flatnonzero(self.scale.trained)
         sample = trained[np.linspace(0, trained.size - 1, min(SAMPLED, trained.size)).astype(int)]
-        K, V = self.scale.root[sample, None] * kernel(sample), state.W[sample]
-        K_x, V_x = kernel(rows), state.W[rows] / self.scale.root[rows, None]
+        both = np.concatenate([sample, rows])
+        found_rows = self.features.with_kernel(both)
+        if found_rows is None:
+            return np.zeros(alphas.size)
+        state, k = self._state, sample.size
+        W = StreamedRows(self.features, state.B, self.scale, self.unpenalised, state.T)
+        (K, K_x), V = np.split(found_rows[0], [k]), W.of(found_rows[1], both)
+        K, V, V_x = self.scale.root[sample, None] * K, V[:k], V[k:] / self.scale.root[rows, None]
         A, N, some = self.features.penalty_matrix, state.N, self.targets.some()
         Ys, spread, z = (
             self.targets.Ys[sample][:, some],

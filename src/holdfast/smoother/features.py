@@ -49,9 +49,12 @@ class Features(ABC):
         """The number of basis rows behind the features; None if there are none."""
         return None
 
-    @property
-    def kernel_values(self) -> Callable[[IntArray], FloatArray] | None:
-        """From rows of the data to their kernel values with the basis rows; None without any."""
+    def with_kernel(self, index: IntArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return kernel values with the basis rows and φ, of some rows; None without a kernel."""
+        return None
+
+    def at_basis(self) -> FloatArray | None:
+        """Return φ of the basis rows (n, p) where no row has to be fetched for it, else None."""
         return None
 
     @property
@@ -148,10 +151,14 @@ class WhitenedFeatures(Features):
         """Return O (p, e) by substitution."""
         return self.whitening.span(removed)
 
-    @property
-    def kernel_values(self) -> Callable[[IntArray], FloatArray]:
-        """From rows of the data to their kernel values with the basis rows."""
-        return lambda rows: self.data.block(rows, self.basis)
+    def with_kernel(self, index: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return kernel values with the basis rows and φ, of some rows."""
+        K = self.data.block(index, self.basis)
+        return K, self.whitening.rows(K)
+
+    def at_basis(self) -> FloatArray:
+        """Return φ of the basis rows, (C − ε C⁻ᵀ): K_BB = C Cᵀ − εI."""
+        return np.asarray(self.whitening.factor - self.epsilon * self.inverse)
 
     @property
     def penalty_matrix(self) -> FloatArray:

@@ -106,7 +106,12 @@ class StreamedRows:
 
     def __getitem__(self, index: Index) -> FloatArray:
         flat = index if isinstance(index, slice) else index.ravel()
-        block, s = self.features.rows(flat), self.unpenalised.count
+        block = self.of(self.features.rows(flat), flat)
+        return block if isinstance(index, slice) else block.reshape(*index.shape, self.shape[1])
+
+    def of(self, block: FloatArray, flat: Index) -> FloatArray:
+        """Return those rows from their features φ, which are overwritten."""
+        s = self.unpenalised.count
         if s:
             block -= self.unpenalised.level(flat, self.B.first)
             block -= self.unpenalised.level(flat, self.B.rest)
@@ -116,7 +121,7 @@ class StreamedRows:
             block = np.hstack([block, self.unpenalised.U[flat]])
         if not self.scale.uniform:
             block *= self.scale.root[flat, None]
-        return block if isinstance(index, slice) else block.reshape(*index.shape, self.shape[1])
+        return block
 
 
 FeatureRows = FloatArray | StreamedRows

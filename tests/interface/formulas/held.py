@@ -34,6 +34,7 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.bordered import Bordered
 from holdfast.smoother.held import constraints, noise, removed_part
+from holdfast.smoother.kernel_equations import KernelEquations
 from holdfast.smoother.system import without_rows
 from interface.formulas import example, same
 from interface.formulas.problem import (
@@ -67,9 +68,11 @@ from interface.formulas.problem import (
     rest,
     rng,
     root,
+    scale,
     shape,
     tasks,
     test_rows,
+    unpenalised,
     v,
     w,
 )
@@ -224,11 +227,11 @@ def _():
 
 
 @example(
-    "smoother.held.HeldInverse.coefficients",
-    "smoother.held.HeldInverse.gaps",
-    "smoother.held.HeldInverse.errors",
-    "smoother.held.HeldInverse.predict",
-    "smoother.held.HeldInverse.levels",
+    "smoother.inverse.HeldInverse.coefficients",
+    "smoother.inverse.HeldInverse.gaps",
+    "smoother.inverse.HeldInverse.errors",
+    "smoother.inverse.HeldInverse.predict",
+    "smoother.inverse.HeldInverse.levels",
 )
 def _():
     held = kernel_smoother().single(alpha).held(shape(removed=[]), np.array([alpha]))
@@ -275,9 +278,9 @@ def _():
 
 
 @example(
-    "smoother.held.HeldInverse.looks",
-    "smoother.held.HeldInverse.moved",
-    "smoother.held.HeldInverse.reach",
+    "smoother.inverse.HeldInverse.looks",
+    "smoother.inverse.HeldInverse.moved",
+    "smoother.inverse.HeldInverse.reach",
 )
 def _():
     held = kernel_smoother().single(alpha).held(shape(removed=[]), np.array([alpha]))
@@ -294,7 +297,7 @@ def _():
     spread = Y.std(axis=0)
     largest = (factor.unit(alphas)[:, None] * factor.length(factor.D(alphas)) / spread).max()
     most = most_growth(factor, held, part)
-    same(most, 1e-8 * root[H].min() / largest)
+    same(most, 2.5e-9 * root[H].min() / largest)
     found = residuals(held, most)
     values, error = predictions(factor, held, part, found)
     for a, penalty in enumerate(alphas):
@@ -406,11 +409,11 @@ def _():
 
 
 @example(
-    "smoother.kernel_smoother.KernelSmoother._equations",
-    "smoother.kernel_smoother.KernelEquations.complete",
+    "smoother.kernel_equations.KernelEquations.of",
+    "smoother.kernel_equations.KernelEquations.complete",
 )
 def _():
-    found = kernel_smoother()._equations(rest, Ys[rest])
+    found = KernelEquations.of(K, scale, unpenalised, rest, Ys[rest])
     basis = found.complement.lift(np.eye(rest.size - 2))
     r = root[rest]
     same(found.A, basis.T @ (r[:, None] * K[np.ix_(rest, rest)] * r) @ basis)

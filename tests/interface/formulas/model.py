@@ -15,7 +15,7 @@ from holdfast.kernels.matrix import KernelRows
 from holdfast.linalg import Complement, Whitening, cholesky_basis
 from holdfast.smoother import Unpenalised
 from holdfast.smoother.features import ColumnFeatures, KnownColumns, basis_epsilon
-from holdfast.smoother.kernel_smoother import deflated_kernel
+from holdfast.smoother.kernel_equations import deflated_kernel
 from holdfast.smoother.moments import SetSums, moments, sample_level
 from holdfast.smoother.rows import RowBlocks, StreamedRows, fitted, gram_and_rhs
 from holdfast.smoother.scale import Centre, RowScale, Targets, target_unit
@@ -222,7 +222,7 @@ def _():
     same(system.N[:, :n], inv(C).T)
 
 
-@example("smoother.kernel_smoother.deflated_kernel")
+@example("smoother.kernel_equations.deflated_kernel")
 def _():
     A, complement = deflated_kernel(K, w, unpenalised)
     basis = complement.lift(np.eye(m - 2))

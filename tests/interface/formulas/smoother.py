@@ -13,6 +13,7 @@ from holdfast.linalg.eigen import eigh as our_eigh
 from holdfast.linalg.graded import coordinates, scaled_cholesky, stacked_qr
 from holdfast.smoother import KernelSmoother, Unpenalised
 from holdfast.smoother.factorise import (
+    Rows,
     factorised,
     measured_at,
     reduced,
@@ -66,9 +67,9 @@ def _():
 EPS = np.finfo(float).eps
 
 
-def triangle(ridge):
-    """The factor of all rows by QR."""
-    return stacked_qr([W], n, ridge)
+def rows_of(W):
+    """What a factor asks of the rows themselves."""
+    return Rows(lambda x: W.T @ (W @ x), lambda ridge: stacked_qr([W], n, ridge))
 
 
 def problem_of(smoother):
@@ -78,7 +79,9 @@ def problem_of(smoother):
 @example("smoother.factorise.factorised")
 def _():
     smoother = feature_smoother()
-    factor = factorised(smoother.system(), *problem_of(smoother), alpha, triangle, overwrite=False)
+    factor = factorised(
+        smoother.system(), *problem_of(smoother), alpha, rows_of(W), overwrite=False
+    )
     V, T = factor.V[:, :n], factor.T
     same(V, W @ T)
     same(factor.Lambda, np.r_[np.linalg.eigvalsh(W.T @ W), 1.0, 1.0])
@@ -98,7 +101,7 @@ def _():
         graded,
         *problem_of(smoother),
         alpha,
-        lambda ridge: stacked_qr([W * units], n, ridge),
+        rows_of(W * units),
         overwrite=False,
     )
     V, T = factor.V[:, :n], factor.T
@@ -164,7 +167,7 @@ def _():
 @example("smoother.factorise.single_factor")
 def _():
     smoother = feature_smoother()
-    factor = single_factor(smoother.system(), *problem_of(smoother), alpha, triangle)
+    factor = single_factor(smoother.system(), *problem_of(smoother), alpha, rows_of(W))
     same(factor.T @ factor.T.T, inv(W.T @ W + alpha * np.eye(n)))
     same(factor.V[:, :n], W @ factor.T)
     same(factor.V @ factor.V.T, naive_S(alpha))
@@ -293,7 +296,7 @@ def _():
     assert 0.9 * whole < kernel_smoother()._largest <= whole * (1 + 1e-12)
 
 
-@example("smoother.factor.Coordinates.leverages", "smoother.factor.InverseFactor.leverages")
+@example("smoother.factor.Coordinates.leverages", "smoother.inverse.InverseFactor.leverages")
 def _():
     same(feature_smoother().factor(alpha).leverages(alpha), np.diag(naive_S(alpha)))
     dense = 1 - alpha * np.diag(dense_G(alpha))

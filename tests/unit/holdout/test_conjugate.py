@@ -35,6 +35,7 @@ def held_rows(given):
         kappa=1.0,
         unit=np.ones(len(given.D)),
         length=np.ones((len(given.D), given.y.shape[1])),
+        formed=np.zeros(len(given.D)),
     )
 
 
@@ -244,7 +245,7 @@ def random_rows(largest, b=3, h=30, p=20, a=4, v=1, seed=0):
     D = np.geomspace(1.0, 0.5, a)[:, None] * np.ones(p)
     z, Y = rng.standard_normal((p, v)), rng.standard_normal((b, h, v))
     return HeldCoordinates(V=V, out=V, D=D, R=D, O=None, z=z, Y=Y, kappa=1.0,
-                           unit=np.ones(a), length=np.ones((a, v)))  # fmt: skip
+                           unit=np.ones(a), length=np.ones((a, v)), formed=np.zeros(a))  # fmt: skip
 
 
 def test_steps_are_no_more_than_the_condition_asks_for(monkeypatch):

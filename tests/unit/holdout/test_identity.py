@@ -48,6 +48,7 @@ def held_rows(given):
         kappa=1.0,
         unit=np.full(a, 1e-16),
         length=np.ones((a, v)),
+        formed=np.zeros(a),
     )
 
 

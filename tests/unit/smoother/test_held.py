@@ -50,6 +50,7 @@ def held_rows(given):
         kappa=1.0,
         unit=np.ones(len(given.D)),
         length=np.ones((len(given.D), given.y.shape[1])),
+        formed=np.zeros(len(given.D)),
     )
 
 
