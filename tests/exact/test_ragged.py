@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holdfast import HoldOut, KernelRidgeCV
-from holdfast.experiments import Ragged, Tasks, tasks
+from holdfast.experiments import Ragged, Tasks
 from tolerances import allowed, relative_difference, tolerance, yardstick_error
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -80,19 +80,6 @@ def test_ragged_sets_are_retrained_models(model, weights, bias, which, count):
     assert difference <= tolerance("retraining"), f"{difference:.1e} apart, seed={SEED}"
 
 
-def test_some_stacks_of_these_sets_are_filled(monkeypatch):
-    seen, stacks = [], Tasks.stacks
-
-    def filled(self, *arguments, **options):
-        parts = stacks(self, *arguments, **options)
-        seen.extend(part.spare is not None for part in parts)
-        return parts
-
-    monkeypatch.setattr(Tasks, "stacks", filled)
-    fitted("remove", "none", [0.1]).held_out(EXPERIMENTS["groups"])
-    assert any(seen)
-
-
 def test_basis_rows_that_are_nearly_dependent():
     """Pairs of basis rows almost alike leave together."""
     close = X.copy()
@@ -133,33 +120,6 @@ def test_targets_of_any_size(size):
     one = KernelRidgeCV(**options).fit(X, Y).held_out(sets).values
     other = KernelRidgeCV(**options).fit(X, Y * size).held_out(sets).values
     assert relative_difference(other / size, one) <= tolerance("law"), f"seed={SEED}"
-
-
-def test_stacks_hold_every_task_once_and_repeat_the_first_number():
-    rng = np.random.default_rng(0)
-    held = Ragged.from_arrays([rng.choice(50, k, replace=False) for k in rng.integers(11, 17, 60)])
-    removed = Ragged.from_arrays([np.arange(k) for k in rng.integers(0, 7, 60)])
-    every = Tasks(held, removed, held, np.arange(60))
-    parts = every.stacks(1, 10**6, fill=True)
-    assert len(parts) < len(list(every.shapes()))
-    assert sorted(np.concatenate([part.index for part in parts]).tolist()) == list(range(60))
-    written = np.zeros((1, held.values.size))
-    for part in parts:
-        for i, j in enumerate(part.index.tolist()):
-            spare = part.spare or tasks.Spare(*(np.zeros(a.shape, bool) for a in part[1:4]))
-            np.testing.assert_array_equal(part.H[i][~spare.H[i]], held[j])
-            np.testing.assert_array_equal(part.E[i][~spare.E[i]], removed[j])
-            assert (part.H[i][spare.H[i]] == held[j][0]).all()
-            assert part.H.shape[1] <= np.ceil(held[j].size * tasks.ROW_STEP)
-            assert (removed[j].size == 0) == (part.E.shape[1] == 0)
-        part.put(written, part.T[None].astype(float))
-    np.testing.assert_array_equal(written[0], held.values)
-
-
-def test_sets_of_one_size_stay_as_they_are():
-    rows = Ragged.from_arrays([np.arange(4) + 4 * j for j in range(9)])
-    for part in Tasks(rows, Ragged.empty(9), rows, np.arange(9)).stacks(1, 10**6, fill=True):
-        assert part.spare is None
 
 
 def test_removed_basis_rows_count_in_the_size_of_a_stack():

@@ -597,6 +597,16 @@ def test_answers_show_themselves():
     assert "taken:" in str(fitted.explain())
 
 
+def test_explain_tells_the_rounding_errors_of_the_chosen_penalty():
+    rng, site = np.random.default_rng(0), np.repeat(np.arange(30), 6)
+    rows = rng.normal(size=(30, 3))[site] + 0.3 * rng.normal(size=(180, 3))
+    y = np.sin(rows[:, 0]) + 0.5 * rng.normal(size=30)[site] + 0.2 * rng.normal(size=180)
+    fitted = KernelRidgeCV(gamma=0.05, cv=GroupKFold(30), scoring="r2").fit(rows, y, groups=site)
+    expected = fitted.cv_results_["rounding"][fitted.best_index_]
+    told = fitted.explain().facts["rounding"]
+    assert told == f"{expected:.0e} of the spread of y at the chosen penalty"
+
+
 def test_held_out_asks_new_questions_without_a_new_fit():
     fitted = model().fit(X, Y2)
     smoother = fitted._model.smoother

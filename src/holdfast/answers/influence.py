@@ -141,8 +141,8 @@ def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatAr
     factor = models.factor
     whole = smoother.model(factor, models.alphas)
     for stack in models.stacks():
-        stack.shape.put(predictions, stack.predictions.swapaxes(1, 2)[None])
-        squares[stack.index] = stack.squares[..., 0] / np.maximum(1, stack.shape.counts)[:, None]
+        predictions[0, stack.shape.out] = stack.predictions.swapaxes(1, 2)
+        squares[stack.index] = stack.squares[..., 0] / max(1, stack.shape.H.shape[1])
         cook[stack.index] = smoother.fitted_squares(factor, whole - stack.models)
     every = np.arange(len(Y))
     full = smoother.fitted_rows(factor, whole, every) if models.again.any() else None

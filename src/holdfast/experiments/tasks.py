@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -19,21 +18,6 @@ Policy = Literal["remove", "keep", "train", "skip", "reselect"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 
-#: Sets whose sizes differ by no more than these factors may be filled up to one size: held-out and
-#: test rows, and removed basis rows, of which there are fewer.
-ROW_STEP, BASIS_STEP = 1.25, 2.0
-#: … if by themselves they make less than this share of a stack.
-FILLED = 1.0 / 4
-
-
-class Spare(NamedTuple):
-    """Which entries of a stack only fill it up: they repeat the first number of their set."""
-
-    H: BoolArray
-    E: BoolArray
-    T: BoolArray
-
-
 class Shape(NamedTuple):
     """Tasks of one shape, stacked: row numbers H (b, h), T (b, t), basis positions E (b, e)."""
 
@@ -42,28 +26,10 @@ class Shape(NamedTuple):
     E: IntArray
     T: IntArray
     out: IntArray  # (b, t): where the predictions of T go in the flat list of all test rows
-    spare: Spare | None = None  # for sets of different sizes
 
     def cut(self, part: slice | BoolArray) -> Shape:
         """Return some of the tasks."""
-        spare = None if self.spare is None else Spare(*(mask[part] for mask in self.spare))
-        H, E, T, out = self.H[part], self.E[part], self.T[part], self.out[part]
-        return Shape(self.index[part], H, E, T, out, spare)
-
-    @property
-    def counts(self) -> IntArray:
-        """How many rows each task holds out."""
-        if self.spare is None:
-            return np.full(len(self.index), self.H.shape[1])
-        return np.asarray((~self.spare.H).sum(axis=1))
-
-    def put(self, target: FloatArray, values: FloatArray) -> None:
-        """Write values (a, b, t, …) of the test rows where they belong in (a, all test rows, …)."""
-        if self.spare is None:
-            target[:, self.out] = values
-        else:
-            real = ~self.spare.T
-            target[:, self.out[real]] = values[:, real]
+        return Shape(*(array[part] for array in self))
 
 
 @dataclass(frozen=True)
@@ -105,92 +71,36 @@ class Tasks:
             self.source[index],
         )
 
-    def shapes(self, *, fill_below: float = 0.0) -> Iterator[Shape]:
-        """Yield the tasks grouped by the sizes of their held, removed and test sets.
-
-        Parameters
-        ----------
-        fill_below : float
-            Sizes of fewer rows in all share a group with similar sizes, filled up to the largest.
-        """
-        sizes = self.held.sizes, self.removed.sizes, self.test.sizes
-        h, e, t = sizes
+    def shapes(self) -> Iterator[Shape]:
+        """Yield the tasks grouped by the sizes of their held, removed and test sets."""
+        sets = self.held, self.removed, self.test
+        h, e, t = (ragged.sizes for ragged in sets)
         # One number for each combination of sizes: sorting numbers is much faster than triples.
         kinds = (h * (e.max() + 1) + e) * (t.max() + 1) + t
-        _, first, code, count = np.unique(
-            kinds, return_index=True, return_inverse=True, return_counts=True
-        )
-        if fill_below and first.size > 1:
-            code = _alike(h[first], e[first], t[first], count, fill_below)[code]
-        order = np.argsort(code, kind="stable")
-        bounds = np.searchsorted(code[order], np.arange(code.max() + 2))
-        for start, stop in pairwise(bounds):
-            yield self._stacked(order[start:stop], *(size[order[start:stop]] for size in sizes))
+        order = np.argsort(kinds, kind="stable")
+        for index in np.split(order, np.flatnonzero(np.diff(kinds[order])) + 1):
+            first = index[0]
+            H, E, T = (ragged.stack(index, int(ragged.sizes[first])) for ragged in sets)
+            out = self.test.ptr[index][:, None] + np.arange(t[first])
+            yield Shape(index, H, E, T, out)
 
-    def _stacked(self, index: IntArray, h: IntArray, e: IntArray, t: IntArray) -> Shape:
-        """Return some tasks as one stack, filled up where their sizes differ."""
-        sets = (self.held, h), (self.removed, e), (self.test, t)
-        most = [int(size.max()) for _, size in sets]
-        out = self.test.ptr[index][:, None] + np.arange(most[2])
-        if all((size == size[0]).all() for _, size in sets):
-            H, E, T = (ragged.stack(index, k) for (ragged, _), k in zip(sets, most, strict=True))
-            return Shape(index, H, E, T, out)
-        spare = [np.arange(k) >= size[:, None] for (_, size), k in zip(sets, most, strict=True)]
-        H, E, T = (
-            ragged.values[ragged.ptr[index][:, None] + np.where(mask, 0, np.arange(mask.shape[1]))]
-            for (ragged, _), mask in zip(sets, spare, strict=True)
-        )
-        return Shape(index, H, E, T, out, Spare(*spare))
-
-    def stacks(
-        self, per_row: int, most: int, *, per_removed: int = 0, fill: bool = False
-    ) -> list[Shape]:
+    def stacks(self, per_row: int, most: int, *, per_removed: int = 0) -> list[Shape]:
         """Return the groups of `shapes`, cut so that each holds no more than `most` numbers.
 
         A task counts `per_row` for each of its held and test rows, and `per_removed` for each pair
-        of such a row and a removed basis row; a stack has at least one task. With `fill`, sizes
-        that make only a small part of a stack are filled up to similar ones. The last answer is
-        kept: paths ask again at every penalty.
+        of such a row and a removed basis row; a stack has at least one task.
         """
-        asked = per_row, most, per_removed, fill
-        found = self._last_stacks.get(asked)
-        if found is None:
-            found = self._cut_stacks(*asked)
-            self._last_stacks.clear()
-            self._last_stacks[asked] = found
-        return found
-
-    @cached_property
-    def _last_stacks(self) -> dict[tuple[int, int, int, bool], list[Shape]]:
-        """What `stacks` returned last, by what was asked."""
-        return {}
-
-    def _cut_stacks(self, per_row: int, most: int, per_removed: int, fill: bool) -> list[Shape]:
         parts = []
-        for shape in self.shapes(fill_below=FILLED * most / per_row if fill else 0.0):
+        for shape in self._shapes:
             rows = max(1, shape.H.shape[1] + shape.T.shape[1])
             step = max(1, most // (rows * (per_row + per_removed * shape.E.shape[1])))
             for start in range(0, len(shape.index), step):
                 parts.append(shape.cut(slice(start, start + step)))
         return parts
 
-
-def _alike(h: IntArray, e: IntArray, t: IntArray, count: IntArray, fill_below: float) -> IntArray:
-    """Return a number for each combination of sizes: the same for those that share a stack.
-
-    Sets of at most one row keep to themselves: they have formulas of their own. So do sets that
-    lose no basis row, and sets that test other rows than they hold out.
-    """
-    keys = np.stack([_rung(h, ROW_STEP), _rung(e, BASIS_STEP), _rung(t, ROW_STEP), h == t])
-    own = count * (h + t) >= fill_below
-    keys = np.vstack([keys, np.where(own, 1 + np.arange(h.size), 0)])
-    return np.asarray(np.unique(keys, axis=1, return_inverse=True)[1]).ravel()
-
-
-def _rung(size: IntArray, step: float) -> IntArray:
-    """Return on which rung of a geometric ladder each size lies; 0 and 1 have their own."""
-    rungs = np.floor(np.log(np.maximum(size, 1)) / np.log(step) + 1e-9).astype(np.int64)
-    return np.where(size <= 1, size - 2, rungs)
+    @cached_property
+    def _shapes(self) -> list[Shape]:
+        return list(self.shapes())
 
 
 def affected(basis: IntArray | None, policy: Policy) -> IntArray:

@@ -79,7 +79,7 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
 
     def work(part: Shape) -> None:
         found, error[:, part.index] = _predicted(factor, part, alphas)
-        part.put(values, found)
+        values[:, part.out] = found
         done.add(len(part.index))
 
     per_row = factor.size + alphas.size * v
@@ -87,7 +87,7 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
     if factor.size >= SMALL and tasks.held.sizes.max(initial=0) <= 1:
         # Plain products, so that BLAS might take its own threads: parts for all threads instead.
         most = min(most, len(tasks) * per_row // piece_threads())
-    parts = tasks.stacks(per_row, most, per_removed=alphas.size, fill=factor.fills)
+    parts = tasks.stacks(per_row, most, per_removed=alphas.size)
     if factor.parallel and len(parts) >= 2 * piece_threads():
         run_pieces(work, parts)
     else:  # threads work inside the part

@@ -134,8 +134,7 @@ class HeldOutModels:
         return solved
 
     def _shapes(self) -> list[Shape]:
-        factor = self._factors[0][2]
-        return self.tasks.stacks(factor.size, STACK_DOUBLES, fill=factor.fills)
+        return self.tasks.stacks(self._factors[0][2].size, STACK_DOUBLES)
 
     @property
     def factor(self) -> Factor:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, SingularBasisError
 from holdfast.linalg._lapack import dgeqrt, dtrcon
 
@@ -80,7 +80,6 @@ def orthonormal_rows(N: FloatArray) -> FloatArray:
 def orthonormal_stacks(
     N: FloatArray,
     E: IntArray,
-    spare: BoolArray | None = None,
     d: FloatArray | None = None,
     span: Callable[[IntArray], FloatArray] | None = None,
 ) -> FloatArray:
@@ -88,26 +87,19 @@ def orthonormal_stacks(
 
     One QR factorisation each, without a loop in Python; rows that may be dependent go the way of
     `orthonormal_rows`, which knows, or that of `span`: from numbers of rows to columns that span
-    the same with more digits, in the first coordinates; others are zero. Columns of O are zero
-    where `spare` (b, e), always at the end of a set, says that a row only fills it up. With d (p,),
-    d > 0, O is that of N diag(d).
+    the same more accurately, in the first coordinates; others are zero. With d (p,), d > 0, O is
+    that of N diag(d).
     """
-    rows = N[E]
-    real = np.ones(E.shape, dtype=bool) if spare is None else ~spare
-    if d is not None:
-        rows *= d
-    rows[~real] = 0.0  # the factors of the others do not depend on what follows them
+    rows = N[E] if d is None else N[E] * d
     O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
-    O.swapaxes(1, 2)[~real] = 0.0
     with np.errstate(all="ignore"):  # what is left of a row when those before it are taken away
         share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
-    doubtful = real & ~(share >= (_DOUBTFUL if d is None else _DOUBTFUL_UNDER))
+    doubtful = ~(share >= (_DOUBTFUL if d is None else _DOUBTFUL_UNDER))
     for j in np.flatnonzero(doubtful.any(axis=1)).tolist():
-        chosen = E[j, real[j]]
-        alone = orthonormal_rows(N[chosen]) if span is None else span(chosen)
-        own = np.zeros((N.shape[1], chosen.size))
+        alone = orthonormal_rows(N[E[j]]) if span is None else span(E[j])
+        own = np.zeros((N.shape[1], E.shape[1]))
         own[: len(alone)] = alone
-        O[j][:, real[j]] = np.linalg.qr(own if d is None else d[:, None] * own)[0]
+        O[j] = np.linalg.qr(own if d is None else d[:, None] * own)[0]
     return np.asarray(O)
 
 

@@ -103,7 +103,7 @@ def _strips(A: FloatArray, B: FloatArray, M: FloatArray) -> None:
 def whitened_products(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741
     """Return L⁻¹ O D Bᵀ (g, a, e, k) with L Lᵀ = O D Oᵀ, for O (g, e, p), B (g, k, p) and D (a, p).
 
-    Rows of O that are zero give zeros. The others must be independent.
+    Rows of O must be independent.
 
     Notes
     -----
@@ -114,16 +114,12 @@ def whitened_products(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray
     if e <= _ELIMINATED_UP_TO:
         for i in range(e):
             pivot = rows[i, :, i].copy()  # (g, a)
-            pivot[pivot == 0.0] = 1.0
             for j in range(i + 1, e):
                 rows[j] -= (rows[j, :, i] / pivot)[:, None] * rows[i]
             rows[i] /= np.sqrt(pivot)[:, None]
         return np.ascontiguousarray(rows[:, :, e:].transpose(1, 3, 0, 2))
     both = np.ascontiguousarray(rows.transpose(1, 3, 0, 2))  # (g, a, e, e + k)
-    inner = both[..., :e]
-    diagonal = np.einsum("gaee->gae", inner)
-    diagonal[diagonal == 0.0] = 1.0
-    return np.asarray(np.linalg.solve(np.linalg.cholesky(inner), both[..., e:]))
+    return np.asarray(np.linalg.solve(np.linalg.cholesky(both[..., :e]), both[..., e:]))
 
 
 def _products_of_rows(O: FloatArray, B: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741

@@ -97,11 +97,6 @@ class Factor(ABC):
         return True
 
     @property
-    def fills(self) -> bool:
-        """Whether stacks may be filled up: tasks of different sizes side by side."""
-        return False
-
-    @property
     def n_targets(self) -> int:
         """The number v of targets."""
         return self.targets.count
@@ -158,11 +153,6 @@ class Coordinates(Factor):
         return replace(self, z=self.z[:, columns], targets=self.targets.select(columns))
 
     @property
-    def fills(self) -> bool:
-        """Whether rows are kept, so that a spare one costs nothing to fetch."""
-        return isinstance(self.V, np.ndarray)
-
-    @property
     def parallel(self) -> bool:
         """Whether rows are kept, or their features may be made side by side."""
         return not isinstance(self.V, StreamedRows) or self.V.features.parallel
@@ -200,12 +190,9 @@ class Coordinates(Factor):
 
     def held(self, shape: Shape, alphas: FloatArray) -> HeldCoordinates:
         """Return the smoother on the rows of stacked tasks."""
-        D, z, spare = self.D(alphas), self.z, shape.spare
+        D, z = self.D(alphas), self.z
         V, Y, itself = self.V[shape.H], self.targets.Ys[shape.H], same_rows(shape)
         tested = V if itself else self.V[shape.T]
-        if spare is not None:
-            V[spare.H] = 0.0
-            Y[spare.H] = 0.0
         length = self.length(D)
         root = np.sqrt(D[0]) if alphas.size == 1 and self.kappa else None
         if root is not None:
@@ -224,7 +211,6 @@ class Coordinates(Factor):
             unit=self.unit(alphas),
             length=length,
             formed=self.formed(D, length),
-            spare=None if spare is None else spare.H,
             root=root,
         )
 
@@ -326,8 +312,7 @@ class FeatureFactor(Coordinates):
         return np.asarray(self.T.T @ self.features.span(numbers))
 
     def _constraints(self, shape: Shape, root: FloatArray | None) -> FloatArray | None:
-        spare = None if shape.spare is None else shape.spare.E
-        return constraints(self.N, shape.E, spare, root, self.span)
+        return constraints(self.N, shape.E, root, self.span)
 
     def _reach(
         self, V: FloatArray, D: FloatArray, root: FloatArray

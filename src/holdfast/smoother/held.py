@@ -27,7 +27,7 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import (
     orthonormal_stacks,
@@ -135,9 +135,6 @@ class HeldCoordinates(Held):
         Rounding errors of the factor, and the length of the model on all rows.
     formed : ndarray of shape (a,)
         What forming G adds to these errors, in the same unit; zero where κ = 1.
-    spare : ndarray of bool, shape (b, h), or None
-        Rows that only fill up sets of different sizes: V and Y are zero there, I − S_HH is that of
-        the identity, and so residuals are zero. Spare columns of O are zero as well.
     root : ndarray of shape (p,) or None
         √D of the one penalty, if the coordinates are scaled by it: D and R are ones then.
     """
@@ -153,7 +150,6 @@ class HeldCoordinates(Held):
     unit: FloatArray
     length: FloatArray
     formed: FloatArray
-    spare: BoolArray | None = None
     root: FloatArray | None = None
 
     @property
@@ -185,7 +181,6 @@ class HeldCoordinates(Held):
             out=self.out[sets],
             O=None if self.O is None else self.O[sets],
             Y=self.Y[sets],
-            spare=None if self.spare is None else self.spare[sets],
         )
 
     @cached_property
@@ -241,10 +236,8 @@ class HeldCoordinates(Held):
         V, h = self.V[piece], self.V.shape[1]
         if not self.definite:
             M = np.asarray((V[:, None] * self.R[:, None]) @ V[:, None].swapaxes(2, 3))
-            self._fill(M, piece)
             return M
         M = weighted_products(V, self.R if self.root is None else None)
-        self._fill(M, piece)
         if self.kappa:
             np.negative(M, out=M)
             M[..., np.arange(h), np.arange(h)] += self.kappa
@@ -252,13 +245,6 @@ class HeldCoordinates(Held):
         if J is not None:
             M += J.swapaxes(2, 3) @ J
         return M
-
-    def _fill(self, M: FloatArray, piece: slice) -> None:
-        """Put a diagonal, of the size of the others, where nothing is held out and κ = 0."""
-        if self.spare is not None and not self.kappa:
-            sizes = np.abs(np.diagonal(M, axis1=2, axis2=3)).max(axis=2)  # (g, a)
-            task, row = np.nonzero(self.spare[piece])
-            M[task, :, row, row] = np.where(sizes > 0.0, sizes, 1.0)[task]
 
     def leverages(self, alphas: IntArray | slice) -> FloatArray:
         """Return S_ii (b h, a) of the held-out rows, before removal, for some of the penalties."""
@@ -351,7 +337,7 @@ def removed_part(
     Ot = O.swapaxes(1, 2)
     weight: FloatArray = (beta.reshape(-1, a * v, p) @ O).reshape(g, a, v, -1)
     if D is not None:
-        inner = _definite_products(np.ascontiguousarray(Ot), D)  # (g, a, e, e)
+        inner = weighted_products(np.ascontiguousarray(Ot), D)  # (g, a, e, e)
         weight = solve_small(inner, weight.swapaxes(2, 3)).swapaxes(2, 3)
     taken: FloatArray = weight.reshape(g, a * v, -1) @ Ot
     taken = taken.reshape(g, a, v, p)
@@ -360,25 +346,15 @@ def removed_part(
     return taken
 
 
-def _definite_products(Ot: FloatArray, D: FloatArray) -> FloatArray:
-    """Return OᵀDO (g, a, e, e), with ones on the diagonal for columns of zeros: no constraints."""
-    products = weighted_products(Ot, D)
-    diagonal = np.einsum("gaee->gae", products)
-    diagonal[diagonal == 0.0] = 1.0
-    return products
-
-
 def constraints(
     N: FloatArray | None,
     E: IntArray,
-    spare: BoolArray | None = None,
     d: FloatArray | None = None,
     span: Callable[[IntArray], FloatArray] | None = None,
 ) -> FloatArray | None:
     """Return O (b, p, e): orthonormal bases of the rows N_E; None if nothing is removed.
 
-    With d (p,) of the rows N_E diag(d). Columns are zero where `spare` (b, e) says that a position
-    only fills up a stack. Rows that nearly depend on each other are asked of `span`.
+    With d (p,) of the rows N_E diag(d). Rows that nearly depend on each other are asked of `span`.
     """
     e = E.shape[1]
     if e == 0:
@@ -387,7 +363,7 @@ def constraints(
     if e == 1:  # one row each: normalise all at once
         rows = N[E[:, 0]] if d is None else N[E[:, 0]] * d
         return np.asarray((rows / np.linalg.norm(rows, axis=1, keepdims=True))[:, :, None])
-    return orthonormal_stacks(N, E, spare, d, span)
+    return orthonormal_stacks(N, E, d, span)
 
 
 def same_rows(shape: Shape) -> bool:

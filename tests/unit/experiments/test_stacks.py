@@ -8,7 +8,7 @@ from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, HoldOut, Ragged, Tasks, as_experiments
 from holdfast.experiments.splits import check_groups, held_and_tested
 from holdfast.experiments.splitter import Splitter, count_rows, plain
-from holdfast.experiments.tasks import BASIS_STEP, ROW_STEP, _alike, _rung, resolve
+from holdfast.experiments.tasks import _alike, resolve
 
 
 def ragged(sets):
@@ -25,15 +25,6 @@ def tasks_of(h, e=None, t=None):
     return Tasks(*(ragged(part) for part in parts), np.arange(len(h)))
 
 
-def test_rungs_of_a_ladder():
-    sizes = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 100])
-    found = _rung(sizes, 2.0)
-    assert found.tolist() == [-2, -1, 1, 1, 2, 2, 2, 2, 3, 6]
-    for size in range(2, 60):
-        rung = int(_rung(np.array([size]), ROW_STEP)[0])
-        assert ROW_STEP**rung <= size * (1 + 1e-9) < ROW_STEP ** (rung + 1) * (1 + 2e-9)
-
-
 def codes(h, e, t, count, below):
     return _alike(*(np.array(x) for x in (h, e, t, count)), below).tolist()
 
@@ -42,54 +33,21 @@ def same(found, i, j):
     return found[i] == found[j]
 
 
-def test_sizes_that_share_a_stack():
-    # 6 and 7 rows are on one rung, 8 on the next; basis rows 2 and 3 share a rung.
-    found = codes([6, 7, 8, 7], [2, 3, 2, 4], [6, 7, 8, 7], [1, 1, 1, 1], 1e9)
-    assert same(found, 0, 1)
-    assert not same(found, 0, 2)
-    assert not same(found, 1, 3)
-    found = codes([6, 7, 6, 6], [0, 0, 1, 0], [6, 7, 6, 7], [1] * 4, 1e9)
-    assert same(found, 0, 1)
-    assert not same(found, 0, 2)  # one basis row less is another matter
-    assert not same(found, 0, 3)  # other rows are tested than are held out
-    found = codes([0, 1, 2], [0] * 3, [1, 1, 2], [1] * 3, 1e9)
-    assert len(set(found)) == 3
-
-
-def test_sizes_that_fill_a_stack_by_themselves():
-    """Twenty tasks of six and six rows are 240 rows."""
-    for below, together in ((241.0, True), (240.0, False)):
-        found = codes([6, 7], [0, 0], [6, 7], [20, 1], below)
-        assert same(found, 0, 1) is together
-    found = codes([6, 7, 6], [0, 0, 0], [6, 7, 7], [20, 20, 20], 1.0)
-    assert len(set(found)) == 3
-    assert BASIS_STEP == 2.0
-
-
-@pytest.mark.parametrize("fill", [0.0, 1e9])
-def test_stacks_hold_every_task(fill):
+def test_stacks_hold_every_task():
     h, e, t = [6, 7, 1, 6, 7, 2], [2, 3, 0, 2, 2, 1], [6, 7, 1, 6, 7, 1]
     tasks = tasks_of(h, e, t)
     flat = np.zeros((2, tasks.test.values.size), dtype=int)
     seen = []
-    for shape in tasks.shapes(fill_below=fill):
+    for shape in tasks.shapes():
         seen += shape.index.tolist()
         for i, j in enumerate(shape.index.tolist()):
             assert_array_equal(shape.H[i, : h[j]], tasks.held[j])
             assert_array_equal(shape.E[i, : e[j]], tasks.removed[j])
             assert_array_equal(shape.T[i, : t[j]], tasks.test[j])
-            if shape.spare is not None:
-                assert_array_equal(shape.spare.H[i], np.arange(shape.H.shape[1]) >= h[j])
-                assert_array_equal(shape.spare.E[i], np.arange(shape.E.shape[1]) >= e[j])
-                assert_array_equal(shape.spare.T[i], np.arange(shape.T.shape[1]) >= t[j])
-                assert_array_equal(shape.H[i, h[j] :], tasks.held[j][0])
         assert shape.counts.tolist() == [h[j] for j in shape.index]
         shape.put(flat, np.stack([shape.T, -shape.T]))
         part = shape.cut(np.arange(len(shape.index)) == 0)
         assert part.index.tolist() == shape.index[:1].tolist()
-        assert (part.spare is None) is (shape.spare is None)
-        if part.spare is not None:
-            assert_array_equal(part.spare.T, shape.spare.T[:1])
     assert sorted(seen) == list(range(6))
     assert_array_equal(flat, [tasks.test.values, -tasks.test.values])
 
@@ -111,17 +69,6 @@ def test_how_many_tasks_make_a_stack(per_row, most, per_removed, sizes):
     parts = tasks.stacks(per_row, most, per_removed=per_removed)
     assert [len(part.index) for part in parts] == sizes
     assert np.concatenate([part.index for part in parts]).tolist() == list(range(6))
-
-
-def test_stacks_are_filled_where_sizes_are_a_small_part():
-    tasks = tasks_of([6, 7, 6, 7])
-    assert len(tasks.stacks(1, 10**6)) == 2
-    (part,) = tasks.stacks(1, 10**6, fill=True)
-    assert part.spare is not None
-    assert len(tasks.stacks(1, 4 * 28, fill=True)) == 2  # 28 rows of a size are a quarter
-    assert len(tasks.stacks(2, 8 * 28, fill=True)) == 2
-    assert len(tasks.stacks(1, 4 * 28 + 1, fill=True)) == 1
-    assert len(tasks.stacks(1, 10**6)) == 2  # what is remembered answers the same question only
 
 
 # -- what leaves, and what is left -------------------------------------------------------------
