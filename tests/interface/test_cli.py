@@ -769,7 +769,7 @@ def test_nothing_is_verified_where_rounding_errors_are_all_there_is(tmp_path, ca
     out = capsys.readouterr().out
     (difference,) = re.findall(r"largest difference (\S+) of the spread", out)
     assert float(difference) < 1e-3 or (code == 1 and "NOT verified" in out)
-    assert "far from the chosen one" not in out  # the chosen one is the largest
+    assert "which was not chosen" not in out  # the chosen one is the largest
 
 
 def test_penalties_that_double_precision_cannot_resolve_are_no_alarm(tmp_path, capsys):
@@ -783,8 +783,7 @@ def test_penalties_that_double_precision_cannot_resolve_are_no_alarm(tmp_path, c
     assert main([*asked, "--alphas", "1e-11:1:12", "--save", str(tmp_path / "m")]) == 0
     out, err = capsys.readouterr()
     assert "Verified: retrained 5 experiments" in out
-    assert "At alpha = 1e-11" in err
-    assert "because double precision cannot represent them better" in err
+    assert "double precision" not in err  # nothing to do: they were not chosen
     assert main(["verify", str(tmp_path / "m")]) == 0
 
 

@@ -377,6 +377,7 @@ def run_verify(options: argparse.Namespace) -> int:
                     "alphas": found.alphas.tolist(),
                     "chosen_relative_error": found.chosen_relative_error,
                     "max_relative_error": found.max_relative_error,
+                    "rounding": float(found.rounding[found.chosen].max()),
                     "tolerance": tolerance,
                     "verified": well,
                     "pipeline": dataclasses.asdict(inside) if inside else None,

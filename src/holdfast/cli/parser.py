@@ -361,7 +361,7 @@ def _verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--tolerance",
         type=as_float,
         metavar="T",
-        help="largest relative deviation that passes; default: 1e-6",
+        help="largest relative deviation that passes; default: 1e-8",
     )
     _csv_options(parser.add_argument_group("data of --pipeline"))
     _output_options(parser)

@@ -204,9 +204,9 @@ def search(
         per_target=per_target,
     )
     values = kept.known(alphas)
-    near = _near(scores, choice, pooled)
+    chosen_ones = np.unique(np.atleast_1d(choice.indices))
     assert scores.rounding is not None
-    warn_of_rounding(alphas[near], scores.rounding[near])
+    warn_of_rounding(alphas[chosen_ones], scores.rounding[chosen_ones])
     # Penalties are compared in a unit in which scores neither over- nor underflow.
     unit = target_unit(problem.Y)
     power = 0 if scoring.fast is None else METRICS[scoring.fast].power
@@ -216,20 +216,10 @@ def search(
     results = _merge(candidates[: len(finished)], shown, pooled)
     start = sum(grid.size for grid, _ in finished[:winner])
     plan = _told(kept.plan, grids[winner].alphas, alphas)
-    worst = float(scores.rounding[near].max(initial=0.0))
+    worst = float(scores.rounding[chosen_ones].max(initial=0.0))
     facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
     plan = replace(plan, facts=facts)
     return Found(winner, kept.model, plan, choice, alphas, results, start, values)
-
-
-def _near(scores: Scores, choice: Choice, pooled: bool) -> IntArray:
-    """Return the places of the chosen penalties, and of those within one standard error of them."""
-    shown = scores.pooled if pooled else scores.mean
-    chosen = np.unique(np.atleast_1d(choice.indices))
-    best = chosen[np.nanargmax(shown[chosen])] if np.isfinite(shown[chosen]).any() else chosen[0]
-    with np.errstate(invalid="ignore"):
-        within = shown >= shown[best] - np.nan_to_num(scores.se[best])
-    return np.union1d(chosen, np.flatnonzero(within))
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:

@@ -13,7 +13,7 @@ with u = N D v(x) (`Smoother.floor`; a dense model has Σ_j k_ij² c_j² in the 
 avoids it. It is stated, and warned of where it matters; nothing is repaired.
 
 **What our algebra adds.** A factor of features has a measured `defect`, a dense one is backward
-stable: either way its rounding errors have a known size (`Factor.error_size`). Right-hand sides of
+stable: either way its rounding errors have a known size (`Factor.unit`). Right-hand sides of
 that size (`Held.looks`) go through the same systems as the residuals do, and show how much they
 grow on the way to a prediction. Equations of folds have a measured residual instead
 (`holdfast.holdout.folds`).

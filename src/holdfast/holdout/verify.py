@@ -19,6 +19,8 @@ __all__ = ["Verification", "verify"]
 #: Two ways to compute the same numbers may differ by this many times what double precision cannot
 #: represent.
 FLOORS = 3.0
+#: … but no more than this: predictions with larger rounding errors are not verified.
+MOST = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +65,9 @@ class Verification:
         """Whether differences are at most `tolerance`, beside what double precision cannot do.
 
         At the penalties that the model uses: there they may be `tolerance` and three times the
-        predicted rounding error.
+        predicted rounding error, as long as that is small.
         """
-        allowed = tolerance + FLOORS * self.rounding[self.chosen]
+        allowed = tolerance + np.minimum(FLOORS * self.rounding[self.chosen], MOST)
         return bool((self.relative_errors[:, self.chosen] <= allowed).all())
 
     def words(self, tolerance: float = PROMISE) -> str:
@@ -78,11 +80,12 @@ class Verification:
         )
         if not self.within(tolerance):
             return f"NOT verified: {found} Do not rely on these numbers."
-        coarse = self.alphas[self.relative_errors.max(axis=0) > tolerance]
-        if coarse.size:
+        coarse = self.relative_errors.max(axis=0) > tolerance
+        coarse[self.chosen] = False
+        if coarse.any():
             found += (
-                f" At alpha = {coarse.max():.2g} and below, far from the chosen one, rounding "
-                f"errors reach {self.max_relative_error:.0e}."
+                f" At alpha = {self.alphas[coarse].max():.2g} and below, which was not chosen, "
+                f"rounding errors reach {self.relative_errors[:, coarse].max():.0e}."
             )
         return f"verified: {found}"
 

@@ -154,22 +154,6 @@ class Tridiagonal:
         self._apply(rows.reshape(v * a, p), transposed=False)
         return np.asarray(x + self._ordered(rows.transpose(1, 2, 0)))
 
-    def coordinates(self, rows: FloatArray) -> FloatArray:
-        """Return the rows (k, p) in the coordinates of T: products of rows stay what they are.
-
-        With `reduced_solutions`, products of solutions with rows need no solution in the old
-        coordinates: that saves 2 p² flops for each of them.
-        """
-        return self._apply(np.array(self._ordered(rows.T).T, order="C"), transposed=True)
-
-    def reduced_solutions(self, Z: FloatArray, alphas: FloatArray) -> FloatArray:
-        """Return what `solve` does in the coordinates of T, shape (v, a, p)."""
-        rotated = self.coordinates(Z.T)
-        solutions = np.empty((len(rotated), len(alphas), Z.shape[0]))
-        solutions[:] = rotated[:, None]
-        self._solve_shifted(alphas, solutions)
-        return solutions
-
     def _ordered(self, x: FloatArray) -> FloatArray:
         """Return `x` (…, p, v) with its coordinates in the order of the reduction, or back."""
         return x[..., ::-1, :] if self.flipped else x

@@ -39,7 +39,7 @@ def test_what_is_verified(errors, rounding, chosen, well):
 def test_words_name_the_penalties_where_rounding_errors_are_large():
     words = certificate([2e-6, 1e-12], [1e-7, 3e-13], 1).words()
     assert "largest difference 1e-12 of the spread of y (double precision allows 3e-13)" in words
-    assert "At alpha = 1e-09 and below, far from the chosen one" in words
+    assert "At alpha = 1e-09 and below, which was not chosen" in words
     assert "errors reach 2e-06" in words
     assert "At alpha" not in certificate([1e-9, 1e-12], [0.0, 0.0], 1).words()
 

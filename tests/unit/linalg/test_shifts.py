@@ -59,12 +59,9 @@ def test_reduction_and_refinement(p, up):
     # A step takes nearly all of an error away, whatever the order of the coordinates.
     wrong = found + 1e-3 * size * np.random.default_rng(2).standard_normal(found.shape)
     assert (np.abs(reduced.refine(A, Z, ALPHAS, wrong) - expected) < 1e-9 * size).all()
-    # Products of solutions with rows, in the coordinates of the reduction.
-    rows = np.random.default_rng(3).standard_normal((4, p))
-    solutions, inside = reduced.reduced_solutions(Z, ALPHAS), reduced.coordinates(rows)
-    products = np.einsum("vap,kp->avk", solutions, inside)
-    outside = np.einsum("apv,kp->avk", expected, rows)
-    assert_allclose(products, outside, rtol=1e-7, atol=1e-9 * np.abs(outside).max())
+    # L⁻ᵀ with LLᵀ = A + α: its square is the inverse.
+    half = reduced.random_solutions(np.eye(p), float(ALPHAS[-1]))
+    assert_allclose(half @ half.T @ (A + ALPHAS[-1] * np.eye(p)), np.eye(p), atol=1e-8)
     assert_array_equal(A, kept)
 
 
