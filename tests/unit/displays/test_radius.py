@@ -117,12 +117,12 @@ def test_classifiers_several_targets_and_scores_by_group():
 
 @pytest.mark.parametrize("radii", [[], [-1.0], [np.inf], "near", None])
 def test_bad_radii(model, radii):
-    with pytest.raises(InvalidInputError, match="radi.* must (be a finite|hold at least)"):
+    with pytest.raises(InvalidInputError, match=r"radi.* must (be a finite|hold at least)"):
         RadiusDisplay.from_estimator(model, PLACES, radii)
 
 
 def test_bad_arguments(model):
-    with pytest.raises(HoldOutError, match="radius=100 reaches every"):
+    with pytest.raises(HoldOutError, match="radius=100 holds out all 50 rows"):
         RadiusDisplay.from_estimator(model, PLACES, [1, 100])
     with pytest.raises(InvalidInputError, match="one point for each of the 50 rows"):
         RadiusDisplay.from_estimator(model, PLACES[1:], [1])
