@@ -2,7 +2,7 @@
 
 | display | shows |
 |---|---|
-| `CVCurveDisplay` | held-out error over the penalties, with standard errors, of all kernels compared |
+| `CVCurveDisplay` | held-out error over the penalties, of every kernel that was compared |
 | `HeldOutDisplay` | held-out predictions or residuals |
 | `GroupScoresDisplay` | which groups are hard |
 | `BasisSizeDisplay` | held-out error over the number of basis rows, by selector and policy |

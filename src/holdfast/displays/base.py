@@ -45,7 +45,7 @@ class Display(ABC):
         *args, **kwargs
             Further parameters of the display.
         """
-        return cls(result, *args, **kwargs)
+        return cls(result, *args, **kwargs)  # type: ignore[call-arg]  # a dataclass of the answer
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
         """Plot, and return the display.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
     from holdfast.estimators.results import HeldOutPredictions
 
-__all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "model_scale", "score_held_out"]
+__all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "score_held_out"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.data.labels import check_labels
 from holdfast.displays.base import Display, check_fitted_estimator, held_out_of
 from holdfast.exceptions import InvalidInputError
 
@@ -100,16 +101,13 @@ class GroupScoresDisplay(Display):
             For `plot`.
         """
         check_fitted_estimator(estimator)
-        labels = estimator._problem.groups if groups is None else np.asarray(groups)
+        problem = estimator._problem
+        labels = problem.groups if groups is None else groups
         if labels is None:
             raise InvalidInputError(
                 "the estimator was fitted without groups: pass groups, one label per training row."
             )
-        if labels.shape != (estimator._problem.weights.size,):
-            raise InvalidInputError(
-                f"groups must hold one label per training row, shape "
-                f"({estimator._problem.weights.size},); got shape {labels.shape}."
-            )
+        labels = check_labels("groups", labels, problem.weights.size)
         found = held_out_of(estimator, target)
         return cls.from_result(found, labels, target=target).plot(ax, **kwargs)
 

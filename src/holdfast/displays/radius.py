@@ -141,12 +141,11 @@ class RadiusDisplay(Display):
         if self.se is not None and np.isfinite(self.se).any():
             self.band_ = band(ax, x, y - self.se, y + self.se, self.line_)
         if self.control is not None:
-            style = {"linestyle": "--", "marker": ".", "color": "0.4"}
-            label = "as many rows held out anywhere"
-            (self.control_,) = ax.plot(x, self.control, label=label, **style)
+            label, grey = "as many rows held out anywhere", {"color": "0.4", "marker": "."}
+            (self.control_,) = ax.plot(x, self.control, linestyle="--", label=label, **grey)
         if self.baseline is not None and np.isfinite(self.baseline):
-            style = {"linestyle": ":", "color": "black", "linewidth": 1}
-            self.baseline_ = ax.axhline(self.baseline, label="without features", **style)
+            dotted = {"linestyle": ":", "color": "black", "linewidth": 1}
+            self.baseline_ = ax.axhline(self.baseline, label="without features", **dotted)
         unit = f" ({self.unit})" if self.unit else ""
         ax.set(xlabel=f"radius{unit}", ylabel=f"held-out {self.score_name}")
         low, high = ax.get_ylim()

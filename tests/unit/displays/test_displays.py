@@ -211,7 +211,7 @@ def test_group_scores_need_groups(model):
     made = GroupScoresDisplay.from_estimator(bare, groups=np.array(["$a", "b"] * 40))
     assert sorted(made.labels) == ["$a", "b"]
     made.figure_.canvas.draw()
-    with pytest.raises(InvalidInputError, match="one label per training row"):
+    with pytest.raises(InvalidInputError, match="one label per row"):
         GroupScoresDisplay.from_estimator(bare, groups=["a"])
 
 
