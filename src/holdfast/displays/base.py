@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast.exceptions import InvalidInputError, MissingDependencyError, NotSupportedError
+from holdfast.exceptions import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from holdfast.estimators.results import HeldOutPredictions
 
-__all__ = ["Display", "band", "check_fitted_estimator", "held_out_of", "refuse_classifier"]
+__all__ = ["Display", "band", "check_fitted_estimator", "held_out_of"]
 
 
 class Display(ABC):
@@ -87,17 +86,6 @@ def check_fitted_estimator(estimator: Any) -> None:
             f"{type(estimator).__name__}. A pipeline's last step is pipeline[-1]."
         )
     check_is_fitted(estimator)
-
-
-def refuse_classifier(estimator: Any, name: str) -> None:
-    """Raise for a classifier, whose predictions are classes and not numbers."""
-    check_fitted_estimator(estimator)
-    if is_classifier(estimator):
-        raise NotSupportedError(
-            f"{name} shows numbers; the predictions of a classifier are classes. Use "
-            "sklearn.metrics.ConfusionMatrixDisplay.from_predictions with "
-            "estimator.held_out(alphas=estimator.alpha_).labels()[0]."
-        )
 
 
 def held_out_of(

@@ -16,7 +16,7 @@ __all__ = ["BasisSizeDisplay"]
 LINES = {"keep": "--", "remove": "-", "train": ":", "skip": "-.", "reselect": (0, (1, 1))}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class BasisSizeDisplay(Display):
     """Held-out error over the number of basis rows: a colour per selector, a line per policy.
 

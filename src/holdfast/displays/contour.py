@@ -13,7 +13,7 @@ from holdfast.displays.base import Display
 __all__ = ["ContourDisplay"]
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ContourDisplay(Display):
     """A criterion over (alpha, gamma) as contours: what `holdfast.tuning.Surface` plots.
 

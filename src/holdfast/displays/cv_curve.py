@@ -14,7 +14,7 @@ from holdfast.displays.curve_data import CVCurve, kernel_curves
 __all__ = ["CVCurveDisplay"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CVCurveDisplay(Display):
     """Held-out error or score over the grid of penalties.
 

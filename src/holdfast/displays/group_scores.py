@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupScoresDisplay"]
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class GroupScoresDisplay(Display):
     """The held-out error of each group, the hardest on top.
 

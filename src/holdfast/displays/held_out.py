@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
 from holdfast.data.numbers import check_choice
-from holdfast.displays.base import Display, held_out_of, refuse_classifier
-from holdfast.exceptions import InvalidInputError
+from holdfast.displays.base import Display, held_out_of
+from holdfast.exceptions import InvalidInputError, NotSupportedError
 
 if TYPE_CHECKING:
     from holdfast.estimators.results import HeldOutPredictions
@@ -45,12 +45,17 @@ class _OfHeldOut(Display):
         ax, **kwargs
             For `plot`.
         """
-        refuse_classifier(estimator, cls.__name__)
         found = held_out_of(estimator, target, cv, groups)
+        if found.classes is not None:
+            raise NotSupportedError(
+                f"{cls.__name__} shows numbers; the predictions of a classifier are classes. Use "
+                "sklearn.metrics.ConfusionMatrixDisplay.from_predictions with "
+                "estimator.held_out(alphas=estimator.alpha_).labels()[0]."
+            )
         return cls.from_result(found, target=target).plot(ax, **kwargs)
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class HeldOutDisplay(_OfHeldOut):
     """Predictions of models that never saw the row, against the truth.
 
@@ -120,7 +125,7 @@ class HeldOutDisplay(_OfHeldOut):
         (self.line_,) = ax.plot(x, y, "--", color="black", linewidth=1)
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class PITDisplay(_OfHeldOut):
     """Histogram of Φ((y − prediction)/std) of held-out rows: flat if the distributions are right.
 

@@ -22,7 +22,7 @@ SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 DISTANCES = (2, 12, 24)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class InfluenceDisplay(Display):
     """Leverage against studentised held-out residual; the area of a circle is Cook's distance.
 

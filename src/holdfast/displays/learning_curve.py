@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LearningCurveDisplay"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LearningCurveDisplay(Display):
     """Error against the size of the training set, with the spread over draws.
 

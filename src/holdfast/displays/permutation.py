@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["PermutationDisplay"]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PermutationDisplay(Display):
     """Scores of permuted targets as a histogram, the model's score as a line.
 

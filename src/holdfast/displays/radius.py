@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["RadiusDisplay"]
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class RadiusDisplay(Display):
     """Held-out error as everything within a radius of the test row is held out.
 
