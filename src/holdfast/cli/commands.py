@@ -209,7 +209,7 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
 
 def held_out_columns(data: Data, model: Any) -> dict[str, NDArray[Any]]:
     """Return the held-out predictions as columns of a table."""
-    from holdfast.displays.row_data import row_results
+    from holdfast.report.rows import row_results
 
     results = row_results(model)
     columns: dict[str, NDArray[Any]] = {"row": results.rows}

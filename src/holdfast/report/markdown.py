@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.displays.row_data import PartScore
 from holdfast.report.classes import CLASS_HEADER, class_rows
 from holdfast.report.columns import COLUMN_HEADER, column_rows
 from holdfast.report.growth import growth_rows, growth_words
@@ -17,6 +16,7 @@ from holdfast.report.relevance import (
     relevance_title,
     relevance_words,
 )
+from holdfast.report.rows import PartScore
 from holdfast.report.spread import coverage_rows, coverage_words
 from holdfast.report.summary import Summary
 from holdfast.report.words import beliefs, count, number, size
