@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.tables.opening import Roles
 from holdfast.tables.preparation import TablePreparation
+from holdfast.tables.roles import Roles
 from holdfast.tables.table import Table
 from holdfast.tables.values import Reading
 
@@ -110,8 +110,8 @@ def _became(
     if reading.kind == "category":
         return f"{len(made)} features, 0 or 1, one for each level{filled}"
     if reading.kind == "date":
-        parts = list(preparation.transformer_.named_transformers_[f"date {name}"].parts_)
-        return f"{len(made)} numbers: {', '.join(parts)}{filled}"
+        parts = ", ".join(preparation.learned_.dates[name].parts)
+        return f"{len(made)} numbers: {parts}{filled}"
     return ("centred and scaled" if preparation.scale else "as it is") + filled
 
 
@@ -121,13 +121,6 @@ def shown(columns: tuple[ColumnAccount, ...]) -> tuple[tuple[ColumnAccount, ...]
         return columns, ""
     plain = ("number", "feature", 0)
     odd = [c for c in columns if (c.kind, c.role, c.missing) != plain or ";" in c.became]
-    odd = odd[:MOST]
-    kept = {id(c) for c in odd}
-    for column in columns:
-        if len(kept) >= MOST // 4 and len(odd) >= MOST // 4:
-            break
-        kept.add(id(column))
-        if len(kept) >= MOST // 4:
-            break
-    chosen = tuple(column for column in columns if id(column) in kept)
-    return chosen, f"and {len(columns) - len(chosen):,} more columns"
+    chosen = {id(column) for column in [*odd, *columns[: MOST // 4]][:MOST]}
+    kept = tuple(column for column in columns if id(column) in chosen)
+    return kept, f"and {len(columns) - len(kept):,} more columns"

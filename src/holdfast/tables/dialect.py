@@ -8,16 +8,16 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO
 
 from holdfast.exceptions import InvalidInputError
 
-__all__ = ["Sample", "Scan", "check_encoding", "is_number", "scan", "take_sample"]
+__all__ = ["Dialect", "cells", "guess_dialect", "is_number"]
 
 DELIMITERS = (",", ";", "\t", "|")
-_SAMPLE_BYTES, _SAMPLE_LINES, _FEWEST_LINES = 1 << 18, 200, 6
+_SAMPLE_CHARACTERS, _SAMPLE_LINES, _FEWEST_LINES = 1 << 18, 200, 6
 # A first line longer than this is no header.
 _MAX_LINE = 1 << 26
+_CHUNK = 1 << 22
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -31,90 +31,12 @@ _CODE = re.compile(r"0\d+")
 
 
 @dataclass(frozen=True)
-class Scan:
-    """What one pass over the bytes of a text shows.
+class Dialect:
+    """The beginning of a text file, cut into cells.
 
     Attributes
     ----------
-    encoding : str
-    quoted : bool
-        Whether there are quotation marks, within which lines may break.
-    uneven : bool
-        Whether their number is odd, as if one were never closed.
-    size : int
-        Bytes of text.
-    """
-
-    encoding: str
-    quoted: bool
-    uneven: bool
-    size: int
-
-
-def scan(file: IO[bytes], encoding: str | None) -> Scan:
-    """Return the encoding of a text and what else its bytes show.
-
-    Parameters
-    ----------
-    file : binary file
-        Read to the end.
-    encoding : str, optional
-        If it is known.
-
-    Notes
-    -----
-    A byte-order mark decides; else UTF-8 if every byte fits; else UTF-16 if every other byte of the
-    beginning is zero; else Windows-1252, or Latin-1 where that has no such character.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    valid, quotes, size, undefined = True, 0, 0, False
-    start = b""
-    while chunk := file.read(1 << 22):
-        start = start or chunk[:4096]
-        size += len(chunk)
-        quotes += chunk.count(b'"')
-        undefined = undefined or any(byte in chunk for byte in b"\x81\x8d\x8f\x90\x9d")
-        if valid:
-            try:
-                decoder.decode(chunk)
-            except UnicodeDecodeError:
-                valid = False
-    if encoding is None:
-        encoding = _encoding(start, valid, undefined)
-    return Scan(encoding, quotes > 0, quotes % 2 == 1, size)
-
-
-def _encoding(start: bytes, valid: bool, undefined: bool) -> str:
-    for mark, name in _BOMS:
-        if start.startswith(mark):
-            return name
-    if len(start) >= 4 and start[1::2].count(0) > len(start) // 3:
-        return "utf-16-le"
-    if len(start) >= 4 and start[::2].count(0) > len(start) // 3:
-        return "utf-16-be"
-    if valid:
-        return "utf-8"
-    return "latin-1" if undefined else "cp1252"
-
-
-def check_encoding(encoding: str | None) -> str | None:
-    """Return the name of an encoding if Python knows it."""
-    try:
-        return None if encoding is None else codecs.lookup(encoding).name
-    except (LookupError, ValueError) as error:
-        raise InvalidInputError(
-            f"encoding must be the name of one, such as utf-8, latin-1, cp1252 or utf-16; got "
-            f"{encoding!r}."
-        ) from error
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The beginning of a text file.
-
-    Attributes
-    ----------
-    delimiter : str
+    encoding, delimiter : str
         As said or guessed.
     first : tuple of str
         The cells of the first line.
@@ -126,6 +48,7 @@ class Sample:
         The number of characters in the longest line seen.
     """
 
+    encoding: str
     delimiter: str
     first: tuple[str, ...]
     lines: tuple[tuple[str, ...], ...]
@@ -133,7 +56,7 @@ class Sample:
     longest: int
 
     def decimal(self) -> tuple[str, bool]:
-        """Return the decimal mark that the cells show, and whether they leave no doubt."""
+        """Return the decimal mark that the cells show, and whether no other is possible."""
         if self.delimiter == ",":
             return ".", True
         commas = points = either = 0
@@ -151,33 +74,35 @@ class Sample:
     def kinds(self) -> tuple[list[bool], list[bool]]:
         """Return which columns look like numbers, and which like codes with leading zeros."""
         numbers, codes = [], []
-        for cells in zip(*self.lines, strict=True):
-            known = [cell.strip() for cell in cells if cell.strip()]
+        for column in zip(*self.lines, strict=True):
+            known = [cell.strip() for cell in column if cell.strip()]
             numbers.append(bool(known) and all(map(_NUMBER.fullmatch, known)))
             same = len({len(cell) for cell in known}) == 1 and all(map(str.isdigit, known))
             codes.append(same and any(map(_CODE.fullmatch, known)))
         return numbers, codes
 
 
-def take_sample(text: IO[str], label: str, delimiter: str | None) -> Sample:
-    """Return the first lines of a text, cut into cells.
+def guess_dialect(data: bytes, label: str, encoding: str | None, delimiter: str | None) -> Dialect:
+    """Return how a text file is written.
 
     Parameters
     ----------
-    text : text file
-        At its beginning.
+    data : bytes
+        The whole file.
     label : str
         For messages.
+    encoding : str, optional
+        If it is known.
     delimiter : str, optional
         If it is known; else the one of comma, semicolon, tab and bar that cuts the lines into the
         same number of cells, and into most of them.
     """
-    if delimiter is not None and len(delimiter) != 1:
-        raise InvalidInputError(f"delimiter must be one character; got {delimiter!r}.")
+    encoding = encoding or _encoding(data)
+    text = _text(data, encoding)
     # Whole lines, a first one of any length: a table may have 100,000 columns.
     lines: list[str] = []
     size = 0
-    while (size < _SAMPLE_BYTES or len(lines) < _FEWEST_LINES) and len(lines) < _SAMPLE_LINES:
+    while (size < _SAMPLE_CHARACTERS or len(lines) < _FEWEST_LINES) and len(lines) < _SAMPLE_LINES:
         line = text.readline(_MAX_LINE)
         if not line:
             break
@@ -185,43 +110,78 @@ def take_sample(text: IO[str], label: str, delimiter: str | None) -> Sample:
             raise InvalidInputError(f"{label} has a line of more than {_MAX_LINE:,} characters.")
         size += len(line)
         lines.append(line)
-    tried = [_cut(lines, mark) for mark in ([delimiter] if delimiter else DELIMITERS)]
-    best = max(tried, key=lambda sample: (len(sample.first) > 1, _rank(sample)))
-    if not best.first:
-        if lines:
-            raise InvalidInputError(
-                f"{label} has no names of columns: its first line has a cell of more than "
-                f"{csv.field_size_limit():,} characters."
-            )
+    if not lines:
         raise InvalidInputError(f"{label} is empty.")
+    tried = [_cut(lines, encoding, mark) for mark in ([delimiter] if delimiter else DELIMITERS)]
+    # Lines that fit the first one count in full; the first alone decides among equals.
+    best = max(tried, key=lambda d: (len(d.first) > 1, len(d.first) * (1 + 10 * len(d.lines))))
+    if not best.first:
+        raise InvalidInputError(
+            f"{label} has no names of columns: its first line is empty or has a cell of more than "
+            f"{csv.field_size_limit():,} characters."
+        )
     return best
 
 
-def _rank(sample: Sample) -> float:
-    # Lines that fit the first one count in full; the first alone decides among equals.
-    return len(sample.first) * (1 + 10 * len(sample.lines))
+def _encoding(data: bytes) -> str:
+    """Return the encoding of a text.
+
+    A byte-order mark decides; else UTF-16 if every other byte of the beginning is zero; else UTF-8
+    if every byte fits; else Windows-1252, or Latin-1 where that has no such character.
+    """
+    for mark, name in _BOMS:
+        if data.startswith(mark):
+            return name
+    start = data[:4096]
+    for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if len(start) >= 4 and start[first::2].count(0) > len(start) // 3:
+            return name
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for at in range(0, len(data), _CHUNK):
+            decoder.decode(data[at : at + _CHUNK])
+    except UnicodeDecodeError:
+        return "latin-1" if any(byte in data for byte in b"\x81\x8d\x8f\x90\x9d") else "cp1252"
+    return "utf-8"
 
 
-def _cut(lines: list[str], delimiter: str) -> Sample:
+def _text(data: bytes, encoding: str) -> io.TextIOWrapper:
+    name = "utf-8-sig" if encoding == "utf-8" else encoding
+    return io.TextIOWrapper(io.BytesIO(data), encoding=name, newline="")
+
+
+def _cut(lines: list[str], encoding: str, delimiter: str) -> Dialect:
     reader = csv.reader(
         io.StringIO("".join(lines), newline=""), delimiter=delimiter, skipinitialspace=True
     )
-    cells: list[tuple[str, ...]] = []
+    found: list[tuple[str, ...]] = []
     header_lines = 0
-    for line in _rows(reader):
+    for line in _until_error(reader):
         if line:
             header_lines = header_lines or reader.line_num
-            cells.append(tuple(line))
-    first = cells[0] if cells else ()
-    same = tuple(line for line in cells[1:] if len(line) == len(first))
-    return Sample(delimiter, first, same, header_lines, max(map(len, lines), default=0))
+            found.append(tuple(line))
+    first = found[0] if found else ()
+    same = tuple(line for line in found[1:] if len(line) == len(first))
+    return Dialect(encoding, delimiter, first, same, header_lines, max(map(len, lines)))
 
 
-def _rows(reader: Iterable[list[str]]) -> Iterator[list[str]]:
+def _until_error(reader: Iterable[list[str]]) -> Iterator[list[str]]:
     try:
         yield from reader
-    except csv.Error:  # the reader proper has the words for it
+    except csv.Error:  # whoever reads the whole file says what is wrong
         return
+
+
+def cells(data: bytes, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the last line and the cells of each row; csv.Error where it breaks."""
+    reader = csv.reader(
+        _text(data, dialect.encoding),
+        delimiter=dialect.delimiter,
+        skipinitialspace=True,
+        strict=True,
+    )
+    for row in reader:
+        yield reader.line_num, row
 
 
 def is_number(cell: str) -> bool:

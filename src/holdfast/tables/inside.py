@@ -12,8 +12,6 @@ from sklearn.base import clone
 from holdfast._typing import FloatArray
 from holdfast.progress import report
 from holdfast.tables.preparation import TablePreparation
-from holdfast.tables.table import Table, as_table
-from holdfast.tables.values import Reading
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -84,8 +82,7 @@ def prepare_inside(
     held-out predictions are exactly those of a model trained on the training rows alone.
     """
     problem = model._problem
-    table = as_table(frame, as_text=preparation.categories_, formats=preparation.formats_)
-    m = table.n_rows
+    table = preparation.table_of(frame).columns(preparation.columns_)
     drawn = np.random.default_rng(random_state).permutation(len(problem.experiments))
     drawn = np.sort(drawn[:n_experiments])
     alpha = float(np.atleast_1d(model.alpha_)[0])
@@ -95,14 +92,12 @@ def prepare_inside(
     wrong_in: list[FloatArray] = []
     for done, j in enumerate(drawn):
         experiment = problem.experiments[int(j)]
-        training = np.setdiff1d(np.arange(m), experiment.held_out)
-        learned = clone(preparation)
-        columns = {name: table.readings[name] for name in preparation.columns_}
-        part = Table({name: _rows(r, training) for name, r in columns.items()}, len(training))
+        training = np.setdiff1d(np.arange(table.n_rows), experiment.held_out)
+        learned = clone(preparation).set_params(keep=True)  # the same columns every time
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Levels that only held-out rows have are unseen there, as they would be.
-            X = learned.fit(part).transform(Table(columns, m))
+            X = learned.fit(table.rows(training)).transform(table)
             again = clone(model).set_params(
                 kernel=model._kernel,
                 gamma=None,
@@ -131,13 +126,3 @@ def prepare_inside(
     spread = float(np.std(np.asarray(problem.Y))) or 1.0
     tested = sum(errors.size for errors in wrong_out)
     return InsideOut(len(drawn), tested, out, into, float(max(gaps)) / spread, random_state)
-
-
-def _rows(reading: Reading, rows: Any) -> Reading:
-    values, levels = reading.values[rows], reading.levels
-    if reading.kind == "category":
-        kept, codes = np.unique(values, return_inverse=True)
-        start = int(kept[0] < 0)
-        levels = tuple(reading.levels[int(k)] for k in kept[start:])
-        values = (codes - start).astype(np.int32)
-    return Reading(reading.kind, values, levels, reading.notes, None, reading.format)

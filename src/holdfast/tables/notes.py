@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.tables.opening import Roles
-from holdfast.tables.preparation import TablePreparation, is_count
+from holdfast.tables.preparation import TablePreparation
+from holdfast.tables.roles import Roles
 from holdfast.tables.table import Table
 
-__all__ = ["Question", "doubts"]
+__all__ = ["Question", "notes_on"]
 
 # From here on a column "predicts the target almost alone".
 _ALONE = 0.99
 _AUTOCORRELATION = 0.6
+# From this share on, a column that is filled in is mostly made up.
+_MOSTLY_MISSING = 0.5
 _WHO = re.compile(
     r"(^|[_\W])(subject|patient|person|participant|proband|user|customer|client|animal|student|"
     r"child|family|household|group|cluster|batch|site|hospital|school|device|sensor|machine|id)"
@@ -30,7 +32,7 @@ _MOST_RANKS = 2e6
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is known when doubts are raised.
+    """What is known about the data and the question.
 
     Attributes
     ----------
@@ -59,40 +61,41 @@ class Question:
     by_group: bool
 
 
-def doubts(question: Question) -> tuple[str, ...]:
-    """Return doubts about data and question, a sentence or two each; the gravest first."""
+def notes_on(question: Question) -> tuple[str, ...]:
+    """Return notes on the data and the question, a sentence or two each; the gravest first."""
     return (
         *_leaks(question),
         *_duplicates(question),
         *_groups(question),
         *_time(question),
         *_classes(question),
+        *_missing(question),
         *_identifiers(question),
     )
 
 
+def _missing(question: Question) -> list[str]:
+    m = question.table.n_rows
+    return [
+        f"The column {name!r} has no value in {count / m:.0%} of the rows, and one value was "
+        f"filled in there. Leave it out with drop=[{name!r}] unless the few values matter."
+        for name, count in question.table.missing(question.preparation.columns_).items()
+        if count >= _MOSTLY_MISSING * m
+    ]
+
+
 def _identifiers(question: Question) -> list[str]:
     said = [
-        f"The column {name!r} {why}; it was left out."
+        f"The column {name!r} {why}. It was left out."
         for name, why in question.preparation.left_out_.items()
         if name != question.roles.time
     ]
-    m = question.table.n_rows
     for name in question.preparation.columns_:
         reading = question.table.readings[name]
-        if reading.kind != "number" or name == question.roles.time or m < 20:
+        if not re.search(r"(^|[_\W])id$|^id([_\W]|$)", name, re.I) or reading.kind != "number":
             continue
         values = reading.values
-        if values[0] != np.floor(values[0]) or not np.array_equal(values, np.floor(values)):
-            continue
-        if is_count(values) or is_count(np.sort(values)):
-            said.append(
-                f"The column {name!r} numbers the rows from {values.min():.0f} to "
-                f"{values.max():.0f}: an identifier tells a model nothing about new rows, and "
-                "where rows are sorted it gives the target away. Leave it out with "
-                f"drop=[{name!r}]."
-            )
-        elif re.search(r"(^|[_\W])id$|^id([_\W]|$)", name, re.I) and len(np.unique(values)) == m:
+        if np.array_equal(values, np.floor(values)) and len(np.unique(values)) == len(values):
             said.append(
                 f"The column {name!r} looks like an identifier, a different whole number in every "
                 f"row. Leave it out with drop=[{name!r}]."
@@ -121,14 +124,12 @@ def _duplicates(question: Question) -> list[str]:
         at = at[(X[order[at]] == X[order[at + 1]]).all(axis=1)]
     if not at.size:
         return []
+    told = f"{at.size:,} {'row repeats' if at.size == 1 else 'rows repeat'} another row exactly"
     if question.by_group:
-        return [
-            f"{_count(at.size, 'row repeats', 'rows repeat')} another row exactly, target included."
-        ]
+        return [f"{told}, target included."]
     return [
-        f"{_count(at.size, 'row repeats', 'rows repeat')} another row exactly, target included. A "
-        "copy in the training rows tells the answer: remove copies, or hold them out together with "
-        "a group column."
+        f"{told}, target included. A copy in the training rows tells the answer: remove copies, or "
+        "hold them out together with a group column."
     ]
 
 
@@ -297,7 +298,3 @@ def _classes(question: Question) -> list[str]:
         f"The target {question.roles.target!r} has two values, {low} and {high}, and is fitted as "
         "a number. To predict classes, say classify=True."
     ]
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"
