@@ -19,7 +19,7 @@ from holdfast.tables.writing import check_writable, write_columns
 
 if TYPE_CHECKING:
     from holdfast.tables.learned import Learned
-    from holdfast.tables.preparation import TablePreparation, prepare
+    from holdfast.tables.preparation import TablePreparation
 
 __all__ = [
     "Learned",
@@ -32,7 +32,6 @@ __all__ = [
     "check_columns",
     "check_writable",
     "open_source",
-    "prepare",
     "read_columns",
     "read_table",
     "split_names",
@@ -40,7 +39,7 @@ __all__ = [
 ]
 
 # These bring scikit-learn's transformers with them.
-_LAZY = {"Learned": "learned", "TablePreparation": "preparation", "prepare": "preparation"}
+_LAZY = {"Learned": "learned", "TablePreparation": "preparation"}
 
 
 def __getattr__(name: str) -> Any:

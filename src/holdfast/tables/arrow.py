@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -17,14 +17,12 @@ __all__ = [
     "as_arrow",
     "as_moments",
     "as_numbers",
+    "as_texts",
     "holds_numbers",
     "holds_text",
     "import_extra",
-    "import_pandas",
-    "import_pyarrow",
     "reading",
     "too_large",
-    "whole",
 ]
 
 
@@ -36,16 +34,6 @@ def import_extra(module: str, what: str, install: str = "'holdfast[cli]'") -> An
         raise MissingDependencyError(
             f"{what} needs {module}, which is not installed: pip install {install}."
         ) from error
-
-
-def import_pyarrow(what: str) -> Any:
-    """Return the pyarrow package, or say how to get it."""
-    return import_extra("pyarrow", what)
-
-
-def import_pandas(what: str) -> Any:
-    """Return the pandas package, or say how to get it."""
-    return import_extra("pandas", what)
 
 
 @contextmanager
@@ -65,7 +53,7 @@ def reading(label: str) -> Iterator[None]:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    pa = import_pyarrow("Reading")
+    pa = import_extra("pyarrow", "Reading")
     return (pa.ArrowException, OSError, ValueError, LookupError, TypeError)
 
 
@@ -75,13 +63,6 @@ def too_large(label: str, error: MemoryError) -> InvalidInputError:
         f"{label} does not fit into memory ({briefly(error)}). Free memory, or read fewer columns. "
         "If the file should be small, it is damaged: copy it again."
     )
-
-
-def whole(array: Any) -> Any:
-    """Return a chunked array in one piece."""
-    import pyarrow as pa
-
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def holds_text(kind: Any) -> bool:
@@ -118,8 +99,21 @@ def as_moments(array: Any) -> NDArray[np.datetime64]:
 
     # A moment with a zone is kept as the moment in UTC.
     plain = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False)
-    values = whole(plain.cast(pa.int64()).fill_null(np.iinfo(np.int64).min))
-    return np.asarray(values.to_numpy(zero_copy_only=False).astype("datetime64[us]"))
+    values = plain.cast(pa.int64()).fill_null(np.iinfo(np.int64).min)
+    return np.asarray(values).astype("datetime64[us]")
+
+
+def as_texts(array: Any) -> Any:
+    """Return an Arrow array as text; whole numbers are written without a point."""
+    import pyarrow as pa
+
+    if holds_numbers(array.type) and not pa.types.is_integer(array.type):
+        array = pa.array(as_numbers(array), from_pandas=True)
+        with suppress(pa.ArrowInvalid):  # some are not whole
+            array = array.cast(pa.int64())
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return array.cast(pa.large_string())
 
 
 def as_arrow(values: Any) -> Any:

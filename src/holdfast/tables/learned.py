@@ -286,6 +286,16 @@ class Learned:
             **{name: dates.names(name) for name, dates in self.dates.items()},
         }
 
+    def unseen(self, table: Table) -> dict[str, int]:
+        """Return how many rows have levels that were not there before, by column."""
+        found = {}
+        for name, category in self.categories.items():
+            reading = table.readings[name]
+            known = set(category.levels)
+            new = np.array([*(level not in known for level in reading.levels), False])
+            found[name] = int(new[reading.values].sum())
+        return {name: count for name, count in found.items() if count}
+
     def matrix(self, table: Table) -> NDArray[np.float64]:
         """Return the features of a table that has the columns."""
         parts = [self.numbers.matrix(table)]

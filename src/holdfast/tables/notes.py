@@ -104,27 +104,17 @@ def _identifiers(question: Question) -> list[str]:
 
 
 def _duplicates(question: Question) -> list[str]:
-    X, y = question.X, question.y
-    m = len(y)
-    # A random projection finds candidates without comparing all pairs of rows; a sum of products
-    # depends on the order of summation only, which is the same for equal rows.
-    mark = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]))
-    codes = np.unique(y, return_inverse=True)[1].astype(float)
-    continuous = [
-        name
-        for name in question.preparation.columns_
-        if question.table.readings[name].kind == "number"
-    ][:_MOST_COLUMNS]
-    if not any(question.table.readings[n].n_different() > min(50, m / 4) for n in continuous):
+    table, m = question.table, len(question.y)
+    columns = [table.readings[name] for name in question.preparation.columns_[:_MOST_COLUMNS]]
+    fine = (r for r in columns if r.kind == "number" and r.n_different() > min(50, m / 4))
+    if next(fine, None) is None:
         return []  # few combinations: equal rows are no news
-    order = np.lexsort((codes, mark))
-    same = (np.diff(mark[order]) == 0) & (np.diff(codes[order]) == 0)
-    at = np.flatnonzero(same)
-    if at.size and at.size <= 200_000:
-        at = at[(X[order[at]] == X[order[at + 1]]).all(axis=1)]
-    if not at.size:
+    codes = np.unique(question.y, return_inverse=True)[1]
+    seen = {hash((row.tobytes(), code)) for row, code in zip(question.X, codes, strict=True)}
+    count = m - len(seen)
+    if not count:
         return []
-    told = f"{at.size:,} {'row repeats' if at.size == 1 else 'rows repeat'} another row exactly"
+    told = f"{count:,} {'row repeats' if count == 1 else 'rows repeat'} another row exactly"
     if question.by_group:
         return [f"{told}, target included."]
     return [
@@ -134,82 +124,50 @@ def _duplicates(question: Question) -> list[str]:
 
 
 def _leaks(question: Question) -> list[str]:
-    X, y = question.X, question.y
-    names = question.preparation.get_feature_names_out()
-    strength = _alone(X, y, question.classify)
-    said = []
-    features = question.preparation.features_of()
-    owner = {feature: column for column, made in features.items() for feature in made}
-    seen: set[str] = set()
+    strength = _alone(question.X, question.y, question.classify)
+    columns = [c for c, made in question.preparation.features_of().items() for _ in made]
+    best: dict[str, float] = {}
     for j in np.argsort(-strength, kind="stable")[:5]:
-        if not strength[j] >= _ALONE:
-            break
-        column = owner[str(names[j])]
-        if column in seen:
-            continue
-        seen.add(column)
-        how = (
-            f"separates the classes of {question.roles.target!r} almost alone"
+        if strength[j] >= _ALONE:
+            best.setdefault(columns[j], float(strength[j]))
+    target = repr(question.roles.target)
+    return [
+        f"The column {column!r} "
+        + (
+            f"separates the classes of {target} almost alone"
             if question.classify
-            else f"predicts {question.roles.target!r} almost alone (rank or linear correlation "
-            f"{strength[j]:.3f})"
+            else f"predicts {target} almost alone (rank correlation {value:.3f})"
         )
-        said.append(
-            f"The column {column!r} {how}. If it is known only after the target, or made of it, it "
-            f"is a leak: leave it out with drop=[{column!r}]."
-        )
-    return said
+        + ". If it is known only after the target, or made of it, it is a leak: leave it out with "
+        f"drop=[{column!r}]."
+        for column, value in best.items()
+    ]
 
 
 def _alone(X: NDArray[np.float64], y: NDArray[Any], classify: bool) -> NDArray[np.float64]:
-    """Return how well each feature alone tells the target, between 0 and 1."""
+    """Return how well each feature alone tells the target, between 0 and 1.
+
+    The rank correlation with a number, and |2 AUC − 1| for the class that it separates best.
+    """
+    from scipy.stats import rankdata
+
     m, d = X.shape
-    strength = np.zeros(d)
     # Ranks of every column of a wide table are much work; some thousand rows tell enough.
     n = min(m, max(200, int(_MOST_RANKS / d)))
     rows = np.unique(np.linspace(0, m - 1, n).astype(int))
     y = y[rows]
-    targets: list[NDArray[np.float64]]
-    if classify:
-        classes = np.unique(y)
-        targets = [
-            (y == c).astype(float) for c in (classes if 2 < len(classes) <= 20 else classes[:1])
-        ]
-    else:
-        targets = [y.astype(float)]
-    for start in range(0, d, 1000):
-        part = X[rows, start : start + 1000]
-        ranks = _ranks(part)
-        for target in targets:
-            if classify:
-                found = _separation(ranks, target)
-            else:
-                found = np.maximum(
-                    _correlation(part, target), _correlation(ranks, _ranks(target[:, None])[:, 0])
-                )
-            strength[start : start + 1000] = np.maximum(strength[start : start + 1000], found)
+    ranks = rankdata(X[rows], axis=0) - (len(rows) + 1) / 2
+    if not classify:
+        aim = rankdata(y.astype(float)) - (len(rows) + 1) / 2
+        size = np.sqrt((ranks**2).sum(axis=0) * (aim**2).sum())
+        return np.asarray(np.abs(aim @ ranks) / np.where(size > 0, size, np.inf))
+    classes, counts = np.unique(y, return_counts=True)
+    strength = np.zeros(d)
+    for c, k in zip(classes, counts, strict=True):
+        if min(k, len(y) - k) >= 3 and len(classes) <= 20:
+            separation = 2 * np.abs((y == c).astype(float) @ ranks) / (k * (len(y) - k))
+            strength = np.maximum(strength, separation)
     return strength
-
-
-def _ranks(part: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(part, axis=0), dtype=float)
-
-
-def _correlation(part: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred, aim = part - part.mean(axis=0), target - target.mean()
-    size = np.sqrt((centred**2).sum(axis=0) * (aim**2).sum())
-    return np.asarray(np.abs(centred.T @ aim) / np.where(size > 0, size, np.inf))
-
-
-def _separation(ranks: NDArray[np.float64], member: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return |2 AUC − 1| of every column for one class against the others."""
-    n, k = len(member), float(member.sum())
-    if min(k, n - k) < 3:
-        return np.zeros(ranks.shape[1])
-    area = (member @ ranks - k * (k + 1) / 2) / (k * (n - k))
-    return np.asarray(np.abs(2 * area - 1), dtype=float)
 
 
 def _groups(question: Question) -> list[str]:

@@ -18,13 +18,14 @@ from holdfast.tables.options import ReadOptions
 from holdfast.tables.table import Table, as_table
 from holdfast.tables.values import Reading
 
-__all__ = ["TablePreparation", "prepare"]
+__all__ = ["TablePreparation"]
 
 # More levels than this are an identifier, not a category.
 _MAX_LEVELS = 1000
 # What pandas writes an index as.
 _INDEX_NAMES = ("", "Unnamed: 0", "index", "__index_level_0__")
 _NUMBERS = ("number", "yes/no")
+_HELD = {"number": "numbers", "yes/no": "numbers", "category": "text", "date": "dates"}
 # Whole numbers in a row are row numbers from so many rows on, unless they are years.
 _FEWEST_ROWS, _YEARS = 20, (1800, 2100)
 
@@ -137,7 +138,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
             impute=impute,
             time=self.time,
             numbers=Numbers.learn(table, numbers, scale, impute),
-            categories={n: Category.learn(r, impute) for n, r in used.items() if _names(r)},
+            categories={
+                n: Category.learn(r, impute) for n, r in used.items() if r.kind == "category"
+            },
             dates={
                 name: Dates.learn(reading, position=name != self.time, scale=scale)
                 for name, reading in used.items()
@@ -164,8 +167,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         self._check_kinds(table)
         if not self.impute:
             _refuse_missing(table, self.columns_)
-        unseen = self.unseen(table)
-        if unseen:
+        if unseen := self.learned_.unseen(table):
             told = ", ".join(f"{name!r}: {count:,} rows" for name, count in unseen.items())
             warnings.warn(
                 f"Levels that were not in the training data are encoded as all zeros ({told}).",
@@ -215,17 +217,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
             )
         return table
 
-    def unseen(self, table: Table) -> dict[str, int]:
-        """Return how many rows have levels that were not there before, by column."""
-        found = {}
-        for name, category in self.learned_.categories.items():
-            reading = table.readings[name]
-            known = set(category.levels)
-            new = np.array([level not in known for level in reading.levels] + [False])
-            if count := int(new[reading.values].sum()):
-                found[name] = count
-        return found
-
     def _left_out(self, table: Table) -> dict[str, str]:
         """Return the columns that are not to be features, and why; raise if all must be."""
         found = {n: why for n, r in table.readings.items() if (why := _unfit(n, r, table.n_rows))}
@@ -252,48 +243,20 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
             reading = table.readings[name]
             if reading.trouble and kind != "category":
                 raise InvalidInputError(f"The column {name!r} {reading.trouble}.")
+            if reading.kind == "empty":
+                continue  # filled in, or refused as missing
+            held, now = _HELD[kind], _HELD[reading.kind]
             unit = self.learned_.units.get(name)
-            held, now = _PLURAL[kind], _PLURAL[reading.kind]
-            if kind == "number" and None not in (unit, reading.unit) and unit != reading.unit:
+            if unit and reading.unit and unit != reading.unit:
                 held, now = f"numbers in {unit}", f"numbers in {reading.unit}"
-            elif reading.kind == "category":
-                now = f"text such as {quoted(next(iter(reading.levels), ''))}"
-            elif reading.kind == "empty":
-                now = held  # filled in, or refused as missing
-            if held != now and not (kind == reading.kind == "category"):
+            if held != now:
+                example = f" such as {quoted(reading.levels[0])}" if reading.levels else ""
                 raise InvalidInputError(
-                    f"The column {name!r} held {held} when the model was fitted; now it holds "
-                    f"{now}."
+                    f"The column {name!r} held {held} when the model was fitted; now it holds {now}"
+                    f"{example}."
                 )
             if kind == "number" and np.isinf(reading.values).any():
                 raise InvalidInputError(f"The column {name!r} has infinite values.")
-
-
-_PLURAL = {
-    "number": "numbers",
-    "yes/no": "numbers",
-    "category": "text",
-    "date": "dates",
-    "empty": "no values",
-}
-
-
-def prepare(X: Any, **options: Any) -> tuple[NDArray[np.float64], TablePreparation]:
-    """Return the matrix of a table and the preparation that was learned on it.
-
-    Parameters
-    ----------
-    X : DataFrame of pandas or polars, pyarrow.Table, or mapping of columns
-        The columns that may be features.
-    **options
-        Of `TablePreparation`.
-    """
-    preparation = TablePreparation(**options).fit(X)
-    return preparation.transform(X), preparation
-
-
-def _names(reading: Reading) -> bool:
-    return reading.kind == "category"
 
 
 def _unfit(name: str, reading: Reading, n_rows: int) -> str:

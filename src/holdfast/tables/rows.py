@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.data.npz import HEADER_ERRORS, briefly, read_npy_header
 from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.tables.arrow import as_numbers, holds_numbers, import_pyarrow, reading
+from holdfast.tables.arrow import as_numbers, holds_numbers, import_extra, reading
 
 __all__ = ["open_rows"]
 
@@ -101,7 +101,7 @@ def _converted(
     columns: Sequence[str] | None,
     to: str | os.PathLike[str] | None,
 ) -> NDArray[Any]:
-    import_pyarrow(f"Reading {source.name}")
+    import_extra("pyarrow", f"Reading {source.name}")
     folder = None if to is None else Path(check_path("to", to)).absolute().parent
     # Aside, and renamed when whole: what `to` held before stays until then.
     handle, name = tempfile.mkstemp(suffix=".npy", prefix="holdfast-", dir=folder)

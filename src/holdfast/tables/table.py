@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from holdfast.data.texts import quoted
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow import as_arrow, import_pandas, import_pyarrow
+from holdfast.tables.arrow import as_arrow, as_texts, import_extra
 from holdfast.tables.options import ReadOptions
 from holdfast.tables.sources import Source
-from holdfast.tables.values import Reading, label_of, understand
+from holdfast.tables.values import Reading, understand
 
 __all__ = ["Table", "as_table", "read_columns"]
 
@@ -61,7 +61,7 @@ class Table:
             else r.values
             for name, r in self.readings.items()
         }
-        return import_pandas("A table").DataFrame(made)
+        return import_extra("pandas", "A table").DataFrame(made)
 
     def missing(self, names: Iterable[str] | None = None) -> dict[str, int]:
         """Return how many values are missing in each column that lacks any."""
@@ -93,10 +93,9 @@ class Table:
         reading = self._usable(name, role, trouble=False)
         if reading.kind == "category":
             return self[name]
+        pa = import_extra("pyarrow", "A table")
         values, codes = np.unique(reading.values, return_inverse=True)
-        if reading.kind == "date":
-            return values.astype(str)[codes]
-        return np.array([label_of(value) for value in values.tolist()], dtype=str)[codes]
+        return np.array(as_texts(pa.array(values)).to_pylist(), dtype=str)[codes]
 
     def moments(self, name: str) -> NDArray[np.float64]:
         """Return a column by which rows can be put in order of time."""
@@ -182,7 +181,7 @@ def as_table(
     """
     if isinstance(frame, Table):
         return frame
-    pa = import_pyarrow("A table")
+    pa = import_extra("pyarrow", "A table")
     text = set(as_text)
     if hasattr(frame, "to_arrow"):  # polars
         frame = frame.to_arrow()

@@ -20,14 +20,14 @@ from holdfast.exceptions import InvalidInputError
 from holdfast.tables.arrow import (
     as_moments,
     as_numbers,
+    as_texts,
     holds_numbers,
     holds_text,
-    import_pandas,
-    whole,
+    import_extra,
 )
 from holdfast.tables.options import ReadOptions
 
-__all__ = ["MISSING", "Reading", "label_of", "understand"]
+__all__ = ["MISSING", "Reading", "understand"]
 
 # Read as "no value" in every column. Not "None", which is a level in too many data sets.
 MISSING = frozenset(
@@ -38,20 +38,19 @@ _WEAK = ("-", "--", "–", "—", ".", "..", "none", "None", "na", "n.a.", "N.A.
 # A column of numbers with a few texts among them is a mistake, not a column of names.
 _MOST, _FEWEST = 0.9, 10
 
+# For each decimal mark: plain numbers, and numbers in groups of three digits, which a blank (of
+# three kinds), an apostrophe or the other mark divides.
 _POWER = r"([eE][+-]?[0-9]+)?$"
-# For each decimal mark: plain numbers, and numbers in groups of three digits.
 _PLAIN = {
     ".": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)" + _POWER,
     ",": r"^[+-]?([0-9]+,?[0-9]*|,[0-9]+)" + _POWER,
 }
+_BLANKS = " \u00a0\u202f'\u2019"
 _GROUPS = {
-    ".": r"^[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$",
-    ",": r"^[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?$",
+    ".": f"^[+-]?[0-9]{{1,3}}([,{_BLANKS}][0-9]{{3}})+(\\.[0-9]*)?$",
+    ",": f"^[+-]?[0-9]{{1,3}}([.{_BLANKS}][0-9]{{3}})+(,[0-9]*)?$",
 }
 _OTHER = {".": ",", ",": "."}
-# Groups divided by a space (of three kinds) or an apostrophe, whatever the decimal mark.
-_SPACES = "[ \u00a0\u202f'\u2019]"
-_SPACED = f"^[+-]?[0-9]{{1,3}}({_SPACES}[0-9]{{3}})+([.,][0-9]*)?$"
 _SIGNED = r"^[$€£¥]|[%$€£¥]$"
 _LIMIT = r"^[<>≤≥]=?\s*"
 
@@ -169,14 +168,12 @@ def understand(
         raise InvalidInputError(
             f"The column {name!r} holds bytes that are not text. Leave it out with drop=[...]."
         )
-    if holds_text(kind):
-        found = _Texts.of(array, options.na, place)
-        if as_text:
-            return found.categories()
-        return _text(found, options, likely, format)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        moments = as_moments(array)
-        return _names_of(moments.astype(str), moments) if as_text else Reading("date", moments)
+    dated = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if holds_text(kind) or (as_text and (dated or holds_numbers(kind))):
+        found = _Texts.of(as_texts(array), options.na, place)
+        return found.categories() if as_text else _text(found, options, likely, format)
+    if dated:
+        return Reading("date", as_moments(array))
     if pa.types.is_time(kind):
         unit = {"s": 3600.0, "ms": 3.6e6, "us": 3.6e9, "ns": 3.6e12}[kind.unit]
         whole = pa.int32() if kind.bit_width == 32 else pa.int64()
@@ -188,26 +185,11 @@ def understand(
             "dates or times. Leave it out with drop=[...]."
         )
     numbers = as_numbers(array)
-    if as_text:
-        return _names_of(np.array([label_of(v) for v in numbers.tolist()]), numbers)
     return Reading("yes/no", numbers) if pa.types.is_boolean(kind) else _number(numbers)
 
 
 def _number(values: NDArray[np.float64]) -> Reading:
     return Reading("empty" if np.isnan(values).all() else "number", values)
-
-
-def _names_of(texts: NDArray[np.str_], values: NDArray[Any]) -> Reading:
-    gone = np.isnat(values) if values.dtype.kind == "M" else np.isnan(values)
-    levels, codes = np.unique(texts[~gone], return_inverse=True)
-    numbers = np.full(len(values), -1, np.int32)
-    numbers[~gone] = codes
-    return Reading("category", numbers, tuple(levels.tolist()))
-
-
-def label_of(value: float) -> str:
-    """Return a number as the text of a level: whole numbers without a point."""
-    return str(int(value)) if value.is_integer() and abs(value) < 2**63 else repr(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +213,13 @@ class _Texts:
     @classmethod
     def of(cls, array: Any, missing: tuple[str, ...], place: Callable[[int], str]) -> _Texts:
         """Return the texts of a column, without those that mean a missing value."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        trimmed = pc.utf8_trim_whitespace(whole(array).cast(pa.large_string()))
-        coded = trimmed.dictionary_encode()
-        rows = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return cls(coded.dictionary, rows, place).without((*MISSING, *missing))
+        coded = array.dictionary_encode()
+        trimmed = pc.utf8_trim_whitespace(coded.dictionary).dictionary_encode()
+        places = np.append(trimmed.indices.to_numpy(zero_copy_only=False), -1).astype(np.int64)
+        rows = places[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
+        return cls(trimmed.dictionary, rows, place).without((*MISSING, *missing))
 
     def without(self, marks: tuple[str, ...]) -> _Texts:
         """Return the texts except some, whose rows then have none."""
@@ -352,29 +334,21 @@ def _parse(texts: Any, decimal: str | None, likely: str) -> _Parsed:
     """Return texts as numbers; an unknown decimal mark is the one that makes most of them so."""
     import pyarrow.compute as pc
 
-    notes: tuple[str, ...] = ()
-    spaced = pc.match_substring_regex(texts, _SPACED)
-    if pc.any(spaced).as_py():
-        texts = pc.if_else(spaced, pc.replace_substring_regex(texts, _SPACES, ""), texts)
-        notes = ("blanks or apostrophes between digits are thousands separators",)
     found = {mark: _read(texts, mark) for mark in (".", ",") if decimal in (None, mark)}
     mark = max(found, key=lambda mark: (int(found[mark].fine.sum()), mark == likely))
     read, other = found[mark], found.get(_OTHER[mark])
-
-    def example(pattern: str) -> str | None:
+    notes = []
+    for what, pattern in (
+        ("decimal comma", r"^[+-]?[0-9]*,[0-9]+$" if mark == "," else "^$"),
+        ("thousands separator", _GROUPS[mark]),
+    ):
         hits = texts.filter(pc.match_substring_regex(texts, pattern))
-        return quoted(hits[0].as_py()) if len(hits) else None
-
-    if mark == "," and (seen := example(r"^[+-]?[0-9]*,[0-9]")):
-        notes = (*notes, f"decimal comma: {seen}")
-    if seen := example(_GROUPS[mark]):
-        name = "comma" if mark == "." else "point"
-        notes = (*notes, f"the {name} is a thousands separator: {seen}")
+        notes += [f"{what}: {quoted(hits[0].as_py())}"] if len(hits) else []
     if other is not None and other.fine.sum() == read.fine.sum():
         both = read.fine & other.fine
         if not np.array_equal(read.values[both], other.values[both]):
-            notes = (*notes, f"decimal={_OTHER[mark]!r} would read it otherwise")
-    return _Parsed(read.values, read.fine, notes)
+            notes.append(f"decimal={_OTHER[mark]!r} would read it otherwise")
+    return _Parsed(read.values, read.fine, tuple(notes))
 
 
 def _read(texts: Any, mark: str) -> _Parsed:
@@ -384,10 +358,9 @@ def _read(texts: Any, mark: str) -> _Parsed:
     grouped = pc.match_substring_regex(texts, _GROUPS[mark])
     fine = pc.or_(pc.match_substring_regex(texts, _PLAIN[mark]), grouped)
     bare = pc.if_else(fine, texts, pa.scalar(None, texts.type))
-    bare = pc.if_else(grouped, pc.replace_substring(bare, _OTHER[mark], ""), bare)
-    bare = pc.replace_substring(bare, mark, ".")
     # Arrow reads 1. and .5, but not a leading plus sign.
-    values = as_numbers(pc.replace_substring_regex(bare, r"^\+", ""))
+    bare = pc.replace_substring_regex(bare, f"[{_BLANKS}{_OTHER[mark]}]|^\\+", "")
+    values = as_numbers(pc.replace_substring(bare, mark, "."))
     return _Parsed(values, fine.to_numpy(zero_copy_only=False))
 
 
@@ -470,7 +443,7 @@ def _day_first(format: str) -> bool | None:
 
 
 def _dates(texts: Any, format: str) -> _Dates | None:
-    pd = import_pandas("Reading dates")
+    pd = import_extra("pandas", "Reading dates")
     found = pd.to_datetime(
         pd.Series(texts.to_pylist(), dtype=object), format=format, errors="coerce", utc=True
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.data.atomic import atomic_write
 from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow import import_pyarrow
+from holdfast.tables.arrow import import_extra
 
 __all__ = ["check_writable", "write_columns"]
 
@@ -29,7 +29,7 @@ def check_writable(path: str) -> None:
             f"The name of the file to write must end in .csv or .parquet; got {path!r}."
         )
     if path.lower().endswith(".parquet"):
-        import_pyarrow(f"Writing {path}")
+        import_extra("pyarrow", f"Writing {path}")
     folder = Path(path).parent
     if path != "-" and not folder.is_dir():
         raise InvalidInputError(f"Cannot write {path}: there is no folder {str(folder)!r}.")
@@ -93,7 +93,7 @@ def _harmless(cell: Any) -> Any:
 
 
 def _write_parquet(file: IO[bytes], columns: Mapping[str, NDArray[Any]]) -> None:
-    pa = import_pyarrow("Writing Parquet")
+    pa = import_extra("pyarrow", "Writing Parquet")
     import pyarrow.parquet
 
     table = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})

@@ -9,7 +9,6 @@ from holdfast.tables import (
     TablePreparation,
     as_table,
     open_source,
-    prepare,
     read_columns,
 )
 
@@ -18,6 +17,11 @@ pd = pytest.importorskip("pandas")
 
 def names(preparation):
     return preparation.get_feature_names_out().tolist()
+
+
+def prepare(table, **options):
+    preparation = TablePreparation(**options).fit(table)
+    return preparation.transform(table), preparation
 
 
 def test_numbers_are_standardised_and_categories_become_indicators():
