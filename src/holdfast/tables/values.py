@@ -258,7 +258,7 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
             return found.categories()
         return Reading("empty", np.full(len(found.rows), np.nan))
     bare, units = _without_units(firm.texts)
-    parsed = _with_limits(firm, _parse(bare, options.decimal, likely), options.decimal, likely)
+    parsed = _with_limits(firm, bare, _parse(bare, options.decimal, likely))
     if len(units) > 1 and parsed.fine.mean() >= _MOST:
         first = [firm.where(np.array([u in t for t in firm.texts.to_pylist()]))[0] for u in units]
         return found.categories(
@@ -273,21 +273,17 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
     dates = _parse_dates(firm.texts, options.dayfirst, format)
     if dates is not None and dates.fine.all():
         moments = firm.spread(dates.values, np.datetime64("NaT", "us"))
-        if dates.ambiguous:
-            where = firm.at(int(firm.where(np.ones(len(firm.texts), bool))[0]))
-            return Reading("date", moments, format=dates.format, trouble=_ask_for_order(where))
-        return Reading("date", moments, notes=dates.notes, format=dates.format)
+        trouble = (
+            "holds dates that fit both day/month and month/day, such as "
+            f"{firm.at(int(np.argmax(firm.rows >= 0)))}. Say dayfirst=True or dayfirst=False"
+            if dates.ambiguous
+            else None
+        )
+        return Reading("date", moments, (), dates.notes, trouble, dates.format)
     trouble = _trouble("numbers", firm, parsed.fine)
     if dates is not None:
         trouble = trouble or _trouble("dates", firm, dates.fine)
     return found.categories(trouble)
-
-
-def _ask_for_order(where: str) -> str:
-    return (
-        f"holds dates that fit both day/month and month/day, such as {where}. Say dayfirst=True or "
-        "dayfirst=False"
-    )
 
 
 def _trouble(word: str, texts: _Texts, fine: NDArray[np.bool_]) -> str | None:
@@ -314,6 +310,7 @@ class _Parsed:
 
     values: NDArray[np.float64]
     fine: NDArray[np.bool_]
+    mark: str
     notes: tuple[str, ...] = ()
 
 
@@ -348,7 +345,7 @@ def _parse(texts: Any, decimal: str | None, likely: str) -> _Parsed:
         both = read.fine & other.fine
         if not np.array_equal(read.values[both], other.values[both]):
             notes.append(f"decimal={_OTHER[mark]!r} would read it otherwise")
-    return _Parsed(read.values, read.fine, tuple(notes))
+    return _Parsed(read.values, read.fine, mark, tuple(notes))
 
 
 def _read(texts: Any, mark: str) -> _Parsed:
@@ -361,21 +358,21 @@ def _read(texts: Any, mark: str) -> _Parsed:
     # Arrow reads 1. and .5, but not a leading plus sign.
     bare = pc.replace_substring_regex(bare, f"[{_BLANKS}{_OTHER[mark]}]|^\\+", "")
     values = as_numbers(pc.replace_substring(bare, mark, "."))
-    return _Parsed(values, fine.to_numpy(zero_copy_only=False))
+    return _Parsed(values, fine.to_numpy(zero_copy_only=False), mark)
 
 
-def _with_limits(texts: _Texts, parsed: _Parsed, decimal: str | None, likely: str) -> _Parsed:
+def _with_limits(texts: _Texts, bare: Any, parsed: _Parsed) -> _Parsed:
     """Return the numbers with limits such as <0.1 among them, if that makes all of them numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if parsed.fine.all() or not parsed.fine.any():
         return parsed
-    others = texts.texts.filter(pa.array(~parsed.fine))
+    others = bare.filter(pa.array(~parsed.fine))
     if not pc.all(pc.match_substring_regex(others, _LIMIT)).as_py():
         return parsed
-    bare = _parse(pc.replace_substring_regex(others, _LIMIT, ""), decimal, likely)
-    if not bare.fine.all():
+    limits = _read(pc.replace_substring_regex(others, _LIMIT, ""), parsed.mark)
+    if not limits.fine.all():
         return parsed
     rows = texts.where(~parsed.fine)
     note = (
@@ -383,8 +380,8 @@ def _with_limits(texts: _Texts, parsed: _Parsed, decimal: str | None, likely: st
         "taken as the limit"
     )
     values = parsed.values.copy()
-    values[~parsed.fine] = bare.values
-    return _Parsed(values, np.ones_like(parsed.fine), (*parsed.notes, note))
+    values[~parsed.fine] = limits.values
+    return _Parsed(values, np.ones_like(parsed.fine), parsed.mark, (*parsed.notes, note))
 
 
 # --- dates ----------------------------------------------------------------------------------------
@@ -406,7 +403,7 @@ class _Dates:
     def notes(self) -> tuple[str, ...]:
         starts = range(len(self.format) - 1)
         order = [w for i in starts if (w := _PARTS.get(self.format[i : i + 2]))]
-        return (f"read as {' '.join(order)}",) if order else ()
+        return (f"read as {' '.join(order)}",) if order and not self.ambiguous else ()
 
 
 def _parse_dates(texts: Any, dayfirst: bool | None, format: str | None) -> _Dates | None:

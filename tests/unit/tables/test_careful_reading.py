@@ -59,6 +59,17 @@ def test_new_rows_are_in_the_same_currency():
         preparation.transform({"price": ["€6", "€8"]})
 
 
+def test_limits_have_signs_and_marks_like_the_others():
+    read = TablePreparation(scale=False)
+    assert read.fit_transform({"a": ["0,5 %", "<0,1 %", "1.234,5 %"]})[:, 0].tolist() == [
+        0.5,
+        0.1,
+        1234.5,
+    ]
+    assert read.fit_transform({"a": ["2.5", "<1,234"]})[:, 0].tolist() == [2.5, 1234]
+    assert read.fit_transform({"a": ["2,5", "<1,234"]})[:, 0].tolist() == [2.5, 1.234]
+
+
 # --- the order of day and month --------------------------------------------------------------
 
 
