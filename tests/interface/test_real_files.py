@@ -189,7 +189,7 @@ def test_a_line_that_is_too_short_is_an_error(capsys):
     write("s.csv", ["a", "b", "y"], [(1, 2, 3)] * 20 + [(1, 2)] + [(1, 2, 3)] * 20)
     code, _, err = run(capsys, "cv", "s.csv", "--target", "y", *FAST)
     assert code == 3
-    assert "line 22: 2 values where the first line has 3" in err
+    assert "line 22 has 2 values where the first line has 3" in err
 
 
 # --- dates -----------------------------------------------------------------------------------

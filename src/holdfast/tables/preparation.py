@@ -225,7 +225,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
             raise InvalidInputError(f"The column {name!r} {why}; leave it out of the features.")
         rest = [name for name in table.readings if name not in found]
         if self.time in rest and len(rest) > 1 and _only_position(table.readings[self.time]):
-            found[self.time] = "puts rows in order, and its position is no feature"
+            found[self.time] = "puts rows in order; its position is not a feature"
             rest.remove(self.time)
         counts = {
             name: f"numbers the rows ({values.min():.0f} to {values.max():.0f}), which says "

@@ -6,8 +6,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ __all__ = ["TextFile", "column_names", "open_text"]
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _SAMPLE_CHARACTERS, _SAMPLE_LINES, _FEWEST_LINES = 1 << 18, 200, 6
-# A first line longer than this is no header.
+# No line of a table is longer.
 _MAX_LINE = 1 << 26
 _CHUNK, _MOST_BLOCK = 1 << 22, 1 << 30
 _WIDE = 2000
@@ -133,43 +132,30 @@ class TextFile:
                 ),
             )
         except pa.ArrowInvalid as error:
-            raise self._complaint(error) from error
+            told = self.fault() or briefly(error)
+            raise InvalidInputError(f"{self.label} cannot be read: {told}.") from error
         places = {name: i for i, name in enumerate(table.column_names)}
         return {name: table.column(places[name]) for name in names}
 
-    def _complaint(self, error: Exception) -> InvalidInputError:
-        """Return the error of a file that Arrow cannot read, with its line, if one is to blame."""
-        width = len(self.names)
-        with suppress(csv.Error, UnicodeError):
-            for line, row in self._rows():
-                if row and len(row) != width:
-                    return InvalidInputError(
-                        f"{self.label}, line {line}: {len(row)} values where the first line has "
-                        f"{width} (delimiter {self.delimiter!r})."
-                    )
-        return InvalidInputError(f"{self.label} cannot be read: {briefly(error)}")
-
-    def check_quotes(self) -> None:
-        """Raise if a quotation mark is never closed: Arrow reads the rest as one cell."""
-        if self.data.count(b'"') % 2 == 0:
-            return
-        last = 0
-        try:
-            for line, _ in self._rows():
-                last = line
-        except csv.Error as error:
-            if "unexpected end of data" in str(error) or "field limit" in str(error):
-                raise InvalidInputError(
-                    f"{self.label} cannot be read: a quotation mark in line {last + 1:,} or soon "
-                    "after it is never closed."
-                ) from error
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the number of the last line and the cells of each row."""
+    def fault(self) -> str | None:
+        """Return what is wrong with the cells, and in which line; None if nothing is."""
         text = _decoded(self.data, self.encoding)
         reader = csv.reader(text, delimiter=self.delimiter, skipinitialspace=True, strict=True)
-        for row in reader:
-            yield reader.line_num, row
+        width, before = len(self.names), 0
+        try:
+            for row in reader:
+                if row and len(row) != width:
+                    return (
+                        f"line {reader.line_num} has {len(row)} values where the first line has "
+                        f"{width} (delimiter {self.delimiter!r})"
+                    )
+                before = reader.line_num
+        except UnicodeError:
+            return None
+        except csv.Error as error:
+            if "unexpected end of data" in str(error) or "field limit" in str(error):
+                return f"a quotation mark in line {before + 1:,} or soon after is never closed"
+        return None
 
 
 def open_text(data: bytes, label: str, options: ReadOptions) -> TextFile:
@@ -199,7 +185,9 @@ def open_text(data: bytes, label: str, options: ReadOptions) -> TextFile:
     names = column_names(first, options.header, label)
     skipped = skipped if options.header else 0
     found = TextFile(data, label, options, encoding, mark, names, same, skipped)
-    found.check_quotes()
+    # Arrow reads everything after a quotation mark that is never closed as one cell.
+    if data.count(b'"') % 2 and (fault := found.fault()):
+        raise InvalidInputError(f"{label} cannot be read: {fault}.")
     return found
 
 

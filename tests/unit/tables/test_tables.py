@@ -171,7 +171,7 @@ def test_npz_is_refused_with_a_way_out(tmp_path):
     [
         ("", "is empty"),
         ("a,b\n", "has no rows"),
-        ("a,b\n1,2\n3\n", "line 3: 1 values where the first line has 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 values where the first line has 2"),
         ("a,a\n1,2\n", "two columns named 'a'"),
         ("1,2\n3,4\n", "header=False"),
         (gzip.compress(b"a,b\n1,2\n" * 1000, mtime=0)[:-20], "cannot be read"),
