@@ -77,8 +77,8 @@ def notes_on(question: Question) -> tuple[str, ...]:
 def _missing(question: Question) -> list[str]:
     m = question.table.n_rows
     return [
-        f"The column {name!r} has no value in {count / m:.0%} of the rows, and one value was "
-        f"filled in there. Leave it out with drop=[{name!r}] unless the few values matter."
+        f"The column {name!r} has no value in {100 * count / m:.0f} % of the rows, and one value "
+        f"was filled in there. Leave it out with drop=[{name!r}] unless the few values matter."
         for name, count in question.table.missing(question.preparation.columns_).items()
         if count >= _MOSTLY_MISSING * m
     ]

@@ -26,8 +26,9 @@ _MAX_LEVELS = 1000
 _INDEX_NAMES = ("", "Unnamed: 0", "index", "__index_level_0__")
 _NUMBERS = ("number", "yes/no")
 _HELD = {"number": "numbers", "yes/no": "numbers", "category": "text", "date": "dates"}
-# Whole numbers in a row are row numbers from so many rows on, unless they are years.
-_FEWEST_ROWS, _YEARS = 20, (1800, 2100)
+# Different whole numbers are row numbers from so many rows on, if at least two of three numbers
+# between the smallest and the largest occur, unless they are years.
+_FEWEST_ROWS, _DENSE, _YEARS = 20, 1.5, (1800, 2100)
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no types
@@ -289,15 +290,16 @@ def _only_position(reading: Reading) -> bool:
 
 
 def is_row_number(name: str, values: NDArray[np.float64]) -> bool:
-    """Return whether numbers count the rows: whole, none missing, each once, none left out.
+    """Return whether numbers count the rows: whole, each once, and few left out.
 
-    Few rows, and years, may count by chance, unless the name is that of an index.
+    Few rows, and years, may count by chance, unless the name is that of an index. Some numbers are
+    missing where rows were left out.
     """
     m = len(values)
     low, high = (values.min(), values.max()) if m else (0.0, 0.0)
-    if m < 3 or high - low != m - 1:  # also NaN
+    if m < 3 or not high - low < _DENSE * m:  # also NaN
         return False
-    if not np.array_equal(np.sort(values), low + np.arange(m)):
+    if not np.array_equal(values, np.floor(values)) or len(np.unique(values)) < m:
         return False
     years = _YEARS[0] <= low and high <= _YEARS[1]
     return name in _INDEX_NAMES or (m >= _FEWEST_ROWS and not years)

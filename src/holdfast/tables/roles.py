@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.data.texts import quoted
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.sources import Source
 
@@ -105,7 +106,7 @@ def check_columns(names: Sequence[str], source: Source) -> None:
     if missing:
         raise InvalidInputError(
             f"{source.label} lacks columns that the model was fitted on: "
-            f"{', '.join(map(repr, missing[:12]))}."
+            f"{', '.join(map(quoted, missing[:12]))}."
         )
 
 
@@ -113,9 +114,9 @@ def _check_known(name: str, source: Source, option: str) -> None:
     if name in source.names:
         return
     near = difflib.get_close_matches(name, source.names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    shown = ", ".join(repr(n) for n in source.names[:12])
+    hint = f" Did you mean {quoted(near[0])}?" if near else ""
+    shown = ", ".join(map(quoted, source.names[:12]))
     more = f" and {len(source.names) - 12} more" if len(source.names) > 12 else ""
     raise InvalidInputError(
-        f"{option}: {source.label} has no column {name!r}.{hint} It has {shown}{more}."
+        f"{option}: {source.label} has no column {quoted(name)}.{hint} It has {shown}{more}."
     )

@@ -194,7 +194,7 @@ def test_mostly_missing_columns_are_named(capsys):
     some = [f"{v:.3f}" if i % 4 else "" for i, v in enumerate(rng.normal(size=100))]
     write("x.csv", ("rare", rare), ("some", some), y)
     _, out, _ = run(capsys, "cv", "x.csv", "--target", "y", "--impute", *FAST)
-    assert "'rare' has no value in 91% of the rows" in out
+    assert "'rare' has no value in 91 % of the rows" in out
     assert "'some' has no value" not in out
 
 

@@ -135,6 +135,8 @@ def test_row_numbers_are_left_out():
     assert names(preparation) == ["x", "gap"]
     assert "numbers the rows (1000 to 2199)" in preparation.left_out_["number"]
     assert names(TablePreparation(keep=True).fit(table)) == ["number", "x", "gap"]
+    some = {name: column[np.arange(1200) % 9 > 0] for name, column in table.items()}
+    assert names(TablePreparation().fit(some)) == ["x", "gap"]
     assert names(TablePreparation(time="x").fit({**table, "x": numbers})) == ["gap"]
 
 
