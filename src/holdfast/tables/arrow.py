@@ -111,9 +111,8 @@ def as_texts(array: Any) -> Any:
         array = pa.array(as_numbers(array), from_pandas=True)
         with suppress(pa.ArrowInvalid):  # some are not whole
             array = array.cast(pa.int64())
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    return array.cast(pa.large_string())
+    texts = array.cast(pa.large_string())  # of any size together
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 
 
 def as_arrow(values: Any) -> Any:
