@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.tables.preparation import TablePreparation
@@ -65,31 +64,29 @@ def account(
     classify : bool
         Whether the target is a class.
     """
-    features = {} if preparation is None else preparation.features_of()
-    left_out = {} if preparation is None else preparation.left_out_
     special = {
         roles.target: ("target", "classes to predict" if classify else "to predict"),
         roles.group: ("group", "rows that belong together"),
         roles.weight: ("weight", "weight of each row"),
     }
+    left_out = {} if preparation is None else preparation.left_out_
+    features = {} if preparation is None else preparation.features_of()
     chosen = set(roles.features)
     found = []
     for name, reading in table.readings.items():
-        role, became = special.get(name, ("feature", ""))
+        timed = name == roles.time
+        role, became = special.get(name, ("time, feature" if timed else "feature", ""))
         if name in special:
             pass
         elif name in left_out:
-            role = "time" if name == roles.time else "left out"
-            became = left_out[name]
+            role, became = "time" if timed else "left out", left_out[name]
         elif name not in chosen:
             role, became = "time", "puts rows in order"
-        else:
-            became = _became(name, reading, features, preparation)
-            if name == roles.time:
-                role = "time, feature"
+        elif preparation is not None and name in features:
+            became = _became(name, reading, len(features[name]), preparation)
         if reading.trouble:
             became = f"cannot be used: it {reading.trouble}"
-        became = "; ".join((became, *reading.notes)) if became else "; ".join(reading.notes)
+        became = "; ".join(filter(None, (became, *reading.notes)))
         found.append(
             ColumnAccount(name, role, reading.kind, reading.missing, reading.n_different(), became)
         )
@@ -97,21 +94,12 @@ def account(
     return tuple(found)
 
 
-def _became(
-    name: str,
-    reading: Reading,
-    features: Mapping[str, tuple[str, ...]],
-    preparation: TablePreparation | None,
-) -> str:
-    if preparation is None or name not in features:
-        return ""
-    made = features[name]
+def _became(name: str, reading: Reading, n: int, preparation: TablePreparation) -> str:
     filled = ", missing ones filled in" if reading.missing else ""
     if reading.kind == "category":
-        return f"{len(made)} features, 0 or 1, one for each level{filled}"
+        return f"{n} features, 0 or 1, one for each level{filled}"
     if reading.kind == "date":
-        parts = ", ".join(preparation.learned_.dates[name].parts)
-        return f"{len(made)} numbers: {parts}{filled}"
+        return f"{n} numbers: {', '.join(preparation.learned_.dates[name].parts)}{filled}"
     return ("centred and scaled" if preparation.scale else "as it is") + filled
 
 

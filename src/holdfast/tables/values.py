@@ -175,9 +175,7 @@ def understand(
     if dated:
         return Reading("date", as_moments(array))
     if pa.types.is_time(kind):
-        unit = {"s": 3600.0, "ms": 3.6e6, "us": 3.6e9, "ns": 3.6e12}[kind.unit]
-        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-        hours = as_numbers(array.cast(whole)) / unit
+        hours = as_numbers(array.cast(pa.time64("ns")).cast(pa.int64())) / 3.6e12
         return Reading("number", hours, notes=("time of day, in hours",))
     if not holds_numbers(kind):
         raise InvalidInputError(
@@ -258,7 +256,7 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
             return found.categories()
         return Reading("empty", np.full(len(found.rows), np.nan))
     bare, units = _without_units(firm.texts)
-    parsed = _with_limits(firm, bare, _parse(bare, options.decimal, likely))
+    parsed = _with_limits(firm, bare, _parse(bare, options.decimal, likely), options.decimal)
     if len(units) > 1 and parsed.fine.mean() >= _MOST:
         first = [firm.where(np.array([u in t for t in firm.texts.to_pylist()]))[0] for u in units]
         return found.categories(
@@ -273,12 +271,12 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
     dates = _parse_dates(firm.texts, options.dayfirst, format)
     if dates is not None and dates.fine.all():
         moments = firm.spread(dates.values, np.datetime64("NaT", "us"))
-        trouble = (
-            "holds dates that fit both day/month and month/day, such as "
-            f"{firm.at(int(np.argmax(firm.rows >= 0)))}. Say dayfirst=True or dayfirst=False"
-            if dates.ambiguous
-            else None
+        where = firm.at(int(np.argmax(firm.rows >= 0)))
+        ask = (
+            f"holds dates that fit both day/month and month/day, such as {where}. Say dayfirst=True "
+            "or dayfirst=False"
         )
+        trouble = ask if dates.ambiguous else None
         return Reading("date", moments, (), dates.notes, trouble, dates.format)
     trouble = _trouble("numbers", firm, parsed.fine)
     if dates is not None:
@@ -361,7 +359,7 @@ def _read(texts: Any, mark: str) -> _Parsed:
     return _Parsed(values, fine.to_numpy(zero_copy_only=False), mark)
 
 
-def _with_limits(texts: _Texts, bare: Any, parsed: _Parsed) -> _Parsed:
+def _with_limits(texts: _Texts, bare: Any, parsed: _Parsed, decimal: str | None) -> _Parsed:
     """Return the numbers with limits such as <0.1 among them, if that makes all of them numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -371,7 +369,7 @@ def _with_limits(texts: _Texts, bare: Any, parsed: _Parsed) -> _Parsed:
     others = bare.filter(pa.array(~parsed.fine))
     if not pc.all(pc.match_substring_regex(others, _LIMIT)).as_py():
         return parsed
-    limits = _read(pc.replace_substring_regex(others, _LIMIT, ""), parsed.mark)
+    limits = _parse(pc.replace_substring_regex(others, _LIMIT, ""), decimal, parsed.mark)
     if not limits.fine.all():
         return parsed
     rows = texts.where(~parsed.fine)

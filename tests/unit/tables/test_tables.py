@@ -120,6 +120,7 @@ def test_arrow_nulls_booleans_and_codes(tmp_path):
             "count": pa.array([1, None, 3], pa.int64()),
             "text": pa.array(["a", None, "b"]),
             "when": pa.array([0, 1, 2], pa.timestamp("s")),
+            "hour": pa.array([0, 5400, None], pa.time32("s")),
         }
     )
     path = str(tmp_path / "t.parquet")
@@ -127,6 +128,7 @@ def test_arrow_nulls_booleans_and_codes(tmp_path):
     read_back = read(path, ["flag", "count", "text"])
     assert read_back.missing() == {"flag": 1, "count": 1, "text": 1}
     np.testing.assert_array_equal(read_back["flag"], [1.0, np.nan, 0.0])
+    np.testing.assert_array_equal(read(path, ["hour"])["hour"], [0.0, 1.5, np.nan])
     assert read(path, ["count"], as_text=["count"])["count"].tolist() == ["1", "", "3"]
     assert read(path, ["when"])["when"].astype(str).tolist()[1] == "1970-01-01T00:00:01.000000"
 
