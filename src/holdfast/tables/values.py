@@ -264,17 +264,15 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
             "to one of them, or say categorical=[...] if the column holds names"
         )
     if parsed.fine.all():
-        values, notes = firm.spread(parsed.values, np.nan), parsed.notes
-        unit = units[0] if units else None
-        notes = (f"in {unit}; the sign was left out", *notes) if unit else notes
-        return Reading("number", values, notes=notes, unit=unit)
+        notes = (*(f"in {unit}; the sign was left out" for unit in units), *parsed.notes)
+        values = firm.spread(parsed.values, np.nan)
+        return Reading("number", values, notes=notes, unit=units[0] if units else None)
     dates = _parse_dates(firm.texts, options.dayfirst, format)
     if dates is not None and dates.fine.all():
         moments = firm.spread(dates.values, np.datetime64("NaT", "us"))
-        where = firm.at(int(np.argmax(firm.rows >= 0)))
         ask = (
-            f"holds dates that fit both day/month and month/day, such as {where}. Say dayfirst=True "
-            "or dayfirst=False"
+            "holds dates that fit both day/month and month/day, such as "
+            f"{firm.at(int(np.argmax(firm.rows >= 0)))}. Say dayfirst=True or dayfirst=False"
         )
         trouble = ask if dates.ambiguous else None
         return Reading("date", moments, (), dates.notes, trouble, dates.format)
