@@ -36,6 +36,8 @@ _OPTIONS = {
 #: Whole phrases that are switches, or the absence of an option.
 _SWITCHES = {
     "classify=True": "--classify",
+    "dayfirst=True": "--dayfirst",
+    "dayfirst=False": "--no-dayfirst",
     "fit_intercept=False": "--no-intercept",
     "header=False": "--no-header",
     "impute=True": "--impute",

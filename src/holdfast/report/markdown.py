@@ -33,7 +33,12 @@ def to_markdown(summary: Summary) -> str:
     lines += [line for s in summary.answer[1:] for line in (_text(s), "")]
     lines += [line for w in summary.warnings for line in (f"> {_text(w)}", "")]
     if summary.doubts:
-        lines += ["## Doubts", "", *(f"- {_text(doubt)}" for doubt in summary.doubts), ""]
+        lines += [
+            "## Notes on the data",
+            "",
+            *(f"- {_text(doubt)}" for doubt in summary.doubts),
+            "",
+        ]
     believe, doubt = beliefs(summary.asked, summary.headline, summary.contrasts, summary.sure)
     for heading, told in (("What to believe", believe), ("What not to believe", doubt)):
         lines += [f"## {heading}", "", *(f"- {_text(sentence)}" for sentence in told), ""]
