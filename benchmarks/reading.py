@@ -60,14 +60,16 @@ def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 
 def read(path: Path) -> dict[str, dict[str, float]]:
     """Return the seconds of opening, reading, understanding and preparing a file."""
-    from holdfast.tables import TablePreparation, make_table, open_source
+    import pyarrow as pa
+
+    from holdfast.tables import TablePreparation, as_table, open_source
 
     stack = contextlib.ExitStack()
     with stack:
         source, opening = timed(lambda: stack.enter_context(open_source(str(path))))
         names = [name for name in source.names if name != "y"]
         arrays, reading = timed(lambda: source.arrays(names))
-        table, understanding = timed(lambda: make_table(arrays, source.marks))
+        table, understanding = timed(lambda: as_table(pa.table(dict(arrays))))
     preparation, learning = timed(lambda: TablePreparation().fit(table))
     _, preparing = timed(lambda: preparation.transform(table))
     return {

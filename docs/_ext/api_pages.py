@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from sklearn.base import BaseEstimator
 
+from holdfast.displays import Display
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.util.typing import ExtensionMetadata
@@ -47,7 +49,9 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def inherited(value: type) -> list[str]:
-    """Return the options that show an estimator's own methods and hide scikit-learn's."""
+    """Return the options that show inherited methods, but for scikit-learn's."""
+    if issubclass(value, Display):
+        return ["   :inherited-members:"]
     if not issubclass(value, BaseEstimator):
         return []
     return ["   :inherited-members: BaseEstimator, RegressorMixin, ClassifierMixin"]

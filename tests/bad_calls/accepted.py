@@ -65,12 +65,6 @@ def _one_split() -> Any:
     return fit(cv=iter([(np.arange(10), np.arange(10, M))])).n_splits_
 
 
-def _npz(folder: Path) -> Any:
-    np.savez(folder / "t.npz", a=np.ones(3), b=np.ones((2, 2)), c=np.ones(5))
-    with open_source(str(folder / "t.npz")) as source:
-        assert source.names == ("c",)
-
-
 def _unfitted(folder: Path) -> Any:
     KernelRidgeCV(gamma=3.0).save(folder / "m")
     assert load(folder / "m").gamma == 3.0
@@ -133,10 +127,10 @@ CALLS = [
     in_folder("reading CSV that is not UTF-8", _read("t.csv", "a\né\n".encode("latin1")), "Read as Windows-1252, and a note says so."),
     in_folder("reading CSV with an inch mark in a cell", _read("t.csv", b'a,b\n5" pipe,1\n'), "A quotation mark inside a cell opens nothing."),
     in_folder("reading CSV with empty lines", _read("t.csv", b"a\n\n1\n\n"), "Empty lines are no rows."),
-    in_folder("reading NPZ with arrays of other lengths", _npz, "Vectors of the longest length are columns, others are not."),
     typed(f"cv {STUDY} --target y --features a,b --alphas 1", "A grid of one penalty."),
     typed(f"cv {STUDY} --target y --features a,b --alphas 1,0.1,1", "Sorted, and repeated numbers once."),
     typed(f"cv {STUDY} --target y --features a,b,same", "A constant column is centred to zero and changes nothing."),
+    typed(f"cv {STUDY} --target gap --features a", "Rows without a target are left out, and the output says how many."),
     typed(f"cv {STUDY} --target y --features a,gap --impute", "Asked for; the output says how many values were filled in."),
     typed(f"cv {STUDY} --target y --features big,a", "Scaled to standard deviation 1 first; a constant column is zero."),
     typed(f"cv {STUDY} --target y --features a,w --categorical w", "Columns of numbers may be names, when asked."),

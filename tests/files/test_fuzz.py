@@ -39,7 +39,7 @@ def read(kind: str, first: int, count: int) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.timeout(24 * 3600 if FILES > 1000 else 300)
 def test_files_that_are_damaged_or_forged(kind):
-    if kind not in ("model", "forged", "checkpoint", "csv", "csv.gz", "npz", "npz-packed"):
+    if kind not in ("model", "forged", "checkpoint", "csv", "csv.gz"):
         pytest.importorskip("pyarrow")
     count = max(5, FILES // len(KINDS) // SLOW.get(kind, 1))
     starts = range(FIRST, FIRST + count, BATCH)

@@ -104,8 +104,6 @@ KINDS: dict[str, Callable[[Path, np.random.Generator], Any]] = {
         for kind in (
             "csv",
             "csv.gz",
-            "npz",
-            "npz-packed",
             "parquet",
             "feather",
             "feather-lz4",

@@ -61,12 +61,7 @@ def table(kind: str) -> bytes:
         return gzip.compress(text.encode(), mtime=0) if kind == "csv.gz" else text.encode()
     buffer = io.BytesIO()
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    if kind == "npz":
-        numbers = {"X": np.array([rows[i][:2] for i in range(40)], dtype=float)}
-        np.savez(buffer, y=np.arange(40.0), t=np.array(columns["t"]), **numbers)
-    elif kind == "npz-packed":
-        np.savez_compressed(buffer, y=np.arange(40.0), t=np.array(columns["t"]))
-    elif kind == "npy":
+    if kind == "npy":
         np.save(buffer, np.arange(80.0).reshape(40, 2))
     else:
         _arrow(kind, columns, buffer)

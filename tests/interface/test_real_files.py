@@ -94,7 +94,7 @@ def test_thousands_separators(capsys):
     # Alone, 1,234 may be either; the reading is said, and an option settles it.
     assert read(["1,234", "5,678"])[1] == [1.234, 5.678]
     _, out, _ = run(capsys, "cv", "t.csv", "--explain-columns")
-    assert "It could be otherwise; with --decimal . 1,234 is one thousand." in out
+    assert "With --decimal . the comma is a thousands separator instead." in out
     assert read(["1,234", "5,678"], "--decimal", ".")[1] == [1234, 5678]
     assert read(["1.234", "5.678"], "--decimal", ",")[1] == [1234, 5678]
 
@@ -108,7 +108,7 @@ def test_underscores_are_no_thousands_separators(capsys):
     "encoding", ["latin-1", "cp1252", "utf-8", "utf-8-sig", "utf-16", "utf-16-le"]
 )
 def test_encodings(capsys, encoding):
-    rows = [("Köln" if i % 2 else "Zürich", i, (i * 7) % 5) for i in range(30)]
+    rows = [("Köln" if i % 2 else "Zürich", 2 * i, (i * 7) % 5) for i in range(30)]
     write("e.csv", ["Städte", "x", "y"], rows, encoding=encoding)
     found = answer(capsys, "e.csv", "--target", "y")
     assert found["asked"]["feature_names"] == ["x", "Städte=Köln", "Städte=Zürich"]
@@ -179,7 +179,7 @@ def test_limits_are_recognised_and_said(capsys):
 
 
 def test_codes_keep_their_zeros(capsys):
-    rows = [(f"{i % 4:03d}", i, (i * 7) % 5) for i in range(40)]
+    rows = [(f"{i % 4:03d}", 2 * i, (i * 7) % 5) for i in range(40)]
     write("z.csv", ["plz", "x", "y"], rows)
     found = answer(capsys, "z.csv", "--target", "y")
     assert found["asked"]["feature_names"] == ["x", "plz=000", "plz=001", "plz=002", "plz=003"]
@@ -189,7 +189,7 @@ def test_a_line_that_is_too_short_is_an_error(capsys):
     write("s.csv", ["a", "b", "y"], [(1, 2, 3)] * 20 + [(1, 2)] + [(1, 2, 3)] * 20)
     code, _, err = run(capsys, "cv", "s.csv", "--target", "y", *FAST)
     assert code == 3
-    assert "line 22: 2 values where the first line has 3" in err
+    assert "line 22 has 2 values where the first line has 3" in err
 
 
 # --- dates -----------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def test_gap_without_time(capsys):
 
 
 def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
-    rows = [(i, "ab"[i % 2], f"2023-01-{1 + i % 28:02d}", "x", i % 7) for i in range(60)]
+    rows = [(2 * i, "ab"[i % 2], f"2023-01-{1 + i % 28:02d}", "x", i % 7) for i in range(60)]
     write("t.csv", ["n", "c", "d", "unused", "y"], rows)
     options = ["--target", "y", "--drop", "unused"]
     code, out, err = run(capsys, "cv", "t.csv", *options, *FAST, "--report", "r.md")
@@ -345,7 +345,7 @@ def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
     run(capsys, "cv", "t.csv", *options, *FAST, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert "How each column was read" in page
-    assert "Doubts" in page
+    assert "Notes on the data" in page
     code, out, _ = run(capsys, "explain", "t.csv", "--explain-columns")
     assert code == 0
     assert "RMSE" not in out
@@ -370,14 +370,14 @@ def test_doubt_identifiers(capsys):
     frame = pd.DataFrame({"x": rng.normal(size=50), "y": rng.normal(size=50)})
     frame.to_csv("x.csv")
     said = doubts(capsys)
-    assert "counts the rows: an index" in said
+    assert "'' numbers the rows (0 to 49)" in said
     assert "left out" in said
     frame["case"] = rng.permutation(50) + 1000
     frame["name"] = [f"person {i}" for i in range(50)]
     frame.to_csv("x.csv", index=False)
     said = doubts(capsys)
-    assert "'case' numbers the rows from 1000 to 1049" in said
-    assert "--drop case" in said
+    assert "'case' numbers the rows (1000 to 1049)" in said
+    assert "It was left out." in said
     assert "'name' is text with 50 different values" in said
 
 

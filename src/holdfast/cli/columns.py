@@ -1,4 +1,4 @@
-"""What the commands say of columns: how they were read, what is doubtful, what preparing costs."""
+"""What the commands say of columns: how they were read, notes, what preparing costs."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def _number(n: int) -> str:
 
 
 def tell_doubts(doubts: tuple[str, ...]) -> None:
-    """Print what is doubtful."""
+    """Print the notes on the data."""
     if doubts:
         print()
-        print("Doubts")
+        print("Notes on the data")
     for text in doubts:
         print(f"  - {text}")
 
 
 def raise_doubts(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[str, ...]:
-    """Return doubts about the data and the question, in the words of the command line."""
-    from holdfast.tables.doubts import Question, doubts
+    """Return notes on the data and the question, in the words of the command line."""
+    from holdfast.tables.notes import Question, notes_on
 
     question = Question(
         table=data.table,
@@ -64,7 +64,7 @@ def raise_doubts(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[s
         by_time=cv.by_time,
         by_group=cv.needs_groups,
     )
-    found = [*doubts(question)]
+    found = [*notes_on(question)]
     if cv.by_time and data.moments is None:
         found.append(_order_taken(data))
     return tuple(in_options(text) for text in found)

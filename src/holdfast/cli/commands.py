@@ -34,14 +34,13 @@ from holdfast.progress import duration
 from holdfast.tables import (
     Learned,
     Table,
+    TablePreparation,
     check_columns,
     check_writable,
-    from_learned,
-    learned_of,
     read_columns,
+    split_names,
     write_columns,
 )
-from holdfast.tables.opening import split_names
 
 __all__ = [
     "check_folders",
@@ -189,13 +188,15 @@ def save_model(options: argparse.Namespace, data: Data, model: Any) -> None:
         "data": data.label,
         "checksum": data.checksum,
     }
-    save(model, options.save, extras={"table": learned_of(data.preparation), "context": context})
+    save(model, options.save, extras={"table": data.preparation.learned_, "context": context})
     remark(f"wrote {options.save}", options.quiet)
 
 
 def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary: Any) -> None:
     if options.predictions:
         columns = held_out_columns(data, model) | certainty_columns(model, options.interval)
+        if data.without_target is not None:
+            columns = _with_others(columns, data, data.without_target, model, options.quiet)
         write_columns(options.predictions, columns)
         remark(f"wrote {options.predictions}", options.quiet or options.predictions == "-")
     if options.save:
@@ -209,10 +210,10 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
 
 def held_out_columns(data: Data, model: Any) -> dict[str, NDArray[Any]]:
     """Return the held-out predictions as columns of a table."""
-    from holdfast.displays.row_data import row_results
+    from holdfast.report.rows import row_results
 
     results = row_results(model)
-    columns: dict[str, NDArray[Any]] = {"row": results.rows}
+    columns: dict[str, NDArray[Any]] = {"row": data.rows[results.rows]}
     if data.groups is not None:
         columns[str(data.roles.group)] = data.groups[results.rows]
     columns["experiment"] = results.experiment
@@ -221,6 +222,35 @@ def held_out_columns(data: Data, model: Any) -> dict[str, NDArray[Any]]:
     if results.classes is None:
         columns["residual"] = results.error
     return columns
+
+
+def _with_others(
+    columns: dict[str, NDArray[Any]], data: Data, others: Table, model: Any, quiet: bool
+) -> dict[str, NDArray[Any]]:
+    """Return the columns with predictions of the rows that have no target; experiment is -1."""
+    with collected_warnings() as messages:
+        try:
+            predictions = np.asarray(model.predict(data.preparation.transform(others)))
+        except InvalidInputError as error:
+            remark(
+                f"note: rows without a target are not predicted: {in_options(str(error))}", quiet
+            )
+            return columns
+    for text in messages:
+        remark(f"note: {text}", quiet)
+    every = np.arange(len(data.rows) + others.n_rows)
+    known = {
+        "row": np.setdiff1d(every, data.rows),
+        "experiment": np.full(others.n_rows, -1),
+        "prediction": predictions,
+    }
+    if data.roles.group and not others.missing([data.roles.group]):
+        known[data.roles.group] = others.labels(data.roles.group, "group")
+    blank = {name: "" if column.dtype.kind in "OU" else np.nan for name, column in columns.items()}
+    return {
+        name: np.append(column, known.get(name, np.full(others.n_rows, blank[name])))
+        for name, column in columns.items()
+    }
 
 
 def run_explain(options: argparse.Namespace) -> int:
@@ -286,7 +316,7 @@ def run_predict(options: argparse.Namespace) -> int:
         preparation = _preparation_of(extras, options.model)
         context = extras.get("context")
         target = context.get("target") if isinstance(context, dict) else None
-        with opened(options, options.data) as source:
+        with opened(options, options.data, preparation.learned_.options) as source:
             check_columns(preparation.columns_, source)
             kept = split_names(options.keep, source, "--keep") if options.keep else []
             scored = target if target in source.names else None
@@ -303,13 +333,15 @@ def run_predict(options: argparse.Namespace) -> int:
     if filled:
         told = ", ".join(f"{name!r} {count:,}" for name, count in list(filled.items())[:12])
         messages.append(f"Missing values were filled in as when the model was fitted ({told}).")
+    if remembered := preparation.learned_.options.kept_in(source.options):
+        messages.append(f"The file was read as the training rows were, with {remembered}.")
     columns = {name: _plain_column(table, name) for name in kept}
     columns["prediction"] = predictions
     if bounds is not None:
         columns["low"], columns["high"] = bounds[:, 0], bounds[:, 1]
     write_columns(options.out, columns)
     for text in messages:
-        remark(f"note: {text}", options.quiet)
+        remark(f"note: {in_options(text)}", options.quiet)
     if scored and not options.quiet:
         _tell_score(table, scored, predictions)
     if options.out != "-":
@@ -324,7 +356,7 @@ def _preparation_of(extras: dict[str, Any], path: str) -> Any:
             f"{path} was saved from Python and does not know how columns become features. Load it "
             "there with holdfast.load, or save it with holdfast cv --save."
         )
-    return from_learned(learned)
+    return TablePreparation.from_learned(learned)
 
 
 def _plain_column(table: Table, name: str) -> NDArray[Any]:
@@ -400,14 +432,16 @@ def _pipeline(options: argparse.Namespace, model: Any, extras: dict[str, Any]) -
     preparation = _preparation_of(extras, options.model)
     context = extras.get("context")
     checksum = context.get("checksum") if isinstance(context, dict) else None
-    with opened(options, options.pipeline) as source:
+    target = context.get("target") if isinstance(context, dict) else None
+    with opened(options, options.pipeline, preparation.learned_.options) as source:
         if source.checksum != checksum:
             raise InvalidInputError(
                 f"--pipeline: {source.label} is not the file that the model was fitted on: its "
                 f"sha256 is {source.checksum[:12]}…, that of the model's data "
                 f"{str(checksum)[:12]}…"
             )
-        table = read_columns(
-            source, preparation.columns_, preparation.categories_, preparation.formats_
-        )
+        check_columns([*preparation.columns_, str(target)], source)
+        names = dict.fromkeys([*preparation.columns_, str(target)])
+        table = read_columns(source, tuple(names), preparation.categories_, preparation.formats_)
+    table = table.rows(table.known(str(target)))
     return prepare_inside(model, preparation, table, options.experiments, options.seed)

@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 from holdfast.cli.specs import CvSpec, parse_alphas, parse_basis, parse_cv, parse_gamma
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables import Roles, Source, Table, TablePreparation, open_source, read_columns
-from holdfast.tables.opening import split_names
+from holdfast.tables import (
+    ReadOptions,
+    Roles,
+    Source,
+    Table,
+    TablePreparation,
+    open_source,
+    read_columns,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from holdfast.tables.account import ColumnAccount
@@ -44,8 +52,12 @@ class Data:
     weights : ndarray or None
     moments : ndarray or None
         The time of each row.
+    rows : ndarray of int
+        Where these rows stand in the file.
     table : Table
-        The columns as they were read.
+        The columns of these rows as they were read.
+    without_target : Table or None
+        The other rows of the file, which have no target; None if there are none.
     preparation : TablePreparation
         Fitted.
     roles : Roles
@@ -62,7 +74,9 @@ class Data:
     groups: NDArray[np.str_] | None
     weights: NDArray[np.float64] | None
     moments: NDArray[np.float64] | None
+    rows: NDArray[np.intp]
     table: Table
+    without_target: Table | None
     preparation: TablePreparation
     roles: Roles
     label: str
@@ -71,45 +85,57 @@ class Data:
     columns: tuple[ColumnAccount, ...]
 
 
-def opened(options: argparse.Namespace, path: str) -> AbstractContextManager[Source]:
-    """Open a file as the options say."""
-    return open_source(
-        path,
+def opened(
+    options: argparse.Namespace, path: str, before: ReadOptions | None = None
+) -> AbstractContextManager[Source]:
+    """Open a file as the options say, and as `before` says where they say nothing."""
+    said = ReadOptions(
         delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter or "", options.delimiter),
         header=not options.no_header,
         decimal=options.decimal,
         encoding=options.encoding,
-        na=[mark for text in options.na or () for mark in text.split(",") if mark],
+        na=tuple(mark for text in options.na or () for mark in text.split(",") if mark),
+        dayfirst=options.dayfirst,
     )
+    return open_source(path, **vars(said.over(before or ReadOptions())))
 
 
 def read_data(options: argparse.Namespace) -> Data:
     """Return the data that the options name."""
     from holdfast.tables.account import account
 
-    table, roles, source, categorical = _read(options)
+    whole, roles, source, categorical = _read(options)
     assert roles.target is not None
+    rows = whole.known(roles.target)
+    others = np.setdiff1d(np.arange(whole.n_rows), rows)
+    table = whole.rows(rows) if others.size else whole
     y = _target(table, roles.target, options.classify)
     groups = table.labels(roles.group, "group") if roles.group else None
     weights = table.numbers(roles.weight, "weight") if roles.weight else None
     moments = table.moments(roles.time) if roles.time else None
     preparation = _preparation(options, roles, categorical)
-    features = Table({name: table.readings[name] for name in roles.features}, table.n_rows)
+    features = table.columns(roles.features)
     X = preparation.fit(features).transform(features)
-    others = tuple(name for name in source.names if name not in table.readings)
+    unread = tuple(name for name in source.names if name not in table.readings)
     return Data(
         X,
         y,
         groups,
         weights,
         moments,
+        rows,
         table,
+        whole.rows(others) if others.size else None,
         preparation,
         roles,
         source.label,
         source.checksum,
-        (*map(in_options, source.notes), *_sentences(preparation, features)),
-        account(table, roles, preparation, others, classify=options.classify),
+        (
+            *map(in_options, source.notes),
+            *_left_out_rows(others.size, whole.n_rows, roles.target),
+            *_sentences(preparation, features),
+        ),
+        account(table, roles, preparation, unread, classify=options.classify),
     )
 
 
@@ -119,8 +145,8 @@ def explain_columns(options: argparse.Namespace) -> tuple[tuple[ColumnAccount, .
 
     table, roles, source, categorical = _read(options)
     preparation = _preparation(options, roles, categorical).set_params(impute=True, keep=False)
-    readings = {n: r for n in roles.features if not (r := table.readings[n]).trouble}
-    fitted = preparation.fit(Table(readings, table.n_rows)) if readings else None
+    usable = [name for name in roles.features if not table.readings[name].trouble]
+    fitted = preparation.fit(table.columns(usable)) if usable else None
     others = tuple(name for name in source.names if name not in table.readings)
     roles = dataclasses.replace(roles, features=tuple(table.readings))
     found = account(table, roles, fitted, others, classify=options.classify)
@@ -173,6 +199,15 @@ def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
             f"{len(labels):,} rows: too many for classes. For a number, leave out --classify."
         )
     return labels
+
+
+def _left_out_rows(count: int, total: int, target: str) -> tuple[str, ...]:
+    if not count:
+        return ()
+    return (
+        f"{count:,} of {total:,} rows have no value of {target!r} and were left out; --predictions "
+        "predicts them.",
+    )
 
 
 def _sentences(preparation: TablePreparation, table: Table) -> tuple[str, ...]:

@@ -84,8 +84,8 @@ def _data_options(parser: argparse.ArgumentParser, *, explains: bool = True) -> 
     group.add_argument(
         "data",
         metavar="DATA",
-        help="a CSV, TSV or other text file (also gzipped), a Parquet, Feather, Arrow or NPZ file; "
-        "- reads text from the standard input",
+        help="a CSV, TSV or other text file (also gzipped), a Parquet, Feather, Arrow or .xlsx "
+        "file; - reads text from the standard input",
     )
     group.add_argument("--target", metavar="COLUMN", help="what to predict")
     group.add_argument("--group", metavar="COLUMN", help="rows that belong together")
@@ -133,6 +133,12 @@ def _csv_options(group: argparse._ArgumentGroup) -> None:
         action="append",
         help="further marks of missing values; NA, n/a, NaN, null, ? and nothing are known, and - "
         "and . among numbers",
+    )
+    group.add_argument(
+        "--dayfirst",
+        action=argparse.BooleanOptionalAction,
+        help="03/04/2021 is the third of April, or the fourth of March; needed where the dates of "
+        "a column leave it open",
     )
     group.add_argument(
         "--no-header", action="store_true", help="the first line is data; columns are c0, c1, …"
@@ -242,7 +248,7 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     group.add_argument(
         "--predictions",
         metavar="FILE",
-        help="write the held-out predictions: .csv, .csv.gz, .parquet, .feather, .arrow or .npz",
+        help="write the held-out predictions, and those of rows without a target: .csv or .parquet",
     )
     group.add_argument("--title", help="heading of the report")
     group.add_argument(
@@ -327,7 +333,7 @@ def _predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--output",
         default="-",
         metavar="FILE",
-        help="where to: .csv, .csv.gz, .parquet, .feather, .arrow, .npz; default: standard output",
+        help="where to: .csv or .parquet; default: standard output",
     )
     parser.add_argument("--keep", metavar="A,B,…", help="columns of DATA to repeat in the output")
     parser.add_argument(

@@ -36,6 +36,8 @@ _OPTIONS = {
 #: Whole phrases that are switches, or the absence of an option.
 _SWITCHES = {
     "classify=True": "--classify",
+    "dayfirst=True": "--dayfirst",
+    "dayfirst=False": "--no-dayfirst",
     "fit_intercept=False": "--no-intercept",
     "header=False": "--no-header",
     "impute=True": "--impute",
@@ -64,10 +66,7 @@ _SENTENCES = tuple(
         (r"^(?:basis|n|k|max_size) asks for ", "--basis asks for "),
         (r"^n_experiments must be", "--experiments must be"),
         (r"^level must lie between 0 and 1", "--interval must lie between 0 and 1, such as 0.9"),
-        (
-            r"^h=(\d+) holds out (.*); h must be at most (\d+) here\. .*$",
-            r"--cv hblock:\1 holds out \2; hblock:\3 is the most here.",
-        ),
+        (r"^h=(\d+) holds out ", r"--cv hblock:\1 holds out "),
         (
             r"Cannot have number of (?:splits n_splits|folds)=(\d+) greater than the number of "
             r"(?:samples|groups)(?:: n_samples)?=(\d+)",

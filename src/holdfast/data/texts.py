@@ -1,4 +1,4 @@
-"""Numbers in texts: what a person would read as one, and nothing more.
+"""Numbers in texts: what a person would read as one, and nothing more; texts in messages.
 
 `float` reads "1_000" as a thousand, since it is one in a Python program. In a table or an option it
 is a label, or a mistake.
@@ -6,7 +6,7 @@ is a label, or a mistake.
 
 from __future__ import annotations
 
-__all__ = ["as_float", "as_int"]
+__all__ = ["as_float", "as_int", "quoted"]
 
 
 def as_float(text: str) -> float:
@@ -21,6 +21,12 @@ def as_int(text: str) -> int:
     if "_" in text:
         raise ValueError(f"invalid literal for int(): {text!r}")
     return int(text)
+
+
+def quoted(text: object, most: int = 60) -> str:
+    """Return a text in quotation marks for a message; a long one is cut."""
+    shown = str(text)
+    return repr(shown if len(shown) <= most else f"{shown[: most - 1]}…")
 
 
 # What argparse calls them when it refuses a value.

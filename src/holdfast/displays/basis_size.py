@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from holdfast.displays._axes import new_axes
+from holdfast.displays.base import Display, band
 from holdfast.displays.score_scale import score_scale
 from holdfast.estimators.basis_curve import BasisCurve, basis_curve
 
 __all__ = ["BasisSizeDisplay"]
 
+LINES = {"keep": "--", "remove": "-", "train": ":", "skip": "-.", "reselect": (0, (1, 1))}
 
-class BasisSizeDisplay:
+
+@dataclass(eq=False, repr=False)
+class BasisSizeDisplay(Display):
     """Held-out error over the number of basis rows: a colour per selector, a line per policy.
 
     Parameters
@@ -23,16 +27,13 @@ class BasisSizeDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     lines_ : dict of (selector, policy) to matplotlib Line2D
         Means over the repeats.
     bands_ : dict of (selector, policy) to matplotlib PolyCollection
         From the smallest to the largest of the repeats; empty with one repeat.
     """
 
-    def __init__(self, curve: BasisCurve) -> None:
-        self.curve = curve
+    curve: BasisCurve
 
     @classmethod
     def from_estimator(
@@ -51,48 +52,25 @@ class BasisSizeDisplay:
         """
         return cls(basis_curve(estimator, X, y, sizes, **kwargs)).plot(ax)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Plot the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        **kwargs
-            For the lines.
-
-        Returns
-        -------
-        self
-        """
-        ax = new_axes(ax)
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
         curve = self.curve
         scale = score_scale(curve.scoring, curve.classifier)
         shown = scale.shown(curve.scores)
-        styles = {"keep": "--", "remove": "-", "train": ":", "skip": "-.", "reselect": (0, (1, 1))}
         self.lines_: dict[tuple[str, str], Any] = {}
         self.bands_: dict[tuple[str, str], Any] = {}
         for s, selector in enumerate(curve.selectors):
             for p, policy in enumerate(curve.policies):
                 key, values = (selector, policy), shown[s, p]  # (repeats, sizes)
-                look = {"color": f"C{s}", "linestyle": styles[policy], "marker": ".", **kwargs}
-                mean = np.mean(values, axis=0)
+                look = {"color": f"C{s}", "linestyle": LINES[policy], "marker": ".", **kwargs}
                 label = selector if p == 0 else None
-                (self.lines_[key],) = ax.plot(curve.sizes, mean, label=label, **look)
+                (line,) = ax.plot(curve.sizes, np.mean(values, axis=0), label=label, **look)
+                self.lines_[key] = line
                 if len(values) > 1:
-                    self.bands_[key] = ax.fill_between(
-                        curve.sizes,
-                        values.min(axis=0),
-                        values.max(axis=0),
-                        color=look["color"],
-                        alpha=0.1,
-                        linewidth=0,
-                    )
+                    low, high = values.min(axis=0), values.max(axis=0)
+                    self.bands_[key] = band(ax, curve.sizes, low, high, line, alpha=0.1)
         for policy in curve.policies:  # colours are named above, kinds of line here
-            ax.plot([], [], color="0.3", linestyle=styles[policy], label=f"held out: {policy}")
+            ax.plot([], [], color="0.3", linestyle=LINES[policy], label=f"held out: {policy}")
         ax.set(xscale="log", xlabel="number of basis rows", ylabel=f"held-out {scale.label}")
         ax.set_xticks(curve.sizes, [str(size) for size in curve.sizes])
         ax.minorticks_off()
         ax.legend(title="basis rows")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

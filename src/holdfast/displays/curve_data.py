@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +14,9 @@ from holdfast.scores.scoring import resolve_scoring, score_experiments
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.experiments import Policy
+    from holdfast.estimators.results import HeldOutPredictions
 
-__all__ = ["CVCurve", "curve_of_scores", "cv_curve", "policy_curves"]
+__all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "score_held_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ def curve_of_scores(
     chosen : tuple of float, optional
         The penalties in use; the best by default.
     """
-    # Scores equal to twelve digits mean the larger penalty, as in holdfast.scores.choice.
+    # Scores that agree to twelve digits mean the larger penalty, as in holdfast.scores.choice.
     top = np.nanmax(score)
     best = int(np.flatnonzero(score >= top - 1e-12 * abs(top))[-1])
     one_se = None
@@ -101,61 +99,31 @@ def curve_of_scores(
 
 
 def cv_curve(model: CrossValidatedKernelRidge) -> CVCurve:
-    """Return the curve that the fitted model chose its penalty by.
+    """Return the curve that the fitted model chose its penalty by, of the kernel that it chose."""
+    return kernel_curves(model)[0]
 
-    Notes
-    -----
-    With several kernels it is the curve of the kernel that was chosen.
-    """
+
+def kernel_curves(model: CrossValidatedKernelRidge) -> tuple[CVCurve, tuple[CVCurve, ...]]:
+    """Return the curve of the chosen kernel, and those of the kernels that lost."""
     results = model.cv_results_
-    part = _chosen_part(model)
-    return curve_of_scores(
-        results["alpha"][part],
-        results["pooled_test_score" if model.pooled else "mean_test_score"][part],
-        results["se_test_score"][part],
-        _scale(model),
-        tuple(np.unique(np.atleast_1d(model.alpha_)).tolist()),
-    )
-
-
-def _chosen_part(model: CrossValidatedKernelRidge) -> slice:
-    """Return where in the columns of `cv_results_` the chosen kernel's penalties are."""
+    score = results["pooled_test_score" if model.pooled else "mean_test_score"]
+    chosen = tuple(np.unique(np.atleast_1d(model.alpha_)).tolist())
     first = int(np.ravel(model.best_index_)[0])
-    return next(part for part in kernel_parts(model.cv_results_) if first < part.stop)
+    own, others = None, []
+    for part in kernel_parts(results):
+        given = results["alpha"][part], score[part], results["se_test_score"][part]
+        if part.start <= first < part.stop:
+            own = curve_of_scores(*given, model_scale(model), chosen)
+        else:
+            others.append(curve_of_scores(*given, model_scale(model)))
+    assert own is not None
+    return own, tuple(others)
 
 
-def policy_curves(
-    model: CrossValidatedKernelRidge, policies: tuple[Policy, ...] = ("keep", "remove")
-) -> dict[str, CVCurve]:
-    """Return the curve of each policy for held-out basis rows, on the basis of the fitted model.
-
-    Parameters
-    ----------
-    model : fitted estimator with basis rows
-    policies : tuple of str
-        Of "remove", "keep", "train", "skip".
-
-    Notes
-    -----
-    Nothing is refitted: the factors are those of the model, only the experiments differ.
-    """
-    curves: dict[str, CVCurve] = {}
-    for policy in policies:
-        if policy == model.held_out_basis:
-            curves[policy] = cv_curve(model)
-            continue
-        twin = copy.copy(model)
-        twin._problem = dataclasses.replace(model._problem, policy=policy)
-        twin._model = dataclasses.replace(model._fitted_model(), problem=twin._problem)
-        curves[policy] = curve_of_held_out(twin, twin.held_out())
-    return curves
-
-
-def curve_of_held_out(model: CrossValidatedKernelRidge, found: Any) -> CVCurve:
-    """Return the curve of held-out predictions over a grid, scored as the model scores."""
-    scorer = resolve_scoring(model.scoring, classes=found.classes)
-    scores = score_experiments(
-        scorer,
+def score_held_out(model: CrossValidatedKernelRidge, found: HeldOutPredictions) -> Any:
+    """Return the scores of held-out predictions at each of their penalties, as the model scores."""
+    return score_experiments(
+        resolve_scoring(model.scoring, classes=found.classes),
         found.values,
         found.rows,
         found.experiments.test.ptr,
@@ -163,9 +131,8 @@ def curve_of_held_out(model: CrossValidatedKernelRidge, found: Any) -> CVCurve:
         found.weights,
         groups=found.groups,
     )
-    score = scores.pooled if model.pooled else scores.mean
-    return curve_of_scores(found.alphas, score, scores.se, _scale(model))
 
 
-def _scale(model: CrossValidatedKernelRidge) -> ScoreScale:
+def model_scale(model: CrossValidatedKernelRidge) -> ScoreScale:
+    """Return how the scores of a model are shown."""
     return score_scale(model.scoring, model._classes is not None)

@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from holdfast.displays._axes import check_fitted_estimator, new_axes
-from holdfast.displays.curve_data import cv_curve
+from holdfast.displays.base import Display, band, check_fitted_estimator
+from holdfast.displays.curve_data import CVCurve, kernel_curves
 
 __all__ = ["CVCurveDisplay"]
 
 
-class CVCurveDisplay:
+@dataclass(eq=False, repr=False)
+class CVCurveDisplay(Display):
     """Held-out error or score over the grid of penalties.
-
-    It is recommended to use `from_estimator`. All parameters are stored as attributes.
 
     Parameters
     ----------
-    alphas : array-like of shape (a,)
-        Penalties.
-    values : array-like of shape (a,)
-        Error or score at each.
-    se : array-like of shape (a,), optional
-        Its standard error.
-    best : int, optional
-        Index of the best value.
-    one_se : int, optional
-        Index of the largest penalty within one standard error of the best.
-    score_name : str, default "score"
-        What is shown.
+    curve : CVCurve
+        Of the chosen kernel: ``alphas``, ``values``, their standard errors ``se``.
+    others : sequence of CVCurve, default ()
+        Of the kernels, or widths, that it was compared with; drawn in grey.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     line_ : matplotlib Line2D
         The curve.
     band_ : matplotlib PolyCollection or None
         Plus and minus one standard error.
     best_, one_se_ : matplotlib Line2D or None
-        The marks.
+        The best, and the largest penalty within one standard error of it.
+    others_ : list of matplotlib Line2D
+        The other kernels.
     """
 
-    def __init__(
-        self,
-        *,
-        alphas: ArrayLike,
-        values: ArrayLike,
-        se: ArrayLike | None = None,
-        best: int | None = None,
-        one_se: int | None = None,
-        score_name: str = "score",
-    ) -> None:
-        self.alphas = np.asarray(alphas, dtype=float)
-        self.values = np.asarray(values, dtype=float)
-        self.se = None if se is None else np.asarray(se, dtype=float)
-        self.best = best
-        self.one_se = one_se
-        self.score_name = score_name
+    curve: CVCurve
+    others: Sequence[CVCurve] = ()
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
@@ -69,72 +47,31 @@ class CVCurveDisplay:
         Parameters
         ----------
         estimator : fitted KernelRidgeCV or KernelRidgeClassifierCV
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        **kwargs
-            For the line.
+        ax, **kwargs
+            For `plot`.
         """
         check_fitted_estimator(estimator)
-        curve = cv_curve(estimator)
-        display = cls(
-            alphas=curve.alphas,
-            values=curve.values,
-            se=curve.se,
-            best=curve.best,
-            one_se=curve.one_se,
-            score_name=curve.scale.label,
-        )
-        return display.plot(ax, **kwargs)
+        return cls(*kernel_curves(estimator)).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Plot the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        name : str, optional
-            Of the curve, for the legend.
-        **kwargs
-            For the line.
-
-        Returns
-        -------
-        self
-        """
-        ax = new_axes(ax)
-        style = {"marker": ".", "label": name or self.score_name, **kwargs}
-        (self.line_,) = ax.plot(self.alphas, self.values, **style)
-        colour = self.line_.get_color()
-        self.band_ = self.best_ = self.one_se_ = None
-        if self.se is not None and np.isfinite(self.se).any():
-            self.band_ = ax.fill_between(
-                self.alphas,
-                self.values - self.se,
-                self.values + self.se,
-                alpha=0.2,
-                color=colour,
-                linewidth=0,
-            )
-        if self.best is not None:
-            self.best_ = self._mark(ax, self.best, "o", "best", colour)
-        if self.one_se is not None and self.one_se != self.best:
-            self.one_se_ = self._mark(ax, self.one_se, "D", "largest within 1 SE", colour)
-        ax.set(xscale="log", xlabel="penalty λ (alpha)", ylabel=self.score_name)
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
+        curve, label = self.curve, self.curve.scale.label
+        x, y, se, best = curve.alphas, curve.values, curve.se, curve.best
+        grey = {"color": "0.7", "linewidth": 1}
+        self.others_ = [ax.plot(other.alphas, other.values, **grey)[0] for other in self.others]
+        if self.others:
+            self.others_[0].set_label("other kernels")
+        (self.line_,) = ax.plot(x, y, **{"marker": ".", "label": label, **kwargs})
+        self.band_ = self.one_se_ = None
+        if np.isfinite(se).any():
+            self.band_ = band(ax, x, y - se, y + se, self.line_)
+        mark = {"markersize": 9, "linestyle": "none", "color": self.line_.get_color()}
+        mark |= {"markerfacecolor": "none", "markeredgewidth": 2}
+        (self.best_,) = ax.plot(x[best], y[best], marker="o", label="best", **mark)
+        if curve.one_se is not None and curve.one_se != best:
+            at, label = curve.one_se, "largest within 1 SE"
+            (self.one_se_,) = ax.plot(x[at], y[at], marker="D", label=label, **mark)
+        ax.set(xscale="log", xlabel="penalty λ (alpha)", ylabel=curve.scale.label)
+        shown = np.concatenate([line.get_ydata() for line in (self.line_, *self.others_)])
+        if curve.scale.lower_is_better and np.nanmax(shown) > 10 * np.nanmin(shown) > 0:
+            ax.set_yscale("log")  # a bad corner of the grid would flatten all the rest
         ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _mark(self, ax: Any, at: int, marker: str, label: str, colour: Any) -> Any:
-        (mark,) = ax.plot(
-            self.alphas[at],
-            self.values[at],
-            marker=marker,
-            markersize=9,
-            linestyle="none",
-            markerfacecolor="none",
-            markeredgewidth=2,
-            color=colour,
-            label=label,
-        )
-        return mark

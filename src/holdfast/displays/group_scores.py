@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from holdfast.displays._axes import check_fitted_estimator, new_axes
-from holdfast.displays.row_data import RowResults, part_scores, row_results
+from holdfast._typing import FloatArray, IntArray
+from holdfast.data.labels import check_labels
+from holdfast.displays.base import Display, check_fitted_estimator, held_out_of
 from holdfast.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["GroupScoresDisplay"]
 
 
-class GroupScoresDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupScoresDisplay(Display):
     """The held-out error of each group, the hardest on top.
-
-    It is recommended to use `from_estimator` or `from_predictions`. All parameters are stored as
-    attributes.
 
     Parameters
     ----------
@@ -34,30 +37,45 @@ class GroupScoresDisplay:
     score_name : str, default "RMSE"
         What is shown.
 
+    Other Parameters
+    ----------------
+    n_groups : int, default 30
+        For `plot`: how many of the hardest groups to show.
+
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     bars_ : matplotlib BarContainer
         One bar per group shown.
     line_ : matplotlib Line2D or None
         The error of all together.
     """
 
-    def __init__(
-        self,
-        *,
-        labels: Sequence[str],
-        scores: ArrayLike,
-        counts: ArrayLike,
-        overall: float | None = None,
-        score_name: str = "RMSE",
-    ) -> None:
-        self.labels = list(labels)
-        self.scores = np.asarray(scores, dtype=float)
-        self.counts = np.asarray(counts)
-        self.overall = overall
-        self.score_name = score_name
+    labels: Sequence[str]
+    scores: FloatArray
+    counts: IntArray
+    overall: float | None = None
+    score_name: str = "RMSE"
+
+    @classmethod
+    def from_result(
+        cls, result: HeldOutPredictions, groups: NDArray[Any], *, target: int = 0
+    ) -> Self:
+        """Return the display of ``held_out`` at its first penalty, not yet plotted.
+
+        Parameters
+        ----------
+        result : HeldOutPredictions
+        groups : ndarray of shape (m,)
+            Group of each row of the data.
+        target : int, default 0
+            Which of several targets.
+        """
+        rows = result.rows
+        if result.classes is None:
+            loss = (result.y[rows, target] - result.values[0, :, target]) ** 2
+        else:
+            loss = (result.y[rows] != result.labels()[0]).astype(float)
+        return cls._of(loss, result.weights[rows], groups[rows], root=result.classes is None)
 
     @classmethod
     def from_estimator(
@@ -66,7 +84,6 @@ class GroupScoresDisplay:
         *,
         groups: ArrayLike | None = None,
         target: int = 0,
-        n_groups: int = 30,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
@@ -80,26 +97,19 @@ class GroupScoresDisplay:
             predictions: what was held out is up to the estimator's cv.
         target : int, default 0
             Which of several targets.
-        n_groups : int, default 30
-            How many of the hardest groups to show.
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        **kwargs
-            For the bars.
+        ax, **kwargs
+            For `plot`.
         """
         check_fitted_estimator(estimator)
-        labels = estimator._problem.groups if groups is None else np.asarray(groups)
+        problem = estimator._problem
+        labels = problem.groups if groups is None else groups
         if labels is None:
             raise InvalidInputError(
                 "the estimator was fitted without groups: pass groups, one label per training row."
             )
-        results = row_results(estimator, target=target)
-        if labels.shape != (estimator._problem.weights.size,):
-            raise InvalidInputError(
-                f"groups must hold one label per training row, shape "
-                f"({estimator._problem.weights.size},); got shape {labels.shape}."
-            )
-        return cls._of(results, labels[results.rows]).plot(ax, n_groups=n_groups, **kwargs)
+        labels = check_labels("groups", labels, problem.weights.size)
+        found = held_out_of(estimator, target)
+        return cls.from_result(found, labels, target=target).plot(ax, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -108,57 +118,40 @@ class GroupScoresDisplay:
         y_pred: ArrayLike,
         groups: ArrayLike,
         *,
-        n_groups: int = 30,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
         """Return the display of given predictions of numbers, plotted; see `from_estimator`."""
-        y, p = np.asarray(y_true, dtype=float), np.asarray(y_pred, dtype=float)
-        rows = np.arange(len(y))
-        results = RowResults(rows, rows, y, p, y - p, np.abs(y - p), y, np.ones(len(y)), None)
-        return cls._of(results, np.asarray(groups)).plot(ax, n_groups=n_groups, **kwargs)
+        loss = (np.asarray(y_true, dtype=float) - np.asarray(y_pred, dtype=float)) ** 2
+        return cls._of(loss, np.ones(loss.size), np.asarray(groups), root=True).plot(ax, **kwargs)
 
     @classmethod
-    def _of(cls, results: RowResults, labels: Any) -> Self:
-        parts = part_scores(results, labels)
+    def _of(cls, loss: FloatArray, weights: FloatArray, groups: Any, *, root: bool) -> Self:
+        """Return the display of weighted mean losses, or of their roots, the largest first."""
+        labels, code, counts = np.unique(groups, return_inverse=True, return_counts=True)
+        total = np.bincount(code, weights)
+        seen = np.flatnonzero(total > 0)
+        power = 0.5 if root else 1.0
+        scores = (np.bincount(code, weights * loss)[seen] / total[seen]) ** power
+        order = np.argsort(-scores, kind="stable")
         return cls(
-            labels=[part.label for part in parts],
-            scores=[part.score for part in parts],
-            counts=[part.count for part in parts],
-            overall=results.score(),
-            score_name=results.label,
+            labels=[str(label) for label in labels[seen[order]]],
+            scores=scores[order],
+            counts=counts[seen[order]],
+            overall=float(weights @ loss / weights.sum()) ** power,
+            score_name="RMSE" if root else "share of errors",
         )
 
-    def plot(self, ax: Any = None, *, n_groups: int = 30, **kwargs: Any) -> Self:
-        """Plot the groups.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        n_groups : int, default 30
-            How many of the hardest groups to show.
-        **kwargs
-            For the bars.
-
-        Returns
-        -------
-        self
-        """
-        ax = new_axes(ax)
-        order = np.argsort(-self.scores, kind="stable")[:n_groups]
-        places = np.arange(len(order))
-        self.bars_ = ax.barh(places, self.scores[order], **kwargs)
+    def _draw(self, ax: Any, *, n_groups: int = 30, **kwargs: Any) -> None:
+        scores = np.asarray(self.scores)
+        order = np.argsort(-scores, kind="stable")[:n_groups]
+        self.bars_ = ax.barh(np.arange(order.size), scores[order], **kwargs)
         # "$" would start a formula.
-        names = [self.labels[i].replace("$", r"\$") for i in order]
-        ax.set_yticks(places, names)
+        ax.set_yticks(np.arange(order.size), [self.labels[i].replace("$", r"\$") for i in order])
         ax.invert_yaxis()
         self.line_ = None
         if self.overall is not None:
-            self.line_ = ax.axvline(
-                self.overall, linestyle="--", color="black", linewidth=1, label="all together"
-            )
+            style = {"linestyle": "--", "color": "black", "linewidth": 1}
+            self.line_ = ax.axvline(self.overall, label="all together", **style)
             ax.legend(loc="lower right")
         ax.set(xlabel=self.score_name)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

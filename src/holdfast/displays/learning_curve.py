@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.displays._axes import check_fitted_estimator, new_axes
+from holdfast.displays.base import Display, band, check_fitted_estimator
 
 if TYPE_CHECKING:
     from holdfast.answers.learning import LearningCurve
@@ -15,28 +16,29 @@ if TYPE_CHECKING:
 __all__ = ["LearningCurveDisplay"]
 
 
-class LearningCurveDisplay:
+@dataclass(eq=False, repr=False)
+class LearningCurveDisplay(Display):
     """Error against the size of the training set, with the spread over draws.
-
-    It is recommended to use `from_estimator`.
 
     Parameters
     ----------
     curve : LearningCurve
         From ``estimator.learning_curve``.
 
+    Other Parameters
+    ----------------
+    to : float, default 2
+        For `plot`: how many times the largest size to extend the curve to.
+
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     line_ : matplotlib Line2D
         Mean errors.
     extended_ : matplotlib Line2D or None
         The power law beyond the largest size; the band holds 90 % of its bootstrap samples.
     """
 
-    def __init__(self, *, curve: LearningCurve) -> None:
-        self.curve = curve
+    curve: LearningCurve
 
     @classmethod
     def from_estimator(
@@ -57,42 +59,23 @@ class LearningCurveDisplay:
         estimator : fitted KernelRidgeCV or KernelRidgeClassifierCV
         sizes, n_repeats, random_state, groups
             As in ``estimator.learning_curve``.
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        **kwargs
-            For the line.
+        ax, **kwargs
+            For `plot`.
         """
         check_fitted_estimator(estimator)
         curve = estimator.learning_curve(sizes, n_repeats, random_state, groups=groups)
-        return cls(curve=curve).plot(ax, **kwargs)
+        return cls(curve).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, to: float = 2.0, **kwargs: Any) -> Self:
-        """Plot the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        to : float, default 2
-            How many times the largest size to extend it to.
-        **kwargs
-            For the line.
-
-        Returns
-        -------
-        self
-        """
-        ax = new_axes(ax)
-        sizes, errors = self.curve.sizes, self.curve.errors
-        mean, std = errors.mean(axis=1), self.curve.std
+    def _draw(self, ax: Any, *, to: float = 2.0, **kwargs: Any) -> None:
+        sizes, mean, std = self.curve.sizes, self.curve.errors.mean(axis=1), self.curve.std
         (self.line_,) = ax.plot(sizes, mean, **{"marker": "o", **kwargs})
-        color = self.line_.get_color()
-        ax.fill_between(sizes, mean - std, mean + std, alpha=0.2, color=color, linewidth=0)
+        band(ax, sizes, mean - std, mean + std, self.line_)
         self.extended_ = None
         if sizes.size >= 4 and to > 1:
             more = self.curve.extrapolate(np.linspace(sizes[-1], to * sizes[-1], 30))
-            (self.extended_,) = ax.plot(more.sizes, more.error, linestyle="--", color=color)
-            ax.fill_between(more.sizes, more.low, more.high, alpha=0.1, color=color, linewidth=0)
-        ax.set(xlabel=f"training {self.curve.unit}", ylabel=f"error ({self.curve.scoring})")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            style = {"linestyle": "--", "color": self.line_.get_color()}
+            (self.extended_,) = ax.plot(more.sizes, more.error, **style)
+            band(ax, more.sizes, more.low, more.high, self.line_, alpha=0.1)
+        name = self.curve.scoring.removeprefix("neg_").replace("_", " ")
+        error = name if self.curve.scoring.startswith("neg_") else f"1 − {name}"
+        ax.set(xlabel=f"training {self.curve.unit}", ylabel=f"held-out {error}")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from holdfast.displays.curve_data import CVCurve, cv_curve
 from holdfast.displays.score_scale import number
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["curve_html"]
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 420, 170, 62, 12, 12, 36
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 420, 170, 62, 408, 12, 134
 
 
 def curve_html(model: CrossValidatedKernelRidge) -> str:
@@ -44,46 +43,38 @@ def curve_html(model: CrossValidatedKernelRidge) -> str:
 
 
 def _picture(curve: CVCurve) -> str:
-    x = _scaled(np.log10(curve.alphas), _LEFT, _WIDTH - _RIGHT)
-    se = np.where(np.isfinite(curve.se), curve.se, 0.0)
     known = np.isfinite(curve.values)
-    low, high = (curve.values - se)[known].min(), (curve.values + se)[known].max()
-    span = high - low or 1.0
+    x, values = np.log10(curve.alphas[known]), curve.values[known]
+    se = np.nan_to_num(curve.se[known])
+    low, high = float((values - se).min()), float((values + se).max())
 
-    def y(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(_TOP + (high - values) / span * (_HEIGHT - _TOP - _BOTTOM))
+    ends = x[[0, -1]] if x.size > 1 else [x[0] - 1, x[0] + 1]
 
-    def points(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> str:
-        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys, strict=True))
+    def points(x_at: Any, y_at: Any) -> str:
+        across = np.interp(x_at, ends, [_LEFT, _RIGHT])
+        down = np.interp(y_at, [low, high], [_BOTTOM, _TOP])
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
 
-    x, values, se = x[known], curve.values[known], se[known]
-    band = points(np.r_[x, x[::-1]], y(np.r_[values + se, (values - se)[::-1]]))
-    at = int(np.flatnonzero(known).searchsorted(curve.best))
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
+    best = [int(np.flatnonzero(known).searchsorted(curve.best))]
+    left, top = points(x[best], values[best]).split(",")
+    band = points(np.r_[x, x[::-1]], np.r_[values + se, (values - se)[::-1]])
+    first, last = (number(float(10**end), 2) for end in x[[0, -1]])
     texts = [
-        (_LEFT - 6, _TOP + 4, "end", number(float(high))),
-        (_LEFT - 6, _HEIGHT - _BOTTOM + 4, "end", number(float(low))),
-        (_LEFT, _HEIGHT - _BOTTOM + 16, "middle", number(float(curve.alphas[0]), 2)),
-        (_WIDTH - _RIGHT, _HEIGHT - _BOTTOM + 16, "end", number(float(curve.alphas[-1]), 2)),
-        (middle, _HEIGHT - 6, "middle", f"{curve.scale.label} over the penalty λ"),
+        (_LEFT - 6, _TOP + 4, "end", number(high)),
+        (_LEFT - 6, _BOTTOM + 4, "end", number(low)),
+        (_LEFT, _BOTTOM + 16, "middle", first),
+        (_RIGHT, _BOTTOM + 16, "end", last),
+        ((_LEFT + _RIGHT) / 2, _HEIGHT - 6, "middle", f"{curve.scale.label} over the penalty λ"),
     ]
     labels = "".join(
         f'<text x="{a:.0f}" y="{b:.0f}" text-anchor="{anchor}" fill="currentColor">'
         f"{escape(t)}</text>"
         for a, b, anchor, t in texts
     )
-    frame = f"M{_LEFT},{_TOP}V{_HEIGHT - _BOTTOM}H{_WIDTH - _RIGHT}"
     return (
-        f'<path d="{frame}" fill="none" stroke="currentColor" stroke-opacity="0.4"/>'
-        f'<polygon points="{band}" fill="#4c8dd6" fill-opacity="0.25"/>'
-        f'<polyline points="{points(x, y(values))}" fill="none" stroke="#4c8dd6" stroke-width="2"/>'
-        f'<circle cx="{x[at]:.1f}" cy="{float(y(values[at])):.1f}" r="4" fill="none" '
+        f'<path d="M{_LEFT},{_TOP}V{_BOTTOM}H{_RIGHT}" fill="none" stroke="currentColor" '
+        f'stroke-opacity="0.4"/><polygon points="{band}" fill="#4c8dd6" fill-opacity="0.25"/>'
+        f'<polyline points="{points(x, values)}" fill="none" stroke="#4c8dd6" stroke-width="2"/>'
+        f'<circle cx="{left}" cy="{top}" r="4" fill="none" '
         f'stroke="currentColor" stroke-width="2"/>{labels}'
     )
-
-
-def _scaled(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-    span = values[-1] - values[0]
-    if span <= 0:
-        return np.full(values.shape, (low + high) / 2)
-    return np.asarray(low + (values - values[0]) / span * (high - low))

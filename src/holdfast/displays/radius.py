@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.displays._axes import check_fitted_estimator, new_axes
-from holdfast.displays.radius_data import radius_curve
+from holdfast._typing import FloatArray
+from holdfast.displays.base import Display, band, check_fitted_estimator
+from holdfast.displays.curve_data import model_scale, score_held_out
+from holdfast.exceptions import InvalidInputError
+from holdfast.experiments import Experiments, Ragged
+from holdfast.scores.scoring import resolve_scoring
+from holdfast.splitters import LeaveNeighbourhoodOut
+
+if TYPE_CHECKING:
+    from holdfast.estimators.base import CrossValidatedKernelRidge
 
 __all__ = ["RadiusDisplay"]
 
 
-class RadiusDisplay:
+@dataclass(eq=False, repr=False, kw_only=True)
+class RadiusDisplay(Display):
     """Held-out error as everything within a radius of the test row is held out.
 
     Where the curve meets the line of a model without features, nothing is known about a place so
-    far from all data. It is recommended to use `from_estimator`. All parameters are stored as
-    attributes.
+    far from all data.
 
     Parameters
     ----------
@@ -41,8 +51,6 @@ class RadiusDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     line_ : matplotlib Line2D
         The curve.
     band_ : matplotlib PolyCollection or None
@@ -51,26 +59,14 @@ class RadiusDisplay:
         The lines to compare with.
     """
 
-    def __init__(
-        self,
-        *,
-        radii: ArrayLike,
-        values: ArrayLike,
-        se: ArrayLike | None = None,
-        held_out: ArrayLike | None = None,
-        control: ArrayLike | None = None,
-        baseline: float | None = None,
-        score_name: str = "score",
-        unit: str | None = None,
-    ) -> None:
-        self.radii = np.asarray(radii, dtype=float)
-        self.values = np.asarray(values, dtype=float)
-        self.se = None if se is None else np.asarray(se, dtype=float)
-        self.held_out = None if held_out is None else np.asarray(held_out, dtype=float)
-        self.control = None if control is None else np.asarray(control, dtype=float)
-        self.baseline = baseline
-        self.score_name = score_name
-        self.unit = unit
+    radii: FloatArray
+    values: FloatArray
+    se: FloatArray | None = None
+    held_out: FloatArray | None = None
+    control: FloatArray | None = None
+    baseline: float | None = None
+    score_name: str = "score"
+    unit: str | None = None
 
     @classmethod
     def from_estimator(
@@ -104,85 +100,86 @@ class RadiusDisplay:
             fewer rows, and not to distance.
         random_state : int, default 0
             Which rows the control holds out.
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        **kwargs
-            For the line.
+        ax, **kwargs
+            For `plot`.
 
         Notes
         -----
-        The model keeps its penalty and its scoring; nothing is trained anew. Each radius is one
+        The model keeps its penalty and its scoring; nothing is refitted. Each radius is one
         experiment per row (`holdfast.splitters.LeaveNeighbourhoodOut`). The band counts rows as
         independent, which near rows are not: it is the least that the error is uncertain by.
         """
         check_fitted_estimator(estimator)
-        curve = radius_curve(
-            estimator,
-            coordinates,
-            radii,
-            metric=metric,
-            metric_params=metric_params,
-            control=control,
-            random_state=random_state,
-        )
+        m, scale = estimator._problem.weights.size, model_scale(estimator)
+        grid, rng = np.unique(np.asarray(radii)), np.random.default_rng(random_state)
+        if not grid.size:
+            raise InvalidInputError("radii must hold at least one radius; got none.")
+        near = [
+            LeaveNeighbourhoodOut(coordinates, radius, metric, metric_params=metric_params)
+            for radius in grid
+        ]
+        experiments = [splitter.experiments(m) for splitter in near]
+        score, se = np.array([_score(estimator, each) for each in experiments]).T
+        others = [_score(estimator, _anywhere(e, m, rng))[0] for e in experiments if control]
         display = cls(
-            radii=curve.radii,
-            values=curve.values,
-            se=curve.se,
-            held_out=curve.held_out,
-            control=curve.control,
-            baseline=curve.baseline,
-            score_name=curve.scale.label,
+            radii=grid.astype(float),
+            values=scale.shown(score),
+            se=scale.spread(score, se),
+            held_out=np.array([each.held_out.sizes.mean() for each in experiments]),
+            control=scale.shown(np.array(others)) if control else None,
+            baseline=float(scale.shown(np.array(_baseline(estimator)))),
+            score_name=scale.label,
             unit="km" if metric == "haversine" else None,
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Plot the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to plot; a new figure by default.
-        name : str, optional
-            Of the curve, for the legend.
-        **kwargs
-            For the line.
-
-        Returns
-        -------
-        self
-        """
-        ax = new_axes(ax)
-        style = {"marker": ".", "label": name or "all rows within the radius held out", **kwargs}
-        (self.line_,) = ax.plot(self.radii, self.values, **style)
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
+        x, y = np.asarray(self.radii), np.asarray(self.values)
+        label = "all rows within the radius held out"
+        (self.line_,) = ax.plot(x, y, **{"marker": ".", "label": label, **kwargs})
         self.band_ = self.control_ = self.baseline_ = None
         if self.se is not None and np.isfinite(self.se).any():
-            self.band_ = ax.fill_between(
-                self.radii,
-                self.values - self.se,
-                self.values + self.se,
-                alpha=0.2,
-                color=self.line_.get_color(),
-                linewidth=0,
-            )
+            self.band_ = band(ax, x, y - self.se, y + self.se, self.line_)
         if self.control is not None:
-            (self.control_,) = ax.plot(
-                self.radii,
-                self.control,
-                linestyle="--",
-                marker=".",
-                color="0.4",
-                label="as many rows held out anywhere",
-            )
+            label, grey = "as many rows held out anywhere", {"color": "0.4", "marker": "."}
+            (self.control_,) = ax.plot(x, self.control, linestyle="--", label=label, **grey)
         if self.baseline is not None and np.isfinite(self.baseline):
-            self.baseline_ = ax.axhline(
-                self.baseline, linestyle=":", color="black", linewidth=1, label="without features"
-            )
+            dotted = {"linestyle": ":", "color": "black", "linewidth": 1}
+            self.baseline_ = ax.axhline(self.baseline, label="without features", **dotted)
         unit = f" ({self.unit})" if self.unit else ""
         ax.set(xlabel=f"radius{unit}", ylabel=f"held-out {self.score_name}")
         low, high = ax.get_ylim()
         ax.set_ylim(low, high + 0.3 * (high - low))  # room for the legend above the lines
         ax.legend(loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+
+
+def _score(model: CrossValidatedKernelRidge, experiments: Experiments) -> tuple[float, float]:
+    """Return the score of the model at its own penalty, or penalties, and its standard error."""
+    v = model._problem.Y.shape[1]
+    alphas, index = np.unique(np.broadcast_to(model.alpha_, v), return_inverse=True)
+    found = model.held_out(experiments, alphas=alphas)
+    own = found.values[index, :, np.arange(v)].T[None]
+    scores = score_held_out(model, dataclasses.replace(found, values=own))
+    return float(scores.pooled[0]), float(scores.se[0])
+
+
+def _baseline(model: CrossValidatedKernelRidge) -> float:
+    """Return the score of the weighted mean of the targets."""
+    problem = model._problem
+    mean = np.average(problem.Y, axis=0, weights=problem.weights)
+    constant = np.broadcast_to(mean, problem.Y.shape)
+    scoring = resolve_scoring(model.scoring, classes=model._classes)
+    return scoring.score(problem.labels, constant, problem.weights, problem.groups)
+
+
+def _anywhere(experiments: Experiments, m: int, rng: np.random.Generator) -> Experiments:
+    """Return experiments that test the same rows and hold out as many, but anywhere.
+
+    Rows are laid out in a random circle; with each test row those that follow it are held out.
+    """
+    circle = rng.permutation(m)
+    place = np.empty(m, dtype=np.int64)
+    place[circle] = np.arange(m)
+    start = place[experiments.test.values]
+    spans = Ragged.ranges(start, start + experiments.held_out.sizes)
+    return Experiments(Ragged(circle[spans.values % m], spans.ptr), experiments.test)

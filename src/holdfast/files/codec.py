@@ -50,6 +50,7 @@ _OWN_MODULES = (
     "holdfast.holdout.plan",
     "holdfast.splitters",
     "holdfast.tables.learned",
+    "holdfast.tables.options",
     "holdfast.estimators.problem",
 )
 # Where classes that files of version 0.1.0 name are now.

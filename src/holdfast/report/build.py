@@ -11,8 +11,7 @@ from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.basis import Points
-from holdfast.displays.curve_data import CVCurve, cv_curve, policy_curves
-from holdfast.displays.row_data import PartScore, RowResults, part_scores, row_results
+from holdfast.displays.curve_data import CVCurve, cv_curve
 from holdfast.exceptions import HoldOutError
 from holdfast.files.archive import library_versions
 from holdfast.report import words
@@ -22,7 +21,9 @@ from holdfast.report.context import Context
 from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
 from holdfast.report.linked import MOST_NUMBERS, Linked, ask_linked
 from holdfast.report.moments import ask_time
+from holdfast.report.policies import policy_curves
 from holdfast.report.relevance import ask_relevance
+from holdfast.report.rows import PartScore, RowResults, part_scores, row_results
 from holdfast.report.spread import ask_coverage
 from holdfast.report.summary import (
     Asked,

@@ -12,11 +12,11 @@ from sklearn.metrics import auc as area_under
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_curve
 
 from holdfast._typing import FloatArray
-from holdfast.displays.row_data import wilson
 from holdfast.displays.score_scale import number
 from holdfast.report.markup import table, tag
 from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.plots import Figure, escape, figure, line, numbers
+from holdfast.report.rows import wilson
 from holdfast.scores.scorers import decision_to_proba
 
 if TYPE_CHECKING:

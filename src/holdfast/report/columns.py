@@ -34,4 +34,5 @@ def doubts_list(summary: Summary) -> Html | None:
     if not summary.doubts:
         return None
     items = (tag("li", doubt) for doubt in summary.doubts)
-    return tag("div", tag("strong", "Doubts"), tag("ul", *items), class_="note doubts", role="note")
+    heading = tag("strong", "Notes on the data")
+    return tag("div", heading, tag("ul", *items), class_="note doubts", role="note")

@@ -39,7 +39,7 @@ class Context:
     columns : tuple of ColumnAccount
         How each column of a data file was read (`holdfast.tables.account`).
     doubts : tuple of str
-        What may be wrong with the data or the question (`holdfast.tables.doubts`).
+        What may be wrong with the data or the question (`holdfast.tables.notes`).
     inside : InsideOut, optional
         What the preparation costs (`holdfast.tables.inside`).
     time : str, optional

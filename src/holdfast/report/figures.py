@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from holdfast.displays.curve_data import CVCurve
-from holdfast.displays.row_data import PartScore
 from holdfast.report.classes import class_figures
 from holdfast.report.growth import growth_figures
 from holdfast.report.moments import time_figure
 from holdfast.report.plots import Figure, escape, figure, line, numbers, penalty_axis, title
 from holdfast.report.relevance import relevance_figure
+from holdfast.report.rows import PartScore
 from holdfast.report.spread import coverage_figures
 from holdfast.report.summary import Contrast, Leverage, RowSample, Summary
 from holdfast.report.words import number

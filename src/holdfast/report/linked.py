@@ -14,8 +14,8 @@ from holdfast.displays.score_scale import number
 from holdfast.report.markup import Html, tag
 
 if TYPE_CHECKING:
-    from holdfast.displays.row_data import PartScore, RowResults
     from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.report.rows import PartScore, RowResults
 
 __all__ = ["Linked", "ask_linked", "linked_data", "slider"]
 

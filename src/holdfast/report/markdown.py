@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.displays.row_data import PartScore
 from holdfast.report.classes import CLASS_HEADER, class_rows
 from holdfast.report.columns import COLUMN_HEADER, column_rows
 from holdfast.report.growth import growth_rows, growth_words
@@ -17,6 +16,7 @@ from holdfast.report.relevance import (
     relevance_title,
     relevance_words,
 )
+from holdfast.report.rows import PartScore
 from holdfast.report.spread import coverage_rows, coverage_words
 from holdfast.report.summary import Summary
 from holdfast.report.words import beliefs, count, number, size
@@ -33,7 +33,12 @@ def to_markdown(summary: Summary) -> str:
     lines += [line for s in summary.answer[1:] for line in (_text(s), "")]
     lines += [line for w in summary.warnings for line in (f"> {_text(w)}", "")]
     if summary.doubts:
-        lines += ["## Doubts", "", *(f"- {_text(doubt)}" for doubt in summary.doubts), ""]
+        lines += [
+            "## Notes on the data",
+            "",
+            *(f"- {_text(doubt)}" for doubt in summary.doubts),
+            "",
+        ]
     believe, doubt = beliefs(summary.asked, summary.headline, summary.contrasts, summary.sure)
     for heading, told in (("What to believe", believe), ("What not to believe", doubt)):
         lines += [f"## {heading}", "", *(f"- {_text(sentence)}" for sentence in told), ""]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from holdfast._typing import FloatArray
-from holdfast.displays.row_data import RowResults
 from holdfast.displays.score_scale import number
 from holdfast.report.markup import table
 from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.plots import Figure, figure, line, numbers, title
+from holdfast.report.rows import RowResults
 
 __all__ = ["OverTime", "ask_time", "time_figure", "time_rows", "time_section", "time_words"]
 

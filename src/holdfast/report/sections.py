@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.displays.curve_data import CVCurve
-from holdfast.displays.row_data import PartScore
 from holdfast.report.classes import class_section
 from holdfast.report.columns import columns_table, doubts_list
 from holdfast.report.figures import MAX_BARS
@@ -14,6 +13,7 @@ from holdfast.report.markup import Html, join, table, tag
 from holdfast.report.moments import time_section
 from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.relevance import relevance_section
+from holdfast.report.rows import PartScore
 from holdfast.report.spread import coverage_section
 from holdfast.report.summary import Summary
 from holdfast.report.sure import chance_words

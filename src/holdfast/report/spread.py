@@ -17,8 +17,8 @@ from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.plots import Figure, figure, line, numbers, title
 
 if TYPE_CHECKING:
-    from holdfast.displays.row_data import RowResults
     from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.report.rows import RowResults
 
 __all__ = [
     "Coverage",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
 from holdfast.displays.curve_data import CVCurve
-from holdfast.displays.row_data import PartScore
+from holdfast.report.rows import PartScore
 
 if TYPE_CHECKING:
     from holdfast.report.classes import ClassCurve

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.data.numbers import whole_number
+from holdfast.data.numbers import check_positive, whole_number
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments.cv import leave_group_out
 from holdfast.experiments.experiment import Experiments
 from holdfast.experiments.splitter import Splitter, plain
-from holdfast.splitters.coordinates import as_columns, check_coordinates
+from holdfast.splitters.around import check_coordinates, leave_some
 
 
 class SpatialBlocks(Splitter):
@@ -31,7 +31,7 @@ class SpatialBlocks(Splitter):
         Deal the cells into this many folds: at random, large cells first, each to the fold with
         the fewest rows. By default each cell is held out by itself.
     random_state : int, RandomState or None
-        For dealing; None deals anew each time.
+        For dealing; None deals differently each time.
 
     Notes
     -----
@@ -64,21 +64,17 @@ class SpatialBlocks(Splitter):
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of cells, or of folds.
-
-        Parameters
-        ----------
-        X, y, groups : ignored
-        """
-        cells = int(self.groups().max()) + 1
-        return cells if self.n_splits is None else self._folds(cells)
+        """Return the number of cells, or of folds; arguments are ignored."""
+        if self.n_splits is None:
+            return int(self.groups().max()) + 1
+        return whole_number("n_splits", self.n_splits, 2)
 
     def groups(self) -> IntArray:
         """Return the cell of each row, counted from 0 in the order of the coordinates.
 
         For whatever takes groups, such as a display or a basis selector.
         """
-        points = check_coordinates(self.coordinates, len(as_columns(self.coordinates)))
+        points = check_coordinates(self.coordinates)
         steps = points / self._widths(points.shape[1])
         whole = np.rint(steps)
         # 0.3 / 0.1 is 2.9999999999999996: what lies on an edge but for rounding lies on it.
@@ -90,16 +86,18 @@ class SpatialBlocks(Splitter):
         check_coordinates(self.coordinates, n_rows)
         cell = self.groups()
         counts = np.bincount(cell)
-        if counts.size == 1:
-            raise HoldOutError(
-                f"size={self.size} puts all {n_rows} rows into one cell: nothing is left to train "
-                "on. Choose a smaller size."
-            )
+        leave_some(counts, n_rows, f"size={self.size}")
         return leave_group_out(cell if self.n_splits is None else self._dealt(counts)[cell])
 
     def _dealt(self, counts: IntArray) -> IntArray:
         """Return the fold of each cell."""
-        load = np.zeros(self._folds(counts.size))
+        n_splits = self.get_n_splits()
+        if n_splits > counts.size:
+            raise HoldOutError(
+                f"n_splits must be at most the number of cells that hold rows, {counts.size}; got "
+                f"{n_splits}. Choose smaller cells or fewer folds."
+            )
+        load = np.zeros(n_splits)
         fold = np.empty(counts.size, dtype=np.int64)
         order = check_random_state(self.random_state).permutation(counts.size)
         for cell in order[np.argsort(-counts[order], kind="stable")]:
@@ -107,24 +105,12 @@ class SpatialBlocks(Splitter):
             load[fold[cell]] += counts[cell]
         return fold
 
-    def _folds(self, cells: int) -> int:
-        n_splits = whole_number("n_splits", self.n_splits, 2)
-        if n_splits > cells:
-            raise HoldOutError(
-                f"n_splits must be at most the number of cells that hold rows, {cells}; got "
-                f"{n_splits}. Choose smaller cells or fewer folds."
-            )
-        return n_splits
-
     def _widths(self, n_dimensions: int) -> FloatArray:
-        try:
-            widths = np.asarray(self.size, dtype=np.float64)
-        except (TypeError, ValueError):
-            widths = np.empty((0, 0))
-        good = widths.shape in ((), (n_dimensions,)) and not isinstance(self.size, bool)
-        if not good or not np.isfinite(widths).all() or not (widths > 0).all():
+        given = np.asarray(self.size, dtype=object)
+        widths = np.array([check_positive("size", width) for width in given.ravel()])
+        if given.shape not in ((), (n_dimensions,)):
             raise InvalidInputError(
-                f"size must be a finite positive number, or one for each of the {n_dimensions} "
-                f"dimensions; got {self.size!r}. It is in the unit of the coordinates."
+                f"size must be one number, or one for each of the {n_dimensions} dimensions; got "
+                f"{self.size!r}. It is in the unit of the coordinates."
             )
         return widths

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.neighbors import VALID_METRICS, NearestNeighbors
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import FloatArray
 from holdfast.data.numbers import check_positive
-from holdfast.exceptions import HoldOutError, InvalidInputError
-from holdfast.experiments.experiment import Experiments
+from holdfast.exceptions import InvalidInputError
 from holdfast.experiments.ragged import Ragged
-from holdfast.experiments.splitter import Splitter, plain
-from holdfast.splitters.coordinates import as_columns, check_coordinates
+from holdfast.experiments.splitter import plain
+from holdfast.splitters.around import AroundRows, blocks, check_coordinates, gathered
 
 #: The mean radius of the Earth in kilometres (IUGG).
 EARTH_KM = 6371.0088
 #: A distance equal to the radius up to this share of it lies within: on a grid of step 0.1 three
 #: steps are 0.30000000000000004.
 SLACK = 1e-10
-#: Neighbours that are looked up at once.
-BLOCK_VALUES = 2**22
 
 
-class LeaveNeighbourhoodOut(Splitter):
+class LeaveNeighbourhoodOut(AroundRows):
     """Hold out all rows within a radius of a row and test that row, for every row.
 
     Also known as buffered, or spatial, leave-one-out. The radius says how far from all data the
@@ -85,68 +82,33 @@ class LeaveNeighbourhoodOut(Splitter):
         self.metric_params = metric_params
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of rows.
+        """Return the number of rows, which is that of the coordinates; arguments are ignored."""
+        return len(check_coordinates(self.coordinates))
 
-        Parameters
-        ----------
-        X, y, groups : ignored
-        """
-        return len(as_columns(self.coordinates))
+    def _held_out(self, n_rows: int) -> Ragged:
+        return gathered(self._near(n_rows), n_rows, f"radius={self.radius}")
 
-    def _experiments(self, n_rows: int) -> Experiments:
+    def _near(self, n_rows: int) -> Iterator[sp.csr_array]:
         points = check_coordinates(self.coordinates, n_rows)
-        radius = check_positive("radius", self.radius, zero=True)
-        metric, radius = self.metric, radius * (1 + SLACK)
+        radius = check_positive("radius", self.radius, zero=True) * (1 + SLACK)
+        metric, params = self.metric, dict(self.metric_params or {})
         if metric == "haversine":
             # A chord through the Earth is as good as its arc, and a k-d tree can measure it.
             points, metric = _on_sphere(points), "euclidean"
             radius = 2 * np.sin(min(radius / EARTH_KM, np.pi) / 2)
-        near, sizes = [], []
-        for rows, size in self._neighbours(points, radius, metric):
-            near.append(rows)
-            sizes.append(size)
-            if (size == n_rows).any():
-                centre = sum(map(len, sizes[:-1])) + int(np.argmax(size == n_rows))
-                raise HoldOutError(
-                    f"radius={self.radius} reaches every one of the {n_rows} rows from row "
-                    f"{centre}: nothing is left to train on. Choose a smaller radius."
-                )
-        ptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
-        centres = Ragged(np.arange(n_rows), np.arange(n_rows + 1))
-        return Experiments(Ragged(np.concatenate(near), ptr), centres)
-
-    def _neighbours(
-        self, points: FloatArray, radius: float, metric: Any
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield, block by block, the neighbours of each row in ascending order, and how many."""
-        m = len(points)
-        params = dict(self.metric_params or {})
+        search = NearestNeighbors(
+            radius=radius,
+            algorithm=_algorithm(metric),
+            metric=metric,
+            p=params.pop("p", 2),
+            metric_params=params or None,
+        )
         try:
-            search = NearestNeighbors(
-                radius=radius,
-                algorithm=_algorithm(metric),
-                metric=metric,
-                p=params.pop("p", 2),
-                metric_params=params or None,
-            ).fit(points)
-            start, step = 0, 64
-            while start < m:
-                rows = np.arange(start, min(m, start + step))
-                found = search.radius_neighbors(points[rows], return_distance=False)
-                owners = np.repeat(np.arange(rows.size), [len(part) for part in found])
-                # One number for a pair sorts faster than pairs. A row is always near itself,
-                # even where its distance to itself is a rounding error.
-                itself = np.arange(rows.size) * m + rows
-                keys = np.concatenate([owners * m + np.concatenate(found), itself])
-                keys.sort()
-                keys = keys[np.append(True, keys[1:] != keys[:-1])]
-                sizes = np.bincount(keys // m, minlength=rows.size).astype(np.int64)
-                yield keys % m, sizes
-                start += rows.size
-                step = min(2 * step, max(64, BLOCK_VALUES // int(sizes.max())))
+            search.fit(points)
+            for rows, itself in blocks(n_rows):
+                # A row is near itself even where that distance is a rounding error.
+                yield itself + sp.csr_array(search.radius_neighbors_graph(points[rows]))
         except (ValueError, TypeError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
             raise InvalidInputError(
                 f"metric={self.metric!r} cannot measure these coordinates: {error} Pass what it "
                 "needs as metric_params, or another metric."
@@ -181,11 +143,8 @@ def _algorithm(metric: Any) -> str:
     for algorithm in ("kd_tree", "ball_tree", "brute"):
         if metric in VALID_METRICS[algorithm] and metric not in ("precomputed", "pyfunc"):
             return algorithm
-    known = sorted({name for names in VALID_METRICS.values() for name in names})
-    near = difflib.get_close_matches(str(metric), known, n=3, cutoff=0.5)
-    hint = f"Did you mean {', '.join(map(repr, near))}?" if near and metric not in known else ""
     raise InvalidInputError(
         "metric must be a function metric(a, b) or the name of a metric between points that "
         f"sklearn.neighbors.NearestNeighbors knows; got {metric!r}. "
-        + (hint or "sklearn.neighbors.VALID_METRICS lists them.")
+        "sklearn.neighbors.VALID_METRICS lists them."
     )

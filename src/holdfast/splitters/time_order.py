@@ -9,14 +9,16 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import TimeSeriesSplit
 
 from holdfast._typing import AnyArray, IntArray
+from holdfast.data.labels import check_labels
 from holdfast.data.numbers import whole_number
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments.experiment import Experiments
 from holdfast.experiments.ragged import Ragged
-from holdfast.experiments.splitter import Splitter, count_rows, plain
+from holdfast.experiments.splitter import Splitter, plain
+from holdfast.splitters.around import AroundRows, leave_some
 
 
-class HBlock(Splitter):
+class HBlock(AroundRows):
     """Hold out a row with the h rows before and after it and test that row, for every row.
 
     Burman, Chow and Nolan (1994): for a series in which rows more than h apart are about
@@ -46,30 +48,11 @@ class HBlock(Splitter):
     def __init__(self, h: int) -> None:
         self.h = h
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, ...)
-            The rows.
-        y : array-like of shape (m,), optional
-            Counted if X is None.
-        groups : ignored
-        """
-        return count_rows(X, y)
-
-    def _experiments(self, n_rows: int) -> Experiments:
-        h = whole_number("h", self.h, 0)
-        row = np.arange(n_rows)
+    def _held_out(self, n_rows: int) -> Ragged:
+        h, row = whole_number("h", self.h, 0), np.arange(n_rows)
         start, stop = np.maximum(row - h, 0), np.minimum(row + h + 1, n_rows)
-        if ((stop - start) == n_rows).any():
-            raise HoldOutError(
-                f"h={h} holds out all {n_rows} rows around row "
-                f"{int(np.argmax(stop - start == n_rows))}; h must be at most "
-                f"{(n_rows - 2) // 2} here. Choose a smaller h or pass more rows."
-            )
-        return Experiments(Ragged.ranges(start, stop), Ragged(row, np.arange(n_rows + 1)))
+        leave_some(stop - start, n_rows, f"h={h}")
+        return Ragged.ranges(start, stop)
 
 
 class PurgedKFold(Splitter):
@@ -107,16 +90,11 @@ class PurgedKFold(Splitter):
         self.embargo = embargo
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds.
-
-        Parameters
-        ----------
-        X, y, groups : ignored
-        """
+        """Return the number of folds; arguments are ignored."""
         return whole_number("n_splits", self.n_splits, 2)
 
     def _experiments(self, n_rows: int) -> Experiments:
-        k = whole_number("n_splits", self.n_splits, 2)
+        k = self.get_n_splits()
         purge = whole_number("purge", self.purge, 0)
         embargo = whole_number("embargo", self.embargo, 0)
         if k > n_rows:
@@ -124,17 +102,11 @@ class PurgedKFold(Splitter):
                 f"n_splits must be at most the number of rows, {n_rows}; got {k}. Pass more rows "
                 "or ask for fewer folds."
             )
-        sizes = np.full(k, n_rows // k)
-        sizes[: n_rows % k] += 1
+        sizes = np.bincount(np.arange(n_rows) % k)
         stop = np.cumsum(sizes)
         start = stop - sizes
         first, last = np.maximum(start - purge, 0), np.minimum(stop + embargo, n_rows)
-        if ((last - first) == n_rows).any():
-            raise HoldOutError(
-                f"purge={purge} and embargo={embargo} leave no row to train on beside fold "
-                f"{int(np.argmax(last - first == n_rows))} of {k} ({n_rows} rows). Purge fewer "
-                "rows or pass more."
-            )
+        leave_some(last - first, n_rows, f"purge={purge}, embargo={embargo}")
         return Experiments(Ragged.ranges(first, last), Ragged.ranges(start, stop))
 
 
@@ -176,12 +148,7 @@ class TimeSteps(Splitter):
         self.gap = gap
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of steps that have rows to train on.
-
-        Parameters
-        ----------
-        X, y, groups : ignored
-        """
+        """Return the number of steps that have rows to train on; arguments are ignored."""
         return len(self.experiments(np.size(self.times)))
 
     def among(self, rows: IntArray) -> TimeSteps:
@@ -211,17 +178,10 @@ class TimeSteps(Splitter):
         return Experiments(Ragged.from_arrays(held), Ragged.from_arrays(test))
 
     def _checked(self, n_rows: int) -> AnyArray:
-        times = np.asarray(self.times)
-        if times.shape != (n_rows,) or times.dtype.kind not in "biufmM":
+        times = check_labels("times", self.times, n_rows)
+        if times.dtype.kind not in "biufmM":
             raise InvalidInputError(
-                f"times must be one number or date for each of the {n_rows} rows; got shape "
-                f"{times.shape} and dtype {times.dtype}. Convert texts by pandas.to_datetime or "
-                "numpy.datetime64."
-            )
-        unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
-        if unknown.any():
-            raise InvalidInputError(
-                f"times must be known; got {times[unknown][0]} in row {int(np.argmax(unknown))}. "
-                "Leave out rows without a time."
+                f"times must be numbers or dates; got dtype {times.dtype}. Convert texts by "
+                "pandas.to_datetime or numpy.datetime64."
             )
         return times

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.tables.opening import Roles
 from holdfast.tables.preparation import TablePreparation
+from holdfast.tables.roles import Roles
 from holdfast.tables.table import Table
 from holdfast.tables.values import Reading
 
@@ -65,31 +64,29 @@ def account(
     classify : bool
         Whether the target is a class.
     """
-    features = {} if preparation is None else preparation.features_of()
-    left_out = {} if preparation is None else preparation.left_out_
     special = {
         roles.target: ("target", "classes to predict" if classify else "to predict"),
         roles.group: ("group", "rows that belong together"),
         roles.weight: ("weight", "weight of each row"),
     }
+    left_out = {} if preparation is None else preparation.left_out_
+    features = {} if preparation is None else preparation.features_of()
     chosen = set(roles.features)
     found = []
     for name, reading in table.readings.items():
-        role, became = special.get(name, ("feature", ""))
+        timed = name == roles.time
+        role, became = special.get(name, ("time, feature" if timed else "feature", ""))
         if name in special:
             pass
         elif name in left_out:
-            role = "time" if name == roles.time else "left out"
-            became = left_out[name]
+            role, became = "time" if timed else "left out", left_out[name]
         elif name not in chosen:
             role, became = "time", "puts rows in order"
-        else:
-            became = _became(name, reading, features, preparation)
-            if name == roles.time:
-                role = "time, feature"
+        elif preparation is not None and name in features:
+            became = _became(name, reading, len(features[name]), preparation)
         if reading.trouble:
             became = f"cannot be used: it {reading.trouble}"
-        became = "; ".join((became, *reading.notes)) if became else "; ".join(reading.notes)
+        became = "; ".join(filter(None, (became, *reading.notes)))
         found.append(
             ColumnAccount(name, role, reading.kind, reading.missing, reading.n_different(), became)
         )
@@ -97,21 +94,12 @@ def account(
     return tuple(found)
 
 
-def _became(
-    name: str,
-    reading: Reading,
-    features: Mapping[str, tuple[str, ...]],
-    preparation: TablePreparation | None,
-) -> str:
-    if preparation is None or name not in features:
-        return ""
-    made = features[name]
+def _became(name: str, reading: Reading, n: int, preparation: TablePreparation) -> str:
     filled = ", missing ones filled in" if reading.missing else ""
     if reading.kind == "category":
-        return f"{len(made)} features, 0 or 1, one for each level{filled}"
+        return f"{n} features, 0 or 1, one for each level{filled}"
     if reading.kind == "date":
-        parts = list(preparation.transformer_.named_transformers_[f"date {name}"].parts_)
-        return f"{len(made)} numbers: {', '.join(parts)}{filled}"
+        return f"{n} numbers: {', '.join(preparation.learned_.dates[name].parts)}{filled}"
     return ("centred and scaled" if preparation.scale else "as it is") + filled
 
 
@@ -121,13 +109,6 @@ def shown(columns: tuple[ColumnAccount, ...]) -> tuple[tuple[ColumnAccount, ...]
         return columns, ""
     plain = ("number", "feature", 0)
     odd = [c for c in columns if (c.kind, c.role, c.missing) != plain or ";" in c.became]
-    odd = odd[:MOST]
-    kept = {id(c) for c in odd}
-    for column in columns:
-        if len(kept) >= MOST // 4 and len(odd) >= MOST // 4:
-            break
-        kept.add(id(column))
-        if len(kept) >= MOST // 4:
-            break
-    chosen = tuple(column for column in columns if id(column) in kept)
-    return chosen, f"and {len(columns) - len(chosen):,} more columns"
+    chosen = {id(column) for column in [*odd, *columns[: MOST // 4]][:MOST]}
+    kept = tuple(column for column in columns if id(column) in chosen)
+    return kept, f"and {len(columns) - len(kept):,} more columns"

@@ -12,8 +12,6 @@ from sklearn.base import clone
 from holdfast._typing import FloatArray
 from holdfast.progress import report
 from holdfast.tables.preparation import TablePreparation
-from holdfast.tables.table import Table, as_table
-from holdfast.tables.values import Reading
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -83,61 +81,53 @@ def prepare_inside(
     it, and the same model (kernel, penalty, basis rows) is fitted with that one experiment. Its
     held-out predictions are exactly those of a model trained on the training rows alone.
     """
-    problem = model._problem
-    table = as_table(frame, as_text=preparation.categories_, formats=preparation.formats_)
-    m = table.n_rows
+    problem, classes = model._problem, model._classes
+    table = preparation.table_of(frame).columns(preparation.columns_)
     drawn = np.random.default_rng(random_state).permutation(len(problem.experiments))
     drawn = np.sort(drawn[:n_experiments])
     alpha = float(np.atleast_1d(model.alpha_)[0])
-    classes = model._classes
     gaps: list[float] = []
-    wrong_out: list[FloatArray] = []
-    wrong_in: list[FloatArray] = []
+    wrong: list[FloatArray] = []
     for done, j in enumerate(drawn):
         experiment = problem.experiments[int(j)]
-        training = np.setdiff1d(np.arange(m), experiment.held_out)
-        learned = clone(preparation)
-        columns = {name: table.readings[name] for name in preparation.columns_}
-        part = Table({name: _rows(r, training) for name, r in columns.items()}, len(training))
+        training = np.setdiff1d(np.arange(table.n_rows), experiment.held_out)
+        learned = clone(preparation).set_params(keep=True)  # the same columns every time
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Levels that only held-out rows have are unseen there, as they would be.
-            X = learned.fit(part).transform(Table(columns, m))
-            again = clone(model).set_params(
-                kernel=model._kernel,
-                gamma=None,
-                alphas=[alpha],
-                rule="best",
-                scoring=None,
-                cv=[experiment],
-                basis=model.basis_indices_ if model._problem.on_basis else None,
-                checkpoint=None,
-            )
-            y = problem.labels.ravel() if problem.flat else problem.labels
-            again.fit(X, y, sample_weight=problem.weights, groups=problem.groups)
-            inside = again.held_out(alphas=[alpha])
+            X = learned.fit(table.rows(training)).transform(table)
+            inside = _on_features(model, X, experiment, alpha)
             outside = model.held_out([experiment], alphas=[alpha])
         gaps.append(np.abs(inside.values - outside.values).max())
-        rows = outside.rows
-        for found, errors in ((outside, wrong_out), (inside, wrong_in)):
-            if classes is None:
-                errors.append((found.values[0, :, 0] - np.asarray(problem.Y)[rows, 0]) ** 2)
-            else:
-                errors.append((found.labels()[0] != np.asarray(problem.labels)[rows]).astype(float))
+        if classes is None:
+            values = np.array([found.values[0, :, 0] for found in (outside, inside)])
+            wrong.append((values - np.asarray(problem.Y)[outside.rows, 0]) ** 2)
+        else:
+            labels = np.array([found.labels()[0] for found in (outside, inside)])
+            wrong.append((labels != np.asarray(problem.labels)[outside.rows]).astype(float))
         report(done + 1, len(drawn), "preparing inside the training rows")
-    out, into = (float(np.concatenate(errors).mean()) for errors in (wrong_out, wrong_in))
-    if classes is None:
-        out, into = float(np.sqrt(out)), float(np.sqrt(into))
+    errors = np.hstack(wrong)
+    out, into = errors.mean(axis=1) if classes is not None else np.sqrt(errors.mean(axis=1))
     spread = float(np.std(np.asarray(problem.Y))) or 1.0
-    tested = sum(errors.size for errors in wrong_out)
-    return InsideOut(len(drawn), tested, out, into, float(max(gaps)) / spread, random_state)
+    largest = float(max(gaps)) / spread
+    return InsideOut(len(drawn), errors.shape[1], float(out), float(into), largest, random_state)
 
 
-def _rows(reading: Reading, rows: Any) -> Reading:
-    values, levels = reading.values[rows], reading.levels
-    if reading.kind == "category":
-        kept, codes = np.unique(values, return_inverse=True)
-        start = int(kept[0] < 0)
-        levels = tuple(reading.levels[int(k)] for k in kept[start:])
-        values = (codes - start).astype(np.int32)
-    return Reading(reading.kind, values, levels, reading.notes, None, reading.format)
+def _on_features(
+    model: CrossValidatedKernelRidge, X: FloatArray, experiment: Any, alpha: float
+) -> Any:
+    """Return the held-out predictions of one experiment with the same model on other features."""
+    problem = model._problem
+    again = clone(model).set_params(
+        kernel=model._kernel,
+        gamma=None,
+        alphas=[alpha],
+        rule="best",
+        scoring=None,
+        cv=[experiment],
+        basis=model.basis_indices_ if problem.on_basis else None,
+        checkpoint=None,
+    )
+    y = problem.labels.ravel() if problem.flat else problem.labels
+    again.fit(X, y, sample_weight=problem.weights, groups=problem.groups)
+    return again.held_out(alphas=[alpha])

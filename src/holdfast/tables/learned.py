@@ -1,185 +1,304 @@
-"""What a preparation learned, as plain data that a model file may hold, and back."""
+"""What a preparation learned from its columns, as plain data, and what it makes of new rows.
+
+A model file holds a `Learned` as it is. Everything is checked when one is made, so that a file from
+a stranger gives a preparation that works, or an error.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.tables.dates import import_pandas
-from holdfast.tables.preparation import TablePreparation, in_order, make_transformer
+from holdfast.exceptions import InvalidInputError
+from holdfast.tables.options import ReadOptions
+from holdfast.tables.table import Table
+from holdfast.tables.values import Reading
 
-__all__ = ["Learned", "from_learned", "learned_of"]
+__all__ = ["Category", "Dates", "Learned", "Numbers", "date_parts"]
+
+#: What a date can become, and how long its circle is, in days; the position has none.
+PARTS = {"position": None, "season": 365.2425, "weekday": 7.0, "hour": 1.0}
+_DAY_US = 86_400_000_000
+# In microseconds since 1970. Seasons begin in January, weeks on Monday, days at midnight.
+_CIRCLE_STARTS = {"season": 946_684_800_000_000, "weekday": 978_307_200_000_000, "hour": 0}
+
+
+def _is(value: Any, kind: type) -> bool:
+    return isinstance(value, kind)  # whatever the annotations of a file's contents promise
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise InvalidInputError(f"What was learned of the columns does not fit together: {what}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The columns of numbers.
+
+    Attributes
+    ----------
+    names : tuple of str
+    centre, spread : ndarray of shape (n,)
+        What is subtracted, and by what is divided.
+    fill : ndarray of shape (n,)
+        What missing values become; NaN if they are refused.
+    """
+
+    names: tuple[str, ...]
+    centre: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    fill: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        _require(_is(self.names, tuple), "names of numbers")
+        for part in (self.centre, self.spread, self.fill):
+            fits = _is(part, np.ndarray) and part.dtype == np.float64
+            _require(fits and part.shape == (len(self.names),), "numbers")
+        finite = np.isfinite(self.centre).all() and np.isfinite(self.spread).all()
+        _require(bool(finite and (self.spread > 0).all()), "centre and spread of numbers")
+        _require(not np.isinf(self.fill).any(), "values to fill in")
+
+    @classmethod
+    def learn(cls, table: Table, names: tuple[str, ...], scale: bool, impute: bool) -> Numbers:
+        """Return centre, spread and median of columns; the spread of a constant column is 1."""
+        from sklearn.preprocessing import StandardScaler
+
+        block = _block(table, names)
+        centre, spread = np.zeros(len(names)), np.ones(len(names))
+        fill = np.full(len(names), np.nan)
+        if impute and names:
+            fill = np.nanmedian(block, axis=0)
+            block = np.where(np.isnan(block), fill, block)
+        if scale and names:
+            scaler = StandardScaler().fit(block)
+            centre, spread = scaler.mean_, scaler.scale_
+        return cls(names, centre, spread, fill)
+
+    def matrix(self, table: Table) -> NDArray[np.float64]:
+        """Return the features of a table."""
+        block = _block(table, self.names)
+        np.copyto(block, self.fill, where=np.isnan(block))
+        block -= self.centre
+        block /= self.spread
+        return block
+
+
+def _block(table: Table, names: tuple[str, ...]) -> NDArray[np.float64]:
+    block = np.empty((table.n_rows, len(names)), order="F")
+    for j, name in enumerate(names):
+        block[:, j] = table.readings[name].values
+    return block
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of names.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        Sorted.
+    fill : str or None
+        What missing values become; None if they are refused.
+    """
+
+    levels: tuple[str, ...]
+    fill: str | None
+
+    def __post_init__(self) -> None:
+        fits = _is(self.levels, tuple) and all(_is(level, str) for level in self.levels)
+        _require(fits and len(set(self.levels)) == len(self.levels) > 0, "levels")
+        _require(self.fill is None or self.fill in self.levels, "the level to fill in")
+
+    @classmethod
+    def learn(cls, reading: Reading, impute: bool) -> Category:
+        """Return the levels, and the most frequent one; the first of several."""
+        counts = np.bincount(reading.values[reading.values >= 0], minlength=len(reading.levels))
+        ranked = sorted(zip(-counts, reading.levels, strict=True))
+        return cls(tuple(sorted(reading.levels)), ranked[0][1] if impute else None)
+
+    def matrix(self, reading: Reading) -> NDArray[np.float64]:
+        """Return one column of 0 and 1 for each level; a level that is not known has only 0."""
+        places = {level: i for i, level in enumerate(self.levels)}
+        none = len(self.levels)
+        missing = none if self.fill is None else places[self.fill]
+        columns = np.array([*(places.get(level, none) for level in reading.levels), missing])
+        made = np.zeros((len(reading.values), none + 1))
+        made[np.arange(len(made)), columns[reading.values]] = 1.0
+        return made[:, :none]
+
+
+@dataclass(frozen=True)
+class Dates:
+    """A column of dates, which becomes a few numbers.
+
+    Attributes
+    ----------
+    parts : tuple of str
+        Of "position", "season", "weekday" and "hour".
+    origin, fill : int
+        The first and the median date, in microseconds since 1970; the second replaces missing ones.
+    centre, spread : float
+        What is subtracted from the position, in days after the origin, and by what it is divided.
+
+    Notes
+    -----
+    Season, weekday and hour are places on a circle, a sine and a cosine each, of length √2: two
+    dates then lie as far apart on average as two values of two standardised columns. Sunday is
+    next to Monday and December to January.
+    """
+
+    parts: tuple[str, ...]
+    origin: int
+    fill: int
+    centre: float
+    spread: float
+
+    def __post_init__(self) -> None:
+        known = bool(self.parts) and set(self.parts) <= set(PARTS)
+        _require(_is(self.parts, tuple) and known, "parts of dates")
+        inside = all(_is(n, int) and abs(n) < 2**62 for n in (self.origin, self.fill))
+        _require(inside and np.isfinite(self.centre) and 0 < self.spread < np.inf, "dates")
+
+    @classmethod
+    def learn(cls, reading: Reading, *, position: bool, scale: bool) -> Dates:
+        """Return origin, scale and which parts the dates suggest."""
+        known = np.sort(reading.values[~reading.gaps()])
+        origin, fill = (int(v.astype(np.int64)) for v in (known[0], known[(len(known) - 1) // 2]))
+        parts = date_parts(known)
+        if not position:
+            parts = parts[1:] or parts
+        days = (_filled(reading, fill) - origin) / _DAY_US
+        centre, spread = float(days.mean()), float(days.std()) or 1.0
+        return cls(parts, origin, fill, *((centre, spread) if scale else (0.0, 1.0)))
+
+    def matrix(self, reading: Reading) -> NDArray[np.float64]:
+        """Return the features of a column of dates."""
+        moments = _filled(reading, self.fill)
+        columns = []
+        for part in self.parts:
+            length = PARTS[part]
+            if length is None:
+                columns.append(((moments - self.origin) / _DAY_US - self.centre) / self.spread)
+            else:
+                angle = 2 * np.pi * ((moments - _CIRCLE_STARTS[part]) / _DAY_US) / length
+                columns += [np.sqrt(2) * np.sin(angle), np.sqrt(2) * np.cos(angle)]
+        return np.column_stack(columns)
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """Return the names of the features."""
+        sides = {part: ("",) if PARTS[part] is None else (" sin", " cos") for part in self.parts}
+        return tuple(f"{column} {part}{side}" for part in self.parts for side in sides[part])
+
+
+def _filled(reading: Reading, fill: int) -> NDArray[np.int64]:
+    if reading.kind == "empty":
+        return np.full(len(reading.values), fill, np.int64)
+    return np.where(reading.gaps(), fill, reading.values.astype(np.int64))
+
+
+def date_parts(dates: NDArray[np.datetime64]) -> tuple[str, ...]:
+    """Return which numbers a column of dates suggests.
+
+    The position always; a season where the dates span most of a year, weekdays where they span two
+    weeks and fall on several, hours where there are any.
+    """
+    different = np.unique(dates)
+    days = np.unique(different.astype("datetime64[D]"))
+    span = float((different[-1] - different[0]).astype("timedelta64[us]").astype(int)) / _DAY_US
+    parts = ["position"]
+    months = different.astype("datetime64[M]")
+    if span >= 350 and len(np.unique(months.astype(int) % 12)) >= 4:
+        parts.append("season")
+    of_month = len(np.unique((days - days.astype("datetime64[M]")).astype(int)))
+    weekdays = len(np.unique(days.astype(int) % 7))
+    if span >= 13 and len(days) >= 10 and weekdays >= 2 and of_month >= 5:
+        parts.append("weekday")
+    hours = np.unique((different - different.astype("datetime64[D]")).astype(np.int64))
+    if len(hours) >= 3 and span >= 1.5:
+        parts.append("hour")
+    return tuple(parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The plain contents of a fitted `TablePreparation`.
+    """The contents of a fitted `TablePreparation`.
 
     Attributes
     ----------
     scale, impute, time
         Its parameters.
-    names, kinds : ndarray of str
-        The columns that are used.
-    numbers : ndarray of shape (3, n)
-        For each column of numbers the mean, the scale, and the value to fill in.
-    levels : list of ndarray of str
-        For each category its levels.
-    fill : ndarray of str
-        For each category the level to fill in; empty if there is none.
-    dates : ndarray of shape (4, n)
-        For each column of dates the first and the median date, in microseconds since 1970, and
-        the mean and the standard deviation of the position, in days.
-    parts : list of list of str
-        For each column of dates the parts it became.
+    numbers : Numbers
+    categories : dict of str to Category
+    dates : dict of str to Dates
     formats : dict of str to str
         Formats of dates that were written as text.
+    units : dict of str to str
+        Currency or per cent signs of columns of numbers.
+    options : ReadOptions
+        How the file was written, where that was said: new rows are read in the same way.
     """
 
     scale: bool
     impute: bool
     time: str | None
-    names: NDArray[np.str_]
-    kinds: NDArray[np.str_]
-    numbers: NDArray[np.float64]
-    levels: list[NDArray[np.str_]]
-    fill: NDArray[np.str_]
-    dates: NDArray[np.float64]
-    parts: list[list[str]]
-    formats: dict[str, str]
+    numbers: Numbers
+    categories: Mapping[str, Category]
+    dates: Mapping[str, Dates]
+    formats: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    options: ReadOptions = field(default_factory=ReadOptions)
 
+    def __post_init__(self) -> None:
+        kinds: tuple[tuple[Any, type], ...] = (
+            (self.numbers, Numbers),
+            (self.options, ReadOptions),
+            *((category, Category) for category in self.categories.values()),
+            *((dates, Dates) for dates in self.dates.values()),
+            *((text, str) for text in (*self.formats.values(), *self.units.values())),
+        )
+        _require(all(_is(value, kind) for value, kind in kinds), "kinds of columns")
+        names = [*self.numbers.names, *self.categories, *self.dates]
+        _require(all(_is(n, str) for n in names) and bool(names), "names of columns")
+        _require(len(set(names)) == len(names), "a column is there twice")
+        filled = self.impute == (not np.isnan(self.numbers.fill).any())
+        _require(filled or not self.numbers.names, "values to fill in")
 
-def learned_of(preparation: TablePreparation) -> Learned:
-    """Return what a fitted preparation learned."""
-    kinds = preparation.kinds_
-    steps = preparation.transformer_.named_transformers_
-    n_numbers = sum(kind in ("number", "yes/no") for kind in kinds.values())
-    numbers = np.full((3, n_numbers), np.nan)
-    fill: list[str] = []
-    if "numbers" in steps:
-        if preparation.scale:
-            numbers[0], numbers[1] = steps["numbers"][-1].mean_, steps["numbers"][-1].scale_
-        if preparation.impute:
-            numbers[2] = steps["numbers"][1].statistics_
-    if "categories" in steps and preparation.impute:
-        fill = list(steps["categories"][0].statistics_)
-    dated = [steps[f"date {name}"] for name, kind in kinds.items() if kind == "date"]
-    moments = np.array([[s.origin_, s.fill_] for s in dated], dtype="datetime64[us]")
-    spreads = np.array([[s.centre_, s.spread_] for s in dated], dtype=float)
-    dates = np.hstack([moments.astype(np.int64).reshape(-1, 2), spreads.reshape(-1, 2)]).T
-    return Learned(
-        scale=bool(preparation.scale),
-        impute=bool(preparation.impute),
-        time=preparation.time,
-        names=np.array(list(kinds), dtype=str),
-        kinds=np.array(list(kinds.values()), dtype=str),
-        numbers=numbers,
-        levels=[np.array(levels, dtype=str) for levels in preparation.levels().values()],
-        fill=np.array(fill, dtype=str),
-        dates=dates.astype(float),
-        parts=[list(step.parts_) for step in dated],
-        formats=dict(preparation.formats_),
-    )
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The columns in the order of their features, and what they hold."""
+        return {
+            **dict.fromkeys(self.numbers.names, "number"),
+            **dict.fromkeys(self.categories, "category"),
+            **dict.fromkeys(self.dates, "date"),
+        }
 
+    def features(self) -> dict[str, tuple[str, ...]]:
+        """Return, for each column, the names of its features."""
+        return {
+            **{name: (name,) for name in self.numbers.names},
+            **{n: tuple(f"{n}={level}" for level in c.levels) for n, c in self.categories.items()},
+            **{name: dates.names(name) for name, dates in self.dates.items()},
+        }
 
-def from_learned(learned: Learned) -> TablePreparation:
-    """Return the preparation that learned this.
+    def unseen(self, table: Table) -> dict[str, int]:
+        """Return how many rows have levels that were not there before, by column."""
+        found = {}
+        for name, category in self.categories.items():
+            reading = table.readings[name]
+            known = set(category.levels)
+            new = np.array([*(level not in known for level in reading.levels), False])
+            found[name] = int(new[reading.values].sum())
+        return {name: count for name, count in found.items() if count}
 
-    Notes
-    -----
-    The transformers are fitted to two rows that stand in for the data, so that whatever this
-    version of scikit-learn keeps beside the numbers is there; then the numbers are put in place.
-    """
-    try:
-        return _rebuild(learned)
-    except (
-        TypeError,
-        ValueError,
-        IndexError,
-        KeyError,
-        AttributeError,
-        InvalidInputError,
-    ) as error:
-        raise FileFormatError(
-            f"What the file says of the preparation of columns does not fit together: {error}."
-        ) from error
-
-
-def _rebuild(learned: Learned) -> TablePreparation:
-    pd = import_pandas("The preparation of columns")
-    kinds = dict(zip(learned.names.tolist(), learned.kinds.tolist(), strict=True))
-    if kinds != in_order(kinds) or list(kinds) != list(in_order(kinds)):
-        raise ValueError("columns out of order")
-    if len(kinds) != len(learned.names) or not set(kinds.values()) <= set(_STAND_IN):
-        raise ValueError("columns of unknown kinds, or twice the same")
-    levels = [list(map(str, found)) for found in learned.levels]
-    names = [name for name, kind in kinds.items() if kind == "category"]
-    numbers = [name for name, kind in kinds.items() if kind in ("number", "yes/no")]
-    if len(names) != len(levels) or not all(levels):
-        raise ValueError("levels")
-    if learned.numbers.shape != (3, len(numbers)) or learned.numbers.dtype.kind != "f":
-        raise ValueError("numbers")
-    made = TablePreparation(bool(learned.scale), bool(learned.impute), tuple(names), learned.time)
-    made.kinds_, made.columns_, made.left_out_ = kinds, tuple(kinds), {}
-    made.formats_ = {str(name): str(format) for name, format in learned.formats.items()}
-    made.feature_names_in_ = np.array(list(kinds), dtype=object)
-    made.n_features_in_ = len(kinds)
-    made.transformer_ = make_transformer(
-        kinds, scale=made.scale, impute=made.impute, time=learned.time, levels=levels or "auto"
-    )
-    known = dict(zip(names, levels, strict=True))
-    block = pd.DataFrame(np.array([[0.0], [1.0]]).repeat(len(numbers), axis=1), columns=numbers)
-    others = {
-        name: [known[name][0]] * 2 if kind == "category" else list(_STAND_IN["date"])
-        for name, kind in kinds.items()
-        if name not in set(numbers)
-    }
-    frame = pd.concat([block, pd.DataFrame(others, index=range(2))], axis=1)[list(kinds)]
-    for name in names:
-        frame[name] = frame[name].astype(object)
-    made.transformer_.fit(frame)
-    _put_back(made, learned)
-    return made
-
-
-def _put_back(made: TablePreparation, learned: Learned) -> None:
-    steps: Any = made.transformer_.named_transformers_
-    if "numbers" in steps:
-        if made.scale:
-            mean, spread = learned.numbers[0], learned.numbers[1]
-            if not (np.isfinite(mean).all() and np.isfinite(spread).all() and spread.all()):
-                raise ValueError("mean and scale")
-            scaler = steps["numbers"][-1]
-            scaler.mean_, scaler.scale_, scaler.var_ = mean, spread, spread**2
-        if made.impute:
-            if not np.isfinite(learned.numbers[2]).all():
-                raise ValueError("values to fill in")
-            steps["numbers"][1].statistics_ = learned.numbers[2]
-    if "categories" in steps and made.impute:
-        if learned.fill.shape != (len(learned.levels),):
-            raise ValueError("levels to fill in")
-        steps["categories"][0].statistics_ = learned.fill.astype(object)
-    dated = [name for name, kind in made.kinds_.items() if kind == "date"]
-    if learned.dates.shape != (4, len(dated)) or not np.isfinite(learned.dates).all():
-        raise ValueError("dates")
-    for name, (origin, fill, centre, spread), parts in zip(
-        dated, learned.dates.T, learned.parts, strict=True
-    ):
-        step = steps[f"date {name}"]
-        step.origin_, step.fill_ = (np.int64(us).astype("datetime64[us]") for us in (origin, fill))
-        step.centre_, step.spread_ = float(centre), float(spread)
-        if not parts or not set(parts) <= {"position", "season", "weekday", "hour"} or not spread:
-            raise ValueError("parts of dates")
-        step.parts_ = tuple(map(str, parts))
-
-
-_STAND_IN = {
-    "number": (0.0, 1.0),
-    "yes/no": (0.0, 1.0),
-    "category": (),
-    "date": (np.datetime64("2000-01-01", "us"), np.datetime64("2000-01-02", "us")),
-}
+    def matrix(self, table: Table) -> NDArray[np.float64]:
+        """Return the features of a table that has the columns."""
+        parts = [self.numbers.matrix(table)]
+        parts += [c.matrix(table.readings[name]) for name, c in self.categories.items()]
+        parts += [d.matrix(table.readings[name]) for name, d in self.dates.items()]
+        return np.hstack(parts) if len(parts) > 1 else parts[0]

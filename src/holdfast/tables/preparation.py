@@ -9,37 +9,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast.data.texts import quoted
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
+from holdfast.tables.learned import Category, Dates, Learned, Numbers, date_parts
+from holdfast.tables.options import ReadOptions
 from holdfast.tables.table import Table, as_table
-from holdfast.tables.time_features import TimeFeatures, parts_of
 from holdfast.tables.values import Reading
 
-__all__ = ["TablePreparation", "level_name", "prepare"]
+__all__ = ["TablePreparation"]
 
 # More levels than this are an identifier, not a category.
 _MAX_LEVELS = 1000
 # What pandas writes an index as.
 _INDEX_NAMES = ("", "Unnamed: 0", "index", "__index_level_0__")
 _NUMBERS = ("number", "yes/no")
-
-
-def level_name(column: str, level: object) -> str:
-    """Return the name of the feature of one level."""
-    return f"{column}={level}"
+_HELD = {"number": "numbers", "yes/no": "numbers", "category": "text", "date": "dates"}
+# Different whole numbers are row numbers from so many rows on, if at least two of three numbers
+# between the smallest and the largest occur, unless they are years.
+_FEWEST_ROWS, _DENSE, _YEARS = 20, 1.5, (1800, 2100)
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no types
     """Turns the columns of a table into a matrix of numbers, as the command line does.
 
     Numbers are centred and scaled, names become one 0/1 feature per level, dates become a few
-    numbers (`TimeFeatures`). Inside is a `sklearn.compose.ColumnTransformer` of scikit-learn's own
-    transformers; what it learned is saved with a model of the command line.
+    numbers (position in time, season, weekday, hour). Numbers come first, then names, then dates.
 
     Parameters
     ----------
@@ -53,21 +49,19 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
     time : str, optional
         The column that puts rows in order; its position in time is then no feature.
     keep : bool, default False
-        Whether a column that cannot be a feature (an identifier, no values) is an error; otherwise
-        it is left out and `left_out_` says why.
+        Whether every column is to be a feature: row numbers are then used, and a column that cannot
+        be one (free text, no values) is an error. Otherwise such columns are left out and
+        `left_out_` says why.
+    dayfirst : bool, optional
+        Whether 03/04/2021 is the third of April or the fourth of March, for frames of texts. Where
+        the texts leave it open and it is not said, an error asks for it.
 
     Attributes
     ----------
-    transformer_ : ColumnTransformer
-        Fitted; takes a pandas frame of `columns_` as `Table.frame` gives it.
-    columns_ : tuple of str
-        The columns that are used.
-    kinds_ : dict of str to str
-        Their kinds: "number", "yes/no", "category" or "date".
+    learned_ : Learned
+        What was learned, as plain data; saved with a model of the command line.
     left_out_ : dict of str to str
         Columns that are not used, and why.
-    formats_ : dict of str to str
-        Formats of dates that were written as text.
 
     Examples
     --------
@@ -95,12 +89,29 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         categorical: Sequence[str] = (),
         time: str | None = None,
         keep: bool = False,
+        dayfirst: bool | None = None,
     ) -> None:
         self.scale = scale
         self.impute = impute
         self.categorical = categorical
         self.time = time
         self.keep = keep
+        self.dayfirst = dayfirst
+
+    @classmethod
+    def from_learned(cls, learned: Learned) -> TablePreparation:
+        """Return the fitted preparation that learned this."""
+        made = cls(
+            learned.scale,
+            learned.impute,
+            tuple(learned.categories),
+            learned.time,
+            dayfirst=learned.options.dayfirst,
+        )
+        made.learned_, made.left_out_ = learned, {}
+        made.feature_names_in_ = np.array(list(learned.kinds), dtype=object)
+        made.n_features_in_ = len(learned.kinds)
+        return made
 
     def fit(self, X: Any, y: Any = None) -> TablePreparation:
         """Learn the preparation of a table.
@@ -112,25 +123,36 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         y : None
             Not used.
         """
-        table = as_table(X, as_text=self.categorical)
-        self.left_out_ = self._unfit(table)
-        used = [name for name in table.readings if name not in self.left_out_]
-        if self.time in used and len(used) > 1 and _only_position(table.readings[self.time]):
-            self.left_out_[self.time] = "puts rows in order, and its position is no feature"
-            used.remove(self.time)
+        options = ReadOptions(dayfirst=self.dayfirst)
+        table = as_table(X, as_text=self.categorical, options=options)
+        self.left_out_ = self._left_out(table)
+        used = {n: r for n, r in table.readings.items() if n not in self.left_out_}
         if not used:
-            raise InvalidInputError("No column is left to be a feature.")
+            whys = "; ".join(f"{quoted(n)} {why}" for n, why in list(self.left_out_.items())[:3])
+            raise InvalidInputError(f"No column is left to be a feature: {whys or 'none'}.")
+        if not self.impute:
+            _refuse_missing(table, list(used))
+        impute, scale = bool(self.impute), bool(self.scale)
+        numbers = tuple(name for name, reading in used.items() if reading.kind in _NUMBERS)
+        self.learned_ = Learned(
+            scale=scale,
+            impute=impute,
+            time=self.time,
+            numbers=Numbers.learn(table, numbers, scale, impute),
+            categories={
+                n: Category.learn(r, impute) for n, r in used.items() if r.kind == "category"
+            },
+            dates={
+                name: Dates.learn(reading, position=name != self.time, scale=scale)
+                for name, reading in used.items()
+                if reading.kind == "date"
+            },
+            formats={n: r.format for n, r in used.items() if r.format is not None},
+            units={n: r.unit for n, r in used.items() if r.unit is not None},
+            options=table.options,
+        )
         self.feature_names_in_ = np.array(list(table.readings), dtype=object)
         self.n_features_in_ = len(table.readings)
-        self.kinds_ = in_order({name: table.readings[name].kind for name in used})
-        self.formats_ = {n: f for n in used if (f := table.readings[n].format) is not None}
-        if not self.impute:
-            refuse_missing(table, used)
-        self.transformer_ = make_transformer(
-            self.kinds_, scale=bool(self.scale), impute=bool(self.impute), time=self.time
-        )
-        self.columns_ = tuple(self.kinds_)
-        self.transformer_.fit(table.frame(self.columns_))
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -145,30 +167,50 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         table = self.table_of(X)
         self._check_kinds(table)
         if not self.impute:
-            refuse_missing(table, self.columns_)
-        unseen = self.unseen(table)
-        if unseen:
+            _refuse_missing(table, self.columns_)
+        if unseen := self.learned_.unseen(table):
             told = ", ".join(f"{name!r}: {count:,} rows" for name, count in unseen.items())
             warnings.warn(
                 f"Levels that were not in the training data are encoded as all zeros ({told}).",
                 HoldfastWarning,
                 stacklevel=2,
             )
-        return np.asarray(self.transformer_.transform(table.frame(self.columns_)), dtype=float)
+        return self.learned_.matrix(table)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return the names of the features, one per column of the matrix."""
         check_is_fitted(self)
-        return np.asarray(self.transformer_.get_feature_names_out(), dtype=object)
+        names = [name for made in self.features_of().values() for name in made]
+        return np.array(names, dtype=object)
+
+    @property
+    def columns_(self) -> tuple[str, ...]:
+        """The columns that are used."""
+        return tuple(self.kinds_)
+
+    @property
+    def kinds_(self) -> dict[str, str]:
+        """The columns that are used, and what they hold: "number", "category" or "date"."""
+        return self.learned_.kinds
 
     @property
     def categories_(self) -> tuple[str, ...]:
         """The columns that must be read as text."""
-        return tuple(name for name, kind in self.kinds_.items() if kind == "category")
+        return tuple(self.learned_.categories)
+
+    @property
+    def formats_(self) -> dict[str, str]:
+        """Formats of dates that were written as text."""
+        return dict(self.learned_.formats)
+
+    def features_of(self) -> dict[str, tuple[str, ...]]:
+        """Return, for each column, the features that it became."""
+        return self.learned_.features()
 
     def table_of(self, X: Any) -> Table:
         """Return rows as a table whose columns are read as those of `fit` were."""
-        table = as_table(X, as_text=self.categories_, formats=self.formats_)
+        options = self.learned_.options
+        table = as_table(X, as_text=self.categories_, formats=self.formats_, options=options)
         lacking = [name for name in self.columns_ if name not in table.readings]
         if lacking:
             raise InvalidInputError(
@@ -176,184 +218,94 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
             )
         return table
 
-    def unseen(self, table: Table) -> dict[str, int]:
-        """Return how many rows have levels that were not there before, by column."""
-        found = {}
-        for name, levels in self.levels().items():
-            reading = table.readings[name]
-            known = set(levels)
-            new = np.array([level not in known for level in reading.levels] + [False])
-            if count := int(new[reading.values].sum()):
-                found[name] = count
-        return found
-
-    def levels(self) -> dict[str, list[str]]:
-        """Return the levels of each category."""
-        if not self.categories_:
-            return {}
-        encoder = self.transformer_.named_transformers_["categories"][-1]
-        lists = (levels.tolist() for levels in encoder.categories_)
-        return dict(zip(self.categories_, lists, strict=True))
-
-    def features_of(self) -> dict[str, tuple[str, ...]]:
-        """Return, for each column, the features that it became."""
-        names = self.get_feature_names_out().tolist()
-        made: dict[str, tuple[str, ...]] = {}
-        at = 0
-        levels = self.levels()
-        steps = self.transformer_.named_transformers_
-        for column, kind in self.kinds_.items():
-            width = len(levels[column]) if kind == "category" else 1
-            if kind == "date":
-                width = len(steps[f"date {column}"].get_feature_names_out())
-            made[column] = tuple(names[at : at + width])
-            at += width
-        return made
-
-    def _unfit(self, table: Table) -> dict[str, str]:
-        """Return the columns that cannot be features, and why; complain instead if asked to."""
-        found: dict[str, str] = {}
-        for name, reading in table.readings.items():
-            if reading.trouble:
-                raise InvalidInputError(f"The column {name!r} {reading.trouble}.")
-            if reading.kind == "empty" or reading.missing == table.n_rows:
-                found[name] = "has no values at all"
-            elif reading.kind == "category":
-                n = len(reading.levels)
-                if n > min(_MAX_LEVELS, max(20, table.n_rows // 2)):
-                    shown = ", ".join(map(repr, reading.levels[:3]))
-                    found[name] = (
-                        f"is text with {n:,} different values in {table.n_rows:,} rows ({shown}, …)"
-                        ", an identifier or free text"
-                    )
-            elif reading.kind == "number":
-                if name in _INDEX_NAMES and is_count(reading.values):
-                    found[name] = "counts the rows: an index that was written with the data"
-                elif infinite := int(np.isinf(reading.values).sum()):
-                    raise InvalidInputError(
-                        f"The column {name!r} has {infinite:,} infinite values; leave those rows "
-                        "out or drop the column."
-                    )
+    def _left_out(self, table: Table) -> dict[str, str]:
+        """Return the columns that are not to be features, and why; raise if all must be."""
+        found = {n: why for n, r in table.readings.items() if (why := _unfit(n, r, table.n_rows))}
         if self.keep and found:
             name, why = next(iter(found.items()))
             raise InvalidInputError(f"The column {name!r} {why}; leave it out of the features.")
-        return found
+        rest = [name for name in table.readings if name not in found]
+        if self.time in rest and len(rest) > 1 and _only_position(table.readings[self.time]):
+            found[self.time] = "puts rows in order; its position is not a feature"
+            rest.remove(self.time)
+        counts = {
+            name: f"numbers the rows ({values.min():.0f} to {values.max():.0f}), which says "
+            "nothing about new ones; name it among the features to use it"
+            for name in rest
+            if not self.keep and table.readings[name].kind == "number" and name != self.time
+            if is_row_number(name, values := table.readings[name].values)
+        }
+        # A count that is all there is, such as the steps of a series, is better than nothing.
+        return {**found, **counts} if len(counts) < len(rest) else found
 
     def _check_kinds(self, table: Table) -> None:
+        """Raise unless the columns hold what they held when the preparation was learned."""
         for name, kind in self.kinds_.items():
             reading = table.readings[name]
-            if reading.trouble and kind in _NUMBERS:
+            if reading.trouble and kind != "category":
                 raise InvalidInputError(f"The column {name!r} {reading.trouble}.")
-            same = reading.kind == kind or {reading.kind, kind} <= {*_NUMBERS, "empty"}
-            if not same and reading.kind == "empty" and self.impute:
+            if reading.kind == "empty":
+                continue  # filled in, or refused as missing
+            held, now = _HELD[kind], _HELD[reading.kind]
+            unit = self.learned_.units.get(name)
+            if unit and reading.unit and unit != reading.unit:
+                held, now = f"numbers in {unit}", f"numbers in {reading.unit}"
+            if held != now:
+                example = f" such as {quoted(reading.levels[0])}" if reading.levels else ""
                 raise InvalidInputError(
-                    f"The column {name!r} held {_PLURAL[kind]} when the model was fitted; now it "
-                    "has no values at all."
+                    f"The column {name!r} held {held} when the model was fitted; now it holds {now}"
+                    f"{example}."
                 )
-            if not same:
-                held = _PLURAL[reading.kind]
-                if reading.kind == "category":
-                    held = f"text such as {next(iter(reading.levels), '')!r}"
-                raise InvalidInputError(
-                    f"The column {name!r} held {_PLURAL[kind]} when the model was fitted; now it "
-                    f"holds {held}."
-                )
-            if kind in _NUMBERS and np.isinf(reading.values).any():
+            if kind == "number" and np.isinf(reading.values).any():
                 raise InvalidInputError(f"The column {name!r} has infinite values.")
 
 
-_PLURAL = {
-    "number": "numbers",
-    "yes/no": "numbers",
-    "category": "text",
-    "date": "dates",
-    "empty": "no values",
-}
-
-
-def prepare(X: Any, **options: Any) -> tuple[NDArray[np.float64], TablePreparation]:
-    """Return the matrix of a table and the preparation that was learned on it.
-
-    Parameters
-    ----------
-    X : DataFrame of pandas or polars, pyarrow.Table, or mapping of columns
-        The columns that may be features.
-    **options
-        Of `TablePreparation`.
-    """
-    preparation = TablePreparation(**options)
-    table = as_table(X, as_text=preparation.categorical)
-    return preparation.fit(table).transform(table), preparation
-
-
-def make_transformer(
-    kinds: dict[str, str],
-    *,
-    scale: bool,
-    impute: bool,
-    time: str | None = None,
-    levels: Sequence[Sequence[str]] | str = "auto",
-) -> ColumnTransformer:
-    """Return the unfitted transformer of columns of these kinds.
-
-    Parameters
-    ----------
-    kinds : dict of str to str
-        The columns: numbers first, then categories, then dates.
-    scale, impute, time
-        As in `TablePreparation`.
-    levels : list of list of str
-        Of the categories, if they are known.
-    """
-    # By their places: scikit-learn looks names up one by one, which takes minutes for 100,000.
-    numbers = sum(kind in _NUMBERS for kind in kinds.values())
-    names = sum(kind == "category" for kind in kinds.values())
-    steps: list[tuple[str, Any, Any]] = []
-    if numbers:
-        parts: list[Any] = [FunctionTransformer(_matrix, feature_names_out="one-to-one")]
-        parts += [SimpleImputer(strategy="median")] if impute else []
-        parts += [StandardScaler()] if scale else []
-        steps.append(("numbers", make_pipeline(*parts), slice(0, numbers)))
-    if names:
-        fill = [SimpleImputer(strategy="most_frequent")] if impute else []
-        encoder = OneHotEncoder(
-            categories=levels,
-            handle_unknown="ignore",
-            sparse_output=False,
-            feature_name_combiner=level_name,
+def _unfit(name: str, reading: Reading, n_rows: int) -> str:
+    """Return why a column cannot be a feature; "" if it can; raise if it must be mended first."""
+    if reading.trouble:
+        raise InvalidInputError(f"The column {name!r} {reading.trouble}.")
+    if reading.kind == "empty" or reading.missing == n_rows:
+        return "has no values at all"
+    n = len(reading.levels)
+    if n > min(_MAX_LEVELS, max(20, n_rows // 2)):
+        shown = ", ".join(map(quoted, reading.levels[:3]))
+        return (
+            f"is text with {n:,} different values in {n_rows:,} rows ({shown}, …), an identifier "
+            "or free text"
         )
-        steps.append(("categories", make_pipeline(*fill, encoder), slice(numbers, numbers + names)))
-    for place, (name, kind) in enumerate(kinds.items()):
-        if kind == "date":
-            step = TimeFeatures(position=name != time, scale=scale)
-            steps.append((f"date {name}", step, [place]))
-    return ColumnTransformer(steps, verbose_feature_names_out=False)
-
-
-def in_order(kinds: dict[str, str]) -> dict[str, str]:
-    """Return columns with numbers first, then categories, then dates."""
-    places = {"number": 0, "yes/no": 0, "category": 1, "date": 2}
-    return dict(sorted(kinds.items(), key=lambda item: places[item[1]]))
-
-
-def _matrix(X: Any) -> NDArray[np.float64]:
-    """Return a frame of numbers as a matrix, once, instead of at every step."""
-    return np.asarray(X, dtype=np.float64)
+    infinite = int(np.isinf(reading.values).sum()) if reading.kind == "number" else 0
+    if infinite:
+        raise InvalidInputError(
+            f"The column {name!r} has {infinite:,} infinite values; leave those rows out or drop "
+            "the column."
+        )
+    return ""
 
 
 def _only_position(reading: Reading) -> bool:
     """Return whether a column says nothing but where in time a row stands."""
     if reading.kind == "date":
-        return parts_of(reading.values[~np.isnat(reading.values)]) == ("position",)
+        return date_parts(reading.values[~reading.gaps()]) == ("position",)
     return reading.kind == "number"
 
 
-def is_count(values: NDArray[np.float64]) -> bool:
-    """Return whether numbers count the rows: whole, each one more than the last."""
-    return bool(len(values) > 2 and np.array_equal(values, values[0] + np.arange(len(values))))
+def is_row_number(name: str, values: NDArray[np.float64]) -> bool:
+    """Return whether numbers count the rows: whole, each once, and few left out.
+
+    Few rows, and years, may count by chance, unless the name is that of an index. Some numbers are
+    missing where rows were left out.
+    """
+    m = len(values)
+    low, high = (values.min(), values.max()) if m else (0.0, 0.0)
+    if m < 3 or not high - low < _DENSE * m:  # also NaN
+        return False
+    if not np.array_equal(values, np.floor(values)) or len(np.unique(values)) < m:
+        return False
+    years = _YEARS[0] <= low and high <= _YEARS[1]
+    return name in _INDEX_NAMES or (m >= _FEWEST_ROWS and not years)
 
 
-def refuse_missing(table: Table, names: Sequence[str]) -> None:
+def _refuse_missing(table: Table, names: Sequence[str]) -> None:
     """Raise if values are missing in any of the columns."""
     counts = table.missing(names)
     if counts:

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from holdfast.data.npz import HEADER_ERRORS, briefly, read_npy_header
 from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.tables.arrow_source import arrow_errors, unreadable
-from holdfast.tables.sources import BLOCK_ROWS, import_pyarrow
-from holdfast.tables.values import as_numbers, holds_numbers
+from holdfast.tables.arrow import as_numbers, holds_numbers, import_extra, reading
 
 __all__ = ["open_rows"]
+
+# Rows converted at a time.
+BLOCK_ROWS = 20_000
 
 
 def open_rows(
@@ -100,20 +101,15 @@ def _converted(
     columns: Sequence[str] | None,
     to: str | os.PathLike[str] | None,
 ) -> NDArray[Any]:
-    pa = import_pyarrow(f"Reading {source.name}")
+    import_extra("pyarrow", f"Reading {source.name}")
     folder = None if to is None else Path(check_path("to", to)).absolute().parent
     # Aside, and renamed when whole: what `to` held before stays until then.
     handle, name = tempfile.mkstemp(suffix=".npy", prefix="holdfast-", dir=folder)
     os.close(handle)
     target = Path(name)
     try:
-        try:
-            with pa.memory_map(str(source)) as file:
-                _convert(_Parquet(file) if parquet else _Ipc(file), columns, source.name, target)
-        except InvalidInputError:
-            raise
-        except arrow_errors(pa) as error:
-            raise unreadable(source.name, error) from error
+        with reading(source.name):
+            _convert(source, "parquet" if parquet else "ipc", columns, target)
         if to is not None:
             target = target.replace(to)
         mapped = np.load(target, mmap_mode="r", allow_pickle=False)
@@ -125,83 +121,55 @@ def _converted(
     return np.asarray(mapped)
 
 
-def _convert(
-    reader: _Parquet | _Ipc, columns: Sequence[str] | None, label: str, target: Path
-) -> None:
-    """Write the columns of a reader to a .npy file, a batch at a time."""
-    names = _chosen(reader.names, columns, label)
-    size, room = 8 * reader.n_rows * len(names), shutil.disk_usage(target.parent).free
+def _convert(source: Path, format: str, columns: Sequence[str] | None, target: Path) -> None:
+    """Write columns of a file to a .npy file, a batch at a time."""
+    import pyarrow.dataset
+
+    found = pyarrow.dataset.dataset(source, format=format)
+    names = _chosen(found.schema, columns, source.name)
+    n_rows = found.count_rows()
+    size, room = 8 * n_rows * len(names), shutil.disk_usage(target.parent).free
     if size > room:
         raise InvalidInputError(
-            f"{label} says that it has {reader.n_rows:,} rows, {size:,} bytes as numbers; there "
-            f"are {room:,} left in {str(target.parent)!r}. Name another place with to=."
+            f"{source.name} says that it has {n_rows:,} rows, {size:,} bytes as numbers; there are "
+            f"{room:,} left in {str(target.parent)!r}. Name another place with to=."
         )
-    shape = (reader.n_rows, len(names))
-    rows = np.lib.format.open_memmap(target, "w+", dtype=np.float64, shape=shape)
+    rows = np.lib.format.open_memmap(target, "w+", dtype=np.float64, shape=(n_rows, len(names)))
     start = 0
-    for batch in reader.batches(names):
+    # One batch at a time, and one ahead.
+    for batch in found.to_batches(columns=names, batch_size=BLOCK_ROWS, batch_readahead=1):
         batch.validate(full=True)
         stop = start + batch.num_rows
-        for j, column in enumerate(names):
-            rows[start:stop, j] = _numbers(batch.column(column), column, label)
+        for j, values in enumerate(batch.columns):
+            rows[start:stop, j] = as_numbers(values)
         start = stop
-    if start != reader.n_rows:
-        raise ValueError(f"{start:,} rows where {reader.n_rows:,} are declared")
+    if start != n_rows:
+        raise ValueError(f"{start:,} rows where {n_rows:,} are declared")
     rows.flush()
 
 
-def _numbers(values: Any, column: str, label: str) -> NDArray[np.float64]:
-    if not holds_numbers(values.type):
+def _chosen(schema: Any, columns: Sequence[str] | None, label: str) -> list[str]:
+    """Return the names of the columns to convert; raise unless they are there, and numbers."""
+    names: list[str] = schema.names
+    if isinstance(columns, str):
+        raise InvalidInputError(f"columns must be a list of names; got {columns!r}: use [...].")
+    chosen = names if columns is None else list(columns)
+    missing = [name for name in chosen if name not in names]
+    if missing or not chosen:
         raise InvalidInputError(
-            f"{label}: the column {column!r} is of type {values.type}; columns must hold numbers. "
-            "Encode it as numbers first, or leave it out with columns=[...]."
+            f"columns must name columns of {label}, which has {', '.join(map(repr, names[:12]))}; "
+            f"got {', '.join(map(repr, missing)) or 'none'}."
         )
-    return as_numbers(values)
+    for name in chosen:
+        kind = schema.field(name).type
+        if not holds_numbers(kind):
+            raise InvalidInputError(
+                f"{label}: the column {name!r} is of type {kind}; columns must hold numbers. "
+                "Encode it as numbers first, or leave it out with columns=[...]."
+            )
+    return chosen
 
 
 def _remove(path: Path) -> None:
     with suppress(OSError):  # a system that keeps mapped files removes it with the folder
         path.unlink()
-
-
-def _chosen(names: list[str], columns: Sequence[str] | None, label: str) -> list[str]:
-    if columns is None:
-        return names
-    if isinstance(columns, str):
-        raise InvalidInputError(f"columns must be a list of names; got {columns!r}: use [...].")
-    missing = [name for name in columns if name not in names]
-    if missing or not len(columns):
-        raise InvalidInputError(
-            f"columns must name columns of {label}, which has {', '.join(map(repr, names[:12]))}; "
-            f"got {', '.join(map(repr, missing)) or 'none'}."
-        )
-    return list(columns)
-
-
-class _Parquet:
-    """Batches of a Parquet file, from one row group at a time."""
-
-    def __init__(self, file: Any) -> None:
-        import pyarrow.parquet
-
-        self._file = pyarrow.parquet.ParquetFile(file)
-        self.names: list[str] = self._file.schema_arrow.names
-        self.n_rows: int = self._file.metadata.num_rows
-
-    def batches(self, names: list[str]) -> Iterator[Any]:
-        yield from self._file.iter_batches(batch_size=BLOCK_ROWS, columns=names)
-
-
-class _Ipc:
-    """Record batches of a mapped Arrow file."""
-
-    def __init__(self, file: Any) -> None:
-        import pyarrow.ipc
-
-        self._file = pyarrow.ipc.open_file(file)
-        self.names: list[str] = self._file.schema.names
-        self.n_rows = sum(batch.num_rows for batch in self.batches(self.names))
-
-    def batches(self, names: list[str]) -> Iterator[Any]:
-        for i in range(self._file.num_record_batches):
-            yield self._file.get_batch(i)

@@ -1,7 +1,13 @@
-"""What the values of a column are: numbers, names or times."""
+"""What the values of a column are: numbers, names, dates, or nothing.
+
+Arrow and pandas convert what is plainly written. Here is what people write besides: decimal commas,
+thousands separators, currencies, limits such as ``<0.1``, and dates in any order. Of a column of
+texts only the different ones are looked at.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,11 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.data.texts import quoted
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.dates import parse_dates
-from holdfast.tables.numbers import LIMIT, parse_numbers
+from holdfast.tables.arrow import (
+    as_moments,
+    as_numbers,
+    as_texts,
+    holds_numbers,
+    holds_text,
+    import_extra,
+)
+from holdfast.tables.options import ReadOptions
 
-__all__ = ["MISSING", "Marks", "Reading", "as_numbers", "holds_numbers", "understand"]
+__all__ = ["MISSING", "Reading", "understand"]
 
 # Read as "no value" in every column. Not "None", which is a level in too many data sets.
 MISSING = frozenset(
@@ -24,24 +38,35 @@ _WEAK = ("-", "--", "–", "—", ".", "..", "none", "None", "na", "n.a.", "N.A.
 # A column of numbers with a few texts among them is a mistake, not a column of names.
 _MOST, _FEWEST = 0.9, 10
 
+# For each decimal mark: plain numbers, and numbers in groups of three digits, which a blank (of
+# three kinds), an apostrophe or the other mark divides.
+_POWER = r"([eE][+-]?[0-9]+)?$"
+_PLAIN = {
+    ".": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)" + _POWER,
+    ",": r"^[+-]?([0-9]+,?[0-9]*|,[0-9]+)" + _POWER,
+}
+_BLANKS = " \u00a0\u202f'\u2019"
+_GROUPS = {
+    ".": f"^[+-]?[0-9]{{1,3}}([,{_BLANKS}][0-9]{{3}})+(\\.[0-9]*)?$",
+    ",": f"^[+-]?[0-9]{{1,3}}([.{_BLANKS}][0-9]{{3}})+(,[0-9]*)?$",
+}
+_OTHER = {".": ",", ",": "."}
+_SIGNED = r"^[$€£¥]|[%$€£¥]$"
+_LIMIT = r"^[<>≤≥]=?\s*"
 
-@dataclass(frozen=True)
-class Marks:
-    """How a file writes its values.
-
-    Attributes
-    ----------
-    decimal : {".", ","} or None
-        The decimal mark, if it was said.
-    likely : {".", ","}
-        The decimal mark of the file, as far as it shows.
-    missing : tuple of str
-        Further marks of missing values.
-    """
-
-    decimal: str | None = None
-    likely: str = "."
-    missing: tuple[str, ...] = ()
+_DAYS = (
+    "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
+    "%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y",
+    "%B %d, %Y", "%b %d %Y", "%b %Y", "%B %Y", "%m/%Y",
+)  # fmt: skip
+_HOURS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+_FORMATS = ("ISO8601", *(day + hour for hour in _HOURS for day in _DAYS))
+_DATE = (
+    r"^[0-9]{1,4}[-/. ][0-9A-Za-z]{1,9}[-/. ]|^[0-9]{4}-[0-9]{2}$|"
+    r"^[A-Za-z]{3,9}\.? [0-9]|^[0-9]{1,2}/[0-9]{4}$"
+)
+_SAMPLE = 60
+_PARTS = {"%d": "day", "%m": "month", "%b": "month", "%B": "month", "%Y": "year", "%y": "year"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +88,8 @@ class Reading:
         Why it cannot be used as it is: a column of numbers with texts among them.
     format : str or None
         Of dates that were written as text.
+    unit : str or None
+        The currency or per cent sign of every number.
     """
 
     kind: str
@@ -71,30 +98,41 @@ class Reading:
     notes: tuple[str, ...] = ()
     trouble: str | None = None
     format: str | None = None
+    unit: str | None = None
     missing: int = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "missing", int(self.gaps().sum()))
+
+    def gaps(self) -> NDArray[np.bool_]:
+        """Return where values are missing."""
         if self.kind == "category":
-            missing = self.values < 0
-        elif self.kind == "date":
-            missing = np.isnat(self.values)
-        else:
-            missing = np.isnan(self.values)
-        object.__setattr__(self, "missing", int(missing.sum()))
+            return np.asarray(self.values < 0)
+        return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
 
     def n_different(self) -> int:
         """Return how many different values there are."""
         if self.kind == "category":
             return len(self.levels)
-        known = np.sort(self.values)[: len(self.values) - self.missing]  # missing ones come last
-        return int(len(known) > 0) + int(np.count_nonzero(known[1:] != known[:-1]))
+        return len(np.unique(self.values[~self.gaps()]))
+
+    def take(self, rows: NDArray[np.intp]) -> Reading:
+        """Return the values of some rows; a category keeps only the levels that occur there."""
+        values, levels = self.values[rows], self.levels
+        if self.kind == "category":
+            kept, codes = np.unique(values, return_inverse=True)
+            start = int(kept.size > 0 and kept[0] < 0)
+            levels = tuple(self.levels[int(k)] for k in kept[start:])
+            values = (codes - start).astype(np.int32)
+        return Reading(self.kind, values, levels, self.notes, self.trouble, self.format, self.unit)
 
 
 def understand(
     array: Any,
     name: str,
-    marks: Marks,
+    options: ReadOptions,
     *,
+    likely: str = ".",
     as_text: bool = False,
     format: str | None = None,
     place: Callable[[int], str] = "row {:,}".format,
@@ -107,8 +145,10 @@ def understand(
         As a reader gives it.
     name : str
         For messages.
-    marks : Marks
-        How numbers and missing values are written.
+    options : ReadOptions
+        Decimal mark, marks of missing values and order of day and month, where they were said.
+    likely : {".", ","}
+        The decimal mark to take when both would do: ``1,234`` alone does not say what it is.
     as_text : bool
         Whether the values are names even if they read as numbers.
     format : str, optional
@@ -120,207 +160,289 @@ def understand(
 
     kind = array.type
     if kind == pa.float64() and not as_text:  # nearly every column of a wide table
-        numbers = as_numbers(array)
-        return Reading("empty" if np.isnan(numbers).all() else "number", numbers)
+        return _number(as_numbers(array))
     if pa.types.is_dictionary(kind):
         array = array.cast(kind.value_type)
         kind = array.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise InvalidInputError(f"The column {name!r} holds bytes that are no text.")
-    if _is_text(kind):
-        return _text(array, marks, as_text, format, place)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        moments = _moments(array)
-        return _names_of(moments.astype(str), moments) if as_text else Reading("date", moments)
+        raise InvalidInputError(
+            f"The column {name!r} holds bytes that are not text. Leave it out with drop=[...]."
+        )
+    dated = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if holds_text(kind) or (as_text and (dated or holds_numbers(kind))):
+        found = _Texts.of(as_texts(array), options.na, place)
+        return found.categories() if as_text else _text(found, options, likely, format)
+    if dated:
+        return Reading("date", as_moments(array))
     if pa.types.is_time(kind):
-        unit = {"s": 3600.0, "ms": 3.6e6, "us": 3.6e9, "ns": 3.6e12}[kind.unit]
-        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-        values = as_numbers(array.cast(whole)) / unit
-        return Reading("number", values, notes=("time of day, in hours",))
+        hours = as_numbers(array.cast(pa.time64("ns")).cast(pa.int64())) / 3.6e12
+        return Reading("number", hours, notes=("time of day, in hours",))
     if not holds_numbers(kind):
         raise InvalidInputError(
             f"The column {name!r} is of type {kind}; columns must hold numbers, booleans, text, "
             "dates or times. Leave it out with drop=[...]."
         )
     numbers = as_numbers(array)
-    if as_text:
-        return _names_of(np.array([_level(v) for v in numbers.tolist()]), numbers)
-    if pa.types.is_boolean(kind):
-        return Reading("yes/no", numbers)
-    return Reading("number" if not np.isnan(numbers).all() else "empty", numbers)
+    return Reading("yes/no", numbers) if pa.types.is_boolean(kind) else _number(numbers)
 
 
-def _names_of(texts: NDArray[np.str_], values: NDArray[Any]) -> Reading:
-    gone = np.isnat(values) if values.dtype.kind == "M" else np.isnan(values)
-    levels, codes = np.unique(texts, return_inverse=True)
-    kept = np.unique(codes[~gone])
-    order = np.full(len(levels) + 1, -1, np.int32)
-    order[kept] = np.arange(len(kept))
-    return Reading("category", order[np.where(gone, len(levels), codes)], tuple(levels[kept]))
+def _number(values: NDArray[np.float64]) -> Reading:
+    return Reading("empty" if np.isnan(values).all() else "number", values)
 
 
-def _level(value: float) -> str:
-    """Return a number as the text of a level: whole numbers without a point."""
-    return str(int(value)) if value.is_integer() and abs(value) < 2**63 else repr(value)
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """The different texts of a column, and which of them each row has.
+
+    Attributes
+    ----------
+    texts : Arrow array of strings
+        Without surrounding blanks.
+    rows : ndarray of int
+        The text of each row; -1 where there is none.
+    place : callable
+        Says where in the file a row stands.
+    """
+
+    texts: Any
+    rows: NDArray[np.int64]
+    place: Callable[[int], str]
+
+    @classmethod
+    def of(cls, array: Any, missing: tuple[str, ...], place: Callable[[int], str]) -> _Texts:
+        """Return the texts of a column, without those that mean a missing value."""
+        import pyarrow.compute as pc
+
+        coded = array.dictionary_encode()
+        trimmed = pc.utf8_trim_whitespace(coded.dictionary).dictionary_encode()
+        places = np.append(trimmed.indices.to_numpy(zero_copy_only=False), -1).astype(np.int64)
+        rows = places[pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
+        return cls(trimmed.dictionary, rows, place).without((*MISSING, *missing))
+
+    def without(self, marks: tuple[str, ...]) -> _Texts:
+        """Return the texts except some, whose rows then have none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        keep = pc.invert(pc.is_in(self.texts, pa.array(marks, self.texts.type)))
+        kept = keep.to_numpy(zero_copy_only=False)
+        numbers = np.full(len(kept) + 1, -1, np.int64)  # the last for rows without a text
+        numbers[:-1][kept] = np.arange(int(kept.sum()))
+        return _Texts(self.texts.filter(keep), numbers[self.rows], self.place)
+
+    def spread(self, values: NDArray[Any], missing: Any) -> NDArray[Any]:
+        """Return the value of each row from the values of the texts."""
+        return np.append(values, np.array([missing], values.dtype))[self.rows]
+
+    def where(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the rows that have one of the chosen texts."""
+        return np.flatnonzero(np.append(chosen, False)[self.rows])
+
+    def at(self, row: int) -> str:
+        """Return the text of a row for a message, and where it stands."""
+        return f"{quoted(self.texts[int(self.rows[row])].as_py())} in {self.place(int(row))}"
+
+    def categories(self, trouble: str | None = None) -> Reading:
+        """Return the column as one of names."""
+        levels = tuple(self.texts.to_pylist())
+        return Reading("category", self.rows.astype(np.int32), levels, trouble=trouble)
 
 
-def _text(
-    array: Any,
-    marks: Marks,
-    as_text: bool,
-    format: str | None,
-    place: Callable[[int], str],
-) -> Reading:
-    """Return what a column of texts holds; only its different texts are looked at."""
+def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) -> Reading:
+    """Return what a column of texts holds."""
+    firm = found.without(_WEAK)
+    if not len(firm.texts):
+        if len(found.texts):  # only "-" and the like: levels after all
+            return found.categories()
+        return Reading("empty", np.full(len(found.rows), np.nan))
+    bare, units = _without_units(firm.texts)
+    parsed = _with_limits(firm, bare, _parse(bare, options.decimal, likely), options.decimal)
+    if len(units) > 1 and parsed.fine.mean() >= _MOST:
+        first = [firm.where(np.array([u in t for t in firm.texts.to_pylist()]))[0] for u in units]
+        return found.categories(
+            f"mixes the signs {' and '.join(units)} ({', '.join(map(firm.at, first))}). Convert it "
+            "to one of them, or say categorical=[...] if the column holds names"
+        )
+    if parsed.fine.all():
+        notes = (*(f"in {unit}; the sign was left out" for unit in units), *parsed.notes)
+        values = firm.spread(parsed.values, np.nan)
+        return Reading("number", values, notes=notes, unit=units[0] if units else None)
+    dates = _parse_dates(firm.texts, options.dayfirst, format)
+    if dates is not None and dates.fine.all():
+        moments = firm.spread(dates.values, np.datetime64("NaT", "us"))
+        ask = (
+            "holds dates that fit both day/month and month/day, such as "
+            f"{firm.at(int(np.argmax(firm.rows >= 0)))}. Say dayfirst=True or dayfirst=False"
+        )
+        trouble = ask if dates.ambiguous else None
+        return Reading("date", moments, (), dates.notes, trouble, dates.format)
+    trouble = _trouble("numbers", firm, parsed.fine)
+    if dates is not None:
+        trouble = trouble or _trouble("dates", firm, dates.fine)
+    return found.categories(trouble)
+
+
+def _trouble(word: str, texts: _Texts, fine: NDArray[np.bool_]) -> str | None:
+    """Return which texts disturb a column of numbers or dates; None if it is one of names."""
+    wrong = texts.where(~fine)
+    known = int((texts.rows >= 0).sum())
+    if fine.sum() < _FEWEST or len(wrong) > (1 - _MOST) * known:
+        return None
+    shown = ", ".join(texts.at(row) for row in wrong[:3])
+    more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
+    return (
+        f"holds {word}, except {shown}{more}. Correct the file, or say "
+        f"na=[{quoted(texts.texts[int(texts.rows[wrong[0]])].as_py())}] if that means a missing "
+        "value, or categorical=[...] if the column holds names"
+    )
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Parsed:
+    """Texts as numbers; where a text is none, its value is NaN and it is not `fine`."""
+
+    values: NDArray[np.float64]
+    fine: NDArray[np.bool_]
+    mark: str
+    notes: tuple[str, ...] = ()
+
+
+def _without_units(texts: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return texts without a currency or per cent sign that all of them carry, and the signs."""
+    import pyarrow.compute as pc
+
+    if not re.search(_SIGNED, texts[0].as_py()):
+        return texts, ()
+    if not pc.all(pc.match_substring_regex(texts, _SIGNED)).as_py():
+        return texts, ()
+    bare = pc.replace_substring_regex(texts, r"^[$€£¥]\s*|\s*[%$€£¥]$", "")
+    signs = pc.unique(pc.replace_substring_regex(texts, r"^([$€£¥]).*|.*([%$€£¥])$", r"\1\2"))
+    return bare, tuple(sorted(signs.to_pylist()))
+
+
+def _parse(texts: Any, decimal: str | None, likely: str) -> _Parsed:
+    """Return texts as numbers; an unknown decimal mark is the one that makes most of them so."""
+    import pyarrow.compute as pc
+
+    found = {mark: _read(texts, mark) for mark in (".", ",") if decimal in (None, mark)}
+    mark = max(found, key=lambda mark: (int(found[mark].fine.sum()), mark == likely))
+    read, other = found[mark], found.get(_OTHER[mark])
+    notes = []
+    for what, pattern in (
+        ("decimal comma", r"^[+-]?[0-9]*,[0-9]+$" if mark == "," else "^$"),
+        ("thousands separator", _GROUPS[mark]),
+    ):
+        hits = texts.filter(pc.match_substring_regex(texts, pattern))
+        notes += [f"{what}: {quoted(hits[0].as_py())}"] if len(hits) else []
+    if other is not None and other.fine.sum() == read.fine.sum():
+        both = read.fine & other.fine
+        if not np.array_equal(read.values[both], other.values[both]):
+            notes.append(f"decimal={_OTHER[mark]!r} would read it otherwise")
+    return _Parsed(read.values, read.fine, mark, tuple(notes))
+
+
+def _read(texts: Any, mark: str) -> _Parsed:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], pa.string())
-    coded = array.cast(pa.large_string()).dictionary_encode()
-    texts = pc.utf8_trim_whitespace(coded.dictionary)
-    codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    known = pc.invert(pc.is_in(texts, pa.array([*MISSING, *marks.missing], texts.type)))
-    if as_text:
-        return _categories(texts, codes, known)
-    firm = pc.and_(known, pc.invert(pc.is_in(texts, pa.array(_WEAK, texts.type))))
-    firm = firm.to_numpy(zero_copy_only=False)
-    if not firm.any():
-        levels = known.to_numpy(zero_copy_only=False)
-        if levels.any():  # only "-" and the like: levels after all
-            return _categories(texts, codes, known)
-        return Reading("empty", np.full(len(codes), np.nan))
-    rows = _renumbered(firm)[codes]  # of each row, its place among the firm texts
-    chosen = texts.filter(pa.array(firm))
-    parsed = parse_numbers(chosen, marks.decimal, marks.likely)
-    values, fine, notes = parsed.values, parsed.fine, parsed.notes
-    if fine.any() and not fine.all():
-        values, fine, notes = _limits(chosen, values, fine, notes, marks, rows, place)
-    if fine.all():
-        return Reading("number", _spread(values, rows, np.nan), notes=notes)
-    dates = parse_dates(chosen, rows, format)
-    if dates is not None and dates.fine.all():
-        moments = _spread(dates.values, rows, np.datetime64("NaT", "us"))
-        return Reading("date", moments, notes=dates.notes, format=dates.format)
-    trouble = None
-    for word, good in (("numbers", fine), ("dates", None if dates is None else dates.fine)):
-        if good is not None and trouble is None:
-            trouble = _trouble(word, chosen, good, rows, place)
-    return _categories(texts, codes, known, trouble)
+    grouped = pc.match_substring_regex(texts, _GROUPS[mark])
+    fine = pc.or_(pc.match_substring_regex(texts, _PLAIN[mark]), grouped)
+    bare = pc.if_else(fine, texts, pa.scalar(None, texts.type))
+    # Arrow reads 1. and .5, but not a leading plus sign.
+    bare = pc.replace_substring_regex(bare, f"[{_BLANKS}{_OTHER[mark]}]|^\\+", "")
+    values = as_numbers(pc.replace_substring(bare, mark, "."))
+    return _Parsed(values, fine.to_numpy(zero_copy_only=False), mark)
 
 
-def _limits(
-    texts: Any,
-    values: NDArray[np.float64],
-    fine: NDArray[np.bool_],
-    notes: tuple[str, ...],
-    marks: Marks,
-    rows: NDArray[np.int64],
-    place: Callable[[int], str],
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], tuple[str, ...]]:
+def _with_limits(texts: _Texts, bare: Any, parsed: _Parsed, decimal: str | None) -> _Parsed:
     """Return the numbers with limits such as <0.1 among them, if that makes all of them numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    others = texts.filter(pa.array(~fine))
-    if not pc.all(pc.match_substring_regex(others, LIMIT)).as_py():
-        return values, fine, notes
-    bare = parse_numbers(pc.replace_substring_regex(others, LIMIT, ""), marks.decimal, marks.likely)
-    if not bare.fine.all():
-        return values, fine, notes
-    first = np.flatnonzero(np.isin(rows, np.flatnonzero(~fine)))
-    text = texts[int(rows[first[0]])].as_py()
+    if parsed.fine.all() or not parsed.fine.any():
+        return parsed
+    others = bare.filter(pa.array(~parsed.fine))
+    if not pc.all(pc.match_substring_regex(others, _LIMIT)).as_py():
+        return parsed
+    limits = _parse(pc.replace_substring_regex(others, _LIMIT, ""), decimal, parsed.mark)
+    if not limits.fine.all():
+        return parsed
+    rows = texts.where(~parsed.fine)
     note = (
-        f"{len(first):,} values of which only a limit is known, such as {text!r} in "
-        f"{place(int(first[0]))}, were taken as the limit"
+        f"{len(rows):,} values of which only a limit is known, such as {texts.at(rows[0])}, were "
+        "taken as the limit"
     )
-    filled = values.copy()
-    filled[~fine] = bare.values
-    return filled, np.ones_like(fine), (*notes, note)
+    values = parsed.values.copy()
+    values[~parsed.fine] = limits.values
+    return _Parsed(values, np.ones_like(parsed.fine), parsed.mark, (*parsed.notes, note))
 
 
-def _trouble(
-    word: str,
-    texts: Any,
-    fine: NDArray[np.bool_],
-    rows: NDArray[np.int64],
-    place: Callable[[int], str],
-) -> str | None:
-    """Return who disturbs a column of numbers or dates; None if it is a column of names."""
-    seen = rows[rows >= 0]
-    good = fine[seen]
-    if fine.sum() < _FEWEST or good.mean() < _MOST:
+# --- dates ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Dates:
+    """Texts as dates: NaT where a text is none; `ambiguous` if another order fits as well."""
+
+    values: NDArray[np.datetime64]
+    format: str
+    ambiguous: bool = False
+
+    @property
+    def fine(self) -> NDArray[np.bool_]:
+        return np.asarray(~np.isnat(self.values))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        starts = range(len(self.format) - 1)
+        order = [w for i in starts if (w := _PARTS.get(self.format[i : i + 2]))]
+        return (f"read as {' '.join(order)}",) if order and not self.ambiguous else ()
+
+
+def _parse_dates(texts: Any, dayfirst: bool | None, format: str | None) -> _Dates | None:
+    """Return texts as dates; None unless most of them are."""
+    import pyarrow.compute as pc
+
+    if pc.sum(pc.match_substring_regex(texts, _DATE)).as_py() < _MOST * len(texts):
         return None
-    at = np.flatnonzero(rows >= 0)[~good]
-    shown = [f"{texts[int(rows[i])].as_py()!r} in {place(int(i))}" for i in at[:3]]
-    more = f" and {len(at) - 3:,} more" if len(at) > 3 else ""
-    first = texts[int(rows[at[0]])].as_py()
-    return (
-        f"holds {word}, except {', '.join(shown)}{more}. Correct the file, or say na=[{first!r}] "
-        "if that means a missing value, or categorical=[...] if the column holds names"
+
+    def allowed(format: str) -> bool:
+        return dayfirst is None or _day_first(format) in (None, dayfirst)
+
+    if format is not None and allowed(format) and (found := _dates(texts, format)):
+        return found
+    part = texts.take(np.linspace(0, len(texts) - 1, min(_SAMPLE, len(texts))).astype(int))
+    fitting = [
+        found
+        for format in filter(allowed, _FORMATS)
+        if _dates(part, format) and (found := _dates(texts, format))
+    ]
+    if not fitting:
+        return None
+    most = max(int(found.fine.sum()) for found in fitting)
+    best, *others = (found for found in fitting if int(found.fine.sum()) == most)
+    ambiguous = any(not np.array_equal(other.values, best.values) for other in others)
+    return _Dates(best.values, best.format, ambiguous)
+
+
+def _day_first(format: str) -> bool | None:
+    """Return whether the day comes before the month where either could; else None."""
+    if format[:2] not in ("%d", "%m") or format[2:3] not in ("/", "-") or format[3:5] == "%Y":
+        return None
+    return None if "%b" in format else format.startswith("%d")
+
+
+def _dates(texts: Any, format: str) -> _Dates | None:
+    pd = import_extra("pandas", "Reading dates")
+    found = pd.to_datetime(
+        pd.Series(texts.to_pylist(), dtype=object), format=format, errors="coerce", utc=True
     )
-
-
-def _categories(texts: Any, codes: NDArray[np.int64], known: Any, trouble: Any = None) -> Reading:
-    import pyarrow as pa
-
-    keep = known.to_numpy(zero_copy_only=False)
-    kept = texts.filter(pa.array(keep)).dictionary_encode()  # trimming may have made two equal
-    numbers = np.full(len(keep) + 1, -1, np.int64)
-    numbers[:-1][keep] = kept.indices.to_numpy(zero_copy_only=False)
-    levels = tuple(kept.dictionary.to_pylist())
-    return Reading("category", numbers[codes].astype(np.int32), levels, trouble=trouble)
-
-
-def _renumbered(keep: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the new number of each kept item, -1 for the others and at the end."""
-    numbers = np.full(len(keep) + 1, -1, np.int64)
-    numbers[:-1][keep] = np.arange(int(keep.sum()))
-    return numbers
-
-
-def _spread(values: NDArray[Any], rows: NDArray[np.int64], missing: Any) -> NDArray[Any]:
-    return np.append(values, np.array([missing], values.dtype))[rows]
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    tests = ("is_string", "is_large_string", "is_string_view")
-    return any(getattr(pa.types, test)(kind) for test in tests if hasattr(pa.types, test))
-
-
-def _moments(array: Any) -> NDArray[np.datetime64]:
-    import pyarrow as pa
-
-    # A moment with a zone is kept as the moment in UTC.
-    plain = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False)
-    whole = plain.cast(pa.int64())
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], pa.int64())
-    values = whole.fill_null(np.iinfo(np.int64).min).to_numpy(zero_copy_only=False)
-    return np.asarray(values.astype("datetime64[us]"))
-
-
-def holds_numbers(kind: Any) -> bool:
-    """Return whether values of an Arrow type are numbers, booleans or missing."""
-    import pyarrow as pa
-
-    tests = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
-    return any(getattr(pa.types, test)(kind) for test in tests)
-
-
-def as_numbers(values: Any) -> NDArray[np.float64]:
-    """Return an Arrow array of numbers as float64, NaN where a value is missing."""
-    import pyarrow as pa
-
-    if values.type == pa.float64() and isinstance(values, pa.ChunkedArray):
-        return np.asarray(values.to_numpy(), dtype=np.float64)
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    # safe=False: integers beyond 2**53 are rounded, as any float64 column would have them.
-    if isinstance(values, pa.ChunkedArray):
-        array = values.cast(pa.float64(), safe=False).to_numpy()
-    else:
-        array = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.asarray(array, dtype=np.float64)
+    values = found.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+    # %Y also takes 24 for the year 24.
+    years = values.astype("datetime64[Y]").astype(int) + 1970
+    values = np.where((years > 1000) & (years < 3000), values, np.datetime64("NaT", "us"))
+    dates = _Dates(values, format)
+    return dates if dates.fine.sum() >= max(1, _MOST * len(texts)) else None

@@ -8,7 +8,7 @@ import pytest
 from holdfast.data.labels import check_labels
 from holdfast.data.paths import check_path
 from holdfast.data.seeds import generator
-from holdfast.data.texts import as_float, as_int
+from holdfast.data.texts import as_float, as_int, quoted
 from holdfast.data.values import LARGEST, refuse_large, refuse_masked, require_numbers
 from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError
 
@@ -21,6 +21,13 @@ def test_numbers_in_texts():
             as_float(text)
         with pytest.raises(ValueError, match="invalid"):
             as_int(text)
+
+
+def test_texts_in_messages_are_short():
+    assert quoted("it's") == '"it\'s"'
+    assert quoted(3) == "'3'"
+    assert quoted("x" * 60) == repr("x" * 60)
+    assert quoted("x" * 10**6) == repr("x" * 59 + "…")
 
 
 def test_what_passes_comes_back_as_it_is():

@@ -9,19 +9,30 @@ from sklearn.model_selection import LeaveOneGroupOut
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.displays import (
-    BasisCurveDisplay,
     ContourDisplay,
     CVCurveDisplay,
+    Display,
     GroupScoresDisplay,
     HeldOutDisplay,
-    LeverageDisplay,
+    InfluenceDisplay,
+    LearningCurveDisplay,
+    PermutationDisplay,
+    PITDisplay,
 )
 from holdfast.exceptions import InvalidInputError, MissingDependencyError, NotSupportedError
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-DISPLAYS = [CVCurveDisplay, HeldOutDisplay, GroupScoresDisplay, BasisCurveDisplay, LeverageDisplay]
+DISPLAYS = [
+    CVCurveDisplay,
+    HeldOutDisplay,
+    PITDisplay,
+    GroupScoresDisplay,
+    InfluenceDisplay,
+    PermutationDisplay,
+    LearningCurveDisplay,
+]
 ALPHAS = np.logspace(-4, 3, 12)
 
 
@@ -60,6 +71,7 @@ def test_plots_on_given_axes_and_keeps_them(model, display):
     _, axes = plt.subplots(1, 2)
     made = display.from_estimator(model, ax=axes[1])
     assert isinstance(made, display)
+    assert isinstance(made, Display)
     assert made.ax_ is axes[1]
     assert made.figure_ is axes[0].figure
     assert not axes[0].has_data()
@@ -76,7 +88,7 @@ def test_without_matplotlib(model, display, monkeypatch):
         display.from_estimator(model)
 
 
-@pytest.mark.parametrize("display", [*DISPLAYS, ContourDisplay])
+@pytest.mark.parametrize("display", DISPLAYS)
 def test_wrong_estimators(display):
     from sklearn.linear_model import Ridge
 
@@ -119,10 +131,28 @@ def test_cv_curve_of_other_scores(classifier):
     np.testing.assert_allclose(made.line_.get_ydata(), -other.cv_results_["pooled_test_score"])
 
 
-def test_cv_curve_bare():
-    made = CVCurveDisplay(alphas=[1, 10], values=[2, 3]).plot(name="mine")
-    assert made.band_ is made.best_ is made.one_se_ is None
-    assert [t.get_text() for t in made.ax_.get_legend().get_texts()] == ["mine"]
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_cv_curve_shows_every_kernel_that_was_compared(model):
+    X, y, groups = data()
+    gammas = [0.1, 0.01, 1.0, 10.0]
+    wide = clone(model).set_params(gamma=gammas).fit(X, y, groups=groups)
+    made = CVCurveDisplay.from_estimator(wide, label="mine")
+    assert made.best_.get_xdata()[0] == wide.alpha_
+    chosen = gammas.index(wide.best_params_["gamma"])
+    lines = [*made.others_[:chosen], made.line_, *made.others_[chosen:]]
+    for gamma, line in zip(gammas, lines, strict=True):
+        one = clone(model).set_params(gamma=gamma).fit(X, y, groups=groups)
+        rmse = np.sqrt(-one.cv_results_["pooled_test_score"])
+        np.testing.assert_allclose(line.get_ydata(), rmse)
+    names = [text.get_text() for text in made.ax_.get_legend().get_texts()]
+    assert names[:3] == ["other kernels", "mine", "best"]
+    assert CVCurveDisplay.from_result(made.curve).plot().others_ == []
+
+
+def test_cv_curve_of_one_bad_end_is_logarithmic():
+    X, y, _ = data()
+    steep = KernelRidgeCV(alphas=np.logspace(-12, 3, 12), gamma=0.3, cv=5).fit(X, y)
+    assert CVCurveDisplay.from_estimator(steep).ax_.get_yscale() == "log"
 
 
 def test_held_out(model):
@@ -146,6 +176,9 @@ def test_held_out_residuals_and_other_cv(model):
     np.testing.assert_allclose(np.sort(points.sum(axis=1)), np.sort(data()[1]))
     with pytest.raises(InvalidInputError, match="kind must be one of"):
         HeldOutDisplay.from_estimator(model, kind="pie")
+    same = HeldOutDisplay.from_result(model.held_out(cv=5, alphas=model.alpha_))
+    np.testing.assert_array_equal(np.sort(same.y_pred), np.sort(expected))
+    assert not hasattr(same, "ax_")
     with pytest.raises(InvalidInputError, match="one length"):
         HeldOutDisplay(y_true=[1, 2], y_pred=[1])
 
@@ -178,7 +211,7 @@ def test_group_scores_need_groups(model):
     made = GroupScoresDisplay.from_estimator(bare, groups=np.array(["$a", "b"] * 40))
     assert sorted(made.labels) == ["$a", "b"]
     made.figure_.canvas.draw()
-    with pytest.raises(InvalidInputError, match="one label per training row"):
+    with pytest.raises(InvalidInputError, match="one label per row"):
         GroupScoresDisplay.from_estimator(bare, groups=["a"])
 
 
@@ -188,87 +221,25 @@ def test_group_scores_of_classifier(classifier):
     np.testing.assert_allclose(made.overall, 1 - classifier.best_score_)
 
 
-def test_basis_curve(model):
-    made = BasisCurveDisplay.from_estimator(model)
-    assert list(made.lines_) == ["keep", "remove"]
-    rmse = np.sqrt(-model.cv_results_["pooled_test_score"])
-    np.testing.assert_allclose(made.lines_["remove"].get_ydata(), rmse)
-    X, y, groups = data()
-    kept = clone(model).set_params(basis=model.basis_indices_, held_out_basis="keep")
-    kept.fit(X, y, groups=groups)
-    np.testing.assert_allclose(
-        made.lines_["keep"].get_ydata(), np.sqrt(-kept.cv_results_["pooled_test_score"])
-    )
-    assert not np.allclose(made.lines_["keep"].get_ydata(), rmse)
-    assert model.held_out_basis == "remove"
-    with pytest.raises(NotSupportedError, match="dense"):
-        BasisCurveDisplay.from_estimator(KernelRidgeCV(alphas=ALPHAS, cv=5).fit(X, y))
-
-
-def test_leverage(model, classifier):
-    made = LeverageDisplay.from_estimator(model, n_labels=3)
-    points = np.asarray(made.scatter_.get_offsets())
-    np.testing.assert_allclose(np.sort(points[:, 0]), np.sort(model._leverages()))
-    hardest = np.argsort(-np.abs(made.error))[:3]
-    assert [t.get_text() for t in made.labels_] == [str(made.rows[i]) for i in hardest]
-    assert "margin" in LeverageDisplay.from_estimator(classifier).ax_.get_ylabel()
-    with pytest.raises(InvalidInputError, match="one length"):
-        LeverageDisplay(leverage=[0.1, 0.2], error=[1.0])
-
-
-@pytest.mark.parametrize("options", [{}, {"basis": 25}, {"kernel": "linear"}])
-@pytest.mark.parametrize("path", ["spectral", "single", "fold_gram"])
-def test_leverage_is_the_derivative_of_the_fit(options, path):
-    """The naive twin: move one target, refit, see how far the fitted value follows."""
-    X, y, _ = data(seed=1, m=50)
-    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=50)
-    weights[4] = 0.0
-    parameters = {"gamma": 0.4, "alphas": [0.3], "cv": 5, "random_state": 0, **options}
-    model = KernelRidgeCV(path=path, **parameters).fit(X, y, sample_weight=weights)
-    found = model._leverages()
-    if "basis" in options:
-        parameters["basis"] = model.basis_indices_
-
-    def fitted(i, step):
-        moved = y.copy()
-        moved[i] += step
-        twin = KernelRidgeCV(**parameters).fit(X, moved, sample_weight=weights)
-        return twin.predict(X[i : i + 1])[0]
-
-    for i in (0, 1, 2, 3, 10):
-        np.testing.assert_allclose(found[i], (fitted(i, 1) - fitted(i, -1)) / 2, atol=1e-10)
-    assert found[4] == 0.0
-
-
-def test_contour(model):
-    X, y, groups = data()
-    gammas = [0.1, 0.01, 1.0, 10.0]
-    wide = clone(model).set_params(gamma=gammas).fit(X, y, groups=groups)
-    made = ContourDisplay.from_estimator(wide)
-    assert made.values.shape == (4, 12)
-    assert made.gammas.tolist() == sorted(gammas)
-    one = clone(model).set_params(gamma=0.1).fit(X, y, groups=groups)
-    rmse = np.sqrt(-one.cv_results_["pooled_test_score"])
-    np.testing.assert_allclose(made.values[1], rmse)
-    assert made.best == (wide.alpha_, wide.best_params_["gamma"])
-    assert made.best_.get_xdata()[0] == wide.alpha_
+def test_contour():
+    values = np.array([[1.0, 5.0], [2.0, 3.0]])
+    axes = {"alphas": np.array([1.0, 2.0]), "gammas": np.array([3.0, 4.0])}
+    made = ContourDisplay(**axes, values=values, score_name="R²").plot()
+    assert made.best == (2.0, 3.0)
+    assert made.best_.get_xdata()[0] == 2.0
     assert made.ax_.get_yscale() == "log"
-    assert made.colorbar_.ax.get_ylabel() == "RMSE"
-    curve = CVCurveDisplay.from_estimator(wide)
-    np.testing.assert_allclose(curve.values, made.values[made.gammas == made.best[1]][0])
+    assert made.colorbar_.ax.get_ylabel() == "R²"
+    assert ContourDisplay(**axes, values=values, lower_is_better=True).best == (1.0, 3.0)
+    assert ContourDisplay(**axes, values=np.ones((2, 2))).plot().contours_ is not None
 
 
-def test_contour_of_given_values(model):
-    flipped = ContourDisplay(alphas=[1, 2], gammas=[3, 4], values=[[1, 5], [2, 3]])
-    assert flipped.best == (2.0, 3.0)
-    with pytest.raises(InvalidInputError, match="shape"):
-        ContourDisplay(alphas=[1, 2], gammas=[1, 2, 3], values=np.ones((2, 3)))
-    with pytest.raises(InvalidInputError, match="at least two"):
-        ContourDisplay(alphas=[1, 2], gammas=[1], values=np.ones((1, 2)))
-    with pytest.raises(InvalidInputError, match=r"gamma=\[0.01, 0.1, 1.0\]"):
-        ContourDisplay.from_estimator(model)
-    flat = ContourDisplay(alphas=[1, 2], gammas=[1, 2], values=np.ones((2, 2))).plot()
-    assert flat.contours_ is not None
+def test_influence_has_leverage_and_labels(model, classifier):
+    made = InfluenceDisplay.from_estimator(model, n_labels=3)
+    points, found = np.asarray(made.scatter_.get_offsets()), model.influence()
+    np.testing.assert_allclose(points[:, 0], found.leverage)
+    most = np.argsort(-found.cook)[:3]
+    assert [label.get_text() for label in made.labels_] == [str(row) for row in most]
+    assert InfluenceDisplay.from_estimator(classifier).labels_
 
 
 def test_notebook_shows_the_curve(model, classifier):
@@ -282,7 +253,7 @@ def test_notebook_shows_the_curve(model, classifier):
         assert len(line) == len(ALPHAS)
         assert "Held-out" in next(tree.iter("svg")).get("aria-label")
         heights = np.array([float(point.split(",")[1]) for point in line])
-        values = CVCurveDisplay.from_estimator(fitted).values
+        values = CVCurveDisplay.from_estimator(fitted).curve.values
         # Downwards is smaller on the screen: the picture is the curve turned and scaled.
         assert np.corrcoef(heights, values)[0, 1] < -0.999
         assert fitted._repr_html_().endswith("</figure>")

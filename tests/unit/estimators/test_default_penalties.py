@@ -186,16 +186,17 @@ def test_targets_that_choose_for_themselves_extend_both_ends():
     np.testing.assert_array_equal(model.alpha_, model.cv_results_["alpha"][model.best_index_])
 
 
-def test_the_curve_and_the_contours_show_what_was_compared(rows):
+def test_the_curves_show_what_was_compared(rows):
     pytest.importorskip("matplotlib").use("Agg")
-    from holdfast.displays import ContourDisplay
+    from holdfast.displays import CVCurveDisplay
     from holdfast.displays.curve_data import cv_curve
 
     X, y = rows
     model = KernelRidgeCV(gamma=[1e-4, 1e-2, 1.0], cv=5).fit(X, y)
     np.testing.assert_array_equal(cv_curve(model).alphas, model.alphas_)
     assert cv_curve(model).chosen_index == int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
-    shown = ContourDisplay.from_estimator(model)
-    assert shown.best == (pytest.approx(model.alpha_), model.best_params_["gamma"])
-    assert shown.values.shape[0] == 3
-    assert np.isfinite(shown.values).sum() == len(model.cv_results_["alpha"])
+    shown = CVCurveDisplay.from_estimator(model)
+    assert shown.best_.get_xdata()[0] == model.alpha_
+    assert len(shown.others_) == 2
+    drawn = sum(line.get_xdata().size for line in (shown.line_, *shown.others_))
+    assert drawn == len(model.cv_results_["alpha"])

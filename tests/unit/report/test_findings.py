@@ -14,8 +14,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, StratifiedKFold
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.displays.row_data import part_scores, row_results, wilson
 from holdfast.report import Ask, Context, summarise, to_html, to_markdown
+from holdfast.report.rows import part_scores, row_results, wilson
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 

@@ -14,11 +14,11 @@ from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, RepeatedKFold
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.displays.row_data import part_scores, row_results
 from holdfast.displays.score_scale import score_scale
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 from holdfast.report import Context, summarise, to_html, to_markdown, write_report
 from holdfast.report.markup import Html, table, tag
+from holdfast.report.rows import part_scores, row_results
 from holdfast.report.words import number, shortened
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")

@@ -7,12 +7,8 @@ from holdfast.exceptions import FileFormatError, HoldfastWarning, InvalidInputEr
 from holdfast.files.codec import Decoder, Encoder
 from holdfast.tables import (
     TablePreparation,
-    TimeFeatures,
     as_table,
-    from_learned,
-    learned_of,
     open_source,
-    prepare,
     read_columns,
 )
 
@@ -21,6 +17,11 @@ pd = pytest.importorskip("pandas")
 
 def names(preparation):
     return preparation.get_feature_names_out().tolist()
+
+
+def prepare(table, **options):
+    preparation = TablePreparation(**options).fit(table)
+    return preparation.transform(table), preparation
 
 
 def test_numbers_are_standardised_and_categories_become_indicators():
@@ -120,10 +121,29 @@ def test_columns_that_are_no_features_are_left_out_and_named(column, words):
 
 
 def test_an_index_is_left_out():
-    table = {"Unnamed: 0": np.arange(30), "x": np.arange(30) ** 2, "n": np.arange(30)}
+    table = {"Unnamed: 0": [0, 1, 2, 3], "x": [3, 4, 7, 7], "n": [5, 6, 7, 8]}
     preparation = TablePreparation().fit(table)
     assert names(preparation) == ["x", "n"]
-    assert "index" in preparation.left_out_["Unnamed: 0"]
+    assert "numbers the rows (0 to 3)" in preparation.left_out_["Unnamed: 0"]
+
+
+def test_row_numbers_are_left_out():
+    rng = np.random.default_rng(0)
+    numbers = rng.permutation(1200) + 1000
+    table = {"number": numbers, "x": rng.normal(size=1200), "gap": np.r_[numbers[:-1], 5000]}
+    preparation = TablePreparation().fit(table)
+    assert names(preparation) == ["x", "gap"]
+    assert "numbers the rows (1000 to 2199)" in preparation.left_out_["number"]
+    assert names(TablePreparation(keep=True).fit(table)) == ["number", "x", "gap"]
+    some = {name: column[np.arange(1200) % 9 > 0] for name, column in table.items()}
+    assert names(TablePreparation().fit(some)) == ["x", "gap"]
+    assert names(TablePreparation(time="x").fit({**table, "x": numbers})) == ["gap"]
+
+
+def test_steps_and_years_are_no_row_numbers():
+    years = {"year": np.arange(1950, 2020), "x": np.arange(70) ** 2}
+    assert names(TablePreparation().fit(years)) == ["year", "x"]
+    assert names(TablePreparation().fit({"step": np.arange(70)})) == ["step"]
 
 
 def test_infinite_values():
@@ -169,19 +189,19 @@ def dates(start, stop, step):
     ],
 )
 def test_dates_become_what_they_suggest(values, parts):
-    step = TimeFeatures().fit(values[:, None])
-    assert step.parts_ == parts
-    X = step.transform(values[:, None])
-    assert X.shape == (len(values), len(step.get_feature_names_out()))
-    assert X.shape[1] == 1 + 2 * (len(parts) - 1)
+    X, preparation = prepare({"d": values.astype("datetime64[s]")})
+    expected = [f"d {part}{side}" for part in parts[1:] for side in (" sin", " cos")]
+    assert names(preparation) == ["d position", *expected]
+    assert X.shape == (len(values), 1 + len(expected))
 
 
 def test_circles_close():
-    step = TimeFeatures().fit(dates("2020-01-01T00", "2024-01-01T00", (5, "h"))[:, None])
-    assert step.parts_ == ("position", "season", "weekday", "hour")
+    hours = dates("2020-01-01T00", "2024-01-01T00", (5, "h")).astype("datetime64[s]")
+    preparation = TablePreparation().fit({"d": hours})
+    assert len(names(preparation)) == 7
 
     def far(a, b, columns):
-        X = step.transform(np.array([[a], [b]], dtype="datetime64[s]"))
+        X = preparation.transform({"d": np.array([a, b], dtype="datetime64[s]")})
         return np.linalg.norm(X[0, columns] - X[1, columns])
 
     assert (
@@ -211,8 +231,9 @@ def test_missing_dates():
         TablePreparation().fit(table)
     X, preparation = prepare(table, impute=True)
     assert np.isfinite(X).all()
-    again = from_learned(learned_of(preparation))
+    again = TablePreparation.from_learned(preparation.learned_)
     np.testing.assert_array_equal(again.transform(table), X)
+    np.testing.assert_array_equal(again.transform({"when": [None]}), X[3:4])
 
 
 # --- files -----------------------------------------------------------------------------------
@@ -232,46 +253,58 @@ def test_what_was_learned_survives_a_file(impute, scale):
         table["a"][3], table["c"][5] = np.nan, None
     X, preparation = prepare(table, impute=impute, scale=scale, time="when")
     writer = Encoder()
-    learned = Decoder(writer.arrays, False).decode(writer.encode(learned_of(preparation), "p"))
-    again = from_learned(learned)
+    learned = Decoder(writer.arrays, False).decode(writer.encode(preparation.learned_, "p"))
+    again = TablePreparation.from_learned(learned)
     np.testing.assert_array_equal(again.transform(table), X)
     assert names(again) == names(preparation)
     assert again.features_of() == preparation.features_of()
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("names", np.array(["a", "a", "c", "when"])),
-        ("kinds", np.array(["number", "category", "number", "date"])),
-        ("kinds", np.array(["number", "number", "nonsense", "date"])),
-        ("numbers", np.zeros((3, 2))),
-        ("numbers", np.ones((2, 2))),
-        ("numbers", np.array([["a", "b"]] * 3)),
-        ("levels", []),
-        ("levels", [np.array([], dtype=str)]),
-        ("levels", "abc"),
-        ("dates", np.full((4, 1), np.nan)),
-        ("dates", np.zeros((4, 1))),
-        ("parts", [["position", "century"]]),
-        ("parts", [[]]),
-        ("parts", None),
-        ("formats", 3),
-        ("names", None),
-    ],
-)
-def test_a_forged_file_is_refused(field, value):
-    import dataclasses
+FORGERIES = [
+    ("numbers.names", ["a", "b"]),
+    ("numbers.names", {"$tuple": ["a", "a"]}),
+    ("numbers.names", {"$tuple": ["a", 3]}),
+    ("numbers.centre", 0.0),
+    ("numbers.spread", {"$array": "zeros"}),
+    ("numbers.fill", {"$array": "text"}),
+    ("categories", []),
+    ("categories", {"c": 3}),
+    ("categories", {"a": 3}),
+    ("categories.c.levels", "abc"),
+    ("categories.c.levels", {"$tuple": []}),
+    ("categories.c.fill", "z"),
+    ("dates.when.parts", {"$tuple": ["position", "century"]}),
+    ("dates.when.parts", {"$tuple": []}),
+    ("dates.when.origin", 2**70),
+    ("dates.when.spread", 0.0),
+    ("dates.when.centre", {"$number": "nan"}),
+    ("formats", 3),
+    ("units", {"a": 3}),
+    ("options", None),
+    ("options.decimal", ";"),
+    ("options.na", 3),
+]
 
+
+@pytest.mark.parametrize(("path", "value"), FORGERIES)
+def test_a_forged_file_is_refused(path, value):
     table = {
         "a": [1.0, 2.0],
         "b": [0.0, 3.0],
         "c": ["x", "y"],
         "when": ["2020-01-01", "2020-02-01"],
     }
-    learned = learned_of(TablePreparation().fit(table))
-    with pytest.raises(FileFormatError, match="preparation of columns"):
-        from_learned(dataclasses.replace(learned, **{field: value}))
+    writer = Encoder()
+    document = writer.encode(TablePreparation().fit(table).learned_, "p")
+    arrays = {**writer.arrays, "zeros": np.zeros(2), "text": np.array(["x", "y"])}
+    *parents, last = path.split(".")
+    part = document["fields"]
+    for name in parents:
+        part = part[name]
+        part = part.get("fields", part)
+    part[last] = value
+    with pytest.raises(FileFormatError, match="malformed"):
+        Decoder(arrays, False).decode(document)
 
 
 def test_as_table_refuses_what_is_none():

@@ -120,6 +120,7 @@ def test_arrow_nulls_booleans_and_codes(tmp_path):
             "count": pa.array([1, None, 3], pa.int64()),
             "text": pa.array(["a", None, "b"]),
             "when": pa.array([0, 1, 2], pa.timestamp("s")),
+            "hour": pa.array([0, 5400, None], pa.time32("s")),
         }
     )
     path = str(tmp_path / "t.parquet")
@@ -127,6 +128,7 @@ def test_arrow_nulls_booleans_and_codes(tmp_path):
     read_back = read(path, ["flag", "count", "text"])
     assert read_back.missing() == {"flag": 1, "count": 1, "text": 1}
     np.testing.assert_array_equal(read_back["flag"], [1.0, np.nan, 0.0])
+    np.testing.assert_array_equal(read(path, ["hour"])["hour"], [0.0, 1.5, np.nan])
     assert read(path, ["count"], as_text=["count"])["count"].tolist() == ["1", "", "3"]
     assert read(path, ["when"])["when"].astype(str).tolist()[1] == "1970-01-01T00:00:01.000000"
 
@@ -156,33 +158,10 @@ def test_damaged_parquet(tmp_path):
         read(write(tmp_path, b"PAR1 and nothing else", "x.parquet"))
 
 
-def test_npz(tmp_path):
-    path = str(tmp_path / "data.npz")
-    arrays = {
-        "X": np.arange(6.0).reshape(3, 2),
-        "feature_names": np.array(["p", "q"]),
-        "y": np.array([1, 2, 3]),
-        "groups": np.array(["a", "b", "a"]),
-        "extra": np.zeros((3, 4, 5)),
-        "short": np.zeros(2),
-    }
-    np.savez(path, **arrays)
-    with open_source(path) as source:
-        assert source.names == ("p", "q", "y", "groups")
-        assert source.candidates == ("p", "q")
-        roles = Roles.choose(source, target="y", group="groups")
-        assert roles.features == ("p", "q")
-    assert contents(read(path, ["q", "y", "groups"])) == {
-        "q": [1.0, 3.0, 5.0],
-        "y": [1.0, 2.0, 3.0],
-        "groups": ["a", "b", "a"],
-    }
-
-
-def test_npz_with_pickles_is_refused(tmp_path):
+def test_npz_is_refused_with_a_way_out(tmp_path):
     path = str(tmp_path / "data.npz")
     np.savez(path, X=np.array([{}], dtype=object))
-    with pytest.raises(InvalidInputError, match="without pickles"):
+    with pytest.raises(InvalidInputError, match=r"NumPy archive.*Parquet or CSV"):
         read(path)
 
 
@@ -194,12 +173,12 @@ def test_npz_with_pickles_is_refused(tmp_path):
     [
         ("", "is empty"),
         ("a,b\n", "has no rows"),
-        ("a,b\n1,2\n3\n", "line 3: 1 values where the first line has 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 values where the first line has 2"),
         ("a,a\n1,2\n", "two columns named 'a'"),
         ("1,2\n3,4\n", "header=False"),
         (gzip.compress(b"a,b\n1,2\n" * 1000, mtime=0)[:-20], "cannot be read"),
         ('a,b\n"1,2\n3,4\n', "line"),
-        (b"PK\x03\x04 and nothing else", "without pickles"),
+        (b"PK\x03\x04 and nothing else", "damaged archive"),
         (b"\xd0\xcf\x11\xe0 a workbook", "workbook.*as CSV"),
     ],
 )
@@ -248,8 +227,10 @@ def test_targets_and_labels():
     )
     with pytest.raises(InvalidInputError, match="target column 'text' must hold numbers"):
         table.numbers("text", "target")
-    with pytest.raises(InvalidInputError, match="1 missing and 1 infinite"):
+    with pytest.raises(InvalidInputError, match="weight column 'gap' has 1 missing"):
         table.numbers("gap", "weight")
+    with pytest.raises(InvalidInputError, match="has 1 infinite"):
+        as_table({"a": [1.0, np.inf]}).numbers("a", "weight")
     with pytest.raises(InvalidInputError, match="group column 'gap' has 1 missing"):
         table.labels("gap", "group")
     assert table.labels("id", "group").tolist() == ["3", "1", "2.5"]
@@ -259,10 +240,8 @@ def test_targets_and_labels():
 # --- writing ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "feather", "arrow", "npz"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_written_columns_read_back(tmp_path, suffix):
-    if suffix in ("parquet", "feather", "arrow"):
-        pytest.importorskip("pyarrow")
     rng = np.random.default_rng(3)
     columns = {
         "row": np.arange(5),
@@ -284,7 +263,7 @@ def test_standard_output(capsys):
 
 
 def test_unwritable_names(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"use \.csv"):
+    with pytest.raises(InvalidInputError, match=r"must end in \.csv or \.parquet"):
         check_writable(str(tmp_path / "out.xlsx"))
     with pytest.raises(InvalidInputError, match="no folder"):
         check_writable(str(tmp_path / "nowhere" / "out.csv"))

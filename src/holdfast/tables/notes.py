@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.tables.opening import Roles
-from holdfast.tables.preparation import TablePreparation, is_count
+from holdfast.tables.preparation import TablePreparation
+from holdfast.tables.roles import Roles
 from holdfast.tables.table import Table
 
-__all__ = ["Question", "doubts"]
+__all__ = ["Question", "notes_on"]
 
 # From here on a column "predicts the target almost alone".
 _ALONE = 0.99
 _AUTOCORRELATION = 0.6
+# From this share on, a column that is filled in is mostly made up.
+_MOSTLY_MISSING = 0.5
 _WHO = re.compile(
     r"(^|[_\W])(subject|patient|person|participant|proband|user|customer|client|animal|student|"
     r"child|family|household|group|cluster|batch|site|hospital|school|device|sensor|machine|id)"
@@ -30,7 +32,7 @@ _MOST_RANKS = 2e6
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is known when doubts are raised.
+    """What is known about the data and the question.
 
     Attributes
     ----------
@@ -59,40 +61,41 @@ class Question:
     by_group: bool
 
 
-def doubts(question: Question) -> tuple[str, ...]:
-    """Return doubts about data and question, a sentence or two each; the gravest first."""
+def notes_on(question: Question) -> tuple[str, ...]:
+    """Return notes on the data and the question, a sentence or two each; the gravest first."""
     return (
         *_leaks(question),
         *_duplicates(question),
         *_groups(question),
         *_time(question),
         *_classes(question),
+        *_missing(question),
         *_identifiers(question),
     )
 
 
+def _missing(question: Question) -> list[str]:
+    m = question.table.n_rows
+    return [
+        f"The column {name!r} has no value in {100 * count / m:.0f} % of the rows, and one value "
+        f"was filled in there. Leave it out with drop=[{name!r}] unless the few values matter."
+        for name, count in question.table.missing(question.preparation.columns_).items()
+        if count >= _MOSTLY_MISSING * m
+    ]
+
+
 def _identifiers(question: Question) -> list[str]:
     said = [
-        f"The column {name!r} {why}; it was left out."
+        f"The column {name!r} {why}. It was left out."
         for name, why in question.preparation.left_out_.items()
         if name != question.roles.time
     ]
-    m = question.table.n_rows
     for name in question.preparation.columns_:
         reading = question.table.readings[name]
-        if reading.kind != "number" or name == question.roles.time or m < 20:
+        if not re.search(r"(^|[_\W])id$|^id([_\W]|$)", name, re.I) or reading.kind != "number":
             continue
         values = reading.values
-        if values[0] != np.floor(values[0]) or not np.array_equal(values, np.floor(values)):
-            continue
-        if is_count(values) or is_count(np.sort(values)):
-            said.append(
-                f"The column {name!r} numbers the rows from {values.min():.0f} to "
-                f"{values.max():.0f}: an identifier tells a model nothing about new rows, and "
-                "where rows are sorted it gives the target away. Leave it out with "
-                f"drop=[{name!r}]."
-            )
-        elif re.search(r"(^|[_\W])id$|^id([_\W]|$)", name, re.I) and len(np.unique(values)) == m:
+        if np.array_equal(values, np.floor(values)) and len(np.unique(values)) == len(values):
             said.append(
                 f"The column {name!r} looks like an identifier, a different whole number in every "
                 f"row. Leave it out with drop=[{name!r}]."
@@ -101,114 +104,70 @@ def _identifiers(question: Question) -> list[str]:
 
 
 def _duplicates(question: Question) -> list[str]:
-    X, y = question.X, question.y
-    m = len(y)
-    # A random projection finds candidates without comparing all pairs of rows; a sum of products
-    # depends on the order of summation only, which is the same for equal rows.
-    mark = np.einsum("ij,j->i", X, np.random.default_rng(0).normal(size=X.shape[1]))
-    codes = np.unique(y, return_inverse=True)[1].astype(float)
-    continuous = [
-        name
-        for name in question.preparation.columns_
-        if question.table.readings[name].kind == "number"
-    ][:_MOST_COLUMNS]
-    if not any(question.table.readings[n].n_different() > min(50, m / 4) for n in continuous):
+    table, m = question.table, len(question.y)
+    columns = [table.readings[name] for name in question.preparation.columns_[:_MOST_COLUMNS]]
+    fine = (r for r in columns if r.kind == "number" and r.n_different() > min(50, m / 4))
+    if next(fine, None) is None:
         return []  # few combinations: equal rows are no news
-    order = np.lexsort((codes, mark))
-    same = (np.diff(mark[order]) == 0) & (np.diff(codes[order]) == 0)
-    at = np.flatnonzero(same)
-    if at.size and at.size <= 200_000:
-        at = at[(X[order[at]] == X[order[at + 1]]).all(axis=1)]
-    if not at.size:
+    codes = np.unique(question.y, return_inverse=True)[1]
+    seen = {hash((row.tobytes(), code)) for row, code in zip(question.X, codes, strict=True)}
+    count = m - len(seen)
+    if not count:
         return []
+    told = f"{count:,} {'row repeats' if count == 1 else 'rows repeat'} another row exactly"
     if question.by_group:
-        return [
-            f"{_count(at.size, 'row repeats', 'rows repeat')} another row exactly, target included."
-        ]
+        return [f"{told}, target included."]
     return [
-        f"{_count(at.size, 'row repeats', 'rows repeat')} another row exactly, target included. A "
-        "copy in the training rows tells the answer: remove copies, or hold them out together with "
-        "a group column."
+        f"{told}, target included. A copy in the training rows tells the answer: remove copies, or "
+        "hold them out together with a group column."
     ]
 
 
 def _leaks(question: Question) -> list[str]:
-    X, y = question.X, question.y
-    names = question.preparation.get_feature_names_out()
-    strength = _alone(X, y, question.classify)
-    said = []
-    features = question.preparation.features_of()
-    owner = {feature: column for column, made in features.items() for feature in made}
-    seen: set[str] = set()
+    strength = _alone(question.X, question.y, question.classify)
+    columns = [c for c, made in question.preparation.features_of().items() for _ in made]
+    best: dict[str, float] = {}
     for j in np.argsort(-strength, kind="stable")[:5]:
-        if not strength[j] >= _ALONE:
-            break
-        column = owner[str(names[j])]
-        if column in seen:
-            continue
-        seen.add(column)
-        how = (
-            f"separates the classes of {question.roles.target!r} almost alone"
+        if strength[j] >= _ALONE:
+            best.setdefault(columns[j], float(strength[j]))
+    target = repr(question.roles.target)
+    return [
+        f"The column {column!r} "
+        + (
+            f"separates the classes of {target} almost alone"
             if question.classify
-            else f"predicts {question.roles.target!r} almost alone (rank or linear correlation "
-            f"{strength[j]:.3f})"
+            else f"predicts {target} almost alone (rank correlation {value:.3f})"
         )
-        said.append(
-            f"The column {column!r} {how}. If it is known only after the target, or made of it, it "
-            f"is a leak: leave it out with drop=[{column!r}]."
-        )
-    return said
+        + ". If it is known only after the target, or made of it, it is a leak: leave it out with "
+        f"drop=[{column!r}]."
+        for column, value in best.items()
+    ]
 
 
 def _alone(X: NDArray[np.float64], y: NDArray[Any], classify: bool) -> NDArray[np.float64]:
-    """Return how well each feature alone tells the target, between 0 and 1."""
+    """Return how well each feature alone tells the target, between 0 and 1.
+
+    The rank correlation with a number, and |2 AUC − 1| for the class that it separates best.
+    """
+    from scipy.stats import rankdata
+
     m, d = X.shape
-    strength = np.zeros(d)
     # Ranks of every column of a wide table are much work; some thousand rows tell enough.
     n = min(m, max(200, int(_MOST_RANKS / d)))
     rows = np.unique(np.linspace(0, m - 1, n).astype(int))
     y = y[rows]
-    targets: list[NDArray[np.float64]]
-    if classify:
-        classes = np.unique(y)
-        targets = [
-            (y == c).astype(float) for c in (classes if 2 < len(classes) <= 20 else classes[:1])
-        ]
-    else:
-        targets = [y.astype(float)]
-    for start in range(0, d, 1000):
-        part = X[rows, start : start + 1000]
-        ranks = _ranks(part)
-        for target in targets:
-            if classify:
-                found = _separation(ranks, target)
-            else:
-                found = np.maximum(
-                    _correlation(part, target), _correlation(ranks, _ranks(target[:, None])[:, 0])
-                )
-            strength[start : start + 1000] = np.maximum(strength[start : start + 1000], found)
+    ranks = rankdata(X[rows], axis=0) - (len(rows) + 1) / 2
+    if not classify:
+        aim = rankdata(y.astype(float)) - (len(rows) + 1) / 2
+        size = np.sqrt((ranks**2).sum(axis=0) * (aim**2).sum())
+        return np.asarray(np.abs(aim @ ranks) / np.where(size > 0, size, np.inf))
+    classes, counts = np.unique(y, return_counts=True)
+    strength = np.zeros(d)
+    for c, k in zip(classes, counts, strict=True):
+        if min(k, len(y) - k) >= 3 and len(classes) <= 20:
+            separation = 2 * np.abs((y == c).astype(float) @ ranks) / (k * (len(y) - k))
+            strength = np.maximum(strength, separation)
     return strength
-
-
-def _ranks(part: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(part, axis=0), dtype=float)
-
-
-def _correlation(part: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred, aim = part - part.mean(axis=0), target - target.mean()
-    size = np.sqrt((centred**2).sum(axis=0) * (aim**2).sum())
-    return np.asarray(np.abs(centred.T @ aim) / np.where(size > 0, size, np.inf))
-
-
-def _separation(ranks: NDArray[np.float64], member: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return |2 AUC − 1| of every column for one class against the others."""
-    n, k = len(member), float(member.sum())
-    if min(k, n - k) < 3:
-        return np.zeros(ranks.shape[1])
-    area = (member @ ranks - k * (k + 1) / 2) / (k * (n - k))
-    return np.asarray(np.abs(2 * area - 1), dtype=float)
 
 
 def _groups(question: Question) -> list[str]:
@@ -297,7 +256,3 @@ def _classes(question: Question) -> list[str]:
         f"The target {question.roles.target!r} has two values, {low} and {high}, and is fitted as "
         "a number. To predict classes, say classify=True."
     ]
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"

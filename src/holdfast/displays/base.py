@@ -1,0 +1,100 @@
+"""What all displays share: how they plot, whom they ask, and the one door of matplotlib."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from holdfast.exceptions import InvalidInputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from holdfast.estimators.results import HeldOutPredictions
+
+__all__ = ["Display", "band", "check_fitted_estimator", "held_out_of"]
+
+
+class Display(ABC):
+    """A plot in scikit-learn's manner: data in the constructor, looks in `plot`, artists kept.
+
+    ``from_estimator`` asks a fitted estimator and plots. ``from_result`` takes an answer that is
+    there already, and leaves the plotting to `plot`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+        Where it was plotted last.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    @classmethod
+    def from_result(cls, result: Any, *args: Any, **kwargs: Any) -> Self:
+        """Return the display of an answer, not yet plotted.
+
+        Parameters
+        ----------
+        result : object
+            What the estimator answered.
+        *args, **kwargs
+            Further parameters of the display.
+        """
+        return cls(result, *args, **kwargs)  # type: ignore[call-arg]  # a dataclass of the answer
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Plot, and return the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+        **kwargs
+            The other parameters of the class, and looks of its main artist as matplotlib has them.
+        """
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise MissingDependencyError(
+                "Plotting needs matplotlib, which is not installed: pip install 'holdfast[plot]'."
+            ) from error
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        self._draw(ax, **kwargs)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
+        """Draw on these axes and keep the artists."""
+
+
+def band(ax: Any, x: Any, low: Any, high: Any, line: Any, alpha: float = 0.2) -> Any:
+    """Return a band in the colour of its line."""
+    return ax.fill_between(x, low, high, alpha=alpha, color=line.get_color(), linewidth=0)
+
+
+def check_fitted_estimator(estimator: Any) -> None:
+    """Raise unless this is one of holdfast's estimators, fitted."""
+    if not hasattr(estimator, "held_out"):
+        raise InvalidInputError(
+            "estimator must be a KernelRidgeCV or KernelRidgeClassifierCV; got "
+            f"{type(estimator).__name__}. A pipeline's last step is pipeline[-1]."
+        )
+    check_is_fitted(estimator)
+
+
+def held_out_of(
+    estimator: Any, target: int, cv: Any = None, groups: ArrayLike | None = None
+) -> HeldOutPredictions:
+    """Return the held-out predictions of a fitted estimator at its penalty for one target."""
+    check_fitted_estimator(estimator)
+    alphas = np.atleast_1d(estimator.alpha_)
+    found: HeldOutPredictions = estimator.held_out(
+        cv, groups, alphas=[alphas[min(target, alphas.size - 1)]]
+    )
+    return found
