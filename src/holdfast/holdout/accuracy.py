@@ -43,7 +43,8 @@ WORTH_A_WARNING = 1e-6
 #: and beyond that no more than the fit itself.
 FREE_OPERATIONS = 2e9
 #: Test rows, and penalties, that the data floor is looked at for; those between are interpolated.
-MOST_ROWS, MOST_ALPHAS = 12, 3
+#: The rows are those furthest from the mean, and others evenly spaced.
+FAR_ROWS, MOST_ROWS, MOST_ALPHAS = 6, 8, 3
 
 
 def affordable(smoother: Smoother, work: float) -> bool:
@@ -54,6 +55,9 @@ def affordable(smoother: Smoother, work: float) -> bool:
 def data_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> FloatArray:
     """Return the data floor at each penalty (a,), the largest of some test rows."""
     rows = np.unique(_some(tasks.test.values, MOST_ROWS))
+    far = smoother.distances()
+    tested = np.unique(tasks.test.values)
+    rows = np.union1d(tested[np.argsort(-far[tested], kind="stable")[:FAR_ROWS]], rows)
     looked = _some(np.arange(alphas.size), MOST_ALPHAS)
     try:
         with np.errstate(all="ignore"), pieces_alone(smoother.order):

@@ -6,10 +6,10 @@ those of the held-out rows; a dense model takes the kernel matrix of its trainin
 the equations to the orthogonal complement of the constraint rows N_E.
 
 The error that this adds needs no model of it. With g = b − (A + α)θ, which is computed, and E the
-rounding errors of A, no larger than eps d dᵀ for columns of lengths d, a prediction xᵀθ is off by
-at most
+rounding errors of A, no larger than eps d dᵀ for columns of lengths d, and those of b, no larger
+than eps d ‖y‖, a prediction xᵀθ is off by at most
 
-    (‖g‖ + ‖Eθ‖) ‖x‖      in the norm of (A + α)⁻¹, which the same factorisation gives.
+    (‖g‖ + ‖Eθ‖ + ‖e‖) ‖x‖      in the norm of (A + α)⁻¹, which the same factorisation gives.
 
 The last factor is looked at for all test rows at once: a random model L⁻ᵀn, with LLᵀ = A + α and
 normal n, predicts a normal number of deviation ‖x‖.
@@ -152,5 +152,5 @@ def _left(
     own, k, lengths = theta[:, columns], columns.size, equations.lengths[:, None]
     g = equations.rhs[:, columns] - equations.A @ own - alpha * own
     found = norms(np.hstack([g, lengths * noise(len(theta))]))
-    size = np.linalg.norm(lengths * own, axis=0)
+    size = np.linalg.norm(lengths * own, axis=0) + equations.targets[columns]
     return float(((found[:k] + EPS * found[k:].max() * size) / spread[columns]).max())

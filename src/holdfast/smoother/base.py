@@ -253,6 +253,10 @@ class Smoother(ABC):
         """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
 
     @abstractmethod
+    def distances(self) -> FloatArray:
+        """Return about how far each row (m,) lies from the mean, squared, in the features."""
+
+    @abstractmethod
     def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
         """Return how far rounding the kernel values moves predictions, over the spread of y.
 

@@ -310,6 +310,12 @@ class FeatureSmoother(Smoother):
         values[~self.scale.trained] = 0.0
         return values
 
+    def distances(self) -> FloatArray:
+        """Return ‖W_i‖² without the weights."""
+        if not self._norms.size:
+            self.system()
+        return np.asarray(self._norms / np.square(self.scale.root))
+
     def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
         """Return the data floor of predictions of some rows, at each penalty.
 
@@ -391,7 +397,7 @@ class FeatureSmoother(Smoother):
             sums, own = SetSums.settled(atoms, of_atoms, self.weights.size), slice(None)
         else:
             own = columns
-        a, v = alphas.size, targets.count
+        a, v, long = alphas.size, targets.count, np.linalg.norm(targets.Ys, axis=0)
         values = np.empty((a, tasks.test.values.size, v))
         solved: dict[int, Any] = {}
         error = np.zeros((a, len(tasks)))
@@ -404,7 +410,7 @@ class FeatureSmoother(Smoother):
             Q_H = Q[tasks.held[j]]
             corner = np.eye(Q.shape[1]) - Q_H.T @ Q_H
             N_E = system.constraints(tasks.removed[j])
-            equations = without_rows(system, of_held, corner, columns, N_E)
+            equations = without_rows(system, of_held, corner, columns, N_E, long)
             found = solved[j] = solve(equations, alphas, targets.spread)
             theta, looks = equations.complete(found.theta), equations.centred(found.looks)
             parts = [m.transpose(1, 0, 2).reshape(self.order, -1) for m in (theta, looks)]

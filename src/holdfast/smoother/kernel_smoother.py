@@ -51,8 +51,6 @@ __all__ = ["KernelSmoother"]
 QUICK = 1e8
 #: Steps of the power iteration for the norm of the kernel matrix, which falls short by little.
 POWER_STEPS = 4
-#: Rows that the data floor is looked at for.
-LOOKED_AT = 8
 
 
 class KernelSmoother(Smoother):
@@ -411,6 +409,10 @@ class KernelSmoother(Smoother):
         values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])
         return values
 
+    def distances(self) -> FloatArray:
+        """Return k(x, x) less twice its mean with all rows."""
+        return np.asarray(np.diag(self.K) - 2.0 * self.K.mean(axis=1))
+
     def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
         """Return the data floor of predictions of some rows, each by the model without it.
 
@@ -418,7 +420,7 @@ class KernelSmoother(Smoother):
         c of the model without the row and u = (K + α)⁻¹k_x, both over the rows that are left.
         """
         live = np.flatnonzero(self.scale.trained)
-        H = np.searchsorted(live, rows[self.scale.trained[rows]][:LOOKED_AT])
+        H = np.searchsorted(live, rows[self.scale.trained[rows]])
         some = self.targets.some()
         h, n, v, spread = H.size, live.size, some.size, self.targets.spread[some]
         found, root, each = np.zeros(alphas.size), self.scale.root[live], np.arange(h)

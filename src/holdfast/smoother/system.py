@@ -131,6 +131,8 @@ class FoldEquations:
         Constraints, orthonormal.
     lengths : ndarray of shape (p,)
         Roots of the largest numbers that the diagonal of A was computed from.
+    targets : ndarray of shape (v,)
+        Lengths of the targets that rhs was computed from.
     mean, level : ndarray of shape (s, p) and (s, v)
         Features and targets of the training rows on the unpenalised columns.
     """
@@ -139,6 +141,7 @@ class FoldEquations:
     rhs: FloatArray
     N_E: FloatArray
     lengths: FloatArray
+    targets: FloatArray
     mean: FloatArray
     level: FloatArray
 
@@ -159,6 +162,7 @@ def without_rows(
     corner: FloatArray,
     columns: slice,
     N_E: FloatArray,
+    targets: FloatArray,
 ) -> FoldEquations:
     """Return the equations of all rows less those held out.
 
@@ -172,12 +176,15 @@ def without_rows(
     columns : slice
         Which targets.
     N_E : ndarray of shape (e, p)
+    targets : ndarray of shape (v,)
+        Lengths of these targets over all rows.
     """
     A, b = system.whole_gram - sums[0], system.z[:, columns] - sums[1]
     p, s = system.p, len(corner)
     lengths = np.sqrt(np.diag(system.whole_gram)[:p])
     if not s:
-        return FoldEquations(A, b, N_E, lengths, np.zeros((0, p)), np.zeros((0, b.shape[1])))
+        nothing = np.zeros((0, p)), np.zeros((0, b.shape[1]))
+        return FoldEquations(A, b, N_E, lengths, targets, *nothing)
     cross = A[p:, :p].copy()
     mean, level = solve_small(corner, cross), solve_small(corner, b[p:])
     A, rhs = A[:p, :p], b[:p] - cross.T @ level
@@ -185,4 +192,4 @@ def without_rows(
         subtract_outer(A, u, v)
     # Where heavy rows left, what was taken away for the mean counts as well.
     lengths = np.sqrt(np.square(lengths) + np.square(mean).sum(axis=0))
-    return FoldEquations(A, rhs, N_E, lengths, mean, level)
+    return FoldEquations(A, rhs, N_E, lengths, targets, mean, level)

@@ -335,7 +335,8 @@ def fold_equations(removed=E):
     system, full = feature_smoother().system(), np.c_[W, Q]
     sums = full[H].T @ full[H], full[H].T @ Ys[H]
     N_E = system.constraints(np.asarray(removed, dtype=int))
-    return without_rows(system, sums, Q[rest].T @ Q[rest], slice(None), N_E)
+    lengths = np.linalg.norm(Ys, axis=0)
+    return without_rows(system, sums, Q[rest].T @ Q[rest], slice(None), N_E, lengths)
 
 
 @example("smoother.system.without_rows", "smoother.system.FoldEquations.complete")

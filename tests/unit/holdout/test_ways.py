@@ -32,16 +32,19 @@ def tasks_of(held, removed=None, test=None):
     return Tasks(ragged(held), ragged(removed), ragged(test), np.arange(len(held)))
 
 
-def sparse(rows=X, weights=np.ones(M)):
+ONES = np.ones(M)
+
+
+def sparse(rows=X, weights=ONES):
     features = WhitenedFeatures.of(KernelRows(RBF(0.3), rows), np.arange(12), 1e-8)
     return FeatureSmoother(features, weights, Y, Unpenalised.bias(weights, True))
 
 
-def dense(rows=X, weights=np.ones(M)):
+def dense(rows=X, weights=ONES):
     return KernelSmoother(KernelRows(RBF(0.3), rows), weights, Y, Unpenalised.bias(weights, True))
 
 
-def linear(rows=X, weights=np.ones(M)):
+def linear(rows=X, weights=ONES):
     return FeatureSmoother(ColumnFeatures(rows), weights, Y, Unpenalised.bias(weights, True))
 
 

@@ -256,9 +256,8 @@ def test_the_equations_of_the_rows_that_are_left(s):
     W = system.W[held]
     left = np.setdiff1d(np.flatnonzero(WEIGHTS > 0), held)
     Q = system.W[left][:, P:]
-    equations = without_rows(
-        system, (W.T @ W, (W.T @ Ys[held])[:, :1]), Q.T @ Q, slice(0, 1), np.zeros((0, P))
-    )
+    sums, lengths = (W.T @ W, (W.T @ Ys[held])[:, :1]), np.linalg.norm(Ys[:, :1], axis=0)
+    equations = without_rows(system, sums, Q.T @ Q, slice(0, 1), np.zeros((0, P)), lengths)
     x = np.linalg.solve(equations.A + 0.7 * np.eye(P), equations.rhs)
     rows = system.W[left]
     A = rows.T @ rows + 0.7 * np.diag(penalty_mask(P, s))
