@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.question import Judge, Subject, chosen_values
+from holdfast.answers.scored import refuse_density, scored, whole
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Experiments, Ragged, Tasks, resolve
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
-from holdfast.scores.scoring import Scores, in_units, resolve_scoring, score_experiments
+from holdfast.scores.scoring import Scores, resolve_scoring
 from holdfast.smoother import Sizes, Smoother
-from holdfast.smoother.scale import target_unit
 
 __all__ = ["NestedPredictions", "Way", "nested"]
 
@@ -122,24 +122,19 @@ class NestedPredictions:
         scorer = judge.scoring
         if scoring is not None:
             scorer = resolve_scoring(scoring, classes=judge.classes)
-        fast = scorer.fast is not None and judge.classes is None
-        unit = target_unit(judge.labels) if fast else 1.0  # squares may leave the range of numbers
-        found = score_experiments(
+        refuse_density(scorer, "nested")
+        found = scored(
             scorer,
-            self.values[None] / unit if unit != 1.0 else self.values[None],
-            self.rows,
-            self.experiments.test.ptr,
-            judge.labels / unit if unit != 1.0 else judge.labels,
+            self.values[None],
+            self.experiments.test,
+            judge.labels,
             judge.weights,
+            judge.groups,
             each_target=judge.per_target,
         )
-        found = in_units(found, scorer, unit)
         pooled = judge.pooled if pooled is None else pooled
-        whole = found.pooled if pooled else found.mean
-        if not judge.per_target:
-            return float(whole[0])
-        parts = found.per_target if pooled else found.per_target_mean
-        return whole if parts is None else parts[0]
+        total = whole(found, pooled=pooled, per_target=judge.per_target)
+        return total if judge.per_target else float(total[0])
 
     @property
     def optimism(self) -> float | FloatArray:
