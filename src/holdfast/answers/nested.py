@@ -174,7 +174,7 @@ class NestedPredictions:
 
 
 def nested(
-    subjects: Iterable[tuple[dict[str, Any], Subject]],
+    rounds: Iterable[tuple[IntArray, Iterable[tuple[dict[str, Any], Subject]]]],
     outer: Experiments,
     again: Callable[[IntArray], Experiments],
     judge: Judge,
@@ -185,8 +185,9 @@ def nested(
 
     Parameters
     ----------
-    subjects : iterable of (dict, Subject)
-        The kernels to choose from, one at a time, each with the arguments that it came from.
+    rounds : iterable of (ndarray of int, iterable of (dict, Subject))
+        Numbers of outer experiments, with the kernels that they choose from, one at a time, each
+        with the arguments that it came from.
     outer : Experiments
     again : callable
         From held-out rows to the experiments on the others (`split_again`).
@@ -198,15 +199,15 @@ def nested(
     """
     inner = [again(outer.held_out[j]) for j in range(len(outer))]
     best: dict[int, _Chosen] = {}
-    for params, subject in subjects:
-        tasks = subject.tasks(outer)
-        numbers = tasks.source.tolist()
-        for j, number in enumerate(numbers):
-            task = tasks.select(np.array([j]))
-            rows = outer.held_out[number]
-            run = _Outer(subject, rows, task, inner[number], judge.of(subject), params)
-            best[number] = run.chosen(way, best.get(number))
-            report(j + 1, len(tasks), "outer experiments")
+    for some, subjects in rounds:
+        part = Experiments(outer.held_out.items(some), outer.test.items(some))
+        for params, subject in subjects:
+            tasks = subject.tasks(part)
+            for j, number in enumerate(some[tasks.source].tolist()):
+                task, rows = tasks.select(np.array([j])), outer.held_out[number]
+                run = _Outer(subject, rows, task, inner[number], judge.of(subject), params)
+                best[number] = run.chosen(way, best.get(number))
+                report(number + 1, len(outer), "outer experiments")
     numbers = sorted(best)
     chosen = [best[number] for number in numbers]
     tested = Ragged.from_arrays([found.test for found in chosen])

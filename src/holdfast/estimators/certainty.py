@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._typing import FloatArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.certainty import METHODS, Method, ScoreInterval, score_interval
 from holdfast.answers.inner_splits import split_again
 from holdfast.answers.nested import NestedPredictions, Way, nested
@@ -41,6 +41,7 @@ class Certainty:
     best_params_: dict[str, Any]
     cv_results_: dict[str, Any]
     cv: Any
+    gamma: Any
     scoring: Any
     pooled: bool
     rule: str
@@ -78,13 +79,15 @@ class Certainty:
             frames=self._frames,
         )
 
-    def _subjects(self) -> Iterator[tuple[dict[str, Any], Subject]]:
+    def _subjects(self, held: IntArray | None = None) -> Iterator[tuple[dict[str, Any], Subject]]:
         """Yield every kernel that `fit` compared, on all rows, with the penalties it had there.
 
-        The chosen one is there already.
+        The chosen one is there already. Widths that come from the rows come without `held` ones.
         """
         chosen, problem = self._fitted_model(), self._problem
-        candidates = self._candidates(problem.X, problem.weights)
+        weights = problem.weights.copy()
+        weights[[] if held is None else held] = 0.0
+        candidates = self._candidates(problem.X, weights)
         if len(candidates) == 1:
             yield self.best_params_, chosen
             return
@@ -151,7 +154,8 @@ class Certainty:
 
         Notes
         -----
-        Basis rows are those of the fit; `held_out_basis` says what becomes of them in the outer
+        ``gamma="auto"`` takes its widths from the rows that an outer experiment leaves. Basis rows
+        are those of the fit; `held_out_basis` says what becomes of them in the outer
         and in the inner experiments. With "reselect" each chooses its own.
 
         Examples
@@ -182,7 +186,13 @@ class Certainty:
         )
         own, unit, factor = self._in_range()
         judge = replace(own._judge(), groups=labels)
-        found = nested(own._subjects(), outer, again, judge, self.best_score_, way)
+        every = np.arange(len(outer))
+        rounds = [(every, own._subjects())]
+        if isinstance(self.gamma, str):  # widths from the rows that each outer experiment leaves
+            rounds = [
+                (every[j : j + 1], own._subjects(outer.held_out[j])) for j in range(len(outer))
+            ]
+        found = nested(rounds, outer, again, judge, self.best_score_, way)
         if unit == 1.0:
             return found
         values, inner = found.values * unit, _times(found.inner_scores, factor)
