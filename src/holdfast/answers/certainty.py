@@ -41,7 +41,7 @@ __all__ = [
     "METHODS",
     "Method",
     "ScoreInterval",
-    "corrected",
+    "nadeau_bengio",
     "over_experiments",
     "quantile",
     "require_exchangeable",
@@ -302,13 +302,13 @@ def _corrected(fitted: Fitted, K: int, n_partitions: int, seed: int, level: floa
         experiments = Experiments(made, made)
     tested, _, values = fitted.predict(experiments)
     score, splits = judge.whole(values, tested.test)
-    se, inflation = corrected(splits, tested, judge.weights)
+    se, inflation = nadeau_bengio(splits, tested, judge.weights)
     wide = quantile(level, splits.shape[1] - 1) * se
     ends = score - wide, score + wide
     return _interval(judge, score, ends, se, level, "corrected", inflation=inflation)
 
 
-def corrected(
+def nadeau_bengio(
     splits: FloatArray, tested: Experiments, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the standard error of the mean of splits (c, J), and its ratio to the plain one.

@@ -186,7 +186,7 @@ def check_sizes(sizes: Any, most: int, unit: str, least: int = 2) -> IntArray:
     """Return sizes as increasing whole numbers that leave something to test; shares of all too."""
     values = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
     if values.size and ((values > 0) & (values < 1)).all():
-        values = np.floor(values * most)
+        values = np.unique(np.maximum(np.floor(values * most), least))
     whole = np.unique(values.astype(np.int64))
     if whole.size != values.size or (whole != np.sort(values)).any():
         raise InvalidInputError(

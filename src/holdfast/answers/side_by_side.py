@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.certainty import corrected, over_experiments, require_exchangeable
+from holdfast.answers.certainty import nadeau_bengio, over_experiments, require_exchangeable
 from holdfast.answers.given import aligned, of_predictions
 from holdfast.answers.partitions import nested_estimate
 from holdfast.answers.question import Fitted, fit_units
@@ -127,7 +127,7 @@ class Table:
     def corrected(self, i: int, j: int) -> tuple[float, float, int | None]:
         """Return a difference with the standard error of Nadeau and Bengio (2003)."""
         gap = self.splits[i] - self.splits[j]
-        se, _ = corrected(gap, self.tested, self.judge.weights)
+        se, _ = nadeau_bengio(gap, self.tested, self.judge.weights)
         return self.scores[i] - self.scores[j], float(se[0]), gap.shape[1] - 1
 
     def nested(

@@ -193,7 +193,7 @@ def search(
     alphas, scores = finished[winner]
     problem = replace(problem, alphas=alphas)
     if rule == "1se":
-        scores = _with_row_errors(problem, kept.model, scoring, scores, pooled, per_target, cv)
+        scores = _with_row_errors(problem, kept, scoring, scores, pooled, per_target, cv)
     choice = choose(scores, alphas, pooled=pooled, rule=rule, per_target=per_target)
     values = kept.known(alphas)
     near = _near(scores, choice, pooled)
@@ -327,7 +327,7 @@ def _best(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) ->
 
 def _with_row_errors(
     problem: Problem,
-    model: Model,
+    planned: Planned,
     scoring: Scoring,
     scores: Scores,
     pooled: bool,
@@ -351,9 +351,14 @@ def _with_row_errors(
         path=problem.path,
         units=units,
     )
-    best = judge.choose(scores).alpha
-    tested, _, values = Fitted(model, judge, best, problem.experiments).predict(problem.experiments)
-    return judge.with_errors(scores, values if unit == 1.0 else values / unit, tested.test.values)
+    best, rows = judge.choose(scores), planned.tasks.test.values
+    known, v = planned.known(problem.alphas), problem.Y.shape[1]
+    if known is None or known.shape[2] != v:
+        fitted = Fitted(planned.model, judge, best.alpha, problem.experiments)
+        values = fitted.predict(problem.experiments)[2]
+    else:
+        values = known[np.broadcast_to(best.indices, v), :, np.arange(v)].T
+    return judge.with_errors(scores, values if unit == 1.0 else values / unit, rows)
 
 
 def _merge(
