@@ -42,7 +42,7 @@ class Subject(Protocol):
 
     @property
     def reselects(self) -> bool:
-        """Whether the basis is chosen anew for each experiment."""
+        """Whether the basis is chosen again for each experiment."""
 
     def tasks(self, experiments: Experiments) -> Tasks:
         """Return what experiments become under the policy."""
@@ -117,7 +117,7 @@ class Judge:
             self.weights,
             self.groups,
             each_target=self.per_target,
-            law=None
+            moments=None
             if models is None
             else lambda: spread(models, self.alphas, self.labels[rows] - values),
             unit=1.0,

@@ -41,7 +41,7 @@ def scored(
     groups: AnyArray | None = None,
     *,
     each_target: bool = False,
-    law: Callable[[], Spread] | None = None,
+    moments: Callable[[], Spread] | None = None,
     unit: float | None = None,
 ) -> Scores:
     """Return the scores of held-out predictions.
@@ -59,18 +59,18 @@ def scored(
         For scorers that see groups.
     each_target : bool
         Whether the scores of each target are wanted by experiment.
-    law : callable, optional
+    moments : callable, optional
         Makes the second moments of the test rows, for scores of their distribution.
     unit : float, optional
         Give the scores of targets in this unit. None: compute in a unit in which no square leaves
         the range of numbers, and give the scores of the targets as they are.
     """
     if scoring.density:
-        if law is None:
+        if moments is None:
             refuse_density(scoring, "this answer")
             raise AssertionError
         errors = labels[test.values] - values
-        return density_scores(scoring.name, law(), errors, test.owners, weights[test.values])
+        return density_scores(scoring.name, moments(), errors, test.owners, weights[test.values])
     inside = unit_of(scoring, labels) if unit is None else unit
     if inside != 1.0:
         values, labels = values / inside, labels / inside

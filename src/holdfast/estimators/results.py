@@ -162,7 +162,7 @@ class HeldOutPredictions:
             self.y,
             self.weights,
             self.groups,
-            law=lambda: self._known_law().spread,
+            moments=lambda: self._known_law().spread,
         )
 
     def _known_law(self) -> Law:

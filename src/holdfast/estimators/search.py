@@ -294,7 +294,7 @@ def _scores(
                 problem.weights,
                 problem.groups,
                 each_target=per_target,
-                law=partial(_law, model, tasks, alphas, labels, values),
+                moments=partial(_moments, model, tasks, alphas, labels, values),
                 unit=unit,
             )
         )
@@ -310,7 +310,7 @@ def _scores(
     return replace(scores, splits=splits)
 
 
-def _law(
+def _moments(
     model: Model, tasks: Tasks, alphas: FloatArray, labels: AnyArray, values: FloatArray
 ) -> Spread:
     """Return the second moments of the test rows of all tasks."""
