@@ -2,8 +2,8 @@
 
 Questions that cost hundreds to thousands of refits elsewhere. Each module is one answer: it takes a
 smoother, its held-out models (`holdfast.holdout.models`), experiments and scores, and gives a small
-frozen result. The estimators have a method for each; of them the modules know a small protocol
-(`question`).
+frozen result. The estimators have a method for each; of them the modules know a value, `Fitted`
+(`question`). All score held-out predictions by one function (`scored`).
 
 | module | answers |
 |---|---|

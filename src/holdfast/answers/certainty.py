@@ -8,15 +8,19 @@ rows, or over folds, is too small. Three ways to a better one:
   the error on the rows left out of it, which is what a standard error should say. The estimate is
   corrected for the smaller training sets (`holdfast.answers.partitions`).
 - **asymptotic** (Bayle, Bayle, Janson & Mackey 2020): for stable models and many rows the plain
-  standard error is right. Free.
+  standard error is right. Free. It takes the experiments of the fit as they are: rows, groups or
+  blocks are the units, and scores that are not means over rows are jackknifed over them.
 - **corrected** (Nadeau & Bengio 2003): for repeated splits, the variance over experiments grows by
   the share of rows tested.
 
-The penalty is that of the model throughout; what its choice does to the score is `nested`'s answer.
+Random partitions ask the question of the fit only where its rows, or groups, are exchangeable; for
+time, neighbourhoods and purged folds they are refused. The penalty is that of the model throughout;
+what its choice does to the score is `nested`'s answer.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,25 +28,28 @@ import numpy as np
 from scipy.stats import norm, t
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.asked import Asked
+from holdfast.answers.gaussian import density_rows
 from holdfast.answers.partitions import Estimate, nested_estimate, partitions
-from holdfast.answers.question import Judge, Subject
-from holdfast.exceptions import InvalidInputError
+from holdfast.answers.question import Fitted, Judge, chosen_values
+from holdfast.answers.row_scores import NoRowMean, jackknife, mean_and_variance
+from holdfast.answers.scored import refuse_density
+from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged
-from holdfast.scores.scoring import score_experiments
+from holdfast.holdout.spread import spread
 
 __all__ = [
     "METHODS",
     "Method",
     "ScoreInterval",
     "nadeau_bengio",
+    "over_experiments",
     "quantile",
+    "require_exchangeable",
     "score_interval",
-    "splits_of",
 ]
 
-Method = Literal["nested", "asymptotic", "corrected"]
-METHODS: tuple[Method, ...] = ("nested", "asymptotic", "corrected")
+Method = Literal["auto", "nested", "asymptotic", "corrected"]
+METHODS: tuple[Method, ...] = ("auto", "nested", "asymptotic", "corrected")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +70,7 @@ class ScoreInterval:
     scoring : str
         What the score is.
     units : str
-        What counts as independent: "rows" or "groups".
+        What counts as independent: "rows", "groups", "blocks" or "experiments".
     bias : float or ndarray
         What was taken off the nested estimate; 0 for the other methods.
     inflation : float or ndarray
@@ -92,133 +99,213 @@ class ScoreInterval:
 
 
 def score_interval(
-    subject: Subject,
-    experiments: Experiments,
-    judge: Judge,
-    alpha: float | FloatArray,
-    units: IntArray | None,
-    *,
-    level: float,
-    method: Method,
-    n_splits: int,
-    n_partitions: int,
-    seed: int,
+    fitted: Fitted, *, level: float, method: Method, n_splits: int, n_partitions: int, seed: int
 ) -> ScoreInterval:
     """Return the score with an interval.
 
     Parameters
     ----------
-    subject : Subject
-        The chosen kernel on all rows.
-    experiments : Experiments
-        Those of the fit.
-    judge : Judge
-    alpha : float or ndarray of shape (v,)
-        The chosen penalty.
-    units : ndarray of int, shape (m,), or None
-        Groups that are held out as wholes; None: rows.
+    fitted : Fitted
     level : float
-    method : {"nested", "asymptotic", "corrected"}
+    method : {"auto", "nested", "asymptotic", "corrected"}
     n_splits, n_partitions : int
         Folds of a random partition, and how many partitions.
     seed : int
     """
-    asked = Asked(subject, judge, alpha, units)
-    if method == "asymptotic":
-        estimate = _asymptotic(asked, experiments)
-    elif method == "nested":
-        estimate = nested_estimate(asked, n_splits, n_partitions, seed)
-    else:
-        return _corrected(asked, experiments, n_splits, n_partitions, seed, level)
-    score, mean, se = asked.score, estimate.mean, estimate.standard_error
-    z = quantile(level, None if units is None else asked.n_units - 1)
-    ends = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
-    return _interval(
-        asked,
-        score.finish(mean),
-        ends[0],
-        ends[1],
-        np.abs(score.slope(mean)) * se,
-        level,
-        method,
-        # both of the mean; near enough on the scale of the score
-        np.abs(score.slope(mean)) * estimate.bias,
-        estimate.inflation,
-    )
+    judge = fitted.judge
+    if method == "corrected":
+        return _corrected(fitted, n_splits, n_partitions, seed, level)
+    if method == "nested":
+        return _nested(fitted, n_splits, n_partitions, seed, level)
+    if method == "auto" and judge.units.exchangeable and judge.pooled:
+        with suppress(NoRowMean):
+            return _nested(fitted, n_splits, n_partitions, seed, level)
+    return _asymptotic(fitted, level)
+
+
+def require_exchangeable(judge: Judge, answer: str) -> None:
+    """Raise if random partitions would ask another question than the experiments of the fit."""
+    if not judge.units.exchangeable:
+        raise NotSupportedError(
+            f"{answer} draws random rows or groups, and the experiments of this model (time, "
+            "neighbourhoods, purged folds, or rows that are never tested) hold out in another way. "
+            'Use method="asymptotic", which takes them as they are.'
+        )
 
 
 def quantile(level: float, freedom: int | None) -> float:
-    """Return how many standard errors: of the normal law, or of Student's for few groups."""
+    """Return how many standard errors: normal, or Student's t for few units."""
     tail = 0.5 + level / 2.0
     return float(norm.ppf(tail) if freedom is None else t.ppf(tail, max(1, freedom)))
 
 
 def _interval(
-    asked: Asked,
+    judge: Judge,
     score: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
     standard_error: FloatArray,
     level: float,
     method: str,
-    bias: FloatArray,
-    inflation: FloatArray,
+    *,
+    units: str | None = None,
+    bias: FloatArray | float = 0.0,
+    inflation: FloatArray | float = 1.0,
 ) -> ScoreInterval:
     """Return the result: numbers, or arrays with one entry for each target."""
+    if np.isnan(standard_error).any():
+        raise InvalidInputError(
+            "an interval needs at least two rows, groups, blocks or experiments that are tested, "
+            "each part with a defined score. Fit with more experiments, or with another scoring."
+        )
 
-    def plain(x: FloatArray) -> float | FloatArray:
-        return np.asarray(x) if asked.judge.per_target else float(np.ravel(x)[0])
+    def plain(x: FloatArray | float) -> float | FloatArray:
+        if judge.per_target:
+            return np.broadcast_to(x, score.shape).copy()
+        return float(np.ravel(x)[0])
 
     return ScoreInterval(
         plain(score),
-        plain(low),
-        plain(high),
+        plain(ends[0]),
+        plain(ends[1]),
         plain(standard_error),
         level,
         method,
-        asked.judge.scoring.name,
-        "groups" if asked.grouped else "rows",
+        judge.scoring.name,
+        units or judge.units.name,
         plain(bias),
         plain(inflation),
     )
 
 
-def _asymptotic(asked: Asked, experiments: Experiments) -> Estimate:
-    tested, _, values = asked.predict(experiments)
-    mean, variance = asked.mean_and_variance(values, tested.test.values)
-    if np.isnan(variance).any():
-        raise InvalidInputError("an interval needs at least two rows, or groups, that are tested.")
-    return Estimate(mean, np.sqrt(variance), np.zeros_like(mean), np.ones_like(mean))
-
-
-def _corrected(
-    asked: Asked, experiments: Experiments, K: int, n_partitions: int, seed: int, level: float
+def _of_mean(
+    judge: Judge, rows: IntArray, estimate: Estimate, level: float, method: str
 ) -> ScoreInterval:
-    """Return the mean score of repeated splits with the variance of Nadeau and Bengio (2003)."""
-    judge = asked.judge
+    """Return the interval of a score that is a function of a mean over rows."""
+    score, mean, se = judge.row_score(rows), estimate.mean, estimate.standard_error
+    z = quantile(level, judge.units.freedom(rows[judge.weights[rows] > 0]))
+    low, high = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
+    slope = np.abs(score.slope(mean))  # near enough for the bias, too
+    return _interval(
+        judge,
+        score.finish(mean),
+        (low, high),
+        slope * se,
+        level,
+        method,
+        bias=slope * estimate.bias,
+        inflation=estimate.inflation,
+    )
+
+
+def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
+    judge, rows = fitted.judge, fitted.subject.tasks(fitted.experiments).test.values
+    require_exchangeable(judge, 'method="nested"')
+    if not judge.pooled:
+        raise NotSupportedError(
+            'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
+            'experiments. Use method="asymptotic" or "corrected".'
+        )
+    score = judge.row_score(rows)
+
+    def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        return judge.mean_and_variance(score, predictions, rows)
+
+    estimate = nested_estimate(judge, fitted.predict, mean_of, K, n_partitions, seed)
+    return _of_mean(judge, rows, estimate, level, "nested")
+
+
+def _asymptotic(fitted: Fitted, level: float) -> ScoreInterval:
+    """Return the score of the experiments of the fit with its standard error over units."""
+    judge = fitted.judge
+    if judge.scoring.density:
+        return _of_density(fitted, level)
+    tested, _, values = fitted.predict(fitted.experiments)
+    rows = tested.test.values
+    if not judge.pooled:
+        score, splits = judge.whole(values, tested.test)
+        se, freedom = over_experiments(splits, tested)
+        wide = quantile(level, freedom) * se
+        ends = score - wide, score + wide
+        return _interval(judge, score, ends, se, level, "asymptotic", units="experiments")
+    try:
+        mean, variance = judge.mean_and_variance(judge.row_score(rows), values, rows)
+    except NoRowMean:
+        used = np.flatnonzero(judge.weights[rows] > 0)
+
+        def part(places: IntArray) -> FloatArray:
+            at = used[places]
+            return judge.whole(values[at], Ragged(rows[at], np.array([0, at.size])))[0]
+
+        unit = judge.units.code[rows[used]]
+        score, se = jackknife(part, unit)
+        wide = quantile(level, min(20, np.unique(unit).size) - 1) * se
+        return _interval(judge, score, (score - wide, score + wide), se, level, "asymptotic")
+    none = np.zeros_like(mean)
+    return _of_mean(
+        judge, rows, Estimate(mean, np.sqrt(variance), none, none + 1.0), level, "asymptotic"
+    )
+
+
+def _of_density(fitted: Fitted, level: float) -> ScoreInterval:
+    """Return the interval of a score of the distribution of held-out targets."""
+    judge, subject = fitted.judge, fitted.subject
+    if not judge.pooled:
+        refuse_density(judge.scoring, "score_interval of a model with pooled=False")
+    tasks = subject.tasks(fitted.experiments)
+    rows, owners = tasks.test.values, tasks.test.owners
+
+    def at(alphas: FloatArray) -> FloatArray:
+        values = subject.held_out(tasks, alphas, subject.plan(tasks, alphas.size).path)
+        errors = judge.labels[rows] - values
+        moments = spread(subject.held_models(tasks, alphas[:1]), alphas, errors)
+        return density_rows(judge.scoring.name, moments, errors, owners)
+
+    values = chosen_values(at, fitted.alpha, judge.labels.shape[1])
+    used = judge.weights[rows] > 0
+    weights = np.ones(rows.size) if judge.scoring.name == "log_density" else judge.weights[rows]
+    if not judge.per_target:
+        values = values.mean(axis=1, keepdims=True)
+    unit = judge.units.code[rows[used]]
+    score, variance = mean_and_variance(values[used], weights[used], unit)
+    se = np.sqrt(variance)
+    wide = quantile(level, judge.units.freedom(rows[used])) * se
+    return _interval(judge, score, (score - wide, score + wide), se, level, "asymptotic")
+
+
+def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArray, int]:
+    """Return the standard error of the mean of splits (c, J) and its degrees of freedom."""
+    if int(np.bincount(tested.test.values).max()) > 1:
+        raise NotSupportedError(
+            'method="asymptotic" of a mean over experiments (pooled=False) needs experiments that '
+            'test different rows. Use method="corrected".'
+        )
+    defined = splits[:, np.isfinite(splits).all(axis=0)]
+    n = defined.shape[1]
+    if n < 2:
+        return np.full(len(splits), np.nan), 1
+    return defined.std(axis=1, ddof=1) / np.sqrt(n), n - 1
+
+
+def _corrected(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
+    """Return the score of repeated splits with the variance of Nadeau and Bengio (2003)."""
+    judge, experiments = fitted.judge, fitted.experiments
+    refuse_density(judge.scoring, 'score_interval(method="corrected")')
     if int(np.bincount(experiments.test.values).max()) < 2:  # every row once: splits of our own
+        require_exchangeable(judge, 'method="corrected" of experiments that test rows once')
         labels = judge.labels if judge.classes is not None else None
         folds = [
             rows
             for n in range(n_partitions)
-            for rows in partitions(asked.unit, labels, judge.weights, K, [seed, n])
+            for rows in partitions(judge.units.code, labels, judge.weights, K, [seed, n])
         ]
         made = Ragged.from_arrays(folds)
         experiments = Experiments(made, made)
-    tested, _, values = asked.predict(experiments)
-    columns = [[c] for c in range(values.shape[1])] if judge.per_target else [slice(None)]
-    splits = np.array([splits_of(judge, tested, values, c) for c in columns])  # (c, J)
-    J = splits.shape[1]
-    if J < 2 or np.isnan(splits).any():
-        raise InvalidInputError(
-            'method="corrected" needs at least two experiments, each with a defined score. Use '
-            "larger test sets or another scoring."
-        )
-    mean = splits.mean(axis=1)
+    tested, _, values = fitted.predict(experiments)
+    score, splits = judge.whole(values, tested.test)
     se, inflation = nadeau_bengio(splits, tested, judge.weights)
-    wide = quantile(level, J - 1) * se
-    none = np.zeros_like(se)
-    return _interval(asked, mean, mean - wide, mean + wide, se, level, "corrected", none, inflation)
+    wide = quantile(level, splits.shape[1] - 1) * se
+    ends = score - wide, score + wide
+    return _interval(judge, score, ends, se, level, "corrected", inflation=inflation)
 
 
 def nadeau_bengio(
@@ -230,6 +317,11 @@ def nadeau_bengio(
     a correlation of n_test / n the variance of the mean is (1/J + n_test/n_train) s².
     """
     J, live = splits.shape[1], weights > 0
+    if J < 2 or np.isnan(splits).any():
+        raise InvalidInputError(
+            'method="corrected" needs at least two experiments, each with a defined score. Use '
+            'larger test sets, another scoring, or method="asymptotic".'
+        )
 
     def count(rows: Ragged) -> FloatArray:
         return np.bincount(rows.owners, weights=live[rows.values], minlength=J).astype(float)
@@ -237,19 +329,3 @@ def nadeau_bengio(
     ratio = float(np.mean(count(tested.test) / (live.sum() - count(tested.held_out))))
     se = np.sqrt((1.0 / J + ratio) * splits.var(axis=1, ddof=1))
     return se, np.full_like(se, np.sqrt(1.0 + J * ratio))
-
-
-def splits_of(
-    judge: Judge, tested: Experiments, values: FloatArray, columns: list[int] | slice
-) -> FloatArray:
-    """Return the score of each experiment for some of the targets."""
-    labels = judge.labels if judge.classes is not None else judge.labels[:, columns]
-    found = score_experiments(
-        judge.scoring,
-        values[None, :, columns],
-        tested.test.values,
-        tested.test.ptr,
-        labels,
-        judge.weights,
-    )
-    return np.asarray(found.splits[0])

@@ -17,14 +17,17 @@ from scipy.stats import norm, t
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.certainty import quantile
-from holdfast.answers.evidence import Evidence, evidence_of
+from holdfast.answers.question import Fitted
 from holdfast.answers.side_by_side import Table
 from holdfast.data.frames import make_frame
+from holdfast.data.numbers import check_choice, check_level, whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError
 
 __all__ = ["Comparison", "compare", "holm"]
 
 CompareMethod = Literal["auto", "asymptotic", "corrected", "nested"]
+METHODS: tuple[CompareMethod, ...] = ("auto", "asymptotic", "corrected", "nested")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,9 +49,9 @@ class Comparison:
     method : str
     scoring : str
     units : str
-        What counts as independent: "rows" or "groups".
+        What counts as independent: "rows", "groups", "blocks" or "experiments".
     unit_labels : ndarray of shape (u,)
-        Row numbers, or labels of groups.
+        Row numbers, labels of groups, or numbers of blocks or experiments.
     contributions : ndarray of shape (u, n pairs)
         What each unit adds to the difference of each pair; they sum to it.
     """
@@ -111,7 +114,7 @@ class Comparison:
             without this unit and all above it, in the same units.
         """
         order, left = self._order(pair)
-        name = "group" if self.units == "groups" else "row"
+        name = self.units.removesuffix("s")
         columns = {
             name: self.unit_labels[order],
             "contribution": self.contributions[order, pair],
@@ -146,7 +149,7 @@ def compare(
     names: Sequence[str] | None = None,
     n_splits: int = 10,
     n_partitions: int = 50,
-    random_state: int = 0,
+    random_state: Any = 0,
 ) -> Comparison:
     """Return the differences between the scores of models on the same experiments.
 
@@ -160,10 +163,11 @@ def compare(
     level : float, default 0.9
         Confidence level.
     method : {"auto", "asymptotic", "corrected", "nested"}, default "auto"
-        "asymptotic": the standard error of the differences over rows, or groups. "corrected":
-        Nadeau and Bengio (2003) for rows that are tested repeatedly. "auto": the one of these two
-        that suits the experiments. "nested": Bates et al. (2024) for the difference, from random
-        partitions; for models only.
+        "asymptotic": the standard error of the differences over rows, groups, blocks of rows that
+        are held out together (time, neighbourhoods), or experiments (``pooled=False``).
+        "corrected": Nadeau and Bengio (2003) for rows that are tested repeatedly. "auto": the one
+        of these two that suits the experiments. "nested": Bates et al. (2024) for the difference,
+        from random partitions; for models only, whose rows or groups are exchangeable.
     scoring : str, callable or None
         What to compare by; None: as the first model does.
     cv : optional
@@ -173,8 +177,10 @@ def compare(
         experiments hold out whole groups.
     names : sequence of str, optional
         What the models are called.
-    n_splits, n_partitions, random_state : int
-        For ``method="nested"``.
+    n_splits, n_partitions : int
+        Folds of a random partition, and how many partitions, for ``method="nested"``.
+    random_state : int, RandomState or None, default 0
+        Seed of the partitions.
 
     Returns
     -------
@@ -196,35 +202,34 @@ def compare(
     (True, 'asymptotic')
     """
     entries = [model_a, model_b, *more]
-    known = [evidence_of(entry) for entry in entries]
+    known: list[Fitted | None] = [
+        entry._fitted() if hasattr(entry, "_fitted") else None for entry in entries
+    ]
     first = next((found for found in known if found is not None), None)
     if first is None:
         raise InvalidInputError(
             "compare needs at least one fitted model of this package, which knows the experiments; "
             "got predictions only."
         )
-    if not 0.0 < level < 1.0:
-        raise InvalidInputError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
+    level = check_level(level)
+    check_choice("method", method, METHODS)
+    splits, count = (
+        whole_number("n_splits", n_splits, 2),
+        whole_number("n_partitions", n_partitions),
+    )
+    seed = seed_of(random_state)
     table = Table(first, entries, known, scoring, cv, groups)
     called = _names(entries, known, names)
     pairs = list(combinations(range(len(entries)), 2))
     if method == "auto":
         method = "corrected" if table.repeated else "asymptotic"
-    if method == "asymptotic":
-        found = [table.asymptotic(i, j) for i, j in pairs]
-        freedom = table.n_units - 1 if table.grouped else None
-    elif method == "corrected":
-        found = [table.corrected(i, j) for i, j in pairs]
-        freedom = len(table.tested) - 1
-    elif method == "nested":
-        found = [table.nested(i, j, n_splits, n_partitions, random_state) for i, j in pairs]
-        freedom = table.n_units - 1 if table.grouped else None
+    if method == "nested":
+        found = [table.nested(i, j, splits, count, seed) for i, j in pairs]
     else:
-        raise InvalidInputError(
-            f"method must be 'auto', 'asymptotic', 'corrected' or 'nested'; got {method!r}."
-        )
-    difference = np.array([d for d, _ in found])
-    se = np.array([s for _, s in found])
+        found = [getattr(table, method)(i, j) for i, j in pairs]
+    freedom = found[0][2]
+    difference = np.array([d for d, _, _ in found])
+    se = np.array([s for _, s, _ in found])
     wide = quantile(level, freedom) * se
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(se > 0, np.abs(difference) / se, np.where(difference == 0, 0.0, np.inf))
@@ -236,7 +241,7 @@ def compare(
 
     return Comparison(
         names=called,
-        scores=table.scores(),
+        scores=table.scores,
         pairs=pairs,
         difference=plain(difference),
         low=plain(difference - wide),
@@ -244,10 +249,10 @@ def compare(
         standard_error=plain(se),
         p_value=plain(p),
         p_holm=plain(holm(p)),
-        level=float(level),
+        level=level,
         method=method,
         scoring=table.judge.scoring.name,
-        units="groups" if table.grouped else "rows",
+        units=table.units,
         unit_labels=labels,
         contributions=contributions,
         frames=first.judge.frames,
@@ -264,7 +269,7 @@ def holm(p: FloatArray) -> FloatArray:
 
 
 def _names(
-    entries: Sequence[Any], known: Sequence[Evidence | None], names: Sequence[str] | None
+    entries: Sequence[Any], known: Sequence[Fitted | None], names: Sequence[str] | None
 ) -> list[str]:
     if names is not None:
         if len(names) != len(entries) or len(set(names)) != len(names):

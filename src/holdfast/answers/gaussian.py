@@ -18,7 +18,14 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.holdout.spread import Spread
 from holdfast.scores.scoring import Scores, summarise
 
-__all__ = ["crps", "crps_slopes", "density_scores", "log_densities", "standard_deviations"]
+__all__ = [
+    "crps",
+    "crps_slopes",
+    "density_rows",
+    "density_scores",
+    "log_densities",
+    "standard_deviations",
+]
 
 
 def log_densities(spread: Spread) -> FloatArray:
@@ -48,6 +55,17 @@ def crps_slopes(errors: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatA
     z = errors / std
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     return 2.0 * ndtr(z) - 1.0, 2.0 * density - 1.0 / np.sqrt(np.pi)
+
+
+def density_rows(name: str, spread: Spread, errors: FloatArray, owners: IntArray) -> FloatArray:
+    """Return values (a, k, v) of the test rows whose mean is the score of `density_scores`.
+
+    Rows that are tested together share their joint log density equally.
+    """
+    if name == "log_density":
+        share = log_densities(spread) / np.maximum(1, spread.count)[:, None]
+        return np.asarray(share[:, owners])
+    return -crps(errors, standard_deviations(spread))
 
 
 def density_scores(

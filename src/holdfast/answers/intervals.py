@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Tasks
 from holdfast.holdout.models import HeldOutModels
@@ -102,19 +102,15 @@ def counted_rows(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArra
     return np.flatnonzero(weights[rows] > 0)
 
 
-def group_shares(tasks: Tasks, groups: AnyArray | None, trained: BoolArray) -> FloatArray | None:
-    """Return what each row (m,) weighs if the experiments hold out whole groups; else None."""
-    if groups is None:
+def group_shares(units: IntArray | None, rows: IntArray) -> FloatArray | None:
+    """Return what each of the rows (k,) that count weighs, if whole groups are held out; else None.
+
+    `units` (m,) is the group of each row of the data. Each of the K groups weighs 1/(K + 1).
+    """
+    if units is None:
         return None
-    _, code = np.unique(groups, return_inverse=True)
-    n = int(code.max()) + 1
-    size = np.bincount(code[trained], minlength=n)
-    # A group is held out whole where an experiment holds as many of its rows as are trained on.
-    held = tasks.held
-    pairs, inside = np.unique(held.owners * n + code[held.values], return_counts=True)
-    if n == code.size or not pairs.size or (inside != size[pairs % n]).any():
-        return None
-    return np.asarray(1.0 / ((np.count_nonzero(size) + 1) * np.maximum(1, size)[code]))
+    size = np.bincount(units[rows])
+    return np.asarray(1.0 / ((np.count_nonzero(size) + 1) * size[units[rows]]))
 
 
 def bounds(

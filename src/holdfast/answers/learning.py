@@ -1,10 +1,12 @@
 """How much more rows would help: error against the number of training rows, or groups.
 
 For every size some rows are drawn to train on and the others are held out: an experiment like any
-other, so that no model is fitted outside the hold-out machinery. The curve is extended by the power
-law error(n) = a + b n⁻ᶜ (Cortes, Jackel, Solla, Vapnik & Denker 1994; Viering & Loog 2023), fitted
-to the means, and again to bootstrap samples of the draws: their spread says how sure it is. Errors
-count in proportion to the mean error of their size, so a size without any error tells nothing.
+other, so that no model is fitted outside the hold-out machinery. Under experiments that hold out
+more than they test (time, neighbourhoods), rows are drawn from what each of them trains on. The
+curve is extended by the power law error(n) = a + b n⁻ᶜ (Cortes, Jackel, Solla, Vapnik & Denker
+1994; Viering & Loog 2023), fitted to the means, and again to bootstrap samples of the draws: their
+spread says how sure it is. Errors count in proportion to the mean error of their size, so a size
+without any error tells nothing.
 """
 
 from __future__ import annotations
@@ -16,15 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.units import Units
 from holdfast.data.frames import make_frame
+from holdfast.data.numbers import check_level
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 
-__all__ = ["Extrapolation", "LearningCurve", "check_sizes", "draws"]
+__all__ = ["Draws", "Extrapolation", "LearningCurve", "check_sizes"]
 
 #: Powers c that are tried, and bootstrap samples of the draws.
 POWERS, SAMPLES = np.linspace(0.1, 2.0, 39), 200
+
+#: Experiments of a fit that one draw is made for, where each trains on rows of its own.
+MOST_EXPERIMENTS = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,7 +121,7 @@ class LearningCurve:
         sizes : array-like of numbers
         level : float
             Share of the bootstrap samples between the bounds.
-        random_state : int
+        random_state : int, RandomState or None, default 0
             Seed of the bootstrap.
         """
         if self.sizes.size < 4:
@@ -121,6 +129,7 @@ class LearningCurve:
                 "an extrapolation fits three numbers, so it needs at least four sizes; got "
                 f"{self.sizes.size}. Ask learning_curve for more sizes."
             )
+        level = check_level(level)
         at = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
         n, errors = self.sizes.astype(float), self.errors
         mean = errors.mean(axis=1)
@@ -128,7 +137,7 @@ class LearningCurve:
         if unknown:
             nothing = np.full(at.size, np.nan)
             return Extrapolation(at, nothing, nothing, nothing, unknown)
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(seed_of(random_state))
         samples = np.empty((SAMPLES, at.size))
         for i in range(SAMPLES):
             pick = rng.integers(errors.shape[1], size=errors.shape)
@@ -173,42 +182,104 @@ def _power_law(n: FloatArray, error: FloatArray, at: FloatArray, unit: FloatArra
     return found
 
 
-def check_sizes(sizes: Any, most: int, unit: str) -> IntArray:
+def check_sizes(sizes: Any, most: int, unit: str, least: int = 2) -> IntArray:
     """Return sizes as increasing whole numbers that leave something to test; shares of all too."""
     values = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
     if values.size and ((values > 0) & (values < 1)).all():
-        values = np.floor(values * most)
+        values = np.unique(np.maximum(np.floor(values * most), least))
     whole = np.unique(values.astype(np.int64))
     if whole.size != values.size or (whole != np.sort(values)).any():
         raise InvalidInputError(
             f"sizes must be different whole numbers, or shares below 1; got {sizes!r}."
         )
-    if not whole.size or whole[0] < 2 or whole[-1] >= most:
+    if not whole.size or whole[0] < least or whole[-1] >= most:
+        why = "" if least <= 2 else ", and with the basis rows, which are always trained on"
         raise InvalidInputError(
-            f"sizes must lie between 2 and {most - 1} {unit}, so that some are left to test; got "
-            f"{sizes!r}."
+            f"sizes must lie between {least} and {most - 1} {unit}, so that some are left to test"
+            f"{why}; got {sizes!r}."
         )
     return whole
 
 
-def draws(
-    sizes: IntArray, n_repeats: int, weights: FloatArray, groups: AnyArray | None, seed: Any
-) -> Experiments:
-    """Return experiments, sizes × repeats, that train on that many rows, or groups, at random.
+class Draws:
+    """Random training sets that leave to the test rows what the experiments of a fit do.
 
-    Draws of one repeat are nested: a larger training set holds the smaller ones.
+    Parameters
+    ----------
+    experiments : Experiments
+        Those of the fit.
+    units : Units
+        What is drawn: rows, groups or blocks. Where they are exchangeable, everything that is not
+        drawn is tested. Else each experiment of the fit keeps its test rows, and rows are drawn
+        from those that it trains on.
+    weights : ndarray of shape (m,)
+    always : ndarray of int
+        Rows that every model trains on: the basis rows under "train" and "skip".
     """
-    rng = np.random.default_rng(seed)
-    trained = np.flatnonzero(weights > 0)
-    code = np.arange(weights.size)
-    if groups is not None:
-        code = np.unique(groups, return_inverse=True)[1]
-    units = np.unique(code[trained])
-    held: list[IntArray] = []
-    orders = [rng.permutation(units) for _ in range(n_repeats)]
-    for size in sizes.tolist():
-        for order in orders:
-            out = np.isin(code, order[size:])
-            held.append(np.flatnonzero(out & (weights > 0)))
-    ragged = Ragged.from_arrays(held)
-    return Experiments(ragged, ragged)
+
+    def __init__(
+        self, experiments: Experiments, units: Units, weights: FloatArray, always: IntArray
+    ) -> None:
+        self.used = weights > 0
+        self.plain, self.always = units.exchangeable, always
+        m = weights.size
+        # Blocks are what is tested together; what is trained on are rows.
+        self.code = np.arange(m) if units.name == "blocks" else units.code
+        self.unit = "groups" if units.name == "groups" else "rows"
+        first = np.unique(self.code[always[self.used[always]]])
+        every = np.unique(self.code[self.used])
+        self.first, self.others = first, np.setdiff1d(every, first)
+        self.least = max(2, first.size)
+        self.experiments = experiments
+        self.total = self.most = every.size
+        if not self.plain:
+            trained = [np.unique(self.code[self._left(j)]).size for j in range(len(experiments))]
+            self.most = min(trained) + 1
+
+    def _left(self, j: int) -> IntArray:
+        """Return the rows that an experiment of the fit trains on."""
+        stays = self.used.copy()
+        stays[self.experiments.held_out[j]] = False
+        stays[self.always] = self.used[self.always]
+        return np.flatnonzero(stays)
+
+    def experiments_of(
+        self, sizes: IntArray, n_repeats: int, seed: int
+    ) -> tuple[Experiments, IntArray]:
+        """Return experiments, and where those of each (size, repeat) start.
+
+        Draws of one repeat are nested: a larger training set holds the smaller ones. Where each
+        experiment of the fit is drawn for, a repeat takes at most `MOST_EXPERIMENTS` of them.
+        """
+        rng = np.random.default_rng(seed)
+        orders = [np.append(self.first, rng.permutation(self.others)) for _ in range(n_repeats)]
+        n = len(self.experiments)
+        asked = [
+            np.sort(rng.permutation(n)[:MOST_EXPERIMENTS]) if not self.plain else np.zeros(1, int)
+            for _ in range(n_repeats)
+        ]
+        held: list[IntArray] = []
+        test: list[IntArray] = []
+        starts = [0]
+        for size in sizes.tolist():
+            for order, numbers in zip(orders, asked, strict=True):
+                for j in numbers.tolist():
+                    out, rows = self._one(order, size, j)
+                    held.append(out)
+                    test.append(rows)
+                starts.append(len(held))
+        found = Experiments(Ragged.from_arrays(held), Ragged.from_arrays(test))
+        return found, np.array(starts)
+
+    def _one(self, order: IntArray, size: int, j: int) -> tuple[IntArray, IntArray]:
+        """Return what is held out and what is tested with so many units to train on."""
+        if self.plain:
+            rows = np.flatnonzero(np.isin(self.code, order[size:]) & self.used)
+            return rows, rows
+        left = self._left(j)
+        order = order[np.isin(order, self.code[left])]
+        train = left[np.isin(self.code[left], order[:size])]
+        out = self.used.copy()
+        out[train] = False
+        test = self.experiments.test[j]
+        return np.flatnonzero(out), test[self.used[test]]

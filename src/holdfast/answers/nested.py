@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.question import Judge, Subject, chosen_values
+from holdfast.answers.scored import refuse_density, scored, whole
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Experiments, Ragged, Tasks, resolve
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
-from holdfast.scores.scoring import Scores, in_units, resolve_scoring, score_experiments
+from holdfast.scores.scoring import Scores, resolve_scoring
 from holdfast.smoother import Sizes, Smoother
-from holdfast.smoother.scale import target_unit
 
 __all__ = ["NestedPredictions", "Way", "nested"]
 
@@ -122,24 +122,19 @@ class NestedPredictions:
         scorer = judge.scoring
         if scoring is not None:
             scorer = resolve_scoring(scoring, classes=judge.classes)
-        fast = scorer.fast is not None and judge.classes is None
-        unit = target_unit(judge.labels) if fast else 1.0  # squares may leave the range of numbers
-        found = score_experiments(
+        refuse_density(scorer, "nested")
+        found = scored(
             scorer,
-            self.values[None] / unit if unit != 1.0 else self.values[None],
-            self.rows,
-            self.experiments.test.ptr,
-            judge.labels / unit if unit != 1.0 else judge.labels,
+            self.values[None],
+            self.experiments.test,
+            judge.labels,
             judge.weights,
+            judge.groups,
             each_target=judge.per_target,
         )
-        found = in_units(found, scorer, unit)
         pooled = judge.pooled if pooled is None else pooled
-        whole = found.pooled if pooled else found.mean
-        if not judge.per_target:
-            return float(whole[0])
-        parts = found.per_target if pooled else found.per_target_mean
-        return whole if parts is None else parts[0]
+        total = whole(found, pooled=pooled, per_target=judge.per_target)
+        return total if judge.per_target else float(total[0])
 
     @property
     def optimism(self) -> float | FloatArray:
@@ -179,7 +174,7 @@ class NestedPredictions:
 
 
 def nested(
-    subjects: Iterable[tuple[dict[str, Any], Subject]],
+    rounds: Iterable[tuple[IntArray, Iterable[tuple[dict[str, Any], Subject]]]],
     outer: Experiments,
     again: Callable[[IntArray], Experiments],
     judge: Judge,
@@ -190,8 +185,9 @@ def nested(
 
     Parameters
     ----------
-    subjects : iterable of (dict, Subject)
-        The kernels to choose from, one at a time, each with the arguments that it came from.
+    rounds : iterable of (ndarray of int, iterable of (dict, Subject))
+        Numbers of outer experiments, with the kernels that they choose from, one at a time, each
+        with the arguments that it came from.
     outer : Experiments
     again : callable
         From held-out rows to the experiments on the others (`split_again`).
@@ -203,15 +199,15 @@ def nested(
     """
     inner = [again(outer.held_out[j]) for j in range(len(outer))]
     best: dict[int, _Chosen] = {}
-    for params, subject in subjects:
-        tasks = subject.tasks(outer)
-        numbers = tasks.source.tolist()
-        for j, number in enumerate(numbers):
-            task = tasks.select(np.array([j]))
-            rows = outer.held_out[number]
-            run = _Outer(subject, rows, task, inner[number], judge.of(subject), params)
-            best[number] = run.chosen(way, best.get(number))
-            report(j + 1, len(tasks), "outer experiments")
+    for some, subjects in rounds:
+        part = Experiments(outer.held_out.items(some), outer.test.items(some))
+        for params, subject in subjects:
+            tasks = subject.tasks(part)
+            for j, number in enumerate(some[tasks.source].tolist()):
+                task, rows = tasks.select(np.array([j])), outer.held_out[number]
+                run = _Outer(subject, rows, task, inner[number], judge.of(subject), params)
+                best[number] = run.chosen(way, best.get(number))
+                report(number + 1, len(outer), "outer experiments")
     numbers = sorted(best)
     chosen = [best[number] for number in numbers]
     tested = Ragged.from_arrays([found.test for found in chosen])

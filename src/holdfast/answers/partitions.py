@@ -7,14 +7,14 @@ without two folds is a held-out model: sums of Gram matrices again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.asked import Asked
+from holdfast.answers.question import Judge
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.progress import report
@@ -56,7 +56,7 @@ def partitions(
     if codes.size < n_splits:
         raise InvalidInputError(
             f"n_splits must be at most the number of rows, or groups, with weight ({codes.size}); "
-            f"got {n_splits}."
+            f'got {n_splits}. Use fewer n_splits, or method="asymptotic".'
         )
     order = rng.permutation(codes.size)
     if labels is not None and codes.size == live.size:
@@ -68,32 +68,49 @@ def partitions(
     return [live[of_row == k] for k in range(n_splits)]
 
 
-def nested_estimate(asked: Asked, K: int, n_partitions: int, seed: int) -> Estimate:
-    """Return the estimate of Bates, Hastie and Tibshirani (2024), Algorithm 1 and section 4.3."""
+def nested_estimate(
+    judge: Judge,
+    predict: Callable[[Experiments], tuple[Experiments, IntArray, FloatArray]],
+    mean_and_variance: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]],
+    K: int,
+    n_partitions: int,
+    seed: int,
+) -> Estimate:
+    """Return the estimate of Bates, Hastie and Tibshirani (2024), Algorithm 1 and section 4.3.
+
+    Parameters
+    ----------
+    judge : Judge
+    predict : callable
+        From experiments to what was tested, of which experiment, and predictions (k, v).
+    mean_and_variance : callable
+        From predictions and their rows to the mean (c,) over rows and its plain variance.
+    K, n_partitions, seed : int
+    """
     if K < 3:
         raise InvalidInputError(
             f'method="nested" needs n_splits of at least 3, to leave two folds out; got {K}.'
         )
-    labels = asked.judge.labels if asked.judge.classes is not None else None
-    weights, pairs = asked.judge.weights, list(combinations(range(K), 2))
+    labels = judge.labels if judge.classes is not None else None
+    weights, pairs = judge.weights, list(combinations(range(K), 2))
     inner: list[FloatArray] = []  # for each outer fold: the mean of the inner values,
     outer: list[FloatArray] = []  # the variance of the mean of its own, …
     squares: list[FloatArray] = []
     plain: list[FloatArray] = []
     whole: list[FloatArray] = []
     for n in range(n_partitions):  # one by one: its folds are what all its sets are made of
-        folds = partitions(asked.unit, labels, weights, K, [seed, n])
+        folds = partitions(judge.units.code, labels, weights, K, [seed, n])
         made = Ragged.from_arrays(_sets(folds, pairs))
-        tested, source, values = asked.predict(Experiments(made, made))
+        tested, source, values = predict(Experiments(made, made))
         of = _by_model(tested, source, values, K, pairs, folds)
         rows, predictions = zip(*(of[k, k] for k in range(K)), strict=True)
-        whole.append(asked.mean_and_variance(np.concatenate(predictions), np.concatenate(rows))[0])
+        whole.append(mean_and_variance(np.concatenate(predictions), np.concatenate(rows))[0])
         for k in range(K):
             others = [of[j, k] for j in range(K) if j != k]
-            in_mean, in_variance = asked.mean_and_variance(
+            in_mean, in_variance = mean_and_variance(
                 np.concatenate([p for _, p in others]), np.concatenate([r for r, _ in others])
             )
-            out_mean, out_variance = asked.mean_and_variance(of[k, k][1], of[k, k][0])
+            out_mean, out_variance = mean_and_variance(of[k, k][1], of[k, k][0])
             inner.append(in_mean)
             outer.append(out_variance)
             squares.append(np.square(in_mean - out_mean))

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.question import Judge, Subject, column_blocks
 from holdfast.answers.shuffle import Shuffle
 from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import Experiments, Ragged, Tasks
 from holdfast.holdout.costs import COSTS
+from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import PLANNED
 from holdfast.progress import report
 from holdfast.scores.choice import TIE
-from holdfast.scores.scoring import score_experiments
 from holdfast.smoother import Smoother
 
 __all__ = ["PermutationTest", "permutation_test"]
@@ -101,9 +101,10 @@ def permutation_test(
         tasks, judge = subject.tasks(experiments), judge.of(subject)
         one = judge.alphas.size * tasks.test.values.size * Y.shape[1]
         predict = _predictor(subject, tasks, judge, count * Y.shape[1])
+        models = subject.held_models(tasks, judge.alphas[:1]) if judge.scoring.density else None
         for block in column_blocks(count, BLOCK_DOUBLES // one):
             orders = [shuffle.order(number) for number in range(block.start, block.stop)]
-            found, scores = _scores(predict, tasks, Y, judge, orders)
+            found, scores = _scores(predict, tasks, Y, judge, orders, models)
             better = found > values[block]
             values[block] = np.where(better, found, values[block])
             null[block] = np.where(better.reshape(-1, *[1] * (null.ndim - 1)), scores, null[block])
@@ -153,41 +154,25 @@ def _scores(
     Y: FloatArray,
     judge: Judge,
     orders: list[IntArray],
+    models: HeldOutModels | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return what kernels are compared by (b,), and the best scores (b,) or (b, v)."""
     m, v = Y.shape
     index = np.stack(orders, axis=1)  # (m, b)
     values = predict(Y[index].reshape(m, -1))  # (a, k, b v)
-    if judge.pooled and judge.rule == "best":  # nobody asks for single experiments
-        k = tasks.test.values.size
+    if judge.pooled and judge.rule == "best" and models is None:
+        k = tasks.test.values.size  # nobody asks for single experiments
         tasks = replace(tasks, test=Ragged(tasks.test.values, np.array([0, k])))
-    if v == 1 and judge.classes is None:
-        return _single_target(values, tasks, judge, judge.labels[:, 0][index])
+    if v == 1 and judge.classes is None:  # permutations are the targets of one call
+        each = replace(judge, per_target=True, labels=judge.labels[:, 0][index])
+        several = each.scores(values, tasks, models)
+        best = np.atleast_1d(each.choose(several, "best").score)
+        final = best if judge.rule == "best" else np.atleast_1d(each.choose(several).score)
+        return best, final.reshape(-1, 1) if judge.per_target else final
     found, scores = [], []
     for b, order in enumerate(orders):
-        mine = values[:, :, b * v : (b + 1) * v]
-        each = judge.scores(mine, tasks, judge.labels[order])
-        found.append(judge.value(each))
-        scores.append(judge.choose(each).score)
+        mine = replace(judge, labels=judge.labels[order])
+        one = mine.scores(values[:, :, b * v : (b + 1) * v], tasks, models)
+        found.append(judge.value(one))
+        scores.append(judge.choose(one).score)
     return np.array(found), np.array(scores)
-
-
-def _single_target(
-    values: FloatArray, tasks: Tasks, judge: Judge, labels: AnyArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the same for a single target: permutations are the targets of one call."""
-    each = replace(judge, per_target=True, labels=labels)
-    test = tasks.test
-    scores = score_experiments(
-        judge.scoring,
-        values,
-        test.values,
-        test.ptr,
-        labels,
-        judge.weights,
-        each_target=len(test) > 1,
-    )
-    scores = each.with_row_errors(scores, values, test.values)
-    best = np.asarray(each.choose(scores, "best").score)
-    final = best if judge.rule == "best" else np.asarray(each.choose(scores).score)
-    return best, final.reshape(-1, 1) if judge.per_target else final

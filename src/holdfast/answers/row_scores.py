@@ -16,15 +16,25 @@ from sklearn.metrics import get_scorer
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.scores.metrics import METRICS
+from holdfast.scores.metrics import METRICS, experiment_blocks
 from holdfast.scores.scoring import Scoring, decision_to_proba
 
-__all__ = ["RowScore", "mean_and_variance", "row_score", "standard_error"]
+__all__ = ["NoRowMean", "RowScore", "jackknife", "mean_and_variance", "row_score"]
 
 #: Units are counted without sorting up to this many times as many numbers as rows.
 SPARSE = 20
 
 RowValues = Callable[[FloatArray, IntArray], FloatArray]
+
+
+class NoRowMean(NotSupportedError):
+    """A score that is not a mean over rows was asked for single rows."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"scoring={name!r} of these targets is not a mean over rows, which the method asks "
+            'for. Use method="asymptotic", which leaves out a part of the data at a time.'
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +47,15 @@ class RowScore:
     values : callable
         From predictions (k, v) of rows (k,) to values (k, c) whose weighted mean is the score; c
         is 1, or the number of targets if each has a score of its own.
+    weights : ndarray of shape (m,)
+        What the rows of the data weigh in that mean.
     finish : callable
         From that mean to the score.
     """
 
     name: str
     values: RowValues
+    weights: FloatArray
     finish: Callable[[FloatArray], FloatArray]
 
     def slope(self, mean: FloatArray) -> FloatArray:
@@ -84,28 +97,41 @@ def mean_and_variance(
     return mean, np.square(sums).sum(axis=0) / total**2 * (count / (count - 1))
 
 
-def standard_error(
-    score: RowScore, predictions: FloatArray, rows: IntArray, weights: FloatArray, units: IntArray
-) -> FloatArray:
-    """Return the standard error (c,) of a score over units, on its own scale.
+def jackknife(
+    score: Callable[[IntArray], FloatArray], units: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return any score (c,) of all values and its standard error, units being independent.
 
     Parameters
     ----------
-    score : RowScore
-    predictions : ndarray of shape (k, v)
-    rows : ndarray of int, shape (k,)
-    weights, units : ndarray of shape (m,)
-        Of all rows; rows of weight zero are left out.
+    score : callable
+        From the places of values that stay to the score (c,) of those.
+    units : ndarray of int, shape (k,)
+        The unit of each value.
+
+    Notes
+    -----
+    At most 20 blocks of units are left out in turn: se² = (g − 1)/g Σ_b (θ_(b) − mean θ)². nan with
+    fewer than two units, or where a score is undefined.
     """
-    used = weights[rows] > 0
-    rows = rows[used]
-    values = score.values(predictions[used], rows)
-    mean, variance = mean_and_variance(values, weights[rows], units[rows])
-    return np.asarray(np.abs(score.slope(mean)) * np.sqrt(variance))
+    code = np.unique(units, return_inverse=True)[1]
+    block = experiment_blocks(int(code.max()) + 1)[code]
+    g = int(block.max()) + 1
+    whole = score(np.arange(units.size))
+    if g < 2:
+        return whole, np.full_like(whole, np.nan)
+    parts = np.stack([score(np.flatnonzero(block != b)) for b in range(g)])
+    return whole, np.sqrt(g - 1) * parts.std(axis=0)
 
 
 def row_score(
-    scoring: Scoring, labels: AnyArray, weights: FloatArray, *, per_target: bool
+    scoring: Scoring,
+    labels: AnyArray,
+    weights: FloatArray,
+    rows: IntArray,
+    *,
+    per_target: bool,
+    known: bool = False,
 ) -> RowScore:
     """Return a scorer as a mean over rows.
 
@@ -114,53 +140,65 @@ def row_score(
     scoring : Scoring
     labels : ndarray of shape (m, v), or (m,) class labels
     weights : ndarray of shape (m,)
+    rows : ndarray of int, shape (k,)
+        The rows that are tested: R² is relative to their variance.
     per_target : bool
         Whether each target has a score of its own.
+    known : bool
+        Whether to refuse a scorer that would have to be tried on every row.
 
     Raises
     ------
-    NotSupportedError
-        For the root mean squared error of several targets together.
+    NoRowMean
+        If it is none, as far as that can be told before it is tried.
     """
 
     def targets(values: FloatArray) -> FloatArray:
         return values if per_target else values.mean(axis=1, keepdims=True)
 
-    fast, classes = scoring.fast, scoring.classes
+    fast, classes, name = scoring.fast, scoring.classes, scoring.name
     if fast is None and classes is not None and _is(scoring, "roc_auc") and len(classes) == 2:
         positive = labels == classes[1]
-        return RowScore(
-            scoring.name, lambda p, rows: _placements(p[:, 0], positive[rows], weights[rows]), _same
-        )
+
+        def placements(p: FloatArray, rows: IntArray) -> FloatArray:
+            return _placements(p[:, 0], positive[rows], weights[rows])
+
+        return RowScore(name, placements, weights, _same)
     if fast is None and classes is not None and _is(scoring, "neg_log_loss"):
         index = np.searchsorted(classes, labels)
-        return RowScore(scoring.name, lambda p, rows: _log_loss(p, index[rows], classes), _same)
+        return RowScore(name, lambda p, r: _log_loss(p, index[r], classes), weights, _same)
     if fast is None:
-        return RowScore(scoring.name, _tried(scoring, labels, weights), _same)
+        several = per_target and classes is None and labels.shape[1] > 1
+        if known or several or scoring.density or scoring.takes_groups:
+            raise NoRowMean(name)
+        used = weights if scoring.takes_weights else np.where(weights > 0, 1.0, 0.0)
+        return RowScore(name, _tried(scoring, labels, used), used, _same)
     loss = METRICS[fast].row_value
     if fast == "accuracy":
         assert classes is not None
         number = np.searchsorted(classes, labels).astype(float)[:, None]
-        return RowScore(scoring.name, lambda p, rows: loss(p, number[rows]), _same)
+        return RowScore(name, lambda p, r: loss(p, number[r]), weights, _same)
     if fast == "r2":
-        used = weights > 0
-        mean = weights[used] @ labels[used] / weights.sum()
-        spread = weights[used] @ np.square(labels[used] - mean) / weights.sum()
-        return RowScore(
-            scoring.name, lambda p, rows: targets(1.0 - loss(p, labels[rows]) / spread), _same
-        )
+        rows = rows[weights[rows] > 0]
+        y, share = labels[rows], weights[rows] / weights[rows].sum()
+        spread = share @ np.square(y - share @ y)
+        if not (spread > 0).all():
+            raise NoRowMean(name)
+
+        def r2(p: FloatArray, r: IntArray) -> FloatArray:
+            return targets(1.0 - loss(p, labels[r]) / spread)
+
+        return RowScore(name, r2, weights, _same)
     if fast == "neg_root_mean_squared_error":
         if labels.shape[1] > 1 and not per_target:
-            raise NotSupportedError(
-                "the root mean squared error of several targets is not a mean over rows. Use "
-                'scoring="neg_mean_squared_error", or alpha_per_target=True.'
-            )
+            raise NoRowMean(name)
         return RowScore(
-            scoring.name,
-            lambda p, rows: -loss(p, labels[rows]),
+            name,
+            lambda p, r: -loss(p, labels[r]),
+            weights,
             lambda mean: -np.sqrt(np.maximum(-mean, 0.0)),
         )
-    return RowScore(scoring.name, lambda p, rows: targets(-loss(p, labels[rows])), _same)
+    return RowScore(name, lambda p, r: targets(-loss(p, labels[r])), weights, _same)
 
 
 def _same(mean: FloatArray) -> FloatArray:
@@ -217,13 +255,9 @@ def _tried(scoring: Scoring, labels: AnyArray, weights: FloatArray) -> RowValues
         ]
         found = np.array(one)
         whole = scoring.score(y, predictions, w)
-        used = w if scoring.takes_weights else np.where(w > 0, 1.0, 0.0)
-        mean = float(used @ found / used.sum())
+        mean = float(w @ found / w.sum())
         if not abs(mean - whole) <= 1e-9 * max(abs(whole), float(np.abs(found).max())):
-            raise InvalidInputError(
-                f"scoring={scoring.name!r} is not a mean over rows, so that single rows have no "
-                'part in its error. Use a scorer that is, or method="corrected" in an interval.'
-            )
+            raise NoRowMean(scoring.name)
         return found[:, None]
 
     return values

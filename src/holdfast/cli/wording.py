@@ -81,7 +81,7 @@ _SENTENCES = tuple(
             "this --basis chooses from every group; say --group, or use another --basis.",
         ),
         (r"sklearn\.metrics\.get_scorer_names\(\) lists them", "its documentation lists them"),
-        (r'Use a scorer that is, or method="corrected" in an interval', "Use a --scoring that is"),
+        (r'Use method="asymptotic"[^.]*', "Use another --scoring"),
         (r"Use other alphas\b", "Use other --alphas"),
         (r", a NumPy generator or None(?=; got)", ""),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.exceptions import InvalidInputError
 
-__all__ = ["check_choice", "check_positive", "is_number", "whole_number"]
+__all__ = ["check_choice", "check_level", "check_positive", "is_number", "whole_number"]
 
 
 def is_number(value: object) -> bool:
@@ -38,3 +38,10 @@ def check_positive(name: str, value: object, *, zero: bool = False) -> float:
             return number
     bound = "zero or positive" if zero else "positive"
     raise InvalidInputError(f"{name} must be a finite {bound} number, got {value!r}.")
+
+
+def check_level(level: object) -> float:
+    """Return a confidence level as a float, or raise unless it lies between 0 and 1."""
+    if is_number(level) and 0.0 < level < 1.0:  # type: ignore[operator]  # a number
+        return float(level)  # type: ignore[arg-type]  # is_number says so
+    raise InvalidInputError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")

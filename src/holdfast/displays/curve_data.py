@@ -10,7 +10,7 @@ import numpy as np
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import ScoreScale, score_scale
 from holdfast.scores.penalties import kernel_parts
-from holdfast.scores.scoring import resolve_scoring, score_experiments
+from holdfast.scores.scoring import resolve_scoring
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -122,15 +122,7 @@ def kernel_curves(model: CrossValidatedKernelRidge) -> tuple[CVCurve, tuple[CVCu
 
 def score_held_out(model: CrossValidatedKernelRidge, found: HeldOutPredictions) -> Any:
     """Return the scores of held-out predictions at each of their penalties, as the model scores."""
-    return score_experiments(
-        resolve_scoring(model.scoring, classes=found.classes),
-        found.values,
-        found.rows,
-        found.experiments.test.ptr,
-        found.y,
-        found.weights,
-        groups=found.groups,
-    )
+    return found._scores(resolve_scoring(model.scoring, classes=found.classes))
 
 
 def model_scale(model: CrossValidatedKernelRidge) -> ScoreScale:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,24 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import FloatArray
 from holdfast.answers.influence import Influence, influence
 from holdfast.answers.intervals import Quantiles, bounds, counted_rows, group_shares
-from holdfast.answers.learning import LearningCurve, check_sizes, draws
+from holdfast.answers.learning import Draws, LearningCurve, check_sizes
 from holdfast.answers.pairs import LeavePairOut, leave_pair_out
-from holdfast.basis.base import whole_number
+from holdfast.answers.question import chosen_values
+from holdfast.answers.scored import refuse_density, scored
+from holdfast.answers.units import codes_of, held_out_units, units_of
 from holdfast.data.dask import is_dask
-from holdfast.data.numbers import is_number
+from holdfast.data.numbers import check_level, whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.without import HeldOutCoefficients, WithoutRows, untested
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import (
-    Tasks,
-    leave_group_out,
-    leave_one_out,
-)
+from holdfast.experiments import Ragged, Splitter, Tasks, leave_group_out, leave_one_out
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
-from holdfast.scores.scoring import resolve_scoring, score_experiments
+from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.rows import row_blocks
 
 __all__ = ["Answers", "local_parts"]
@@ -43,6 +43,7 @@ class Answers(WithoutRows):
     """Answers of a fitted model about models that never saw some of its rows."""
 
     scoring: Any
+    cv: Any
     _noise: tuple[Problem, FloatArray] | None = None
 
     @abstractmethod
@@ -161,8 +162,8 @@ class Answers(WithoutRows):
         check_is_fitted(self)
         if method not in METHODS:
             raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}.")
-        levels = tuple(np.atleast_1d(np.asarray(level)).tolist())
-        if not levels or not all(is_number(value) and 0.0 < value < 1.0 for value in levels):
+        levels = tuple(check_level(value) for value in np.atleast_1d(np.asarray(level)).tolist())
+        if not levels:
             raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.")
         bound = self._interval(method, levels)
         found = np.concatenate([bound(part) for part in local_parts(self._new_rows(X))])
@@ -186,8 +187,9 @@ class Answers(WithoutRows):
         grid, index = np.unique(alphas, return_inverse=True)
         errors = np.abs(self._errors(model, tasks, grid))[index, :, np.arange(alphas.size)].T
         rows = tasks.test.values[counted]
-        shares = group_shares(tasks, problem.groups, problem.weights > 0)
-        quantiles = Quantiles(levels, rows.size, None if shares is None else shares[rows])
+        m, used = problem.weights.size, problem.weights > 0
+        units = held_out_units(problem.experiments, problem.groups, m, used)
+        quantiles = Quantiles(levels, rows.size, group_shares(units, rows))
         models = model.held_models(tasks, alphas)
         sizes, owners = errors[counted], tasks.test.owners[counted]
 
@@ -294,12 +296,14 @@ class Answers(WithoutRows):
             Numbers of rows (groups) to train on, or shares of all.
         n_repeats : int
             Random draws for each size.
-        random_state : int or None
+        random_state : int, RandomState or None
             Seed of the draws.
         groups : array-like of shape (m,), optional
-            Draw whole groups; sizes count groups then.
+            Draw whole groups; sizes count groups then. None: the groups of `fit`, if its
+            experiments hold out whole groups.
         scoring : str or callable, optional
-            As in `fit`; None: that of `fit`, or the squared error where that scores a law.
+            As in `fit`; None: that of `fit`. Scores of distributions ("log_density", "crps") are
+            refused.
 
         Returns
         -------
@@ -309,38 +313,50 @@ class Answers(WithoutRows):
         Notes
         -----
         Kernel and penalty (``alpha_``) stay what they are; each draw is an experiment that holds
-        out all other rows, and is scored on them.
+        out all other rows, and is scored on them. Where experiments of `fit` hold out more than
+        they test, or know the place of rows (time, neighbourhoods, purged folds), they keep their
+        test rows (at most 50 of them for a draw, by chance) and each trains on rows drawn from
+        those that it trains on. Basis rows that are always trained on (``held_out_basis`` "train"
+        or "skip") count among the rows of a size, and are drawn first.
         """
         check_is_fitted(self)
         model, problem = self._fitted_model(), self._problem
-        labels = None if groups is None else check_groups(groups, problem.weights.size)
-        trained = problem.weights > 0
-        most = int(trained.sum()) if labels is None else np.unique(labels[trained]).size
-        unit = "rows" if labels is None else "groups"
-        chosen = check_sizes(sizes, most, unit)
-        repeats = whole_number("n_repeats", n_repeats)
-        experiments = draws(chosen, repeats, problem.weights, labels, random_state)
         scorer = resolve_scoring(
             self.scoring if scoring is None else scoring, classes=self._classes
         )
-        if scorer.density:
-            if scoring is not None:
-                raise NotSupportedError(
-                    f"learning_curve scores predictions; scoring={scoring!r} needs their law. Use "
-                    "a scikit-learn scorer."
-                )
-            scorer = resolve_scoring(None)
+        refuse_density(scorer, "learning_curve")
+        drawn = self._training_sets(groups)
+        chosen = check_sizes(sizes, drawn.most, drawn.unit, drawn.least)
+        repeats = whole_number("n_repeats", n_repeats)
+        experiments, starts = drawn.experiments_of(chosen, repeats, seed_of(random_state))
         alphas = self._alpha_of_each(None)
-        grid, index = np.unique(alphas, return_inverse=True)
         tasks = model.tasks(experiments)
-        values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
-        values = values[index, :, np.arange(alphas.size)].T[None]
-        scores = score_experiments(
-            scorer, values, tasks.test.values, tasks.test.ptr, problem.labels, problem.weights
+
+        def at(grid: FloatArray) -> FloatArray:
+            return model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
+
+        values = chosen_values(at, alphas, alphas.size)[None]
+        test = Ragged(tasks.test.values, tasks.test.ptr[np.searchsorted(tasks.source, starts)])
+        scores = scored(
+            scorer, values, test, problem.labels, problem.weights, problem.groups
         ).splits[0]
         return LearningCurve(
-            chosen, scores.reshape(chosen.size, repeats), unit, scorer.name, self._frames
+            chosen, scores.reshape(chosen.size, repeats), drawn.unit, scorer.name, self._frames
         )
+
+    def _training_sets(self, groups: ArrayLike | None) -> Draws:
+        """Return the random training sets that leave out what the experiments of `fit` do."""
+        model, problem = self._fitted_model(), self._problem
+        experiments, weights = problem.experiments, problem.weights
+        placed = isinstance(self.cv, Splitter)
+        units = units_of(experiments, problem.groups, weights, placed=placed)
+        if groups is not None:
+            given = check_groups(groups, weights.size)
+            units = replace(units, code=codes_of(given), name="groups")
+        always = np.empty(0, dtype=np.int64)
+        if problem.policy in ("train", "skip") and model.basis is not None:
+            always = model.basis
+        return Draws(experiments, units, weights, always)
 
 
 def local_parts(rows: Any) -> Iterator[Any]:

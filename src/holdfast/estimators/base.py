@@ -89,7 +89,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
-        "rule": [StrOptions({"best", "1se", "1se_rows"})],
+        "rule": [StrOptions({"best", "1se"})],
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
         "memory_limit": "no_validation",
@@ -194,6 +194,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                     rule=self.rule,
                     per_target=self.alpha_per_target,
                     store=store,
+                    cv=self.cv,
                 )
                 problem = replace(problem, alphas=found.alphas)
                 if isinstance(self.basis, str):

@@ -11,28 +11,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._typing import FloatArray
-from holdfast.answers.asked import held_out_units
+from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.certainty import METHODS, Method, ScoreInterval, score_interval
-from holdfast.answers.evidence import Evidence
 from holdfast.answers.inner_splits import split_again
 from holdfast.answers.nested import NestedPredictions, Way, nested
 from holdfast.answers.permutation import PermutationTest, permutation_test
-from holdfast.answers.question import Judge, Subject
+from holdfast.answers.question import Fitted, Judge, Subject, fit_units
+from holdfast.answers.scored import refuse_density, unit_of
 from holdfast.answers.shuffle import Shuffle
-from holdfast.basis.base import check_choice, whole_number
 from holdfast.data.dask import is_dask
+from holdfast.data.numbers import check_choice, check_level, whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import models
-from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import as_experiments
 from holdfast.experiments.splits import check_groups
 from holdfast.kernels.grid import Candidate
 from holdfast.scores.metrics import METRICS
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring
-from holdfast.smoother.scale import target_unit
 
 
 class Certainty:
@@ -43,6 +41,7 @@ class Certainty:
     best_params_: dict[str, Any]
     cv_results_: dict[str, Any]
     cv: Any
+    gamma: Any
     scoring: Any
     pooled: bool
     rule: str
@@ -64,28 +63,31 @@ class Certainty:
         """Class labels, or None for regression."""
 
     def _judge(self) -> Judge:
-        problem = self._problem
+        problem, scoring = self._problem, resolve_scoring(self.scoring, classes=self._classes)
         return Judge(
             labels=problem.labels,
             weights=problem.weights,
+            groups=problem.groups,
             alphas=problem.alphas,
-            scoring=resolve_scoring(self.scoring, classes=self._classes),
+            scoring=scoring,
             pooled=self.pooled,
             rule=self.rule,
             per_target=self.alpha_per_target,
             policy=problem.policy,
             path=problem.path,
+            units=fit_units(problem.experiments, problem.groups, problem.weights, scoring, self.cv),
             frames=self._frames,
-            units=held_out_units(problem.experiments, problem.groups, problem.weights.size),
         )
 
-    def _subjects(self) -> Iterator[tuple[dict[str, Any], Subject]]:
+    def _subjects(self, held: IntArray | None = None) -> Iterator[tuple[dict[str, Any], Subject]]:
         """Yield every kernel that `fit` compared, on all rows, with the penalties it had there.
 
-        The chosen one is there already.
+        The chosen one is there already. Widths that come from the rows come without `held` ones.
         """
         chosen, problem = self._fitted_model(), self._problem
-        candidates = self._candidates(problem.X, problem.weights)
+        weights = problem.weights.copy()
+        weights[[] if held is None else held] = 0.0
+        candidates = self._candidates(problem.X, weights)
         if len(candidates) == 1:
             yield self.best_params_, chosen
             return
@@ -103,8 +105,8 @@ class Certainty:
         kernel, basis rows and penalty, and targets in that unit.
         """
         problem, scoring = self._problem, self._judge().scoring
-        unit = target_unit(problem.Y)
-        if unit == 1.0 or scoring.fast is None or self._classes is not None:
+        unit = unit_of(scoring, problem.labels)
+        if unit == 1.0 or scoring.fast is None:
             return self, 1.0, 1.0
         twin = copy(self)
         twin._problem = replace(problem, Y=problem.Y / unit, labels=problem.labels / unit)
@@ -119,12 +121,11 @@ class Certainty:
         with np.errstate(over="ignore", under="ignore"):
             return twin, unit, float(np.float64(unit) ** METRICS[scoring.fast].power)
 
-    def _evidence(self) -> Evidence:
-        """Return what the model brings to `holdfast.compare`."""
-        model = self._fitted_model()
-        problem = self._problem
+    def _fitted(self) -> Fitted:
+        """Return the model as the answers see it."""
+        model, problem = self._fitted_model(), self._problem
         X = None if is_dask(problem.X) else problem.X
-        return Evidence(model, self._judge(), self.alpha_, problem.experiments, problem.groups, X)
+        return Fitted(model, self._judge(), self.alpha_, problem.experiments, self.cv, X)
 
     def nested(
         self, cv: Any, groups: ArrayLike | None = None, *, way: Way | None = None
@@ -132,7 +133,7 @@ class Certainty:
         """Return held-out predictions by models whose penalty was chosen without the rows.
 
         For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
-        on the rows that are left with the model's own `cv`, split anew on them (as scikit-learn's
+        on the rows that are left with the model's own `cv`, split again on them (as scikit-learn's
         ``GridSearchCV`` inside ``cross_val_score``; explicit lists of experiments lose the outer
         rows), and then the outer rows are predicted.
 
@@ -142,9 +143,8 @@ class Certainty:
             The outer experiments, as in the constructor.
         groups : array-like of shape (m,), optional
             For splitters of either loop that use groups; None: the groups of `fit`.
-        way : {"unions", "without", "eliminated"}, optional
-            How inner models are made; the same numbers. None: the cheapest. "eliminated" is for
-            dense models; where it does not serve, "unions" does.
+        way : {"unions", "without"}, optional
+            How inner models are made; the same numbers. None: the cheapest.
 
         Returns
         -------
@@ -154,8 +154,9 @@ class Certainty:
 
         Notes
         -----
-        Basis rows are those of the fit; `held_out_basis` says what becomes of them in the outer
-        and in the inner experiments. With "reselect" they are chosen anew in each.
+        ``gamma="auto"`` takes its widths from the rows that an outer experiment leaves. Basis rows
+        are those of the fit; `held_out_basis` says what becomes of them in the outer
+        and in the inner experiments. With "reselect" each chooses its own.
 
         Examples
         --------
@@ -172,6 +173,7 @@ class Certainty:
         self._fitted_model()
         problem, classifier = self._problem, self._classes is not None
         m, X = problem.weights.size, None if is_dask(problem.X) else problem.X
+        refuse_density(self._judge().scoring, "nested")
         labels = problem.groups if groups is None else check_groups(groups, m)
         outer = as_experiments(cv, m, X=X, y=problem.labels, groups=labels, classifier=classifier)
         again = split_again(
@@ -183,11 +185,19 @@ class Certainty:
             classifier=classifier,
         )
         own, unit, factor = self._in_range()
-        found = nested(own._subjects(), outer, again, own._judge(), self.best_score_, way)
+        judge = replace(own._judge(), groups=labels)
+        every = np.arange(len(outer))
+        rounds = [(every, own._subjects())]
+        if isinstance(self.gamma, str):  # widths from the rows that each outer experiment leaves
+            rounds = [
+                (every[j : j + 1], own._subjects(outer.held_out[j])) for j in range(len(outer))
+            ]
+        found = nested(rounds, outer, again, judge, self.best_score_, way)
         if unit == 1.0:
             return found
         values, inner = found.values * unit, _times(found.inner_scores, factor)
-        return replace(found, values=values, inner_scores=inner, judge=self._judge())
+        judge = replace(self._judge(), groups=labels)
+        return replace(found, values=values, inner_scores=inner, judge=judge)
 
     def permutation_test(
         self,
@@ -200,7 +210,7 @@ class Certainty:
         """Return how often permuted targets score as well as the targets themselves.
 
         The whole search is repeated for every permutation: the penalty, and the kernel if there is
-        a grid of them, is chosen anew. Rows, factors and experiments are those of `fit`.
+        a grid of them, is chosen again. Rows, factors and experiments are those of `fit`.
 
         Parameters
         ----------
@@ -262,7 +272,7 @@ class Certainty:
     def score_interval(
         self,
         level: float = 0.9,
-        method: Method = "nested",
+        method: Method = "auto",
         n_splits: int = 10,
         n_partitions: int = 50,
         random_state: Any = None,
@@ -275,12 +285,15 @@ class Certainty:
         ----------
         level : float, default 0.9
             Confidence level.
-        method : {"nested", "asymptotic", "corrected"}, default "nested"
+        method : {"auto", "nested", "asymptotic", "corrected"}, default "auto"
             "nested": Bates, Hastie and Tibshirani (2024), from `n_partitions` random partitions
             into `n_splits` folds; corrected for the bias of smaller training sets. "asymptotic":
-            Bayle et al. (2020), the plain standard error over rows, from the experiments of `fit`.
-            "corrected": Nadeau and Bengio (2003), from the experiments of `fit` if they test rows
-            repeatedly, else from the same random partitions.
+            Bayle et al. (2020), the experiments of `fit` with the plain standard error over rows,
+            groups, or blocks of rows that are held out together (time, neighbourhoods, purged
+            folds); over experiments with ``pooled=False``. "corrected": Nadeau and Bengio (2003),
+            from the experiments of `fit` if they test rows repeatedly, else from the same random
+            partitions. "auto": "nested" where random partitions hold out as `cv` does (rows or
+            groups are exchangeable) and the score is a mean over rows, else "asymptotic".
         n_splits, n_partitions : int
             Folds of a random partition, and how many partitions.
         random_state : int, RandomState or None
@@ -292,15 +305,17 @@ class Certainty:
         Returns
         -------
         ScoreInterval
-            ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, which
-            must be a mean over rows (squared and absolute error, R², accuracy, AUC, log loss, …);
-            "corrected" takes any scorer.
+            ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, and the
+            ``.method`` that was taken. "nested" is for means over rows (squared and absolute error,
+            R², accuracy, AUC, log loss, …); "asymptotic" takes any scorer, "corrected" any that
+            needs predictions only.
 
         Notes
         -----
         The penalty stays `alpha_`: what choosing it did to the score is the optimism of `nested`.
         The nested standard error is kept between the plain one and √K times that. R² is taken
-        relative to the variance of the targets in hand.
+        relative to the variance of the tested targets, as `best_score_` is. Scores that are not
+        means over rows are jackknifed: at most 20 parts of the units are left out in turn.
 
         Examples
         --------
@@ -315,17 +330,16 @@ class Certainty:
         self._fitted_model()
         problem, m = self._problem, self._problem.weights.size
         check_choice("method", method, METHODS)
-        if groups is None:
-            units = held_out_units(problem.experiments, problem.groups, m)
-        else:
-            units = np.unique(check_groups(groups, m), return_inverse=True)[1].astype(np.int64)
         own, unit, factor = self._in_range()
+        fitted = own._fitted()
+        if groups is not None:
+            given, judge = check_groups(groups, m), fitted.judge
+            units = fit_units(
+                problem.experiments, problem.groups, judge.weights, judge.scoring, self.cv, given
+            )
+            fitted = replace(fitted, judge=replace(judge, units=units))
         found = score_interval(
-            own._fitted_model(),
-            problem.experiments,
-            own._judge(),
-            self.alpha_,
-            units,
+            fitted,
             level=check_level(level),
             method=method,
             n_splits=whole_number("n_splits", n_splits, 2),
@@ -342,23 +356,3 @@ def _times(values: Any, factor: float) -> Any:
     """Return scores in another unit; they may leave the range of numbers, as `best_score_` does."""
     with np.errstate(over="ignore", under="ignore"):
         return values * np.float64(factor) if np.ndim(values) else float(values * factor)
-
-
-def check_level(level: Any) -> float:
-    """Return a confidence level between 0 and 1."""
-    if isinstance(level, float | np.floating) and 0.0 < level < 1.0:
-        return float(level)
-    raise InvalidInputError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
-
-
-def seed_of(random_state: Any) -> int:
-    """Return a seed from what scikit-learn calls a random state."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(np.iinfo(np.int32).max))
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
-        return int(random_state)
-    raise InvalidInputError(
-        f"random_state must be None, a number from 0 up or a RandomState; got {random_state!r}."
-    )

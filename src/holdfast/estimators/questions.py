@@ -28,6 +28,8 @@ class HeldOutQuestions(ABC):
 
     alpha_: float | FloatArray
     basis_indices_: IntArray
+    scoring: Any
+    pooled: bool
     _problem: Problem
     _kernel: Kernel | Precomputed
     _model: Model | None
@@ -130,6 +132,8 @@ class HeldOutQuestions(ABC):
             self._frames,
             labels,
             law,
+            self.scoring,
+            self.pooled,
         )
 
     def _draws(self, basis_draws: int) -> int:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.gaussian import density_scores, log_densities, standard_deviations
+from holdfast.answers.gaussian import log_densities, standard_deviations
+from holdfast.answers.scored import scored
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError, NotSupportedError
 from holdfast.experiments import Experiments
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
-from holdfast.scores.scoring import in_units, resolve_scoring, score_experiments
-from holdfast.smoother.scale import target_unit
+from holdfast.scores.scoring import Scores, Scoring, resolve_scoring
 
 
 class Law:
@@ -76,7 +76,12 @@ class HeldOutPredictions:
     groups : ndarray of shape (m,) or None
         Group of each row, used by `score`.
     law : Law or None
-        The normal law of held-out targets, made when it is first asked for; regression only.
+        The normal distribution of held-out targets, made when it is first asked for; regression
+        only.
+    scoring : str, callable or None
+        What the model scores by.
+    pooled : bool
+        Whether the model scores all predictions together.
     """
 
     experiments: Experiments
@@ -88,6 +93,8 @@ class HeldOutPredictions:
     frames: str | None = None
     groups: NDArray[Any] | None = None
     law: Law | None = None
+    scoring: Any = None
+    pooled: bool = True
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -131,37 +138,32 @@ class HeldOutPredictions:
             index = np.argmax(self.values, axis=2)
         return np.asarray(self.classes[index])
 
-    def score(self, scoring: Any = None, *, pooled: bool = True) -> FloatArray:
+    def score(self, scoring: Any = None, *, pooled: bool | None = None) -> FloatArray:
         """Return the score at each alpha, shape (alphas,).
 
         Parameters
         ----------
         scoring : str, callable or None
             Any scikit-learn scorer, or "kendall_tau", "concordance", "ndcg" (how rows are ordered
-            within groups); None: negative mean squared error, or accuracy for a classifier.
-        pooled : bool
-            Score all held-out predictions together, or average the scores of the experiments.
+            within groups), "log_density" or "crps"; None: as the model does.
+        pooled : bool or None
+            Score all held-out predictions together, or average the scores of the experiments; None:
+            as the model does.
         """
-        scorer = resolve_scoring(scoring, classes=self.classes)
-        if scorer.density:
-            owners, weights = self.experiments.test.owners, self.weights[self.rows]
-            law = self._known_law()
-            scores = density_scores(scorer.name, law.spread, law.errors, owners, weights)
-        else:
-            fast = scorer.fast is not None and self.classes is None
-            unit = target_unit(self.y) if fast else 1.0  # squares may leave the range of numbers
-            scaled = unit != 1.0
-            scores = score_experiments(
-                scorer,
-                self.values / unit if scaled else self.values,
-                self.rows,
-                self.experiments.test.ptr,
-                self.y / unit if scaled else self.y,
-                self.weights,
-                groups=self.groups,
-            )
-            scores = in_units(scores, scorer, unit)
-        return scores.pooled if pooled else scores.mean
+        scorer = resolve_scoring(self.scoring if scoring is None else scoring, classes=self.classes)
+        scores = self._scores(scorer)
+        return scores.pooled if (self.pooled if pooled is None else pooled) else scores.mean
+
+    def _scores(self, scorer: Scoring) -> Scores:
+        return scored(
+            scorer,
+            self.values,
+            self.experiments.test,
+            self.y,
+            self.weights,
+            self.groups,
+            moments=lambda: self._known_law().spread,
+        )
 
     def _known_law(self) -> Law:
         if self.law is None and self.classes is None:

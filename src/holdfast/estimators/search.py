@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.asked import Asked, held_out_units
-from holdfast.answers.gaussian import density_scores
-from holdfast.answers.question import Judge
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.question import Fitted, Judge, fit_units
+from holdfast.answers.scored import scored, unit_of
 from holdfast.basis import Points, Selector
 from holdfast.data.dask import is_dask
 from holdfast.estimators.checkpoint import Checkpoint
@@ -37,7 +36,7 @@ from holdfast.experiments import Tasks
 from holdfast.holdout.accuracy import WORTH_A_WARNING, data_floor, warn_of_rounding
 from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
 from holdfast.holdout.plan import Plan
-from holdfast.holdout.spread import spread
+from holdfast.holdout.spread import Spread, spread
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, SharedDistances
@@ -51,9 +50,7 @@ from holdfast.scores.scoring import (
     Scoring,
     combine,
     in_units,
-    score_experiments,
 )
-from holdfast.smoother.scale import target_unit
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
@@ -144,6 +141,7 @@ def search(
     rule: str,
     per_target: bool,
     store: Checkpoint | None,
+    cv: Any = None,
 ) -> Found:
     """Return the best candidate and penalty; `grids` are the penalties of each candidate.
 
@@ -194,21 +192,15 @@ def search(
         kept = _planned(provider, problem, candidates[winner], grids[winner].alphas.size)
     alphas, scores = finished[winner]
     problem = replace(problem, alphas=alphas)
-    if rule == "1se_rows":
-        scores = _with_row_errors(problem, kept.model, scoring, scores, pooled, per_target)
-    choice = choose(
-        scores,
-        alphas,
-        pooled=pooled,
-        rule=rule.removesuffix("_rows"),
-        per_target=per_target,
-    )
+    if rule == "1se":
+        scores = _with_row_errors(problem, kept, scoring, scores, pooled, per_target, cv)
+    choice = choose(scores, alphas, pooled=pooled, rule=rule, per_target=per_target)
     values = kept.known(alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
     assert scores.rounding is not None
     warn_of_rounding(alphas[chosen_ones], scores.rounding[chosen_ones])
     # Penalties are compared in a unit in which scores neither over- nor underflow.
-    unit = target_unit(problem.Y)
+    unit = unit_of(scoring, problem.labels)
     power = 0 if scoring.fast is None else METRICS[scoring.fast].power
     with np.errstate(over="ignore", under="ignore"):
         choice = replace(choice, score=choice.score * np.float64(unit) ** power)
@@ -270,7 +262,7 @@ def _scores(
     If there are very many targets, they are scored in chunks.
     """
     model, tasks, plan = planned.model, planned.tasks, planned.plan
-    unit = target_unit(problem.Y)
+    unit = unit_of(scoring, problem.labels)
     v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
     room = min(MOST_PREDICTIONS, int(problem.memory / (8 * COPIES_OF_SETS)))
     step = v if problem.labels.ndim == 1 else max(1, room // (a * k))
@@ -283,27 +275,19 @@ def _scores(
         if a * k * v <= KEPT_DOUBLES:
             planned.seen.append((alphas, values))
         labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
-        if unit != 1.0 and scoring.fast is not None:  # squares would leave the range of numbers
-            values, labels = values / unit, labels / unit
-        rows, ptr = tasks.test.values, tasks.test.ptr
-        if scoring.density:
-            errors = problem.Y[rows][:, columns] - values
-            law = spread(model.held_models(tasks, alphas[:1]), alphas, errors)
-            owners, weights = tasks.test.owners, problem.weights[rows]
-            parts.append(density_scores(scoring.name, law, errors, owners, weights))
-        else:
-            parts.append(
-                score_experiments(
-                    scoring,
-                    values,
-                    rows,
-                    ptr,
-                    labels,
-                    problem.weights,
-                    groups=problem.groups,
-                    each_target=per_target,
-                )
+        parts.append(
+            scored(
+                scoring,
+                values,
+                tasks.test,
+                labels,
+                problem.weights,
+                problem.groups,
+                each_target=per_target,
+                moments=partial(_moments, model, tasks, alphas, labels, values),
+                unit=unit,
             )
+        )
         sizes.append(columns.stop - columns.start)
         report(columns.stop, v, "targets")
     scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
@@ -316,6 +300,14 @@ def _scores(
     return replace(scores, splits=splits)
 
 
+def _moments(
+    model: Model, tasks: Tasks, alphas: FloatArray, labels: AnyArray, values: FloatArray
+) -> Spread:
+    """Return the second moments of the test rows of all tasks."""
+    errors = labels[tasks.test.values] - values
+    return spread(model.held_models(tasks, alphas[:1]), alphas, errors)
+
+
 def _best(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) -> Choice:
     """Return the best penalty of one candidate, without a word about the ends of the grid."""
     with warnings.catch_warnings():
@@ -325,17 +317,21 @@ def _best(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) ->
 
 def _with_row_errors(
     problem: Problem,
-    model: Model,
+    planned: Planned,
     scoring: Scoring,
     scores: Scores,
     pooled: bool,
     per_target: bool,
+    cv: Any,
 ) -> Scores:
-    """Return the scores with the standard error of the best penalty over rows, or groups."""
-    units = held_out_units(problem.experiments, problem.groups, problem.weights.size)
+    """Return the scores with the standard error of the best penalty over units, if it has one."""
+    units = fit_units(problem.experiments, problem.groups, problem.weights, scoring, cv)
+    unit = unit_of(scoring, problem.labels)
+    labels = problem.labels if unit == 1.0 else problem.labels / unit
     judge = Judge(
-        labels=problem.labels,
+        labels=labels,
         weights=problem.weights,
+        groups=problem.groups,
         alphas=problem.alphas,
         scoring=scoring,
         pooled=pooled,
@@ -345,9 +341,14 @@ def _with_row_errors(
         path=problem.path,
         units=units,
     )
-    best = judge.choose(scores).alpha
-    tested, _, values = Asked(model, judge, best, units).predict(problem.experiments)
-    return judge.with_errors(scores, values, tested.test.values)
+    best, rows = judge.choose(scores), planned.tasks.test.values
+    known, v = planned.known(problem.alphas), problem.Y.shape[1]
+    if known is None or known.shape[2] != v:
+        fitted = Fitted(planned.model, judge, best.alpha, problem.experiments)
+        values = fitted.predict(problem.experiments)[2]
+    else:
+        values = known[np.broadcast_to(best.indices, v), :, np.arange(v)].T
+    return judge.with_errors(scores, values if unit == 1.0 else values / unit, rows)
 
 
 def _merge(

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
-from holdfast.answers.asked import held_out_units
 from holdfast.basis import as_selector
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import number
@@ -85,18 +84,16 @@ def ask_growth(
         return None
     if problem.Y.shape[1] > 1 and model._classes is None:
         return None
-    m = problem.weights.size
-    units = held_out_units(problem.experiments, problem.groups, m)
-    trained = problem.weights > 0
-    n = int(trained.sum()) if units is None else np.unique(units[trained]).size
-    sizes = np.unique(np.floor(np.array(_SHARES) * n).astype(int))
-    sizes = sizes[(sizes >= 2) & (sizes < n)]
+    drawn = model._training_sets(None)
+    n = drawn.total
+    sizes = np.unique(np.floor(np.array(_SHARES) * drawn.most).astype(int))
+    sizes = sizes[(sizes >= drawn.least) & (sizes < drawn.most)]
     if sizes.size < 4:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = model.learning_curve(sizes, _REPEATS, seed, groups=units)
+            found = model.learning_curve(sizes, _REPEATS, seed)
     except HoldfastError as error:
         notes.append(f"No learning curve: {error}")
         return None

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from holdfast._typing import FloatArray
-from holdfast.answers.asked import held_out_units
+from holdfast.answers.units import held_out_units
 from holdfast.displays.score_scale import number
 from holdfast.exceptions import HoldfastError, InvalidInputError
 from holdfast.report.markup import table, tag

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from holdfast.answers.asked import held_out_units
+from holdfast.answers.units import held_out_units
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import ScoreScale, number
 from holdfast.exceptions import HoldfastError
@@ -163,15 +163,15 @@ def _interval(
     cheap = work_of(model) <= most and not reselects
     tries: list[tuple[str, int]] = [("asymptotic", 1)]
     if ask.level is not None:
-        tries = [("nested", 50), ("corrected", 50)]
+        tries = [("auto", 50), ("asymptotic", 1), ("corrected", 50)]
     elif cheap:
-        tries = [("nested", _PARTITIONS), ("asymptotic", 1), ("corrected", _PARTITIONS)]
+        tries = [("auto", _PARTITIONS), ("asymptotic", 1), ("corrected", _PARTITIONS)]
     trouble = ""
     for method, partitions in tries:
         try:
             interval = model.score_interval(
                 level,
-                method,  # type: ignore[arg-type]  # one of the three
+                method,  # type: ignore[arg-type]  # one of them
                 n_partitions=partitions,
                 random_state=ask.seed,
             )
@@ -182,7 +182,7 @@ def _interval(
         low, high = sorted(float(scale.shown(np.array(end))) for end in ends)
         if not (math.isfinite(low) and math.isfinite(high)):
             continue
-        return {"low": low, "high": high, "method": method, "units": interval.units}
+        return {"low": low, "high": high, "method": interval.method, "units": interval.units}
     notes.append(f"No interval of the score: {trouble or 'it is not finite.'}")
     return {}
 

@@ -19,9 +19,9 @@ from sklearn.model_selection import (
 )
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.answers.asked import held_out_units
 from holdfast.answers.partitions import partitions
 from holdfast.answers.row_scores import mean_and_variance
+from holdfast.answers.units import held_out_units
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import as_experiments
 
@@ -159,7 +159,7 @@ def test_variance_is_the_sum_of_covariances_of_experiments():
 def test_the_rule_of_one_standard_error_over_rows(cv, per_target):
     X, Y = data(targets=2)
     options = {"cv": cv, "alpha_per_target": per_target, "alphas": np.logspace(-3, 3, 13)}
-    model = fitted(X, Y, rule="1se_rows", **options)
+    model = fitted(X, Y, rule="1se", **options)
     found = model.held_out()
     rows = found.rows
     loss = -((Y[rows] - found.values) ** 2)  # (a, k, v)
@@ -209,8 +209,8 @@ def test_corrected_takes_any_scorer():
     model = fitted(X, y, scoring="explained_variance")
     found = model.score_interval(method="corrected", n_partitions=2, n_splits=5, random_state=0)
     assert found.low < found.score < found.high
-    with pytest.raises(InvalidInputError, match="not a mean over rows"):
-        model.score_interval(n_partitions=2, n_splits=5, random_state=0)
+    with pytest.raises(NotSupportedError, match='Use method="asymptotic"'):
+        model.score_interval(method="nested", n_partitions=2, n_splits=5, random_state=0)
 
 
 # -- scores ----------------------------------------------------------------------------------------
@@ -349,8 +349,8 @@ def test_bad_input():
     with pytest.raises(InvalidInputError, match="n_partitions"):
         model.score_interval(n_partitions=0)
     two = fitted(X, data(targets=2)[1], scoring="neg_root_mean_squared_error")
-    with pytest.raises(NotSupportedError, match="several targets"):
-        two.score_interval(n_partitions=1)
+    with pytest.raises(NotSupportedError, match="not a mean over rows"):
+        two.score_interval(method="nested", n_partitions=1)
     labels = np.where(np.arange(M) < 5, "rare", "usual")
     rare = fitted(X, labels, classifier=True, scoring="roc_auc")
     with pytest.raises(InvalidInputError, match="both classes"):

@@ -115,9 +115,7 @@ def test_three_classes_and_a_basis():
     )
 
 
-@pytest.mark.parametrize(
-    "options", [{"rule": "1se"}, {"rule": "1se_rows"}, {"pooled": False}, {"scoring": "r2"}]
-)
+@pytest.mark.parametrize("options", [{"rule": "1se"}, {"pooled": False}, {"scoring": "r2"}])
 def test_rules_means_and_scorers(options):
     X, y = data()
     check(fitted(X, y, **options), X, y)

@@ -128,11 +128,12 @@ def test_nested_chooses_the_width_inside_every_outer_experiment(rows):
     model = KernelRidgeCV(gamma="auto", cv=KFold(3)).fit(X, y)
     found = model.nested(KFold(4))
     for number, (train, _) in enumerate(KFold(4).split(X)):
-        # The same widths and penalties, on the training rows alone.
+        # The widths of the training rows alone, with the penalties of the fit.
+        widths = widths_of(clone(model).fit(X[train], y[train]))
         best = max(
             (
                 KernelRidgeCV(gamma=gamma, alphas=grid, cv=KFold(3)).fit(X[train], y[train])
-                for gamma, grid in grids(model)
+                for gamma, (_, grid) in zip(widths, grids(model), strict=True)
             ),
             key=lambda one: one.best_score_,
         )

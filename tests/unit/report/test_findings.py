@@ -127,7 +127,7 @@ def test_beliefs_fit_the_model():
 
 def test_a_score_that_is_no_mean_over_rows():
     summary = summarise(fitted(scoring="kendall_tau"), verify=0)
-    assert summary.sure.method == "corrected"
+    assert summary.sure.method == "asymptotic"
     assert summary.sure.low < summary.headline.value < summary.sure.high
 
 

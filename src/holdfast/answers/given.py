@@ -1,51 +1,19 @@
-"""What models, and predictions of any other origin, bring to a comparison."""
+"""Predictions of any other origin that are given to a comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.nested import NestedPredictions
-from holdfast.answers.question import Judge, Subject
+from holdfast.answers.question import Judge
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 
-__all__ = ["Evidence", "aligned", "evidence_of", "of_predictions"]
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What a fitted model brings to a comparison.
-
-    Attributes
-    ----------
-    subject : Subject
-        Its kernel on all rows.
-    judge : Judge
-    alpha : float or ndarray of shape (v,)
-        Its penalty.
-    experiments : Experiments
-        Those of its fit.
-    groups : ndarray of shape (m,) or None
-    X : rows, for splitters
-    """
-
-    subject: Subject
-    judge: Judge
-    alpha: float | FloatArray
-    experiments: Experiments
-    groups: AnyArray | None
-    X: Any
-
-
-def evidence_of(entry: Any) -> Evidence | None:
-    """Return what a fitted model brings; None for predictions."""
-    brings = getattr(entry, "_evidence", None)
-    return brings() if callable(brings) else None
+__all__ = ["aligned", "of_predictions"]
 
 
 def of_predictions(

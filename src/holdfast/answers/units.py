@@ -1,0 +1,123 @@
+"""Which rows count as one observation, and whether they may be drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast.experiments import Experiments, Ragged
+
+__all__ = ["Units", "codes_of", "held_out_units", "units_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """What counts as one observation under the experiments of a fit.
+
+    Attributes
+    ----------
+    code : ndarray of int, shape (m,)
+        The unit of each row.
+    name : {"rows", "groups", "blocks"}
+    exchangeable : bool
+        Whether random partitions of the units ask the question that the experiments ask. They do
+        not where more is held out than tested (time, neighbourhoods, purged folds), nor for
+        splitters that know the place of every row.
+    """
+
+    code: IntArray
+    name: str
+    exchangeable: bool
+
+    def freedom(self, rows: IntArray) -> int | None:
+        """Return the degrees of freedom of a variance over the units of rows; None: very many."""
+        return None if self.name == "rows" else int(np.unique(self.code[rows]).size) - 1
+
+
+def codes_of(groups: AnyArray) -> IntArray:
+    """Return the number of each row's group among the sorted labels."""
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
+
+def held_out_units(
+    experiments: Experiments, groups: AnyArray | None, m: int, used: BoolArray | None = None
+) -> IntArray | None:
+    """Return codes of the groups (m,) if every experiment holds out whole groups, else None.
+
+    Only rows that are `used` (m,) count, if that is given.
+    """
+    if groups is None:
+        return None
+    code = codes_of(groups)
+    counts = np.ones(m, dtype=bool) if used is None else used
+    size = np.bincount(code, weights=counts)
+    if (size <= 1).all():
+        return None
+    held = experiments.held_out.filter(counts[experiments.held_out.values])
+    # One number for each (experiment, group): all rows of the group, or none, must be there.
+    pairs, count = np.unique(held.owners * size.size + code[held.values], return_counts=True)
+    return code if bool((count == size[pairs % size.size]).all()) else None
+
+
+def units_of(
+    experiments: Experiments,
+    groups: AnyArray | None,
+    weights: FloatArray,
+    *,
+    placed: bool,
+    joint: bool = False,
+) -> Units:
+    """Return what counts as one observation, and whether units may be drawn at random.
+
+    Parameters
+    ----------
+    experiments : Experiments
+    groups : ndarray of shape (m,) or None
+        The units, if every experiment holds out whole groups.
+    weights : ndarray of shape (m,)
+    placed : bool
+        Whether the experiments come from a splitter that knows the place of every row.
+    joint : bool
+        Whether the rows that an experiment tests have one score together.
+
+    Notes
+    -----
+    Where experiments hold out more than they test, or rows have a place, blocks are the units: the
+    rows that are tested together, or, where rows are tested one by one, sets that were held out
+    around some of them. Those are chosen without overlap, and other rows join the set next to them.
+    """
+    m, used, test = weights.size, weights > 0, experiments.test
+
+    def sizes(rows: Ragged) -> AnyArray:
+        return np.bincount(rows.owners, weights=used[rows.values], minlength=len(rows))
+
+    plain = not placed and bool((sizes(experiments.held_out) == sizes(test)).all())
+    count = np.bincount(test.values, minlength=m)
+    exchangeable = plain and (bool(count[used].all()) or int(count.max()) > 1)
+    code = held_out_units(experiments, groups, m, used)
+    if code is not None:
+        return Units(code, "groups", exchangeable)
+    several = bool((test.sizes > 1).any())
+    if plain and not (joint and several):
+        return Units(np.arange(m), "rows", exchangeable)
+    return Units(_blocks(test if several else experiments.held_out, m), "blocks", exchangeable)
+
+
+def _blocks(sets: Ragged, m: int) -> IntArray:
+    """Return the block of each row: sets that do not overlap, and the rows that meet them."""
+    code = np.full(m, -1, dtype=np.int64)
+    rest = []
+    for j in range(len(sets)):
+        rows = sets[j]
+        if (code[rows] < 0).all():
+            code[rows] = j
+        else:
+            rest.append(j)
+    for j in rest:
+        rows = sets[j]
+        code[rows[code[rows] < 0]] = code[rows].max()
+    alone = np.flatnonzero(code < 0)
+    code[alone] = len(sets) + np.arange(alone.size)
+    return code
