@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,7 @@ from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.without import HeldOutCoefficients, WithoutRows, untested
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import (
-    Tasks,
-    leave_group_out,
-    leave_one_out,
-)
+from holdfast.experiments import Ragged, Tasks, leave_group_out, leave_one_out
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
@@ -46,8 +43,8 @@ class Answers(WithoutRows):
     _noise: tuple[Problem, FloatArray] | None = None
 
     @abstractmethod
-    def _decision(self, X: Any) -> FloatArray:
-        """Return model values for new rows, shape (k, v)."""
+    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
+        """Return model values for new rows, shape (k, v); rows may be checked already."""
 
     def _errors(self, model: Model, tasks: Tasks, alphas: FloatArray) -> FloatArray:
         """Return y − f₋H (a, k, v) on the test rows of all tasks."""
@@ -131,7 +128,7 @@ class Answers(WithoutRows):
             "plus": jackknife+ or CV+ by the experiments of `fit`, which must test each row once;
             it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "minmax":
             wider, and holds at least level of the time. "jackknife": the prediction and quantiles
-            of held-out residuals; no guarantee. "gaussian": the normal law of `return_std`.
+            of held-out residuals; no guarantee. "gaussian": by the `return_std` of `predict`.
 
         Returns
         -------
@@ -175,7 +172,8 @@ class Answers(WithoutRows):
 
             def normal(rows: Any) -> FloatArray:
                 reach = ndtri(0.5 + 0.5 * np.array(levels))[:, None]
-                f, width = self._decision(rows)[:, None], self._std(rows)[:, None] * reach
+                f = self._decision(rows, checked=True)[:, None]
+                width = self._std(rows)[:, None] * reach
                 return np.stack([f - width, f + width], axis=1)
 
             return normal
@@ -192,7 +190,7 @@ class Answers(WithoutRows):
         sizes, owners = errors[counted], tasks.test.owners[counted]
 
         def jackknife(rows: Any) -> FloatArray:
-            centre = self._decision(rows) if method == "jackknife" else None
+            centre = self._decision(rows, checked=True) if method == "jackknife" else None
             return bounds(models, rows, sizes, owners, quantiles, method, centre)  # type: ignore[arg-type]
 
         return jackknife
@@ -215,8 +213,9 @@ class Answers(WithoutRows):
 
         Notes
         -----
-        At ``alpha_`` (of the first target, if each has one). Cook's distance of H is
+        At ``alpha_``, of each target its own if there are several. Cook's distance of H is
         Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
+        ``leverage`` is of shape (n, v) where the penalties of the targets differ.
         """
         check_is_fitted(self)
         model, problem = self._fitted_model(), self._problem
@@ -224,19 +223,19 @@ class Answers(WithoutRows):
         labels = np.arange(m) if groups is None else check_groups(groups, m)
         experiments = leave_one_out(m) if groups is None else leave_group_out(labels)
         tasks = untested(model, experiments)
-        alphas = np.repeat(self._alpha_of_each(None)[:1], problem.Y.shape[1])
-        models = model.held_models(tasks, alphas)
-        found = influence(models)
+        found = influence(model.held_models(tasks, self._alpha_of_each(None)))
         shaped = {k: v if k == "leverage" else self._flat(v) for k, v in found.items()}
 
-        def change(j: int) -> HeldOutCoefficients:
-            full = self._coefficients(self._dual_coef, self._intercept, self._linear_coef)
-            return full - self.coef_without(experiments.held_out[j])
-
         names = labels if groups is None else np.unique(labels)
+        change = partial(self._change_without, experiments.held_out)
         return Influence(
             names, **shaped, grouped=groups is not None, frames=self._frames, _change=change
         )
+
+    def _change_without(self, held: Ragged, j: int) -> HeldOutCoefficients:
+        """Return the coefficients on all rows minus those without one set of rows."""
+        full = self._coefficients(self._dual_coef, self._intercept, self._linear_coef)
+        return full - self.coef_without(held[j])
 
     def leave_pair_out(
         self, groups: ArrayLike | None = None, alphas: ArrayLike | None = None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -27,11 +26,13 @@ from holdfast.estimators.answers import Answers
 from holdfast.estimators.automatic import automatic_basis, told_basis
 from holdfast.estimators.certainty import Certainty
 from holdfast.estimators.checkpoint import Checkpoint
+from holdfast.estimators.fitted import of_the_fit, unchanged_on_error
 from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
 from holdfast.estimators.model import expanded_in, rows_with_kernel
 from holdfast.estimators.problem import Problem
-from holdfast.estimators.search import Found, search
-from holdfast.exceptions import NotSupportedError
+from holdfast.estimators.search import Found, Further, search
+from holdfast.estimators.widths import WidthSearch
+from holdfast.exceptions import NotSupportedError, warn
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.holdout import PATHS
 from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
@@ -44,18 +45,6 @@ from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.make import is_primal
 from holdfast.smoother.rows import row_blocks
-
-
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if the block raises, so that bad input changes nothing."""
-    before = estimator.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
 
 
 def _linear_factor(kernel: Kernel | Precomputed) -> float | None:
@@ -74,7 +63,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         "kernel": "no_validation",
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"auto"}),
+            StrOptions({"search", "auto"}),
             "array-like",
             None,
         ],
@@ -140,6 +129,16 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.checkpoint = checkpoint
         self.random_state = random_state
 
+    # -- questions, which use what `fit` used -----------------------------------------------------
+
+    #: The kernels that `fit` compared, where a question asks for them.
+    _compared: list[Candidate] | None = None
+    _evidence = of_the_fit(Certainty._evidence)
+    nested = of_the_fit(Certainty.nested)
+    permutation_test = of_the_fit(Certainty.permutation_test)
+    score_interval = of_the_fit(Certainty.score_interval)
+    learning_curve = of_the_fit(Answers.learning_curve)
+
     # -- what the two estimators differ in ------------------------------------------------------
 
     @abstractmethod
@@ -194,13 +193,14 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                     rule=self.rule,
                     per_target=self.alpha_per_target,
                     store=store,
+                    further=self._further(problem, candidates),
                 )
                 problem = replace(problem, alphas=found.alphas)
                 if isinstance(self.basis, str):
                     told = {"basis": told_basis(problem.basis, problem.weights.size)}
                     plan = replace(found.plan, facts={**found.plan.facts, **told})
                     found = replace(found, plan=plan)
-                self._publish(problem, candidates[found.index], found)
+                self._publish(problem, found)
         return self
 
     def _prepare(
@@ -209,6 +209,12 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         """Return the problem and the kernels to compare, after all checks."""
         with refusals():
             self._validate_params()
+        if isinstance(self.gamma, str) and self.gamma == "auto":
+            warn(
+                'gamma="auto" is now called gamma="search", since "auto" means 1 / n_features in '
+                "scikit-learn; the old word will be refused in a later version.",
+                FutureWarning,
+            )
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())
         rows = check_rows(self, X, objects=objects, reset=True)
@@ -259,6 +265,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
 
     def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
         """Return the kernels to compare on these rows; without rows, kernels of their kind."""
+        if self._compared is not None:
+            return self._compared
         n_features: int | None = 1
         widths = None
         if X is not None and weights is not None:
@@ -266,13 +274,33 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             widths = partial(typical_widths, X=X, weights=weights)
         return kernel_grid(
             self.kernel,
-            gamma=self.gamma,
+            gamma="search" if self._searches_width else self.gamma,
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
             n_features=n_features,
             widths=widths,
         )
+
+    @property
+    def _searches_width(self) -> bool:
+        return isinstance(self.gamma, str)
+
+    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
+        """Return what names further kernels while they are compared: widths, if one is searched."""
+        if not self._searches_width:
+            return None
+        X = problem.X
+        widths = WidthSearch(self.kernel_params, X.shape[1] if X.ndim == 2 else None)
+
+        def further(
+            tried: Sequence[tuple[Candidate, float]],
+        ) -> list[tuple[Candidate, Penalties]]:
+            found = widths(tried)  # their penalties belong to the sequence of the first kernel
+            penalties = self._penalties(problem, [candidates[0], *found]) if found else [None]
+            return list(zip(found, penalties[1:], strict=True))
+
+        return further
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
@@ -287,9 +315,9 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
-    def _publish(self, problem: Problem, candidate: Candidate, found: Found) -> None:
+    def _publish(self, problem: Problem, found: Found) -> None:
         """Fit on all rows with the penalty found and set the fitted attributes."""
-        model, choice = found.model, found.choice
+        candidate, model, choice = found.candidate, found.model, found.choice
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
         fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
         known = None if found.known is None else (problem, found.known)
@@ -300,7 +328,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.alpha_, self.best_score_ = choice.alpha, choice.score
         self.best_index_ = choice.indices + found.start
         self.cv_results_ = found.results
-        self.best_params_ = candidate.params
+        self.best_params_ = {**candidate.params, "alpha": choice.alpha}
+        self._fitted_with = self.get_params(deep=False)
         self.basis_selector_ = model.selector
         self.n_splits_ = len(problem.experiments)
         self.basis_indices_ = expanded_in(model.basis, problem.weights.size)

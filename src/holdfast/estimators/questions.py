@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis import Fixed, Points, as_selector
 from holdfast.basis.base import whole_number
+from holdfast.estimators.fitted import snapshot
 from holdfast.estimators.model import Model, make_model, redrawn, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.results import HeldOutPredictions, Law
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments
+from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 from holdfast.kernels import Kernel, Precomputed
@@ -119,7 +122,7 @@ class HeldOutQuestions(ABC):
         law = None
         if self._classes is None and len(parts) == 1:
             errors = problem.Y[tasks.test.values] - values
-            law = Law(model.held_models(tasks, grid[:1]), grid, errors)
+            law = Law(partial(snapshot(self)._models_of, experiments, grid[:1]), grid, errors)
         return HeldOutPredictions(
             tested,
             grid,
@@ -131,6 +134,11 @@ class HeldOutQuestions(ABC):
             labels,
             law,
         )
+
+    def _models_of(self, experiments: Experiments, alphas: FloatArray) -> HeldOutModels:
+        """Return the held-out models of some experiments."""
+        model = self._fitted_model()
+        return model.held_models(model.tasks(experiments), alphas)
 
     def _draws(self, basis_draws: int) -> int:
         """Return how often the basis rows are drawn, if they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -26,14 +27,17 @@ class Law:
 
     Parameters
     ----------
-    models : HeldOutModels
+    models : callable
+        Returns the held-out models. A pickle holds it in their place, and computes nothing.
     alphas : ndarray of shape (a,)
     errors : ndarray of shape (a, k, v)
         Targets minus predictions.
     """
 
-    def __init__(self, models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> None:
-        self._models: HeldOutModels | None = models
+    def __init__(
+        self, models: Callable[[], HeldOutModels], alphas: FloatArray, errors: FloatArray
+    ) -> None:
+        self._models: Callable[[], HeldOutModels] | None = models
         self._alphas, self.errors = alphas, errors
         self._spread: Spread | None = None
 
@@ -42,14 +46,9 @@ class Law:
         """The moments; the model is let go once they are there."""
         if self._spread is None:
             assert self._models is not None
-            self._spread = spread(self._models, self._alphas, self.errors)
+            self._spread = spread(self._models(), self._alphas, self.errors)
             self._models = None
         return self._spread
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the moments without the model."""
-        assert self.spread is not None
-        return vars(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +75,7 @@ class HeldOutPredictions:
     groups : ndarray of shape (m,) or None
         Group of each row, used by `score`.
     law : Law or None
-        The normal law of held-out targets, made when it is first asked for; regression only.
+        The second moments of held-out targets, made when it is first asked for; regression only.
     """
 
     experiments: Experiments
