@@ -387,7 +387,7 @@ def test_decorrelated_residuals(model, weights, bias):
     estimator = fitted(model, weights, bias, targets=1)
     w = np.ones(M) if WEIGHTS[weights] is None else WEIGHTS[weights]
     live = np.flatnonzero(w > 0)
-    t = estimator.decorrelated_residuals(0.3)
+    t = estimator.held_out(alphas=[0.3]).decorrelated_residuals[0, :, 0]
     assert (t[w == 0] == 0).all()
     basis, K = MODELS[model][0], K_ALL["rbf"][:M, :M]
     S = np.empty((live.size, live.size))

@@ -168,8 +168,8 @@ def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatAr
         grid, index = np.unique(models.alphas, return_inverse=True)
         repeated = np.repeat(errors[None, mine] * unit, grid.size, axis=0)
         moments = spread(replace(part, alphas=grid[:1]), grid, repeated)
-        own = moments.square[index, :, np.arange(index.size)].T
-        squares[other] = own / np.maximum(1, moments.count)[:, None]
+        square = moments.square[index, :, np.arange(index.size)].T
+        squares[other] = square / np.maximum(1, moments.count)[:, None]
         alone = np.flatnonzero(moments.count == 0)  # nothing there was trained on
         z = np.square(errors[mine]) / moments.variance[index].T
         for i in alone.tolist():

@@ -23,7 +23,7 @@ from holdfast.data.numbers import is_number
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.without import HeldOutCoefficients, WithoutRows, untested
-from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.exceptions import InvalidInputError, NotSupportedError, warn
 from holdfast.experiments import Ragged, Tasks, leave_group_out, leave_one_out
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import Spread, spread
@@ -88,11 +88,7 @@ class Answers(WithoutRows):
         return np.asarray(self._noise_deviation() * np.sqrt(1.0 + variance))
 
     def decorrelated_residuals(self, alpha: float | None = None) -> FloatArray:
-        """Return residuals that are uncorrelated and of variance one if the model is right.
-
-        Held-out residuals of different experiments are correlated, so that their histogram or Q–Q
-        plot misleads. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is
-        (I − S)^½ √w y, one number per row whatever was held out, divided by the σ that it implies.
+        """Return ``held_out(alphas=[alpha]).decorrelated_residuals[0]``, the new place of it.
 
         Parameters
         ----------
@@ -102,14 +98,15 @@ class Answers(WithoutRows):
         Returns
         -------
         ndarray of shape (m,) or (m, v)
-            Zero for rows of weight zero.
         """
         self._refuse_classes("decorrelated_residuals")
         check_is_fitted(self)
-        smoother = self._fitted_model().smoother
-        values = smoother.half_residuals(float(self._alpha_of_each(alpha)[0]))
-        free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
-        return self._flat(values / np.sqrt(np.square(values).sum(axis=0) / free))
+        warn(
+            "decorrelated_residuals() is now an attribute of what held_out gives back: use "
+            "held_out(alphas=[alpha]).decorrelated_residuals[0].",
+            FutureWarning,
+        )
+        return self._flat(self._decorrelated(self._alpha_of_each(alpha)[:1])[0])
 
     # -- intervals ---------------------------------------------------------------------------------
 
@@ -178,16 +175,12 @@ class Answers(WithoutRows):
 
             return normal
         problem, model = self._problem, self._fitted_model()
-        alphas = self._alpha_of_each(None)
-        tasks = model.tasks(problem.experiments)
+        tasks, errors, models = model.left_out()
         counted = counted_rows(tasks, problem.weights, skipped=problem.policy == "skip")
-        grid, index = np.unique(alphas, return_inverse=True)
-        errors = np.abs(self._errors(model, tasks, grid))[index, :, np.arange(alphas.size)].T
         rows = tasks.test.values[counted]
         shares = group_shares(tasks, problem.groups, problem.weights > 0)
         quantiles = Quantiles(levels, rows.size, None if shares is None else shares[rows])
-        models = model.held_models(tasks, alphas)
-        sizes, owners = errors[counted], tasks.test.owners[counted]
+        sizes, owners = np.abs(errors[counted]), tasks.test.owners[counted]
 
         def jackknife(rows: Any) -> FloatArray:
             centre = self._decision(rows, checked=True) if method == "jackknife" else None

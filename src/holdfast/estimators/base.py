@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -27,7 +26,14 @@ from holdfast.estimators.automatic import automatic_basis, told_basis
 from holdfast.estimators.certainty import Certainty
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.fitted import of_the_fit, unchanged_on_error
-from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
+from holdfast.estimators.inputs import (
+    check_rows,
+    check_weights,
+    own_rows,
+    refusals,
+    takes_objects,
+    warn_of_groups,
+)
 from holdfast.estimators.model import expanded_in, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import Found, Further, search
@@ -218,6 +224,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())
         rows = check_rows(self, X, objects=objects, reset=True)
+        memory = memory_bytes(self.memory_limit)
+        rows = own_rows(X, rows, memory / 4.0)
         self._frames = library_of(X)
         m = rows.shape[0]
         weights = check_weights(sample_weight, m)
@@ -246,8 +254,10 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             bias=self.fit_intercept,
             jitter=self.jitter,
             path=self.path,
-            memory=memory_bytes(self.memory_limit),
+            memory=memory,
         )
+        if self.cv is None:
+            warn_of_groups(problem, resolve_scoring(self.scoring, classes=self._classes))
         return problem, candidates
 
     def _resolved_basis(self, candidates: list[Candidate], X: Any) -> Any:
@@ -274,7 +284,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             widths = partial(typical_widths, X=X, weights=weights)
         return kernel_grid(
             self.kernel,
-            gamma="search" if self._searches_width else self.gamma,
+            gamma=self.gamma,
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
@@ -282,25 +292,16 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             widths=widths,
         )
 
-    @property
-    def _searches_width(self) -> bool:
-        return isinstance(self.gamma, str)
-
     def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
         """Return what names further kernels while they are compared: widths, if one is searched."""
-        if not self._searches_width:
+        if not isinstance(self.gamma, str):
             return None
-        X = problem.X
-        widths = WidthSearch(self.kernel_params, X.shape[1] if X.ndim == 2 else None)
 
-        def further(
-            tried: Sequence[tuple[Candidate, float]],
-        ) -> list[tuple[Candidate, Penalties]]:
-            found = widths(tried)  # their penalties belong to the sequence of the first kernel
-            penalties = self._penalties(problem, [candidates[0], *found]) if found else [None]
-            return list(zip(found, penalties[1:], strict=True))
+        def penalties(found: list[Candidate]) -> list[Penalties]:
+            # They belong to the sequence of the first kernel.
+            return self._penalties(problem, [candidates[0], *found])[1:]
 
-        return further
+        return WidthSearch(self.kernel_params, problem.X, penalties)
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
@@ -321,7 +322,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
         fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
         known = None if found.known is None else (problem, found.known)
-        model = replace(model, problem=problem, known=known)
+        model = replace(model, problem=problem, known=known, chosen=chosen)
         plan = found.plan
         self._problem, self._model, self._plan = problem, model, plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel

@@ -12,7 +12,9 @@ from holdfast.scores.penalties import kernel_parts
 
 __all__ = ["compared_kernels", "of_the_fit", "snapshot", "unchanged_on_error", "without_alpha"]
 
-P, R, E = ParamSpec("P"), TypeVar("R"), TypeVar("E")
+P = ParamSpec("P")
+R = TypeVar("R")
+E = TypeVar("E")
 
 
 @contextmanager
@@ -47,7 +49,7 @@ def of_the_fit(
     def asked(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         self._fitted_model()
         twin = snapshot(self)
-        vars(twin).update(getattr(self, "_fitted_with", {}))
+        twin.__dict__.update(getattr(self, "_fitted_with", {}))
         twin._compared = compared_kernels(twin)
         twin.best_params_ = without_alpha(self.best_params_)
         return question(twin, *args, **kwargs)

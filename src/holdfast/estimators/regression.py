@@ -146,7 +146,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
     ) -> tuple[FloatArray, NDArray[Any], bool]:
-        Y, flat = check_targets(y, n_rows, weights)
+        Y, flat = check_targets(y, n_rows, weights, bias=self.fit_intercept)
         return Y, Y, flat
 
     @overload

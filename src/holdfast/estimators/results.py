@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -87,6 +88,7 @@ class HeldOutPredictions:
     frames: str | None = None
     groups: NDArray[Any] | None = None
     law: Law | None = None
+    _decorrelated: Callable[[], FloatArray] | None = None
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -165,13 +167,13 @@ class HeldOutPredictions:
     def _known_law(self) -> Law:
         if self.law is None and self.classes is None:
             raise NotSupportedError(
-                "std and log_density are for one draw of the basis rows; these are predictions of "
-                "several. Ask held_out without basis_draws."
+                "std, log_density and decorrelated residuals are for one draw of the basis rows; "
+                "these are predictions of several. Ask held_out without basis_draws."
             )
         if self.law is None:
             raise NotSupportedError(
-                "std and log_density are for regression: the decision values of a classifier are "
-                "no normal variables. Use .labels() or .score()."
+                "std, log_density and decorrelated residuals are for regression: the decision "
+                "values of a classifier are no normal variables. Use .labels() or .score()."
             )
         return self.law
 
@@ -188,6 +190,19 @@ class HeldOutPredictions:
         """σ̂² of these experiments, shape (alphas, targets)."""
         law = self._known_law().spread
         return np.asarray(law.noise * law.unit * law.unit)
+
+    @cached_property
+    def decorrelated_residuals(self) -> FloatArray:
+        """Residuals that are uncorrelated and of variance one if the model is right, (a, m, v).
+
+        Held-out residuals of different experiments are correlated, so that their histogram or Q–Q
+        plot misleads. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is
+        (I − S)^½ √w y, one number per row whatever was held out, divided by the σ that it implies.
+        Zero for rows of weight zero. Computed when it is first asked for.
+        """
+        self._known_law()
+        assert self._decorrelated is not None  # is there with the law
+        return self._decorrelated()
 
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).

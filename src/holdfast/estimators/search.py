@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,11 +22,10 @@ from holdfast.answers.question import Judge
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.model import Model, make_model
 from holdfast.estimators.problem import Problem
-from holdfast.estimators.provider import DataProvider
+from holdfast.estimators.provider import DataProvider, Planned, planned_candidate
 from holdfast.estimators.widths import family, warn_at_end
 from holdfast.exceptions import HoldfastWarning, SelectionBiasWarning, warn
-from holdfast.experiments import Tasks
-from holdfast.holdout.accuracy import WORTH_A_WARNING, data_floor, warn_of_rounding
+from holdfast.holdout.accuracy import warn_of_rounding
 from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.spread import spread
@@ -47,47 +46,6 @@ from holdfast.smoother.scale import target_unit
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
-
-
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """A candidate on all rows, with the tasks that judge it and the plan for them.
-
-    `seen` collects its held-out predictions, with the penalties they are for, and `added` what the
-    algebra adds to them at each penalty.
-    """
-
-    model: Model
-    tasks: Tasks
-    plan: Plan
-    seen: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-    added: dict[float, float] = field(default_factory=dict)
-
-    def floor(self, alphas: FloatArray) -> FloatArray:
-        """Return what double precision cannot represent at each penalty."""
-        return data_floor(self.model.smoother, self.tasks, alphas)
-
-    def rounding(self, alphas: FloatArray) -> FloatArray:
-        """Return the predicted rounding error of held-out predictions at each penalty."""
-        added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
-        return np.asarray(np.maximum(self.floor(alphas), added))
-
-    def resolved(self, grid: Penalties) -> Penalties:
-        """Return a default grid without the penalties that double precision cannot resolve."""
-        if grid.unit is None:
-            return grid
-        floor = self.floor(grid.alphas)
-        return grid.without_lowest(np.isfinite(floor) & (floor > WORTH_A_WARNING))
-
-    def known(self, alphas: FloatArray) -> FloatArray | None:
-        """Return the predictions at all of these penalties, or None where they were too many."""
-        grids = [grid for grid, _ in self.seen]
-        if not grids or sum(grid.size for grid in grids) != alphas.size:
-            return None
-        if len(grids) == 1:
-            return self.seen[0][1]
-        values = np.concatenate([values for _, values in self.seen])
-        return np.asarray(values[np.argsort(np.concatenate(grids), kind="stable")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +127,8 @@ def search(
     """
     provider = DataProvider(problem, candidates)
     compare = partial(_compare, problem, provider, scoring, pooled, per_target, store)
+    if problem.constant:  # every width is as good
+        further = None
     trials = _trials(list(zip(candidates, grids, strict=True)), compare, further)
     best = max(trials, key=lambda trial: trial.value)  # the first of equals
     if further is not None:
@@ -177,13 +137,16 @@ def search(
         warn_at_end(best.candidate, [(trial.candidate, trial.value) for trial in trials])
     kept = best.planned
     if kept is None:
-        kept = _planned(provider, problem, best.candidate, best.grid.alphas.size)
+        kept = planned_candidate(provider, problem, best.candidate, best.grid.alphas.size)
     alphas, scores = best.alphas, best.scores
     problem = replace(problem, alphas=alphas)
-    if rule == "1se_rows":
+    if rule == "1se_rows" and not problem.constant:
         scores = _with_row_errors(problem, kept.model, scoring, scores, pooled, per_target)
-    short = rule.removesuffix("_rows")
-    choice = choose(scores, alphas, pooled=pooled, rule=short, per_target=per_target)
+    if problem.constant:
+        choice = _any_penalty(scores, alphas, pooled, per_target)
+    else:
+        short = rule.removesuffix("_rows")
+        choice = choose(scores, alphas, pooled=pooled, rule=short, per_target=per_target)
     values = kept.known(alphas)
     near = _near(scores, choice, pooled)
     assert scores.rounding is not None
@@ -259,14 +222,18 @@ def _compare(
     first = grid
     known = None if store is None else store.load(candidate)
     if known is None:
-        planned = _planned(provider, problem, candidate, grid.alphas.size)
+        planned = planned_candidate(provider, problem, candidate, grid.alphas.size)
         grid = planned.resolved(grid)
         scores = _scores(problem, planned, scoring, per_target, grid.alphas)
-        chosen = _best(scores, grid.alphas, pooled, per_target)
-        more = partial(_scores, problem, planned, scoring, per_target)
-        known = extended(grid, scores, np.atleast_1d(chosen.indices), more, planned.floor)
+        known = grid.alphas, scores
+        if not problem.constant:
+            chosen = _best(scores, grid.alphas, pooled, per_target)
+            more = partial(_scores, problem, planned, scoring, per_target)
+            known = extended(grid, scores, np.atleast_1d(chosen.indices), more, planned.floor)
         if store is not None:
             store.save(candidate, *known)
+    if problem.constant:
+        return _Trial(candidate, first, *known, 0.0, planned)
     if chosen is None or known[0] is not grid.alphas:  # loaded, or extended
         chosen = _best(known[1], known[0], pooled, per_target)
     return _Trial(candidate, first, *known, float(np.mean(chosen.score)), planned)
@@ -308,18 +275,6 @@ def models(
     for candidate in candidates:
         data, basis, selector = provider(candidate)
         yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)
-
-
-def _planned(
-    provider: DataProvider, problem: Problem, candidate: Candidate, n_alphas: int
-) -> Planned:
-    data, basis, selector = provider(candidate)
-    model = make_model(problem, candidate.kernel, data, basis, selector)
-    tasks = model.tasks(problem.experiments)
-    plan = model.plan(tasks, n_alphas)
-    if selector is not None:
-        plan = replace(plan, facts={**plan.facts, "choice of basis": selector.explain(len(data))})
-    return Planned(model, tasks, plan)
 
 
 def _scores(
@@ -381,6 +336,16 @@ def _best(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they matter for the winner only
         return choose(scores, alphas, pooled=pooled, rule="best", per_target=per_target)
+
+
+def _any_penalty(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) -> Choice:
+    """Return the largest penalty, for targets that do not vary: its score may be undefined."""
+    last = alphas.size - 1
+    score = float((scores.pooled if pooled else scores.mean)[last])
+    if not per_target:
+        return Choice(last, float(alphas[last]), score)
+    v = 1 if scores.per_target is None else scores.per_target.shape[1]
+    return Choice(np.full(v, last), np.full(v, alphas[last]), np.full(v, score))
 
 
 def _with_row_errors(

@@ -8,13 +8,15 @@ widths are tried, mostly seven.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from holdfast.exceptions import GridEdgeWarning, warn
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.typical import MULTIPLES, STEP
 from holdfast.scores.choice import TIE
+from holdfast.scores.penalties import Penalties
 
 __all__ = ["WidthSearch", "family", "warn_at_end"]
 
@@ -35,21 +37,31 @@ class WidthSearch:
     Parameters
     ----------
     kernel_params : mapping or None
-    n_features : int or None
+    X : rows
+    penalties : callable
+        From kernels to the penalties to compare with each.
     """
 
-    def __init__(self, kernel_params: Mapping[str, Any] | None, n_features: int | None) -> None:
+    def __init__(
+        self,
+        kernel_params: Mapping[str, Any] | None,
+        X: Any,
+        penalties: Callable[[list[Candidate]], list[Penalties]],
+    ) -> None:
         self._arguments: dict[str, Any] = {
             "kernel_params": kernel_params,
-            "n_features": n_features,
+            "n_features": X.shape[1] if X.ndim == 2 else None,
         }
+        self._penalties = penalties
 
-    def __call__(self, tried: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
+    def __call__(
+        self, tried: Sequence[tuple[Candidate, float]]
+    ) -> list[tuple[Candidate, Penalties]]:
         """Return further kernels, none at the end, from those tried and their scores."""
         found = []
         for members in _families(tried):
             found += [self._with_width(members[0][0], gamma) for gamma in self._next(members)]
-        return found
+        return list(zip(found, self._penalties(found), strict=True)) if found else []
 
     def _next(self, members: list[tuple[Candidate, float]]) -> list[float]:
         """Return the widths to try next for one kernel, from its own in increasing order."""
@@ -57,7 +69,7 @@ class WidthSearch:
             return []
         widths = [candidate.params["gamma"] for candidate, _ in members]
         best = max(range(len(widths)), key=lambda i: members[i][1])
-        fine = [b / a < STEP / _SAME for a, b in zip(widths, widths[1:], strict=False)]
+        fine = [b / a < STEP / _SAME for a, b in pairwise(widths)]
         if any(fine):  # the last round
             return []
         added = len(widths) - len(MULTIPLES)

@@ -40,7 +40,7 @@ class HeldOutCoefficients:
         Of the basis rows; of all rows for a dense or linear model, zero for rows held out.
     intercept : float or ndarray of shape (v,)
     coef : ndarray of shape (d,) or (v, d), or None
-        Of the columns of X, for a linear kernel with fewer columns than rows, shaped like ``coef_``.
+        As ``coef_``, for a linear kernel with fewer columns than rows.
     """
 
     dual_coef: FloatArray

@@ -11,7 +11,8 @@ import numpy as np
 
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError
-from holdfast.kernels import Kernel, Precomputed, resolve_kernel
+from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels.resolve import resolve_kernel
 
 #: Parameters that each named kernel takes, in the order of the grid.
 _PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -89,8 +90,8 @@ def _automatic(
     """Return the first widths of gamma="search" for one kernel."""
     if kernel == "precomputed" or not isinstance(kernel, str):
         raise InvalidInputError(
-            'gamma="search" chooses the width of kernels that are given by name, such as "rbf"; got '
-            f"kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel."
+            'gamma="search" chooses the width of kernels that are given by name, such as "rbf"; '
+            f"got kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel."
         )
     return widths(kernel) if widths is not None and "gamma" in names else None
 
