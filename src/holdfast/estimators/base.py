@@ -34,14 +34,14 @@ from holdfast.estimators.inputs import (
     takes_objects,
     warn_of_groups,
 )
-from holdfast.estimators.model import expanded_in, rows_with_kernel
+from holdfast.estimators.model import expanded_in, linear_factor, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import Found, Further, search
 from holdfast.estimators.widths import WidthSearch
 from holdfast.exceptions import NotSupportedError, warn
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.holdout import PATHS
-from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
+from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData, KernelRows
 from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
@@ -51,14 +51,6 @@ from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.make import is_primal
 from holdfast.smoother.rows import row_blocks
-
-
-def _linear_factor(kernel: Kernel | Precomputed) -> float | None:
-    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
-    if isinstance(kernel, Scaled):
-        inner = _linear_factor(kernel.kernel)
-        return None if inner is None else kernel.factor * inner
-    return 1.0 if isinstance(kernel, Linear) else None
 
 
 class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
@@ -170,11 +162,18 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             Weight of each row, in the fit and in the scores. A row of weight zero is predicted
             and never trained on.
         groups : array-like of shape (m,), optional
-            Group of each row, for splitters, basis selectors and scores that use groups.
+            Group of each row, for splitters, basis selectors and scores that use groups. Without a
+            `cv` rows are left out one by one, with a warning: pass ``cv=LeaveOneGroupOut()``.
 
         Returns
         -------
         self
+
+        Notes
+        -----
+        The estimator keeps rows, targets and weights of its own; only rows in a file, and those
+        that take more than a quarter of the memory limit, stay where they are and must not be
+        overwritten. What is set later by ``set_params`` is for the next `fit`.
         """
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
@@ -352,7 +351,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         ``X @ coef_.T + intercept_`` is what the model predicts. Other kernels have none.
         """
         check_is_fitted(self)
-        factor = _linear_factor(self._kernel)
+        factor = linear_factor(self._kernel)
         if factor is None:
             raise AttributeError(
                 f"coef_ is there for a linear kernel only, and the kernel is {self._kernel!r}: no "

@@ -28,7 +28,7 @@ from holdfast.experiments import Experiments, Tasks, resolve
 from holdfast.holdout import Predicted
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan, make_plan
-from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
 from holdfast.kernels.points import RowsAndPoints
 from holdfast.progress import report
@@ -46,6 +46,7 @@ __all__ = [
     "Model",
     "choose_basis",
     "expanded_in",
+    "linear_factor",
     "make_model",
     "redrawn",
     "rows_with_kernel",
@@ -277,6 +278,14 @@ def expanded_in(basis: IntArray | None, m: int) -> IntArray:
     return np.arange(m) if basis is None else basis
 
 
+def linear_factor(kernel: Kernel | Precomputed) -> float | None:
+    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
+    if isinstance(kernel, Scaled):
+        inner = linear_factor(kernel.kernel)
+        return None if inner is None else kernel.factor * inner
+    return 1.0 if isinstance(kernel, Linear) else None
+
+
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
     """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
     if isinstance(basis, Points):
@@ -328,7 +337,7 @@ def selector_of(problem: Problem) -> Selector | None:
     if problem.policy == "reselect":
         if isinstance(selector, Fixed | Points) or "experiments" in selector.needs:
             raise NotSupportedError(
-                'held_out_basis="reselect" chooses basis rows anew from the training rows of '
+                'held_out_basis="reselect" chooses basis rows again from the training rows of '
                 f"each experiment, which {type(selector).__name__} does not allow. Pass a "
                 "number of rows or another selector."
             )

@@ -46,6 +46,7 @@ def test_parameters_set_after_fit_are_for_the_next_fit(name, tmp_path):
 
 @pytest.mark.parametrize("basis", [None, 20], ids=["dense", "basis"])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 def test_rows_overwritten_after_fit_change_nothing(basis, kernel):
     def answers(model):
         return [
