@@ -12,7 +12,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF as GaussianRBF
 from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.kernels import RBF
@@ -60,7 +60,7 @@ each_bias = pytest.mark.parametrize("bias", [True, False], ids=["bias", "no_bias
 def fitted(model="dense", weights="none", bias=True, kernel="rbf", cv="folds", targets=2):
     basis, policy = MODELS[model]
     splits = {
-        "loo": None,
+        "loo": LeaveOneOut(),
         "folds": KFold(4, shuffle=True, random_state=1),
         "groups": LeaveOneGroupOut(),
         "group_folds": GroupKFold(2),
