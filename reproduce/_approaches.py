@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import HoldOut, KernelRidgeCV
-from holdfast.basis import Selector, resolve_basis
+from holdfast.basis import Selector
+from holdfast.basis.resolve import resolve_basis
 from holdfast.exceptions import HoldfastWarning
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows

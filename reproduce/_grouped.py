@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from holdfast import HoldOut, KernelRidgeCV
-from holdfast.basis import PerGroup, resolve_basis
+from holdfast.basis import PerGroup
+from holdfast.basis.resolve import resolve_basis
 from holdfast.kernels import Kernel, Linear
 from holdfast.kernels.matrix import KernelRows
 from reproduce._approaches import SHIFT, fitted

@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 from sklearn.model_selection import KFold
 
 from holdfast import KernelRidgeCV
-from holdfast.basis import FeatureVectors, resolve_basis
+from holdfast.basis import FeatureVectors
+from holdfast.basis.resolve import resolve_basis
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
 from reproduce._approaches import expected_warnings

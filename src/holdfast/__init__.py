@@ -18,7 +18,6 @@ _WHERE = {
     "compare": "holdfast.answers.comparison",
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
-    "open_rows": "holdfast.tables.rows",
     "robust_weights": "holdfast.estimators.robust",
     "tune": "holdfast.tuning",
 }
@@ -36,7 +35,6 @@ __all__ = [  # resolved by __getattr__
     "exceptions",
     "kernels",
     "load",
-    "open_rows",
     "report",
     "robust_weights",
     "splitters",
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
     from holdfast.estimators.robust import robust_weights
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
-    from holdfast.tables.rows import open_rows
     from holdfast.tuning import tune
 
 

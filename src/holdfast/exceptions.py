@@ -12,7 +12,7 @@
 | `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
 | `WriteError` | a file cannot be written where it was asked |
 | `ClusterError` | a Dask cluster is lost, or has no workers |
-| `GridEdgeWarning` | the best penalty sits at an end of the grid |
+| `GridEdgeWarning` | the best penalty, or width, sits at an end of the grid |
 | `PrecisionWarning` | rounding errors are worth knowing of, and at which penalties |
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
@@ -76,7 +76,7 @@ class HoldfastWarning(UserWarning):
 
 
 class GridEdgeWarning(HoldfastWarning):
-    """The best penalty sits at an end of the grid: the optimum may lie beyond."""
+    """The best penalty, or width, sits at an end of the grid: the optimum may lie beyond."""
 
 
 class PrecisionWarning(HoldfastWarning):

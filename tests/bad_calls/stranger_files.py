@@ -14,7 +14,7 @@ import pytest
 
 from bad_calls import Call
 from bad_calls.forgery import FORGERIES, X, forge, raw_manifest, saved
-from holdfast import load, open_rows
+from holdfast import load
 from holdfast.exceptions import (
     FileFormatError,
     InputTypeError,
@@ -23,6 +23,7 @@ from holdfast.exceptions import (
 )
 from holdfast.files import save, write_text
 from holdfast.tables import open_source, read_columns
+from holdfast.tables.rows import open_rows
 
 pa = pytest.importorskip("pyarrow")
 MODELS, ROWS, TABLES, WRITING = "Model files", "Rows on disk", "Tables", "Writing"

@@ -12,7 +12,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF as GaussianRBF
 from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.kernels import RBF
@@ -60,7 +60,7 @@ each_bias = pytest.mark.parametrize("bias", [True, False], ids=["bias", "no_bias
 def fitted(model="dense", weights="none", bias=True, kernel="rbf", cv="folds", targets=2):
     basis, policy = MODELS[model]
     splits = {
-        "loo": None,
+        "loo": LeaveOneOut(),
         "folds": KFold(4, shuffle=True, random_state=1),
         "groups": LeaveOneGroupOut(),
         "group_folds": GroupKFold(2),
@@ -387,7 +387,7 @@ def test_decorrelated_residuals(model, weights, bias):
     estimator = fitted(model, weights, bias, targets=1)
     w = np.ones(M) if WEIGHTS[weights] is None else WEIGHTS[weights]
     live = np.flatnonzero(w > 0)
-    t = estimator.decorrelated_residuals(0.3)
+    t = estimator.held_out(alphas=[0.3]).decorrelated_residuals[0, :, 0]
     assert (t[w == 0] == 0).all()
     basis, K = MODELS[model][0], K_ALL["rbf"][:M, :M]
     S = np.empty((live.size, live.size))

@@ -481,7 +481,7 @@ def test_own_kernel_functions(path):
         load(path)
     again = load(path, allow_callables=True)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    model.set_params(kernel=lambda A, B: A @ B.T)
+    model.set_params(kernel=lambda A, B: A @ B.T).fit(X, y)
     with pytest.raises(InvalidInputError, match="import name"):
         model.save(path)
 

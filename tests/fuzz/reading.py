@@ -86,7 +86,7 @@ def rows(kind: str) -> Callable[[Path, np.random.Generator], None]:
     """Rows on disk, of this kind, with some bytes changed."""
 
     def read(folder: Path, rng: np.random.Generator) -> None:
-        from holdfast import open_rows
+        from holdfast.tables.rows import open_rows
 
         path = folder / "spoilt"
         path.write_bytes(spoil(seeds.table(kind), rng))

@@ -98,7 +98,7 @@ def test_numbers_are_those_of_python(study, capsys):
     )  # fmt: skip
     found = json.loads(text)
     X, y, groups = naive(study)
-    model = KernelRidgeCV(gamma="auto", cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
+    model = KernelRidgeCV(gamma="search", cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
     model.fit(X, y, groups=groups)
     np.testing.assert_allclose(found["headline"]["value"], np.sqrt(-model.best_score_), rtol=1e-10)
     assert found["headline"]["alpha"] == pytest.approx(model.alpha_)
@@ -191,7 +191,7 @@ def test_predictions_are_the_held_out_ones(study, capsys, suffix):
         assert source.names == ("row", "subject", "experiment", "actual", "prediction", "residual")
         table = read_columns(source, source.names)
     X, y, groups = naive(study)
-    model = KernelRidgeCV(gamma="auto", cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
+    model = KernelRidgeCV(gamma="search", cv=LeaveOneGroupOut(), alphas=np.geomspace(1e-2, 1e2, 5))
     model.fit(X, y, groups=groups)
     expected = model.held_out(alphas=[model.alpha_]).matrix()[0, :, 0]
     rows = table["row"].astype(int)
@@ -472,7 +472,7 @@ def test_grids():
     for bad in ("", "a", "1:2", "2:1:5", "0:1:5", "1:2:1", "1:2:x", "-1", "1,nan", "1e-3:inf:4"):
         with pytest.raises(InvalidInputError, match="--alphas must be auto, from:to:count"):
             parse_grid(bad, "--alphas")
-    assert parse_gamma("auto") == "auto"
+    assert parse_gamma("auto") == "search"
     assert parse_gamma("features") is None
     assert parse_gamma("0.5") == 0.5
     assert parse_gamma("0.5,1") == [0.5, 1.0]

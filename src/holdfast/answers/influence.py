@@ -22,6 +22,7 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.data.frames import make_frame
+from holdfast.exceptions import NotSupportedError
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import spread
 
@@ -36,7 +37,7 @@ class Influence:
     ----------
     labels : ndarray of shape (n,)
         Row numbers, or groups in sorted order.
-    leverage : ndarray of shape (n,)
+    leverage : ndarray of shape (n,), or (n, v) where targets have penalties of their own
         tr S_HH: how much of the model's freedom the rows take for themselves.
     residual : ndarray of shape (n,) or (n, v)
         Held-out residual over its standard deviation.
@@ -77,7 +78,11 @@ class Influence:
         ----------
         label : row number or group
         """
-        assert self._change is not None, "an influence without its model has no coefficients"
+        if self._change is None:
+            raise NotSupportedError(
+                "change needs the model, and this influence was made without one. Ask "
+                "model.influence(), or model.coef_without."
+            )
         where = np.flatnonzero(self.labels == label)
         if not where.size:
             raise KeyError(label)
@@ -94,7 +99,7 @@ class Influence:
             columns = {
                 name: np.repeat(self.labels, v),
                 "target": np.tile(np.arange(v), len(self.labels)),
-                "leverage": np.repeat(self.leverage, v),
+                "leverage": np.broadcast_to(self.leverage.T, (v, len(self.labels))).T.ravel(),
             }
             columns |= {k: getattr(self, k).ravel() for k in ("residual", "cook", "dffits")}
         return make_frame(columns, library or self.frames)
@@ -103,13 +108,15 @@ class Influence:
 def influence(models: HeldOutModels) -> dict[str, FloatArray]:
     """Return leverage, residual, cook and dffits of every task, whose test rows are those held.
 
-    One pass over the held-out models, which have one penalty for all targets.
+    One pass over the held-out models. Each target has its own penalty, and so its own freedom;
+    leverages are (n,) where all penalties are the same, else (n, v).
     """
-    smoother, tasks, alpha = models.smoother, models.tasks, float(models.alphas[0])
-    leverages = smoother.leverages(alpha)
-    freedom, m = float(leverages.sum()), int(smoother.scale.trained.sum())
+    smoother, tasks = models.smoother, models.tasks
+    grid, index = np.unique(models.alphas, return_inverse=True)
+    leverages = np.stack([smoother.leverages(float(alpha)) for alpha in grid], axis=1)[:, index]
+    freedom, m = leverages.sum(axis=0), int(smoother.scale.trained.sum())
     Y = smoother.targets.Y + smoother.unpenalised.U @ smoother.targets.level
-    factor = models.factor
+    factor = smoother.coordinates(models.alphas)
     whole = smoother.model(factor, models.alphas)
     fitted = Y - smoother.fitted_rows(factor, whole, np.arange(len(Y)))
     s2 = smoother.weights @ np.square(fitted) / (m - freedom)  # (v,)
@@ -123,7 +130,7 @@ def influence(models: HeldOutModels) -> dict[str, FloatArray]:
     weights, root = smoother.weights[rows][:, None], smoother.scale.root[rows][:, None]
     own = np.sqrt(sums(weights * np.square(moved)))
     return {
-        "leverage": sums(leverages[rows]),
+        "leverage": sums(leverages[rows, 0] if grid.size == 1 else leverages[rows]),
         "residual": np.copysign(np.sqrt(squares), sums(root * errors)) / np.sqrt(s2),
         "cook": cook / (freedom * s2),
         "dffits": np.copysign(own, sums(weights * moved)) / np.sqrt(freedom * s2),
@@ -138,7 +145,7 @@ def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatAr
     smoother, tasks = models.smoother, models.tasks
     predictions = np.zeros((1, tasks.test.values.size, models.alphas.size))
     squares, cook = (np.empty((len(models), models.alphas.size)) for _ in range(2))
-    factor = models.factor
+    factor = smoother.coordinates(models.alphas)
     whole = smoother.model(factor, models.alphas)
     for stack in models.stacks():
         predictions[0, stack.shape.out] = stack.predictions.swapaxes(1, 2)
@@ -158,10 +165,13 @@ def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatAr
         part = replace(models, tasks=tasks.select(other))
         mine = np.isin(tasks.test.owners, other)
         unit = smoother.targets.unit  # what `spread` takes are targets as they were given
-        moments = spread(part, models.alphas[:1], errors[None, mine] * unit)
-        squares[other] = moments.square[0] / np.maximum(1, moments.count)[:, None]
+        grid, index = np.unique(models.alphas, return_inverse=True)
+        repeated = np.repeat(errors[None, mine] * unit, grid.size, axis=0)
+        moments = spread(replace(part, alphas=grid[:1]), grid, repeated)
+        square = moments.square[index, :, np.arange(index.size)].T
+        squares[other] = square / np.maximum(1, moments.count)[:, None]
         alone = np.flatnonzero(moments.count == 0)  # nothing there was trained on
-        z = np.square(errors[mine]) / moments.variance[0][:, None]
+        z = np.square(errors[mine]) / moments.variance[index].T
         for i in alone.tolist():
             rows = slice(part.tasks.test.ptr[i], part.tasks.test.ptr[i + 1])
             squares[other[i]] = z[rows].mean(axis=0)

@@ -30,7 +30,6 @@ from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
 from holdfast.basis.points import Points
 from holdfast.basis.prune import Prune
 from holdfast.basis.random import Fixed, Random
-from holdfast.basis.resolve import as_selector, resolve_basis
 
 if TYPE_CHECKING:
     from holdfast.estimators.basis_curve import BasisCurve, basis_curve
@@ -49,9 +48,7 @@ __all__ = [
     "Random",
     "RandomlyPivotedCholesky",
     "Selector",
-    "as_selector",
     "basis_curve",
-    "resolve_basis",
 ]
 
 

@@ -99,7 +99,8 @@ def _against_best(found: Any, models: list[Any]) -> list[dict[str, Any]]:
     for i in order:
         row: dict[str, Any] = {"model": found.names[i], "score": float(found.scores[i])}
         if i < len(models):
-            params = {k: v for k, v in models[i].best_params_.items() if k != "kernel"}
+            chosen = models[i].best_params_
+            params = {k: v for k, v in chosen.items() if k not in ("kernel", "alpha")}
             row |= {"alpha": float(np.ravel(models[i].alpha_)[0]), "params": params}
         if i != best:
             k = found.pairs.index((min(i, best), max(i, best)))

@@ -298,6 +298,13 @@ def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
 def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any, tuple[str, ...]]:
     """Return the fitted model, of the best width if there are several, and remarks on it."""
     model = make_model(options, cv)
+    y = np.asarray(data.y)
+    numbers = y.ndim == 1 and y.dtype.kind in "iuf" and y.size > 1
+    if numbers and abs(y[0]) < 1e150 and (y == y[0]).all():  # `fit` refuses larger ones
+        raise InvalidInputError(
+            f"y must vary over the rows; every value is {y[0]:g}, so there is nothing to learn. "
+            "Name another column with --target."
+        )
     model.fit(data.X, data.y, sample_weight=data.weights, groups=data.groups)
     remarks = []
     if model.basis_indices_.size < len(data.X) and options.basis == "auto":

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.basis import Random, as_selector
+from holdfast.basis import Random
 from holdfast.basis.base import how_many
+from holdfast.basis.resolve import as_selector
 from holdfast.cli.fitting import Data
 from holdfast.estimators.automatic import told_basis
 from holdfast.estimators.model import make_model, rows_with_kernel

@@ -78,7 +78,7 @@ def parse_gamma(text: str) -> str | float | list[float] | None:
         number, or several as in `parse_grid`.
     """
     if text == "auto":
-        return text
+        return "search"
     if text == "features":
         return None
     gammas = parse_grid(text, "--gamma").tolist()

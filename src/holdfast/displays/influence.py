@@ -76,12 +76,12 @@ class InfluenceDisplay(Display):
 
     def _draw(self, ax: Any, *, n_labels: int = 5, **kwargs: Any) -> None:
         found = self.influence
-        residual, cook = (
+        leverage, residual, cook = (
             values if values.ndim == 1 else values[:, self.target]
-            for values in (found.residual, found.cook)
+            for values in (found.leverage, found.residual, found.cook)
         )
         area = 12.0 + 400.0 * cook / max(float(cook.max()), 1e-300)
-        self.scatter_ = ax.scatter(found.leverage, residual, s=area, **{"alpha": 0.5, **kwargs})
+        self.scatter_ = ax.scatter(leverage, residual, s=area, **{"alpha": 0.5, **kwargs})
         ax.axhline(0, color="black", linewidth=1, linestyle="--")
         what = "group" if found.grouped else "row"
         ax.set(xlabel=f"leverage of the {what}", ylabel="held-out residual / its std")

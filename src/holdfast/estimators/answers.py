@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from holdfast.data.seeds import seed_of
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.without import HeldOutCoefficients, WithoutRows, untested
-from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.exceptions import InvalidInputError, NotSupportedError, warn
 from holdfast.experiments import Ragged, Splitter, Tasks, leave_group_out, leave_one_out
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import Spread, spread
@@ -47,8 +48,8 @@ class Answers(WithoutRows):
     _noise: tuple[Problem, FloatArray] | None = None
 
     @abstractmethod
-    def _decision(self, X: Any) -> FloatArray:
-        """Return model values for new rows, shape (k, v)."""
+    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
+        """Return model values for new rows, shape (k, v); rows may be checked already."""
 
     def _errors(self, model: Model, tasks: Tasks, alphas: FloatArray) -> FloatArray:
         """Return y − f₋H (a, k, v) on the test rows of all tasks."""
@@ -92,11 +93,7 @@ class Answers(WithoutRows):
         return np.asarray(self._noise_deviation() * np.sqrt(1.0 + variance))
 
     def decorrelated_residuals(self, alpha: float | None = None) -> FloatArray:
-        """Return residuals that are uncorrelated and of variance one if the model is right.
-
-        Held-out residuals of different experiments are correlated, so that their histogram or Q–Q
-        plot misleads. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is
-        (I − S)^½ √w y, one number per row whatever was held out, divided by the σ that it implies.
+        """Return ``held_out(alphas=[alpha]).decorrelated_residuals[0]``, the new place of it.
 
         Parameters
         ----------
@@ -106,14 +103,15 @@ class Answers(WithoutRows):
         Returns
         -------
         ndarray of shape (m,) or (m, v)
-            Zero for rows of weight zero.
         """
         self._refuse_classes("decorrelated_residuals")
         check_is_fitted(self)
-        smoother = self._fitted_model().smoother
-        values = smoother.half_residuals(float(self._alpha_of_each(alpha)[0]))
-        free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
-        return self._flat(values / np.sqrt(np.square(values).sum(axis=0) / free))
+        warn(
+            "decorrelated_residuals() is now an attribute of what held_out gives back: use "
+            "held_out(alphas=[alpha]).decorrelated_residuals[0].",
+            FutureWarning,
+        )
+        return self._flat(self._decorrelated(self._alpha_of_each(alpha)[:1])[0])
 
     # -- intervals ---------------------------------------------------------------------------------
 
@@ -132,7 +130,7 @@ class Answers(WithoutRows):
             "plus": jackknife+ or CV+ by the experiments of `fit`, which must test each row once;
             it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "minmax":
             wider, and holds at least level of the time. "jackknife": the prediction and quantiles
-            of held-out residuals; no guarantee. "gaussian": the normal law of `return_std`.
+            of held-out residuals; no guarantee. "gaussian": by the `return_std` of `predict`.
 
         Returns
         -------
@@ -176,25 +174,22 @@ class Answers(WithoutRows):
 
             def normal(rows: Any) -> FloatArray:
                 reach = ndtri(0.5 + 0.5 * np.array(levels))[:, None]
-                f, width = self._decision(rows)[:, None], self._std(rows)[:, None] * reach
+                f = self._decision(rows, checked=True)[:, None]
+                width = self._std(rows)[:, None] * reach
                 return np.stack([f - width, f + width], axis=1)
 
             return normal
         problem, model = self._problem, self._fitted_model()
-        alphas = self._alpha_of_each(None)
-        tasks = model.tasks(problem.experiments)
+        tasks, errors, models = model.left_out()
         counted = counted_rows(tasks, problem.weights, skipped=problem.policy == "skip")
-        grid, index = np.unique(alphas, return_inverse=True)
-        errors = np.abs(self._errors(model, tasks, grid))[index, :, np.arange(alphas.size)].T
         rows = tasks.test.values[counted]
         m, used = problem.weights.size, problem.weights > 0
         units = held_out_units(problem.experiments, problem.groups, m, used)
         quantiles = Quantiles(levels, rows.size, group_shares(units, rows))
-        models = model.held_models(tasks, alphas)
-        sizes, owners = errors[counted], tasks.test.owners[counted]
+        sizes, owners = np.abs(errors[counted]), tasks.test.owners[counted]
 
         def jackknife(rows: Any) -> FloatArray:
-            centre = self._decision(rows) if method == "jackknife" else None
+            centre = self._decision(rows, checked=True) if method == "jackknife" else None
             return bounds(models, rows, sizes, owners, quantiles, method, centre)  # type: ignore[arg-type]
 
         return jackknife
@@ -217,8 +212,9 @@ class Answers(WithoutRows):
 
         Notes
         -----
-        At ``alpha_`` (of the first target, if each has one). Cook's distance of H is
+        At ``alpha_``, of each target its own if there are several. Cook's distance of H is
         Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
+        ``leverage`` is of shape (n, v) where the penalties of the targets differ.
         """
         check_is_fitted(self)
         model, problem = self._fitted_model(), self._problem
@@ -226,19 +222,19 @@ class Answers(WithoutRows):
         labels = np.arange(m) if groups is None else check_groups(groups, m)
         experiments = leave_one_out(m) if groups is None else leave_group_out(labels)
         tasks = untested(model, experiments)
-        alphas = np.repeat(self._alpha_of_each(None)[:1], problem.Y.shape[1])
-        models = model.held_models(tasks, alphas)
-        found = influence(models)
+        found = influence(model.held_models(tasks, self._alpha_of_each(None)))
         shaped = {k: v if k == "leverage" else self._flat(v) for k, v in found.items()}
 
-        def change(j: int) -> HeldOutCoefficients:
-            full = self._coefficients(self._dual_coef, self._intercept, self._linear_coef)
-            return full - self.coef_without(experiments.held_out[j])
-
         names = labels if groups is None else np.unique(labels)
+        change = partial(self._change_without, experiments.held_out)
         return Influence(
             names, **shaped, grouped=groups is not None, frames=self._frames, _change=change
         )
+
+    def _change_without(self, held: Ragged, j: int) -> HeldOutCoefficients:
+        """Return the coefficients on all rows minus those without one set of rows."""
+        full = self._coefficients(self._dual_coef, self._intercept, self._linear_coef)
+        return full - self.coef_without(held[j])
 
     def leave_pair_out(
         self, groups: ArrayLike | None = None, alphas: ArrayLike | None = None

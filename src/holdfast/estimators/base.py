@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -27,14 +25,23 @@ from holdfast.estimators.answers import Answers
 from holdfast.estimators.automatic import automatic_basis, told_basis
 from holdfast.estimators.certainty import Certainty
 from holdfast.estimators.checkpoint import Checkpoint
-from holdfast.estimators.inputs import check_rows, check_weights, refusals, takes_objects
-from holdfast.estimators.model import expanded_in, rows_with_kernel
+from holdfast.estimators.fitted import of_the_fit, unchanged_on_error
+from holdfast.estimators.inputs import (
+    check_rows,
+    check_weights,
+    own_rows,
+    refusals,
+    takes_objects,
+    warn_of_groups,
+)
+from holdfast.estimators.model import expanded_in, linear_factor, rows_with_kernel
 from holdfast.estimators.problem import Problem
-from holdfast.estimators.search import Found, search
-from holdfast.exceptions import NotSupportedError
+from holdfast.estimators.search import Found, Further, search
+from holdfast.estimators.widths import WidthSearch
+from holdfast.exceptions import NotSupportedError, warn
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.holdout import PATHS
-from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
+from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData, KernelRows
 from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
@@ -46,26 +53,6 @@ from holdfast.smoother.make import is_primal
 from holdfast.smoother.rows import row_blocks
 
 
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if the block raises, so that bad input changes nothing."""
-    before = estimator.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
-
-
-def _linear_factor(kernel: Kernel | Precomputed) -> float | None:
-    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
-    if isinstance(kernel, Scaled):
-        inner = _linear_factor(kernel.kernel)
-        return None if inner is None else kernel.factor * inner
-    return 1.0 if isinstance(kernel, Linear) else None
-
-
 class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
@@ -74,7 +61,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         "kernel": "no_validation",
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"auto"}),
+            StrOptions({"search", "auto"}),
             "array-like",
             None,
         ],
@@ -140,6 +127,16 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.checkpoint = checkpoint
         self.random_state = random_state
 
+    # -- questions, which use what `fit` used -----------------------------------------------------
+
+    #: The kernels that `fit` compared, where a question asks for them.
+    _compared: list[Candidate] | None = None
+    _fitted = of_the_fit(Certainty._fitted)
+    nested = of_the_fit(Certainty.nested)
+    permutation_test = of_the_fit(Certainty.permutation_test)
+    score_interval = of_the_fit(Certainty.score_interval)
+    learning_curve = of_the_fit(Answers.learning_curve)
+
     # -- what the two estimators differ in ------------------------------------------------------
 
     @abstractmethod
@@ -165,11 +162,18 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             Weight of each row, in the fit and in the scores. A row of weight zero is predicted
             and never trained on.
         groups : array-like of shape (m,), optional
-            Group of each row, for splitters, basis selectors and scores that use groups.
+            Group of each row, for splitters, basis selectors and scores that use groups. Without a
+            `cv` rows are left out one by one, with a warning: pass ``cv=LeaveOneGroupOut()``.
 
         Returns
         -------
         self
+
+        Notes
+        -----
+        The estimator keeps rows, targets and weights of its own; only rows in a file, and those
+        that take more than a quarter of the memory limit, stay where they are and must not be
+        overwritten. What is set later by ``set_params`` is for the next `fit`.
         """
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
@@ -195,13 +199,14 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                     per_target=self.alpha_per_target,
                     store=store,
                     cv=self.cv,
+                    further=self._further(problem, candidates),
                 )
                 problem = replace(problem, alphas=found.alphas)
                 if isinstance(self.basis, str):
                     told = {"basis": told_basis(problem.basis, problem.weights.size)}
                     plan = replace(found.plan, facts={**found.plan.facts, **told})
                     found = replace(found, plan=plan)
-                self._publish(problem, candidates[found.index], found)
+                self._publish(problem, found)
         return self
 
     def _prepare(
@@ -210,9 +215,17 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         """Return the problem and the kernels to compare, after all checks."""
         with refusals():
             self._validate_params()
+        if isinstance(self.gamma, str) and self.gamma == "auto":
+            warn(
+                'gamma="auto" is now called gamma="search", since "auto" means 1 / n_features in '
+                "scikit-learn; the old word will be refused in a later version.",
+                FutureWarning,
+            )
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())
         rows = check_rows(self, X, objects=objects, reset=True)
+        memory = memory_bytes(self.memory_limit)
+        rows = own_rows(X, rows, memory / 4.0)
         self._frames = library_of(X)
         m = rows.shape[0]
         weights = check_weights(sample_weight, m)
@@ -241,8 +254,10 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             bias=self.fit_intercept,
             jitter=self.jitter,
             path=self.path,
-            memory=memory_bytes(self.memory_limit),
+            memory=memory,
         )
+        if self.cv is None:
+            warn_of_groups(problem, resolve_scoring(self.scoring, classes=self._classes))
         return problem, candidates
 
     def _resolved_basis(self, candidates: list[Candidate], X: Any) -> Any:
@@ -260,6 +275,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
 
     def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
         """Return the kernels to compare on these rows; without rows, kernels of their kind."""
+        if self._compared is not None:
+            return self._compared
         n_features: int | None = 1
         widths = None
         if X is not None and weights is not None:
@@ -275,6 +292,17 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             widths=widths,
         )
 
+    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
+        """Return what names further kernels while they are compared: widths, if one is searched."""
+        if not isinstance(self.gamma, str):
+            return None
+
+        def penalties(found: list[Candidate]) -> list[Penalties]:
+            # They belong to the sequence of the first kernel.
+            return self._penalties(problem, [candidates[0], *found])[1:]
+
+        return WidthSearch(self.kernel_params, problem.X, penalties)
+
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
         if problem.alphas.size:
@@ -288,20 +316,21 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
-    def _publish(self, problem: Problem, candidate: Candidate, found: Found) -> None:
+    def _publish(self, problem: Problem, found: Found) -> None:
         """Fit on all rows with the penalty found and set the fitted attributes."""
-        model, choice = found.model, found.choice
+        candidate, model, choice = found.candidate, found.model, found.choice
         chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
         fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
         known = None if found.known is None else (problem, found.known)
-        model = replace(model, problem=problem, known=known)
+        model = replace(model, problem=problem, known=known, chosen=chosen)
         plan = found.plan
         self._problem, self._model, self._plan = problem, model, plan
         self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score
         self.best_index_ = choice.indices + found.start
         self.cv_results_ = found.results
-        self.best_params_ = candidate.params
+        self.best_params_ = {**candidate.params, "alpha": choice.alpha}
+        self._fitted_with = self.get_params(deep=False)
         self.basis_selector_ = model.selector
         self.n_splits_ = len(problem.experiments)
         self.basis_indices_ = expanded_in(model.basis, problem.weights.size)
@@ -323,7 +352,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         ``X @ coef_.T + intercept_`` is what the model predicts. Other kernels have none.
         """
         check_is_fitted(self)
-        factor = _linear_factor(self._kernel)
+        factor = linear_factor(self._kernel)
         if factor is None:
             raise AttributeError(
                 f"coef_ is there for a linear kernel only, and the kernel is {self._kernel!r}: no "

@@ -22,7 +22,8 @@ import scipy.sparse as sp
 
 from holdfast import __version__
 from holdfast._typing import AnyArray, FloatArray
-from holdfast.basis import Fixed, Selector, as_selector
+from holdfast.basis import Fixed, Selector
+from holdfast.basis.resolve import as_selector
 from holdfast.data.atomic import atomic_write
 from holdfast.data.dask import is_dask
 from holdfast.data.memory import memory_bytes

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from holdfast._typing import FloatArray
-from holdfast.data.dask import local, on_rows
+from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -40,20 +40,16 @@ checkpoint, random_state
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
 intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         As in `KernelRidgeCV`, with one target per class, or one in all for two classes.
-    fisher_threshold_ : float
-        For two classes: the threshold of the kernel Fisher discriminant for `decision_function`,
-        midway between the classes' means; computed when asked for.
 
     Notes
     -----
     For two classes the decision function has, up to a factor and a level, the direction of the
     kernel Fisher discriminant whose within-class scatter is regularised by `alpha_` (Cawley
-    and Talbot 2004, §4; docs/theory.md has the proof): only the threshold differs.
-    `predict` compares with 0;
-    ``model.decision_function(X) > model.fisher_threshold_`` is Fisher's rule for classes that are
-    equally frequent where it is used. With balanced weights, ``sample_weight`` one over the
-    number of rows of each class, both thresholds are 0, and so held-out predictions are those of
-    Fisher's rule.
+    and Talbot 2004, §4; docs/theory.md has the proof, and Fisher's threshold in three lines): only
+    the threshold differs. `predict` compares with 0; Fisher's rule, for classes that are equally
+    frequent where it is used, with the middle of the two class means. With balanced weights,
+    ``sample_weight`` one over the number of rows of each class, both thresholds are 0, and so
+    held-out predictions are those of Fisher's rule.
 
     Examples
     --------
@@ -102,21 +98,6 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         """Return model values, (k,) for two classes (positive: the second), else (k, classes)."""
         values = self._decision(X)
         return values[:, 0] if values.shape[1] == 1 else values
-
-    @property
-    def fisher_threshold_(self) -> float:
-        """Midway between the weighted class means of the decision function over training rows."""
-        check_is_fitted(self)
-        if self.classes_.size != 2:
-            raise AttributeError(
-                f"fisher_threshold_ is there for two classes only, and these are "
-                f"{self.classes_.size}. Use predict, which takes the largest decision value."
-            )
-        problem = self._problem
-        values = np.asarray(local(self._decision(problem.X, checked=True)))[:, 0]
-        second = problem.Y[:, 0] > 0
-        means = [np.average(values[c], weights=problem.weights[c]) for c in (second, ~second)]
-        return float(np.mean(means))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class labels, shape (k,)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,20 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from holdfast._typing import FloatArray
+from holdfast.basis.resolve import as_selector
 from holdfast.data.dask import as_dask_rows, is_dask
 from holdfast.data.rows import as_rows
 from holdfast.data.values import refuse_large, require_numbers
-from holdfast.exceptions import HoldfastError, InputTypeError, InvalidInputError
+from holdfast.estimators.problem import Problem
+from holdfast.exceptions import (
+    HoldfastError,
+    HoldfastWarning,
+    InputTypeError,
+    InvalidInputError,
+    warn,
+)
 from holdfast.kernels import Kernel, Precomputed
+from holdfast.scores.scoring import Scoring
 
 
 @contextmanager
@@ -150,7 +160,9 @@ def require_finite(name: str, X: Any) -> None:
     )
 
 
-def check_targets(y: Any, n_rows: int, weights: FloatArray) -> tuple[FloatArray, bool]:
+def check_targets(
+    y: Any, n_rows: int, weights: FloatArray, *, bias: bool = True
+) -> tuple[FloatArray, bool]:
     """Return regression targets as (m, v) float64, and whether y was one-dimensional."""
     if y is None:
         raise InvalidInputError(
@@ -175,11 +187,12 @@ def check_targets(y: Any, n_rows: int, weights: FloatArray) -> tuple[FloatArray,
         raise InvalidInputError("y must hold at least one target; got 0 columns.")
     require_finite("y", Y)
     seen = Y[weights > 0]
-    if seen.shape[0] > 1 and (seen == seen[0]).all():
+    if bias and seen.shape[0] > 1 and (seen == seen[0]).all():
         values = f"every value is {seen[0, 0]:g}" if Y.shape[1] == 1 else "every row is the same"
-        raise InvalidInputError(
-            f"y must vary over the rows; {values}, so there is nothing to learn and no penalty is "
-            "better than another. Use the constant itself as the prediction."
+        warn(
+            f"y does not vary over the rows: {values}, so there is nothing to learn and no penalty "
+            "is better than another. The model is that constant.",
+            HoldfastWarning,
         )
     return np.array(Y, dtype=np.float64, order="C"), flat
 
@@ -231,6 +244,56 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
             "to train on a weight."
         )
     return weights
+
+
+def own_rows(X: Any, rows: Any, room: float) -> Any:
+    """Return rows that no one else can overwrite: a copy, if they are the user's own array.
+
+    Parameters
+    ----------
+    X : what the user passed
+    rows : array or CSR matrix
+        The same, checked.
+    room : float
+        Bytes that a copy may take. Rows that take more, and rows on disk, are kept as they are.
+    """
+    if sp.issparse(rows):
+        if rows.data.nbytes + rows.indices.nbytes > room or not sp.issparse(X):
+            return rows
+        shared = np.shares_memory(rows.data, getattr(X, "data", None))
+        return rows.copy() if shared else rows
+    if not isinstance(rows, np.ndarray) or is_mapped(rows) or rows.nbytes > room:
+        return rows
+    source = X if isinstance(X, np.ndarray) else None
+    if source is None and hasattr(X, "__array__"):
+        source = np.asarray(X)  # a frame of one type is a view of its numbers
+    shared = source is not None and np.may_share_memory(rows, source)
+    return rows.copy() if shared else rows
+
+
+def warn_of_groups(problem: Problem, scoring: Scoring) -> None:
+    """Warn if rows of one group are on both sides of leave-one-out, and groups do nothing."""
+    groups, m = problem.groups, problem.weights.size
+    if groups is None or np.unique(groups).size == m or scoring.takes_groups:
+        return
+    selector = as_selector(problem.basis, m)
+    if selector is not None and "groups" in selector.needs:
+        return
+    warn(
+        "groups were given without cv, so that rows are left out one by one and the others of "
+        "their group are trained on: the score is optimistic if rows of a group are alike. Pass "
+        "cv=LeaveOneGroupOut(), or cv=LeaveOneOut() if that is meant.",
+        HoldfastWarning,
+    )
+
+
+def is_mapped(rows: Any) -> bool:
+    """Whether an array, or what it is a view of, lies in a file."""
+    while rows is not None:
+        if isinstance(rows, np.memmap | mmap):
+            return True
+        rows = getattr(rows, "base", None)
+    return False
 
 
 def takes_objects(kernel: Kernel | Precomputed | Any) -> bool:

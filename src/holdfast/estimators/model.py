@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
-from holdfast.basis import Fixed, Points, Selector, as_selector, resolve_basis
+from holdfast.basis import Fixed, Points, Selector
+from holdfast.basis.resolve import as_selector, resolve_basis
 from holdfast.cluster import DaskRows, DaskSource, cluster_features
 from holdfast.data.dask import is_dask
 from holdfast.data.indices import row_numbers
@@ -27,7 +28,7 @@ from holdfast.experiments import Experiments, Tasks, resolve
 from holdfast.holdout import Predicted
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan, make_plan
-from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
 from holdfast.kernels.points import RowsAndPoints
 from holdfast.progress import report
@@ -41,14 +42,32 @@ from holdfast.smoother import (
 from holdfast.smoother.make import make_smoother, require_symmetric
 
 __all__ = [
+    "LeftOut",
     "Model",
     "choose_basis",
     "expanded_in",
+    "linear_factor",
     "make_model",
     "redrawn",
     "rows_with_kernel",
     "selector_of",
 ]
+
+
+class LeftOut(NamedTuple):
+    """What the experiments of the fit say at the chosen penalty, whichever rows are new.
+
+    Attributes
+    ----------
+    tasks : Tasks
+    errors : ndarray of shape (k, v)
+        Targets minus held-out predictions of the test rows, laid end to end.
+    models : HeldOutModels
+    """
+
+    tasks: Tasks
+    errors: FloatArray
+    models: HeldOutModels
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +91,8 @@ class Model:
     known : (Problem, ndarray of shape (a, test rows, v)) or None
         Held-out predictions of the experiments of a problem at all its penalties, if they are few
         enough to be kept. They answer for that very problem: another policy is another problem.
+    chosen : ndarray of shape (v,) or None
+        The penalty of each target that `fit` chose.
     """
 
     problem: Problem
@@ -82,12 +103,37 @@ class Model:
     selector: Selector | None = None
     draw: int = 0
     known: tuple[Problem, FloatArray] | None = None
+    chosen: FloatArray | None = None
 
     def known_for(self, problem: Problem) -> FloatArray | None:
         """Return the held-out predictions kept for this problem, if there are any."""
         if self.known is None or self.known[0] is not problem:
             return None
         return self.known[1].copy()
+
+    def left_out(self) -> LeftOut:
+        """Return the held-out models of the fit at the chosen penalty.
+
+        They are a value of the model: kept once they are made, unless their coefficients would take
+        more than a quarter of the memory limit.
+        """
+        tasks = len(self.problem.experiments)
+        doubles = self.problem.Y.shape[1] * tasks * self.smoother.order
+        small = 8.0 * doubles <= self.problem.memory / 4.0
+        return self._left_out if small else self._make_left_out()
+
+    @cached_property
+    def _left_out(self) -> LeftOut:
+        return self._make_left_out()
+
+    def _make_left_out(self) -> LeftOut:
+        assert self.chosen is not None  # set by every fit
+        tasks, alphas = self.tasks(self.problem.experiments), self.chosen
+        grid, index = np.unique(alphas, return_inverse=True)
+        values = self.held_out(tasks, grid, self.plan(tasks, grid.size).path)
+        values = values[index, :, np.arange(alphas.size)].T
+        errors = self.problem.Y[tasks.test.values] - values
+        return LeftOut(tasks, errors, self.held_models(tasks, alphas))
 
     @property
     def alphas(self) -> FloatArray:
@@ -96,7 +142,7 @@ class Model:
 
     @property
     def reselects(self) -> bool:
-        """Whether the basis is chosen anew for each experiment."""
+        """Whether the basis is chosen again for each experiment."""
         return self.problem.reselects
 
     def tasks(self, experiments: Experiments) -> Tasks:
@@ -118,10 +164,14 @@ class Model:
         self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
     ) -> Predicted:
         """Return held-out predictions with what the algebra adds to them."""
-        if not self.reselects:
-            return holdout.judged(self.smoother, tasks, alphas, path, columns)
-        values = self._reselected(tasks, alphas, columns)
-        return Predicted(values, np.zeros((alphas.size, len(tasks))))
+        if self.reselects:
+            values = self._reselected(tasks, alphas, columns)
+            found = Predicted(values, np.zeros((alphas.size, len(tasks))))
+        else:
+            found = holdout.judged(self.smoother, tasks, alphas, path, columns)
+        if self.problem.bias and self.problem.labels.ndim == 1:
+            _without_some_class(self.problem, tasks, found.values, columns)
+        return found
 
     def _reselected(self, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
         """Return predictions of models whose basis rows come from their own training rows.
@@ -170,6 +220,22 @@ class Model:
         return HeldOutModels(self.smoother, tasks, alphas, basis)
 
 
+def _without_some_class(problem: Problem, tasks: Tasks, values: FloatArray, columns: slice) -> None:
+    """Write −1 (or +1) for classes that no (or every) training row of an experiment has.
+
+    The model of a constant target is that constant. Computed values differ from it by their
+    rounding, and scores of an order would follow that.
+    """
+    held, owners, trained = tasks.held, tasks.test.owners, problem.weights > 0
+    for j, target in enumerate(problem.Y[:, columns].T):
+        for sign in (1.0, -1.0):
+            members = trained & (target == sign)
+            left_out = np.bincount(held.owners, weights=members[held.values], minlength=len(tasks))
+            gone = left_out == np.count_nonzero(members)
+            if gone.any():
+                values[:, gone[owners], j] = -sign
+
+
 def make_model(
     problem: Problem,
     kernel: Kernel | Precomputed,
@@ -210,6 +276,14 @@ def make_model(
 def expanded_in(basis: IntArray | None, m: int) -> IntArray:
     """Return the rows that a model has coefficients of: its basis rows, or all m."""
     return np.arange(m) if basis is None else basis
+
+
+def linear_factor(kernel: Kernel | Precomputed) -> float | None:
+    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
+    if isinstance(kernel, Scaled):
+        inner = linear_factor(kernel.kernel)
+        return None if inner is None else kernel.factor * inner
+    return 1.0 if isinstance(kernel, Linear) else None
 
 
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
@@ -263,7 +337,7 @@ def selector_of(problem: Problem) -> Selector | None:
     if problem.policy == "reselect":
         if isinstance(selector, Fixed | Points) or "experiments" in selector.needs:
             raise NotSupportedError(
-                'held_out_basis="reselect" chooses basis rows anew from the training rows of '
+                'held_out_basis="reselect" chooses basis rows again from the training rows of '
                 f"each experiment, which {type(selector).__name__} does not allow. Pass a "
                 "number of rows or another selector."
             )

@@ -65,6 +65,12 @@ class Problem:
         return self.basis is not None
 
     @property
+    def constant(self) -> bool:
+        """Whether the targets do not vary over the training rows and the bias is the model."""
+        seen = self.Y[self.weights > 0]
+        return self.bias and bool((seen == seen[:1]).all())
+
+    @property
     def reselects(self) -> bool:
         """Whether each experiment chooses basis rows of its own."""
         return self.on_basis and self.policy == "reselect"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.basis import Fixed, Points, as_selector
+from holdfast.basis import Fixed, Points
 from holdfast.basis.base import whole_number
+from holdfast.basis.resolve import as_selector
+from holdfast.estimators.fitted import snapshot
 from holdfast.estimators.model import Model, make_model, redrawn, rows_with_kernel
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.results import HeldOutPredictions, Law
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments
+from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 from holdfast.kernels import Kernel, Precomputed
@@ -53,7 +58,9 @@ class HeldOutQuestions(ABC):
         if self._model is None or self._model.problem is not problem:
             data = rows_with_kernel(self._kernel, problem.X, problem.basis)
             basis = self.basis_indices_ if problem.on_basis else None
-            self._model = make_model(problem, self._kernel, data, basis)
+            chosen = np.broadcast_to(np.asarray(self.alpha_, dtype=float), problem.Y.shape[1])
+            made = make_model(problem, self._kernel, data, basis)
+            self._model = replace(made, chosen=chosen)
         return self._model
 
     def held_out(
@@ -118,10 +125,11 @@ class HeldOutQuestions(ABC):
             path = drawn.plan(tasks, grid.size).path
             parts.append((tasks, drawn.held_out(tasks, grid, path)))
         tested, values = _listed(experiments, parts)
-        law = None
+        law = decorrelated = None
         if self._classes is None and len(parts) == 1:
-            errors = problem.Y[tasks.test.values] - values
-            law = Law(model.held_models(tasks, grid[:1]), grid, errors)
+            errors, fitted = problem.Y[tasks.test.values] - values, snapshot(self)
+            law = Law(partial(fitted._models_of, experiments, grid[:1]), grid, errors)
+            decorrelated = partial(fitted._decorrelated, grid)
         return HeldOutPredictions(
             tested,
             grid,
@@ -134,7 +142,20 @@ class HeldOutQuestions(ABC):
             law,
             self.scoring,
             self.pooled,
+            decorrelated,
         )
+
+    def _models_of(self, experiments: Experiments, alphas: FloatArray) -> HeldOutModels:
+        """Return the held-out models of some experiments."""
+        model = self._fitted_model()
+        return model.held_models(model.tasks(experiments), alphas)
+
+    def _decorrelated(self, alphas: FloatArray) -> FloatArray:
+        """Return (I − S)^½ √w y over the σ that it implies, shape (a, m, v)."""
+        smoother = self._fitted_model().smoother
+        free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
+        values = np.stack([smoother.half_residuals(float(alpha)) for alpha in alphas])
+        return np.asarray(values / np.sqrt(np.square(values).sum(axis=1, keepdims=True) / free))
 
     def _draws(self, basis_draws: int) -> int:
         """Return how often the basis rows are drawn, if they are."""

@@ -28,8 +28,11 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     gamma, degree, coef0, kernel_params
         As in `sklearn.kernel_ridge.KernelRidge`. A list of values (or a list of kernels as
         `kernel`) is a grid: the best kernel is chosen together with the best penalty.
-        ``gamma="auto"`` compares six widths around the median distance of a sample of rows; None
-        is 1 / n_features. For one width per feature pass a kernel object, such as
+        ``gamma="search"`` compares widths around the median distance of a sample of rows: five, a
+        factor of 4 apart, up to two more beyond an end where the best lies there, and those half
+        and twice the best. The width is chosen by the same held-out score, which makes that a
+        little optimistic: `nested` says how much. A `GridEdgeWarning` tells of a best width at an
+        end. None is 1 / n_features. For one width per feature pass a kernel object, such as
         ``RBF(gamma=[0.1, 2.0])``.
     alphas : array-like or None, default=None
         Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ). None: 30
@@ -48,7 +51,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     held_out_basis : {"remove", "keep", "train", "skip", "reselect"}, default="remove"
         What happens to basis rows that are held out: they leave the training set and the basis
         ("remove"), or only the training set ("keep"); they stay in both ("train"); they stay in
-        both and are not tested ("skip"); or the basis is chosen anew from the training rows of
+        both and are not tested ("skip"); or the basis is chosen again from the training rows of
         each experiment, by retraining ("reselect").
     fit_intercept : bool, default=True
         Whether to fit a bias without penalty.
@@ -56,7 +59,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of
         `fit`, averaged over groups; for them all rows of positive weight count alike.
-        "log_density" and "crps" score the normal law of held-out targets instead: mean log density
+        "log_density" and "crps" score normal held-out densities instead: mean log density
         per row, or minus the mean continuous ranked probability score.
     pooled : bool, default=True
         Compare penalties by the score of all held-out predictions together, or by the average
@@ -96,12 +99,13 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     kernel_ : kernel object
         The kernel; the best one, if there was a grid.
     best_params_ : dict
-        The arguments that it came from.
+        The arguments that it came from, and the penalty: ``cv_results_["params"][best_index_]``.
     basis_selector_ : selector or None
         What chose the basis rows.
     cv_results_ : dict of ndarrays
-        ``alpha``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
-        ``pooled_test_score``, ``rank_test_score``, ``split{i}_test_score``, ….
+        ``alpha``, ``params``, ``param_alpha``, ``param_kernel``, ``param_gamma``, …,
+        ``mean_test_score``, ``std_test_score``, ``se_test_score``, ``pooled_test_score``,
+        ``rank_test_score``, ``split{i}_test_score``, ….
     n_splits_ : int
         Number of experiments.
     basis_indices_ : ndarray of int
@@ -146,7 +150,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
     ) -> tuple[FloatArray, NDArray[Any], bool]:
-        Y, flat = check_targets(y, n_rows, weights)
+        Y, flat = check_targets(y, n_rows, weights, bias=self.fit_intercept)
         return Y, Y, flat
 
     @overload

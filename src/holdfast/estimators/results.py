@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -26,14 +28,17 @@ class Law:
 
     Parameters
     ----------
-    models : HeldOutModels
+    models : callable
+        Returns the held-out models. A pickle holds it in their place, and computes nothing.
     alphas : ndarray of shape (a,)
     errors : ndarray of shape (a, k, v)
         Targets minus predictions.
     """
 
-    def __init__(self, models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> None:
-        self._models: HeldOutModels | None = models
+    def __init__(
+        self, models: Callable[[], HeldOutModels], alphas: FloatArray, errors: FloatArray
+    ) -> None:
+        self._models: Callable[[], HeldOutModels] | None = models
         self._alphas, self.errors = alphas, errors
         self._spread: Spread | None = None
 
@@ -42,14 +47,9 @@ class Law:
         """The moments; the model is let go once they are there."""
         if self._spread is None:
             assert self._models is not None
-            self._spread = spread(self._models, self._alphas, self.errors)
+            self._spread = spread(self._models(), self._alphas, self.errors)
             self._models = None
         return self._spread
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the moments without the model."""
-        assert self.spread is not None
-        return vars(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +95,7 @@ class HeldOutPredictions:
     law: Law | None = None
     scoring: Any = None
     pooled: bool = True
+    _decorrelated: Callable[[], FloatArray] | None = None
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -168,13 +169,13 @@ class HeldOutPredictions:
     def _known_law(self) -> Law:
         if self.law is None and self.classes is None:
             raise NotSupportedError(
-                "std and log_density are for one draw of the basis rows; these are predictions of "
-                "several. Ask held_out without basis_draws."
+                "std, log_density and decorrelated residuals are for one draw of the basis rows; "
+                "these are predictions of several. Ask held_out without basis_draws."
             )
         if self.law is None:
             raise NotSupportedError(
-                "std and log_density are for regression: the decision values of a classifier are "
-                "no normal variables. Use .labels() or .score()."
+                "std, log_density and decorrelated residuals are for regression: the decision "
+                "values of a classifier are no normal variables. Use .labels() or .score()."
             )
         return self.law
 
@@ -191,6 +192,19 @@ class HeldOutPredictions:
         """σ̂² of these experiments, shape (alphas, targets)."""
         law = self._known_law().spread
         return np.asarray(law.noise * law.unit * law.unit)
+
+    @cached_property
+    def decorrelated_residuals(self) -> FloatArray:
+        """Residuals that are uncorrelated and of variance one if the model is right, (a, m, v).
+
+        Held-out residuals of different experiments are correlated, so that their histogram or Q–Q
+        plot misleads. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is
+        (I − S)^½ √w y, one number per row whatever was held out, divided by the σ that it implies.
+        Zero for rows of weight zero. Computed when it is first asked for.
+        """
+        self._known_law()
+        assert self._decorrelated is not None  # is there with the law
+        return self._decorrelated()
 
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).

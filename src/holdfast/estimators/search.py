@@ -9,37 +9,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.question import Fitted, Judge, fit_units
 from holdfast.answers.scored import scored, unit_of
-from holdfast.basis import Points, Selector
-from holdfast.data.dask import is_dask
 from holdfast.estimators.checkpoint import Checkpoint
-from holdfast.estimators.model import (
-    Model,
-    choose_basis,
-    expanded_in,
-    make_model,
-    rows_with_kernel,
-    selector_of,
-)
+from holdfast.estimators.model import Model, make_model
 from holdfast.estimators.problem import Problem
+from holdfast.estimators.provider import DataProvider, Planned, planned_candidate
+from holdfast.estimators.widths import family, warn_at_end
 from holdfast.exceptions import HoldfastWarning, SelectionBiasWarning, warn
 from holdfast.experiments import Tasks
-from holdfast.holdout.accuracy import WORTH_A_WARNING, data_floor, warn_of_rounding
+from holdfast.holdout.accuracy import warn_of_rounding
 from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.spread import Spread, spread
-from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.matrix import KernelData, SharedDistances
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, choose, cv_results, rank
 from holdfast.scores.metrics import METRICS
@@ -57,53 +47,12 @@ KEPT_DOUBLES = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
-    """A candidate on all rows, with the tasks that judge it and the plan for them.
-
-    `seen` collects its held-out predictions, with the penalties they are for, and `added` what the
-    algebra adds to them at each penalty.
-    """
-
-    model: Model
-    tasks: Tasks
-    plan: Plan
-    seen: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-    added: dict[float, float] = field(default_factory=dict)
-
-    def floor(self, alphas: FloatArray) -> FloatArray:
-        """Return what double precision cannot represent at each penalty."""
-        return data_floor(self.model.smoother, self.tasks, alphas)
-
-    def rounding(self, alphas: FloatArray) -> FloatArray:
-        """Return the predicted rounding error of held-out predictions at each penalty."""
-        added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
-        return np.asarray(np.maximum(self.floor(alphas), added))
-
-    def resolved(self, grid: Penalties) -> Penalties:
-        """Return a default grid without the penalties that double precision cannot resolve."""
-        if grid.unit is None:
-            return grid
-        floor = self.floor(grid.alphas)
-        return grid.without_lowest(np.isfinite(floor) & (floor > WORTH_A_WARNING))
-
-    def known(self, alphas: FloatArray) -> FloatArray | None:
-        """Return the predictions at all of these penalties, or None where they were too many."""
-        grids = [grid for grid, _ in self.seen]
-        if not grids or sum(grid.size for grid in grids) != alphas.size:
-            return None
-        if len(grids) == 1:
-            return self.seen[0][1]
-        values = np.concatenate([values for _, values in self.seen])
-        return np.asarray(values[np.argsort(np.concatenate(grids), kind="stable")])
-
-
-@dataclass(frozen=True, eq=False)
 class Found:
     """The outcome of a search.
 
     Attributes
     ----------
-    index : int
+    candidate : Candidate
         The best candidate.
     model : Model
         The best candidate, on all rows.
@@ -121,7 +70,7 @@ class Found:
         Its held-out predictions, if they are few enough to be kept.
     """
 
-    index: int
+    candidate: Candidate
     model: Model
     plan: Plan
     choice: Choice
@@ -129,6 +78,26 @@ class Found:
     results: dict[str, Any]
     start: int
     known: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A candidate that was compared: its penalties, their scores, and the best of these.
+
+    `planned` is the candidate on all rows; None if its scores came from a checkpoint, or if another
+    one was better.
+    """
+
+    candidate: Candidate
+    grid: Penalties
+    alphas: FloatArray
+    scores: Scores
+    value: float
+    planned: Planned | None
+
+
+#: From the kernels compared and their scores to further kernels with their penalties.
+Further = Callable[[Sequence[tuple[Candidate, float]]], list[tuple[Candidate, Penalties]]]
 
 
 def search(
@@ -142,59 +111,40 @@ def search(
     per_target: bool,
     store: Checkpoint | None,
     cv: Any = None,
+    further: Further | None = None,
 ) -> Found:
     """Return the best candidate and penalty; `grids` are the penalties of each candidate.
 
     Notes
     -----
     A default grid loses the penalties that double precision cannot resolve. Where its best penalty
-    lies at an end, it is extended there, with the factors that are there already.
+    lies at an end, it is extended there, with the factors that are there already. When all
+    candidates are compared, `further` may name more, again and again until it names none.
 
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
     """
-    provider = _DataProvider(problem, candidates)
-    finished: list[tuple[FloatArray, Scores]] = []
-    winner, best = 0, -np.inf
-    kept: Planned | None = None  # the winner, unless its scores came from the checkpoint
-    for index, (candidate, grid) in enumerate(zip(candidates, grids, strict=True)):
-        try:
-            report(index, len(candidates), "kernels")
-            planned = chosen = None
-            known = None if store is None else store.load(candidate)
-            if known is None:
-                planned = _planned(provider, problem, candidate, grid.alphas.size)
-                grid = planned.resolved(grid)
-                scores = _scores(problem, planned, scoring, per_target, grid.alphas)
-                chosen = _best(scores, grid.alphas, pooled, per_target)
-                more = partial(_scores, problem, planned, scoring, per_target)
-                places = np.atleast_1d(chosen.indices)
-                known = extended(grid, scores, places, more, planned.floor)
-                if store is not None:
-                    store.save(candidate, *known)
-            if chosen is None or known[0] is not grid.alphas:  # loaded, or extended
-                chosen = _best(known[1], known[0], pooled, per_target)
-            value = float(np.mean(chosen.score))
-        except KeyboardInterrupt:
-            if not finished:
-                raise
-            warn(
-                f"interrupted after {index} of {len(candidates)} kernels: the result is the best "
-                "of those.",
-                HoldfastWarning,
-            )
-            break
-        finished.append(known)
-        if value > best:
-            winner, best, kept = index, value, planned
-    report(len(finished), len(candidates), "kernels")
+    provider = DataProvider(problem, candidates)
+    compare = partial(_compare, problem, provider, scoring, pooled, per_target, store)
+    if problem.constant:  # every width is as good
+        further = None
+    trials = _trials(list(zip(candidates, grids, strict=True)), compare, further)
+    best = max(trials, key=lambda trial: trial.value)  # the first of equals
+    if further is not None:
+        kinds = list(dict.fromkeys(family(trial.candidate) for trial in trials))
+        trials.sort(key=partial(_place, kinds))
+        warn_at_end(best.candidate, [(trial.candidate, trial.value) for trial in trials])
+    kept = best.planned
     if kept is None:
-        kept = _planned(provider, problem, candidates[winner], grids[winner].alphas.size)
-    alphas, scores = finished[winner]
+        kept = planned_candidate(provider, problem, best.candidate, best.grid.alphas.size)
+    alphas, scores = best.alphas, best.scores
     problem = replace(problem, alphas=alphas)
-    if rule == "1se":
+    if rule == "1se" and not problem.constant:
         scores = _with_row_errors(problem, kept, scoring, scores, pooled, per_target, cv)
-    choice = choose(scores, alphas, pooled=pooled, rule=rule, per_target=per_target)
+    if problem.constant:
+        choice = _any_penalty(scores, alphas, pooled, per_target)
+    else:
+        choice = choose(scores, alphas, pooled=pooled, rule=rule, per_target=per_target)
     values = kept.known(alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
     assert scores.rounding is not None
@@ -204,14 +154,87 @@ def search(
     power = 0 if scoring.fast is None else METRICS[scoring.fast].power
     with np.errstate(over="ignore", under="ignore"):
         choice = replace(choice, score=choice.score * np.float64(unit) ** power)
-    shown = [(grid, in_units(scores, scoring, unit)) for grid, scores in finished]
-    results = _merge(candidates[: len(finished)], shown, pooled)
-    start = sum(grid.size for grid, _ in finished[:winner])
-    plan = _told(kept.plan, grids[winner].alphas, alphas)
+    shown = [(trial.alphas, in_units(trial.scores, scoring, unit)) for trial in trials]
+    results = _merge([trial.candidate for trial in trials], shown, pooled)
+    start = sum(trial.alphas.size for trial in trials[: trials.index(best)])
+    plan = _told(kept.plan, best.grid.alphas, alphas)
     worst = float(scores.rounding[chosen_ones].max(initial=0.0))
     facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
     plan = replace(plan, facts=facts)
-    return Found(winner, kept.model, plan, choice, alphas, results, start, values)
+    return Found(best.candidate, kept.model, plan, choice, alphas, results, start, values)
+
+
+def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
+    """Return where a candidate stands in the results: by its kind, then by its width."""
+    return kinds.index(family(trial.candidate)), trial.candidate.params.get("gamma") or 0.0
+
+
+def _trials(
+    waiting: list[tuple[Candidate, Penalties]],
+    compare: Callable[[Candidate, Penalties], _Trial],
+    further: Further | None,
+) -> list[_Trial]:
+    """Return all candidates compared, of which only the best keeps its model."""
+    trials: list[_Trial] = []
+    best = -1
+    while waiting:
+        total = len(trials) + len(waiting)
+        for candidate, grid in waiting:
+            try:
+                report(len(trials), total, "kernels")
+                trial = compare(candidate, grid)
+            except KeyboardInterrupt:
+                if not trials:
+                    raise
+                warn(
+                    f"interrupted after {len(trials)} of {total} kernels: the result is the best "
+                    "of those.",
+                    HoldfastWarning,
+                )
+                return trials
+            trials.append(trial)
+            lost = len(trials) - 1
+            if best < 0 or trial.value > trials[best].value:
+                best, lost = lost, best
+            if lost >= 0:
+                trials[lost] = replace(trials[lost], planned=None)
+        waiting = []
+        if further is not None:
+            waiting = further([(trial.candidate, trial.value) for trial in trials])
+    report(len(trials), len(trials), "kernels")
+    return trials
+
+
+def _compare(
+    problem: Problem,
+    provider: DataProvider,
+    scoring: Scoring,
+    pooled: bool,
+    per_target: bool,
+    store: Checkpoint | None,
+    candidate: Candidate,
+    grid: Penalties,
+) -> _Trial:
+    """Return the scores of one candidate, from the checkpoint if they are there."""
+    planned = chosen = None
+    first = grid
+    known = None if store is None else store.load(candidate)
+    if known is None:
+        planned = planned_candidate(provider, problem, candidate, grid.alphas.size)
+        grid = planned.resolved(grid)
+        scores = _scores(problem, planned, scoring, per_target, grid.alphas)
+        known = grid.alphas, scores
+        if not problem.constant:
+            chosen = _best(scores, grid.alphas, pooled, per_target)
+            more = partial(_scores, problem, planned, scoring, per_target)
+            known = extended(grid, scores, np.atleast_1d(chosen.indices), more, planned.floor)
+        if store is not None:
+            store.save(candidate, *known)
+    if problem.constant:
+        return _Trial(candidate, first, *known, 0.0, planned)
+    if chosen is None or known[0] is not grid.alphas:  # loaded, or extended
+        chosen = _best(known[1], known[0], pooled, per_target)
+    return _Trial(candidate, first, *known, float(np.mean(chosen.score)), planned)
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
@@ -236,22 +259,10 @@ def models(
     """Yield each candidate with a function that makes it on all rows, as `search` does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SelectionBiasWarning)  # said by `fit` already
-        provider = _DataProvider(problem, candidates)
+        provider = DataProvider(problem, candidates)
     for candidate in candidates:
         data, basis, selector = provider(candidate)
         yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)
-
-
-def _planned(
-    provider: _DataProvider, problem: Problem, candidate: Candidate, n_alphas: int
-) -> Planned:
-    data, basis, selector = provider(candidate)
-    model = make_model(problem, candidate.kernel, data, basis, selector)
-    tasks = model.tasks(problem.experiments)
-    plan = model.plan(tasks, n_alphas)
-    if selector is not None:
-        plan = replace(plan, facts={**plan.facts, "choice of basis": selector.explain(len(data))})
-    return Planned(model, tasks, plan)
 
 
 def _scores(
@@ -315,6 +326,16 @@ def _best(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) ->
         return choose(scores, alphas, pooled=pooled, rule="best", per_target=per_target)
 
 
+def _any_penalty(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) -> Choice:
+    """Return the largest penalty, for targets that do not vary: its score may be undefined."""
+    last = alphas.size - 1
+    score = float((scores.pooled if pooled else scores.mean)[last])
+    if not per_target:
+        return Choice(last, float(alphas[last]), score)
+    v = 1 if scores.per_target is None else scores.per_target.shape[1]
+    return Choice(np.full(v, last), np.full(v, alphas[last]), np.full(v, score))
+
+
 def _with_row_errors(
     problem: Problem,
     planned: Planned,
@@ -354,10 +375,8 @@ def _with_row_errors(
 def _merge(
     candidates: Sequence[Candidate], finished: Sequence[tuple[FloatArray, Scores]], pooled: bool
 ) -> dict[str, Any]:
-    """Return one table for all candidates; with one candidate, that of its penalties alone."""
+    """Return one table for all candidates: their arguments, penalties and scores."""
     parts = [cv_results(scores, alphas, pooled) for alphas, scores in finished]
-    if len(parts) == 1:
-        return parts[0]
     merged: dict[str, Any] = {
         key: np.concatenate([part[key] for part in parts])
         for key in parts[0]
@@ -373,45 +392,8 @@ def _merge(
         for i, entry in enumerate(params):
             column[i] = entry.get(name)
         merged[f"param_{name}"] = column
+    merged["param_alpha"] = merged["alpha"].copy()
     merged["params"] = params
     shown = merged["pooled_test_score" if pooled else "mean_test_score"]
     merged["rank_test_score"] = rank(shown)
     return merged
-
-
-class _DataProvider:
-    """Rows and basis rows for each candidate, sharing what can be shared."""
-
-    def __init__(self, problem: Problem, candidates: Sequence[Candidate]) -> None:
-        self.problem, self.selector = problem, selector_of(problem)
-        self._once: tuple[IntArray | None, Selector | None] | None = None
-        self._distances: SharedDistances | None = None
-        # A choice of basis rows that looks at the kernel is made anew for each candidate.
-        self._same_basis = self.selector is None or not self.selector.data_dependent
-        widths = [c for c in candidates if SharedDistances.serves(c.kernel)]
-        rows = not (is_dask(problem.X) or isinstance(self.selector, Points))
-        self._share = len(widths) > 1 and self._same_basis and rows
-
-    def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
-        data = rows_with_kernel(candidate.kernel, self.problem.X, self.problem.basis)
-        if self._once is None:
-            selector = None if self.selector is None else clone(self.selector)
-            basis = choose_basis(self.problem, selector, data)
-            if self._same_basis:
-                self._once = (basis, selector)
-        else:
-            basis, selector = self._once
-        return self._shared(candidate, data, basis), basis, selector
-
-    def _shared(self, candidate: Candidate, data: KernelData, basis: IntArray | None) -> KernelData:
-        """Return the data of a candidate, through shared distances if it can use them."""
-        if not self._share or isinstance(candidate.kernel, Precomputed):
-            return data
-        if not SharedDistances.serves(candidate.kernel):
-            return data
-        columns = expanded_in(basis, len(data))
-        if 24.0 * len(data) * columns.size > self.problem.memory:
-            return data
-        if self._distances is None:
-            self._distances = SharedDistances.of(self.problem.X, columns)
-        return self._distances.with_kernel(candidate.kernel)

@@ -39,8 +39,8 @@ class HeldOutCoefficients:
     dual_coef : ndarray of shape (n,) or (n, v)
         Of the basis rows; of all rows for a dense or linear model, zero for rows held out.
     intercept : float or ndarray of shape (v,)
-    coef : ndarray of shape (d,) or (d, v), or None
-        Of the columns of X, for a linear kernel with fewer columns than rows.
+    coef : ndarray of shape (d,) or (v, d), or None
+        As ``coef_``, for a linear kernel with fewer columns than rows.
     """
 
     dual_coef: FloatArray
@@ -133,7 +133,7 @@ class WithoutRows(HeldOutQuestions):
         ((_, fit),) = models.published()
         n, removed = self.basis_indices_.size, models.tasks.removed[0]
         gone = removed if self._problem.on_basis else models.tasks.held[0]
-        if len(fit.dual) < n:  # trained anew, on the basis that is left
+        if len(fit.dual) < n:  # trained again, on the basis that is left
             dual = np.zeros((n, fit.dual.shape[1]))
             dual[np.delete(np.arange(n), removed)] = fit.dual
         else:
@@ -144,9 +144,10 @@ class WithoutRows(HeldOutQuestions):
     def _coefficients(
         self, dual: FloatArray, intercept: FloatArray, linear: FloatArray | None
     ) -> HeldOutCoefficients:
+        coef = None if linear is None else np.ascontiguousarray(linear.T)
         if not self._problem.flat:
-            return HeldOutCoefficients(dual, intercept, linear)
-        coef = None if linear is None else linear[:, 0]
+            return HeldOutCoefficients(dual, intercept, coef)
+        coef = None if coef is None else coef[0]
         return HeldOutCoefficients(dual[:, 0], float(intercept[0]), coef)
 
     def _rows_to_leave(self, rows: ArrayLike) -> IntArray:

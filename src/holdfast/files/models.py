@@ -38,8 +38,9 @@ def save(
     Parameters
     ----------
     model : KernelRidgeCV or KernelRidgeClassifierCV
-        Fitted or not. The training rows are part of a fitted model: after loading, `held_out`,
-        `holdout` and `verify` work as before. Send such a file only to people who may see the data.
+        Fitted or not, in which case its parameters are those of `fit`. The training rows are part
+        of a fitted model: after loading, `held_out` and `verify` work as before. Send such a file
+        only to people who may see the data.
     path : path
         Where to write; ".holdfast" is the usual ending.
     extras : mapping, optional
@@ -59,9 +60,10 @@ def save(
             f"model must be one of holdfast's estimators, {known}; got {cls.__module__}."
             f"{cls.__qualname__}. Use joblib for your own subclasses."
         )
-    parameters = model.get_params(deep=False)
+    parameters = getattr(model, "_fitted_with", None) or model.get_params(deep=False)
     state = {k: v for k, v in model.__getstate__().items() if k not in parameters}
-    state.pop("_sklearn_version", None)
+    for name in ("_sklearn_version", "_fitted_with"):
+        state.pop(name, None)
     encoder = Encoder()
     content = {
         "parameters": {k: encoder.encode(v, k) for k, v in parameters.items()},

@@ -21,12 +21,10 @@ from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.compose import Constant, Normalised, Product, Scaled, Sum
 from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
-from holdfast.kernels.products import squared_distances
-from holdfast.kernels.resolve import KERNEL_NAMES, Precomputed, resolve_kernel
+from holdfast.kernels.resolve import Precomputed
 from holdfast.kernels.stationary import RBF, Laplacian, Matern
 
 __all__ = [
-    "KERNEL_NAMES",
     "RBF",
     "Constant",
     "Cosine",
@@ -43,6 +41,4 @@ __all__ = [
     "Sigmoid",
     "SklearnKernel",
     "Sum",
-    "resolve_kernel",
-    "squared_distances",
 ]

@@ -11,7 +11,8 @@ import numpy as np
 
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError
-from holdfast.kernels import Kernel, Precomputed, resolve_kernel
+from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels.resolve import resolve_kernel
 
 #: Parameters that each named kernel takes, in the order of the grid.
 _PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -48,7 +49,7 @@ def kernel_grid(
     ----------
     kernel : str, kernel object, callable, or a list of them
     gamma, degree, coef0 : number, None, or a list of values to compare
-        ``gamma="auto"``: the widths that `widths` gives.
+        ``gamma="search"``: the widths that `widths` gives.
     kernel_params : mapping or None
     n_features : int or None
     widths : callable, optional
@@ -86,11 +87,11 @@ def kernel_grid(
 def _automatic(
     kernel: Any, names: tuple[str, ...], widths: Callable[[str], list[float] | None] | None
 ) -> list[float] | None:
-    """Return the widths of gamma="auto" for one kernel."""
+    """Return the first widths of gamma="search" for one kernel."""
     if kernel == "precomputed" or not isinstance(kernel, str):
         raise InvalidInputError(
-            'gamma="auto" chooses the width of kernels that are given by name, such as "rbf"; got '
-            f"kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel."
+            'gamma="search" chooses the width of kernels that are given by name, such as "rbf"; '
+            f"got kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel."
         )
     return widths(kernel) if widths is not None and "gamma" in names else None
 

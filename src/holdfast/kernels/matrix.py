@@ -15,8 +15,9 @@ from holdfast._typing import BoolArray, FloatArray, Index, IntArray, RowData
 from holdfast.data.indices import as_slice, row_index
 from holdfast.data.rows import as_rows, take_rows
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels import RBF, Kernel, Matern, Precomputed, squared_distances
+from holdfast.kernels import RBF, Kernel, Matern, Precomputed
 from holdfast.kernels.checks import kernel_matrix, require_finite
+from holdfast.kernels.products import squared_distances
 
 __all__ = [
     "KernelData",

@@ -23,9 +23,10 @@ __all__ = ["least_eigenvalue", "sample_rows", "total_eigenvalue", "typical_width
 
 #: Rows whose distances are looked at, and rows whose kernel values are.
 DISTANCE_ROWS, KERNEL_ROWS = 400, 100
-#: Widths that are compared, as multiples of one over the median squared distance. Kernels are often
-#: best a few times wider than the median distance and seldom much narrower.
-MULTIPLES = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
+#: Widths that a search starts with, as multiples of one over the median squared distance, a factor
+#: STEP apart. Kernels are often best a few times wider than the median distance.
+STEP = 4.0
+MULTIPLES = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 
 
 def sample_rows(weights: FloatArray, most: int) -> IntArray:
@@ -37,7 +38,7 @@ def sample_rows(weights: FloatArray, most: int) -> IntArray:
 
 
 def typical_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
-    """Return widths to compare for a kernel of that name; None if the rows tell nothing.
+    """Return widths to begin a search with, for a kernel of that name; None if rows tell nothing.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
-from holdfast.basis import as_selector
+from holdfast.basis.resolve import as_selector
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import number
 from holdfast.estimators.basis_curve import basis_curve

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray, RowData
-from holdfast.basis import Points, as_selector
+from holdfast.basis import Points
+from holdfast.basis.resolve import as_selector
 from holdfast.data.rows import take_rows
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.model import choose_basis, rows_with_kernel
@@ -231,7 +232,7 @@ def _estimator(model: Any) -> Any:
     # Not sklearn's clone: it cannot copy an iterator of splits.
     estimator = type(model)(**model.get_params(deep=False))
     estimator._validate_params()
-    if isinstance(estimator.gamma, str):  # "auto": finding the width is what tuning does
+    if isinstance(estimator.gamma, str):  # "search": finding the width is what tuning does
         estimator.gamma = None
     _goal(estimator)
     if estimator.alpha_per_target:

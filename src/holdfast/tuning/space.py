@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from holdfast._typing import FloatArray
 from holdfast.data.rows import take_rows
 from holdfast.exceptions import InvalidInputError
-from holdfast.kernels import squared_distances
+from holdfast.kernels.products import squared_distances
 from holdfast.tuning.criterion import Criterion
 from holdfast.tuning.problem import Problem
 

@@ -10,8 +10,9 @@ from numpy.linalg import inv, norm
 
 from holdfast import kernels
 from holdfast.experiments import Ragged
-from holdfast.kernels import RBF, squared_distances
+from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
+from holdfast.kernels.products import squared_distances
 from holdfast.linalg import Complement, Whitening, cholesky_basis
 from holdfast.smoother import Unpenalised
 from holdfast.smoother.features import ColumnFeatures, KnownColumns, basis_epsilon

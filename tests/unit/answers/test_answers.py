@@ -195,7 +195,10 @@ def test_calibration(model):
     assert pit.shape == (1, 90, 1)
     assert 0 < pit.min() < 0.2
     assert 0.8 < pit.max() < 1
-    assert model.decorrelated_residuals().shape == (90,)
+    found = model.held_out(alphas=[model.alpha_]).decorrelated_residuals
+    assert found.shape == (1, 90, 1)
+    with pytest.warns(FutureWarning, match="attribute of what held_out gives back"):
+        np.testing.assert_array_equal(model.decorrelated_residuals(), found[0, :, 0])
 
 
 @pytest.mark.parametrize("cv", [None, 5])
@@ -308,8 +311,8 @@ def test_dask_rows_predict_without_them():
     std = there.predict(lazy, return_std=True)[1]
     assert relative_difference(std, here.predict(new, return_std=True)[1]) < 1e-8
     assert relative_difference(there.influence().cook, here.influence().cook) < 1e-7
-    half = there.decorrelated_residuals()
-    assert relative_difference(half, here.decorrelated_residuals()) < 1e-8
+    half = there.held_out().decorrelated_residuals
+    assert relative_difference(half, here.held_out().decorrelated_residuals) < 1e-8
 
 
 # -- displays --------------------------------------------------------------------------------------

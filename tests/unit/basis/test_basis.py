@@ -20,10 +20,9 @@ from holdfast.basis import (
     Random,
     RandomlyPivotedCholesky,
     Selector,
-    as_selector,
-    resolve_basis,
 )
 from holdfast.basis.grouped import even_shares
+from holdfast.basis.resolve import as_selector, resolve_basis
 from holdfast.exceptions import HoldfastWarning, InvalidInputError, SingularBasisError
 from holdfast.experiments import as_experiments
 from holdfast.kernels import RBF, FunctionKernel, Linear, Sigmoid

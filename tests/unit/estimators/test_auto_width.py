@@ -1,4 +1,4 @@
-"""gamma="auto": the width is chosen among a handful around the median distance."""
+"""gamma="search": widths around the median distance, finer about the best of them."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
-from holdfast.exceptions import InvalidInputError
+from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 from holdfast.kernels import RBF
 from holdfast.kernels.typical import MULTIPLES, typical_widths
 
@@ -34,25 +34,65 @@ def rows():
 
 def test_a_chosen_width_clearly_beats_the_default_on_skewed_columns(rows):
     X, y = rows
-    chosen = KernelRidgeCV(gamma="auto", cv=5).fit(X, y)
+    chosen = KernelRidgeCV(gamma="search", cv=5).fit(X, y)
     default = KernelRidgeCV(cv=5).fit(X, y)
     assert chosen.best_score_ > 0.5 * default.best_score_  # negative: less than half the error
 
 
 def test_it_is_the_grid_of_these_widths(rows):
     X, y = rows
-    found = KernelRidgeCV(gamma="auto", cv=5).fit(X, y)
+    found = KernelRidgeCV(gamma="search", cv=5).fit(X, y)
     middle = 1.0 / np.median(pdist(X, "sqeuclidean"))
-    np.testing.assert_allclose(widths_of(found), middle * np.array(MULTIPLES), rtol=1e-10)
+    widths = np.array(widths_of(found))
+    near = np.abs(widths[:, None] / (middle * np.array(MULTIPLES)) - 1.0).min(axis=0)
+    assert (near < 1e-10).all()
+    best = found.best_params_["gamma"]
+    for neighbour in (best / 2, best * 2):  # finer steps about the best
+        assert np.abs(widths / neighbour - 1.0).min() < 1e-10
+    assert widths.size <= 9
     same = KernelRidgeCV(gamma=widths_of(found), cv=5).fit(X, y)
-    assert found.best_params_ == same.best_params_
-    assert found.alpha_ == same.alpha_
-    np.testing.assert_array_equal(found.predict(X), same.predict(X))
+    assert found.best_params_["gamma"] == same.best_params_["gamma"]
+    assert found.best_score_ == pytest.approx(same.best_score_, rel=1e-3)  # penalties may differ
+    assert found.cv_results_["params"][found.best_index_] == found.best_params_
+
+
+def test_no_width_of_a_fine_grid_is_much_better(rows):
+    X, y = rows
+    found = KernelRidgeCV(gamma="search", cv=5).fit(X, y)
+    middle = 1.0 / np.median(pdist(X, "sqeuclidean"))
+    fine = middle * np.geomspace(1 / 64, 4.0, 25)
+    assert found.best_score_ > 1.01 * KernelRidgeCV(gamma=fine, cv=5).fit(X, y).best_score_
+
+
+def test_the_widths_go_on_where_the_best_lies_at_an_end():
+    X = np.linspace(0.0, 1.0, 150)[:, None]
+    y = np.sin(12 * np.pi * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=150)
+    found = KernelRidgeCV(gamma="search", cv=KFold(5, shuffle=True, random_state=0)).fit(X, y)
+    middle = 1.0 / np.median(pdist(X, "sqeuclidean"))
+    assert widths_of(found)[-1] > 10.0 * middle  # beyond the coarse widths
+    assert found.best_params_["gamma"] < widths_of(found)[-1]
+
+
+def test_a_best_width_at_an_end_is_told():
+    X = np.linspace(0.0, 1.0, 150)[:, None]
+    y = np.random.default_rng(0).normal(size=150).cumsum()  # rough at every scale
+    model = KernelRidgeCV(gamma="search", cv=KFold(5, shuffle=True, random_state=0))
+    with pytest.warns(GridEdgeWarning, match="best gamma is the largest of those that were tried"):
+        model.fit(X, y)
+    assert model.best_params_["gamma"] == widths_of(model)[-1]
+    assert len(widths_of(model)) <= 9
+
+
+def test_the_old_word_is_taken_with_a_warning(rows):
+    X, y = rows
+    with pytest.warns(FutureWarning, match='gamma="search"'):
+        old = KernelRidgeCV(gamma="auto", cv=5).fit(X, y)
+    assert old.best_params_ == KernelRidgeCV(gamma="search", cv=5).fit(X, y).best_params_
 
 
 def test_the_winner_scores_what_retraining_says(rows):
     X, y = rows
-    model = KernelRidgeCV(gamma="auto", cv=KFold(4)).fit(X, y)
+    model = KernelRidgeCV(gamma="search", cv=KFold(4)).fit(X, y)
     alone = KernelRidgeCV(gamma=model.best_params_["gamma"], cv=KFold(4), path="retrain")
     alone.set_params(alphas=[model.alpha_]).fit(X, y)
     assert alone.best_score_ == pytest.approx(model.best_score_, rel=1e-8)
@@ -77,10 +117,10 @@ def test_rows_without_weight_take_no_part(rows):
     far = X.copy()
     far[::3] *= 100
     kept = weights > 0
-    some = KernelRidgeCV(gamma="auto", cv=5).fit(far, y, sample_weight=weights)
-    np.testing.assert_allclose(
-        widths_of(some), typical_widths("rbf", X[kept], np.ones(kept.sum())), rtol=1e-10
-    )
+    some = KernelRidgeCV(gamma="search", cv=5).fit(far, y, sample_weight=weights)
+    coarse = np.array(typical_widths("rbf", X[kept], np.ones(kept.sum())))
+    near = np.abs(np.array(widths_of(some))[:, None] / coarse - 1.0).min(axis=0)
+    assert (near < 1e-10).all()
 
 
 def test_many_rows_are_sampled_the_same_way_each_time():
@@ -95,37 +135,37 @@ def test_many_rows_are_sampled_the_same_way_each_time():
 def test_rows_that_are_all_the_same_leave_the_kernel_its_own_width():
     X = np.ones((8, 2))
     assert typical_widths("rbf", X, np.ones(8)) is None
-    model = KernelRidgeCV(gamma="auto", cv=2).fit(X, np.arange(8.0))
+    model = KernelRidgeCV(gamma="search", cv=2).fit(X, np.arange(8.0))
     assert model.kernel_ == RBF(0.5)
 
 
 def test_with_basis_groups_classes_and_sparse_rows(rows):
     X, y = rows
     groups = np.arange(len(X)) % 10
-    model = KernelRidgeCV(gamma="auto", basis=40, cv=GroupKFold(5), random_state=0)
+    model = KernelRidgeCV(gamma="search", basis=40, cv=GroupKFold(5), random_state=0)
     model.fit(sp.csr_matrix(X), y, groups=groups)
-    assert len(widths_of(model)) == len(MULTIPLES)
+    assert len(widths_of(model)) > len(MULTIPLES)
     assert model.verify(3).max_relative_error < 1e-6
-    classes = KernelRidgeClassifierCV(gamma="auto", cv=4).fit(X, y > np.median(y))
+    classes = KernelRidgeClassifierCV(gamma="search", cv=4).fit(X, y > np.median(y))
     assert classes.best_params_["gamma"] in widths_of(classes)
 
 
 def test_files_checkpoints_and_clones(rows, tmp_path):
     X, y = rows
-    model = KernelRidgeCV(gamma="auto", cv=5, checkpoint=tmp_path / "scores").fit(X, y)
+    model = KernelRidgeCV(gamma="search", cv=5, checkpoint=tmp_path / "scores").fit(X, y)
     resumed = clone(model).fit(X, y)
-    assert len(list((tmp_path / "scores").glob("scores-*.npz"))) == len(MULTIPLES)
+    assert len(list((tmp_path / "scores").glob("scores-*.npz"))) == len(widths_of(model))
     assert resumed.best_score_ == model.best_score_
     model.save(tmp_path / "model.holdfast")
     again = load(tmp_path / "model.holdfast")
-    assert again.gamma == "auto"
+    assert again.gamma == "search"
     np.testing.assert_array_equal(again.alphas_, model.alphas_)
     np.testing.assert_allclose(again.nested(3).values, model.nested(3).values, rtol=1e-8)
 
 
 def test_nested_chooses_the_width_inside_every_outer_experiment(rows):
     X, y = rows
-    model = KernelRidgeCV(gamma="auto", cv=KFold(3)).fit(X, y)
+    model = KernelRidgeCV(gamma="search", cv=KFold(3)).fit(X, y)
     found = model.nested(KFold(4))
     for number, (train, _) in enumerate(KFold(4).split(X)):
         # The widths of the training rows alone, with the penalties of the fit.
@@ -150,13 +190,13 @@ def grids(model):
 @pytest.mark.parametrize("kernel", ["precomputed", RBF(1.0), [RBF(1.0), "rbf"]])
 def test_kernels_with_a_width_of_their_own_are_refused(kernel):
     K = np.eye(6)
-    with pytest.raises(InvalidInputError, match='gamma="auto" chooses the width of kernels that'):
-        KernelRidgeCV(kernel, gamma="auto").fit(K, np.arange(6.0))
+    with pytest.raises(InvalidInputError, match='gamma="search" chooses the width of kernels that'):
+        KernelRidgeCV(kernel, gamma="search").fit(K, np.arange(6.0))
 
 
 def test_kernels_without_a_width_do_not_mind(rows):
     X, y = rows
-    model = KernelRidgeCV("linear", gamma="auto", cv=5).fit(X, y)
+    model = KernelRidgeCV("linear", gamma="search", cv=5).fit(X, y)
     assert model.best_score_ == KernelRidgeCV("linear", cv=5).fit(X, y).best_score_
 
 
@@ -164,7 +204,7 @@ def test_dask_rows(rows):
     da = pytest.importorskip("dask.array")
     X, y = rows
     lazy = da.from_array(X, chunks=(75, -1))
-    model = KernelRidgeCV(gamma="auto", basis=20, cv=3, random_state=0).fit(lazy, y)
-    local = KernelRidgeCV(gamma="auto", basis=20, cv=3, random_state=0).fit(X, y)
+    model = KernelRidgeCV(gamma="search", basis=20, cv=3, random_state=0).fit(lazy, y)
+    local = KernelRidgeCV(gamma="search", basis=20, cv=3, random_state=0).fit(X, y)
     assert model.best_params_ == local.best_params_
     assert model.best_score_ == pytest.approx(local.best_score_, rel=1e-6)

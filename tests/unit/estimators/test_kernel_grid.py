@@ -57,7 +57,7 @@ def test_a_grid_of_widths_is_separate_fits(kernel, basis):
             grid.cv_results_[f"{key}_test_score"], expected, rtol=1e-9, atol=1e-12
         )
     best = max(fits, key=lambda fit: fit.best_score_)
-    assert grid.best_params_ == {"kernel": kernel, "gamma": best.gamma}
+    assert grid.best_params_ == {"kernel": kernel, "gamma": best.gamma, "alpha": best.alpha_}
     assert grid.kernel_ == best.kernel_
     assert grid.alpha_ == best.alpha_
     np.testing.assert_allclose(grid.predict(X[:7]), best.predict(X[:7]), rtol=1e-8)
@@ -110,7 +110,9 @@ def test_the_table():
     # best_index_ counts in this table, as in scikit-learn's searches.
     assert results["rank_test_score"][grid.best_index_] == 1
     assert results["mean_test_score"][grid.best_index_] == grid.best_score_
-    assert results["params"][grid.best_index_] == {**grid.best_params_, "alpha": grid.alpha_}
+    assert results["params"][grid.best_index_] == grid.best_params_
+    assert results["param_alpha"][grid.best_index_] == grid.best_params_["alpha"] == grid.alpha_
+    assert results["param_gamma"][grid.best_index_] == grid.best_params_["gamma"]
     import pandas as pd
 
     assert len(pd.DataFrame(results)) == len(GAMMAS) * a
@@ -130,7 +132,7 @@ def test_undefined_scores_come_last():
 def test_one_standard_error_is_counted_within_the_best_kernel():
     """The kernel by its best score; then the largest penalty within one standard error."""
     best, grid = (model(gamma=GAMMAS, rule=rule).fit(X, Y) for rule in ("best", "1se"))
-    assert grid.best_params_ == best.best_params_
+    assert grid.best_params_["gamma"] == best.best_params_["gamma"]
     assert grid.alpha_ >= best.alpha_
     single = model(gamma=best.best_params_["gamma"], rule="1se").fit(X, Y)
     assert grid.alpha_ == single.alpha_

@@ -22,7 +22,6 @@ from holdfast import KernelRidgeCV
 from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError, NotSupportedError
 from holdfast.kernels import (
-    KERNEL_NAMES,
     RBF,
     Constant,
     Cosine,
@@ -40,9 +39,9 @@ from holdfast.kernels import (
     SklearnKernel,
     Sum,
     products,
-    resolve_kernel,
-    squared_distances,
 )
+from holdfast.kernels.products import squared_distances
+from holdfast.kernels.resolve import KERNEL_NAMES, resolve_kernel
 from reference import kernels as naive
 
 ROUNDING = 1e-13

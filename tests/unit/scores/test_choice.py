@@ -62,12 +62,17 @@ def test_columns_of_the_table():
         "pooled_test_score",
         "rank_test_score",
         "rounding",
+        "param_alpha",
+        "param_kernel",
+        "param_gamma",
         *(f"split{i}_test_score" for i in range(5)),
     }
     assert (results["rounding"] < 1e-8).all()
     assert all(len(column) == ALPHAS.size for column in results.values())
     np.testing.assert_array_equal(results["alpha"], ALPHAS)
-    assert results["params"] == [{"alpha": alpha} for alpha in ALPHAS]
+    same = {"kernel": "rbf", "gamma": 0.4}
+    assert results["params"] == [{**same, "alpha": alpha} for alpha in ALPHAS]
+    np.testing.assert_array_equal(results["param_alpha"], ALPHAS)
     splits = np.array([results[f"split{i}_test_score"] for i in range(5)])
     np.testing.assert_allclose(results["mean_test_score"], splits.mean(axis=0))
     np.testing.assert_allclose(results["std_test_score"], splits.std(axis=0))
@@ -75,7 +80,7 @@ def test_columns_of_the_table():
     assert results["rank_test_score"][fitted.best_index_] == 1
     assert fitted.alpha_ == ALPHAS[fitted.best_index_]
     assert fitted.best_score_ == results["pooled_test_score"].max()
-    assert fitted.best_params_ == {"kernel": "rbf", "gamma": 0.4}
+    assert fitted.best_params_ == results["params"][fitted.best_index_]
 
 
 @pytest.mark.parametrize("pooled", [True, False])

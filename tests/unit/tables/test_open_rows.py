@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from holdfast import KernelRidgeCV, open_rows
+from holdfast import KernelRidgeCV
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables import rows as module
+from holdfast.tables.rows import open_rows
 
 WHY = "pyarrow is not installed (extra holdfast[frames])"
 pa = pytest.importorskip("pyarrow", reason=WHY)
@@ -100,7 +101,8 @@ def test_fit_on_mapped_rows(tmp_path):
 SCRIPT = """
 import sys, threading, time, warnings
 import numpy as np
-from holdfast import KernelRidgeCV, open_rows
+from holdfast import KernelRidgeCV
+from holdfast.tables.rows import open_rows
 warnings.simplefilter("ignore")
 import holdfast.smoother.rows
 holdfast.smoother.rows.BLOCK_BYTES = holdfast.smoother.rows.KEEP_BYTES = 2**19

@@ -1,0 +1,102 @@
+"""Questions use what `fit` used: parameters that are set later, and rows that are overwritten."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
+
+import holdfast
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
+from holdfast.exceptions import HoldfastWarning
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(60, 2))
+Y = np.sin(X[:, 0]) + 0.2 * RNG.normal(size=60)
+ALPHAS = np.logspace(-3, 1, 5)
+GROUPS = np.arange(60) // 6
+
+QUESTIONS = {
+    "nested": lambda model: model.nested(KFold(3)).values,
+    "optimism": lambda model: model.nested(KFold(3)).optimism,
+    "permutations": lambda model: model.permutation_test(20, random_state=0).null_scores,
+    "interval": lambda model: model.score_interval(method="asymptotic").standard_error,
+    "learning": lambda model: model.learning_curve([20, 40], 2, random_state=0).scores,
+    "compare": lambda model: holdfast.compare(model, OTHER).difference,
+    "held out": lambda model: model.held_out().values,
+    "influence": lambda model: model.influence().cook,
+}
+OTHER = KernelRidgeCV("linear", alphas=[1.0], cv=KFold(4)).fit(X, Y)
+
+
+def fitted(**params):
+    return KernelRidgeCV(gamma=[0.1, 0.5], alphas=ALPHAS, cv=KFold(4), **params).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_parameters_set_after_fit_are_for_the_next_fit(name, tmp_path):
+    model, expected = fitted(), QUESTIONS[name](fitted())
+    later = {"gamma": 5.0, "kernel": "linear", "scoring": "neg_mean_absolute_error"}
+    model.set_params(cv=2, pooled=False, rule="1se", **later)
+    np.testing.assert_allclose(QUESTIONS[name](model), expected, rtol=1e-9, atol=1e-12)
+    assert model.get_params()["cv"] == 2  # still what was set
+    model.save(tmp_path / "model.holdfast")
+    again = load(tmp_path / "model.holdfast")
+    np.testing.assert_allclose(QUESTIONS[name](again), expected, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("basis", [None, 20], ids=["dense", "basis"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_rows_overwritten_after_fit_change_nothing(basis, kernel):
+    def answers(model):
+        return [
+            model.predict_interval(X[:5]),
+            model.coef_without([1, 2]).dual_coef,
+            model.predict_without([1, 2]),
+            model.nested(KFold(3)).values,
+            model.predict(X[:5]),
+        ]
+
+    params = {"basis": basis, "alphas": [0.1, 1.0], "cv": KFold(4), "random_state": 0}
+    rows = X.copy()
+    model = KernelRidgeCV(kernel, **params).fit(rows, Y)
+    expected = answers(KernelRidgeCV(kernel, **params).fit(X, Y))
+    rows[:] = 0.0
+    for one, other in zip(answers(model), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_rows_on_disk_are_not_copied(tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = KernelRidgeCV(basis=20, cv=4, random_state=0).fit(mapped, Y)
+    assert np.shares_memory(model._problem.X, mapped)
+    frugal = KernelRidgeCV(basis=20, cv=4, random_state=0, memory_limit=1000).fit(X, Y)
+    assert np.shares_memory(frugal._problem.X, X)  # a copy would not fit into the limit
+
+
+def test_groups_without_cv_are_told():
+    with pytest.warns(HoldfastWarning, match=r"cv=LeaveOneGroupOut\(\)"):
+        KernelRidgeCV(alphas=[0.1]).fit(X, Y, groups=GROUPS)
+    with pytest.warns(HoldfastWarning, match=r"cv=LeaveOneGroupOut\(\)"):
+        KernelRidgeClassifierCV(alphas=[0.1]).fit(X, Y > 0, groups=GROUPS)
+    for cv in (LeaveOneGroupOut(), LeaveOneOut(), 5):
+        KernelRidgeCV(alphas=[0.1], cv=cv).fit(X, Y, groups=GROUPS)
+    KernelRidgeCV(alphas=[0.1]).fit(X, Y, groups=np.arange(60))  # every row its own group
+
+
+def test_intervals_make_the_held_out_models_once(monkeypatch):
+    model = KernelRidgeCV(gamma=0.5, alphas=[0.1]).fit(X, Y)
+    smoother, calls = type(model._fitted_model().smoother), []
+    real = smoother.held_models
+    monkeypatch.setattr(smoother, "held_models", lambda *args: calls.append(1) or real(*args))
+    first = model.predict_interval(X[:7])
+    made = len(calls)
+    assert made > 0
+    np.testing.assert_array_equal(model.predict_interval(X[:7]), first)
+    model.predict_interval(X[:7], level=[0.5, 0.8], method="minmax")
+    assert len(calls) == made
+    other = KernelRidgeCV(gamma=0.5, alphas=[0.1]).fit(X, Y)
+    np.testing.assert_array_equal(other.predict_interval(X[:7]), first)
+    model.fit(X, 2 * Y)  # nothing of the old model is left
+    np.testing.assert_allclose(model.predict_interval(X[:7]), 2 * first, rtol=1e-9)
