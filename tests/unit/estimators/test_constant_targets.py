@@ -1,4 +1,4 @@
-"""Targets that do not vary: the mean is the model, with a warning; absent classes are exactly −1."""
+"""Constant targets: the mean is the model, with a warning; absent classes are exactly −1."""
 
 import numpy as np
 import pytest

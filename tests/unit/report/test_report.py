@@ -21,7 +21,10 @@ from holdfast.report.markup import Html, table, tag
 from holdfast.report.rows import part_scores, row_results
 from holdfast.report.words import number, shortened
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning"),
+    pytest.mark.filterwarnings("ignore:groups were given without cv"),
+]
 
 ALPHAS = np.logspace(-3, 3, 7)
 HOSTILE = '<script>alert("x")</script>"\'&`|*_\n# $x$ %{y} </script><img src=x onerror=alert(1)>'
