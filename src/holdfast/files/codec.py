@@ -57,6 +57,7 @@ _OWN_MODULES = (
 _MOVED = {
     "holdfast.experiments:Experiments": "holdfast.experiments.experiment:Experiments",
     "holdfast.experiments:HoldOut": "holdfast.experiments.experiment:HoldOut",
+    "holdfast.kernels.resolve:Precomputed": "holdfast.kernels.grid:Precomputed",
     "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
     "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
     "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
