@@ -100,7 +100,7 @@ def test_sparse_bits_are_not_made_dense():
 def test_models_on_dense_and_sparse_rows(basis, tmp_path):
     X, new = fingerprints(80), fingerprints(10, seed=2)
     y = X[:, :5].sum(axis=1) + 0.8 * np.random.default_rng(1).normal(size=80)
-    options = {"basis": basis, "cv": 5, "alphas": np.logspace(-4, 1, 6), "random_state": 0}
+    options = {"basis": basis, "cv": 5, "alphas": [0.1], "random_state": 0}
     model = KernelRidgeCV(Tanimoto(), **options).fit(X, y)
     naive = KernelRidgeCV(loop, **options).fit(X, y)
     assert model.best_score_ == pytest.approx(naive.best_score_, rel=1e-9)
@@ -111,7 +111,7 @@ def test_models_on_dense_and_sparse_rows(basis, tmp_path):
     np.testing.assert_allclose(sparse.predict(sp.csr_matrix(new)), model.predict(new), rtol=1e-7)
     for fitted, rows in ((model, new), (sparse, sp.csr_matrix(new))):
         path = tmp_path / "model.holdfast"
-        holdfast.save(fitted, path)
+        fitted.save(path)
         loaded = holdfast.load(path)
         assert loaded.kernel == Tanimoto()
         assert np.array_equal(loaded.predict(rows), fitted.predict(rows))
