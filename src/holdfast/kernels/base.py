@@ -28,6 +28,7 @@ class Kernel(ABC):
     """
 
     _positive: ClassVar[tuple[str, ...]] = ()
+    _per_feature: ClassVar[tuple[str, ...]] = ()
     _has_pullback: ClassVar[bool] = False
 
     @abstractmethod
@@ -77,6 +78,12 @@ class Kernel(ABC):
         """Names of the parameters that any positive number may take: widths, factors, constants."""
         nested = self._nested(lambda part: dict.fromkeys(part.positive_parameters))
         return (*self._positive, *nested)
+
+    @property
+    def feature_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that may be one number per feature."""
+        nested = self._nested(lambda part: dict.fromkeys(part.feature_parameters))
+        return (*self._per_feature, *nested)
 
     def with_params(self, **changes: Any) -> Self:
         """Return the kernel with other values of some of its `parameters`.

@@ -34,6 +34,7 @@ class _Stationary(VectorKernel):
 
     gamma: Gamma
     _positive: ClassVar[tuple[str, ...]] = ("gamma",)
+    _per_feature: ClassVar[tuple[str, ...]] = ("gamma",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", positive_width("gamma", self.gamma))
