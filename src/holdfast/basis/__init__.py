@@ -1,4 +1,4 @@
-"""Ways to choose the basis rows of a sparse model, one file each.
+"""Ways to choose the basis rows of a sparse model.
 
 | selector | looks at | idea |
 |---|---|---|
@@ -21,16 +21,13 @@ Only the exact `FeatureVectors` ever holds an m × m matrix, and none of more th
 from typing import TYPE_CHECKING, Any
 
 from holdfast.basis.base import Selector
-from holdfast.basis.farthest import FarthestPoint
 from holdfast.basis.feature_vectors import FeatureVectors
 from holdfast.basis.greedy import Greedy
-from holdfast.basis.grouped import BalancedOverFolds, PerGroup
-from holdfast.basis.kmeans import KMeans
+from holdfast.basis.kmeans import FarthestPoint, KMeans
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
-from holdfast.basis.points import Points
 from holdfast.basis.prune import Prune
-from holdfast.basis.random import Fixed, Random
-from holdfast.basis.resolve import as_selector, resolve_basis
+from holdfast.basis.random import BalancedOverFolds, PerGroup, Random
+from holdfast.basis.resolve import Fixed, Points, as_selector, resolve_basis
 
 if TYPE_CHECKING:
     from holdfast.estimators.basis_curve import BasisCurve, basis_curve

@@ -7,11 +7,11 @@ from numpy.linalg import solve
 
 from holdfast.basis import FarthestPoint, FeatureVectors, RandomlyPivotedCholesky
 from holdfast.basis.base import Pool
-from holdfast.basis.criteria import GroupError, LeaveOneOutError, TrainingError
+from holdfast.basis.greedy import GroupError, LeaveOneOutError, TrainingError
 from holdfast.basis.growing import GrowingModel
 from holdfast.basis.prune import _PrunedModel
-from holdfast.basis.residual import Residual
-from holdfast.basis.span import low_rank_factor
+from holdfast.basis.pivoted_cholesky import Residual
+from holdfast.basis.pivoted_cholesky import low_rank_factor
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
 from interface.formulas import example, same
@@ -30,7 +30,7 @@ def left_over(chosen) -> np.ndarray:
     return K - K[:, chosen] @ solve(K[np.ix_(chosen, chosen)], K[chosen])
 
 
-@example("basis.residual.Residual.block", "basis.residual.Residual.add")
+@example("basis.pivoted_cholesky.Residual.block", "basis.pivoted_cholesky.Residual.add")
 def _():
     left = Residual(data)
     left.add(B[:3])
@@ -67,7 +67,7 @@ def _():
     assert found.tolist() == chosen
 
 
-@example("basis.farthest.FarthestPoint")
+@example("basis.kmeans.FarthestPoint")
 def _():
     found = FarthestPoint(5).select(data, rng=0)
     for k in range(1, 5):
@@ -75,7 +75,7 @@ def _():
         assert found[k] == np.argmax(apart.min(axis=1))
 
 
-@example("basis.span.low_rank_factor")
+@example("basis.pivoted_cholesky.low_rank_factor")
 def _():
     line = KernelRows(RBF(0.01), X[:, :1])
     F = low_rank_factor(line, m)
@@ -112,7 +112,7 @@ def _():
     same(model.residuals, y - with_bias([*B[:3], B[4]]) @ y)
 
 
-@example("basis.criteria.TrainingError.errors", "basis.criteria.LeaveOneOutError.errors")
+@example("basis.greedy.TrainingError.errors", "basis.greedy.LeaveOneOutError.errors")
 def _():
     y, model = root[:, None] * Y, GrowingModel(pool(), n, alpha, True, eps)
     loo = LeaveOneOutError(model)
@@ -127,7 +127,7 @@ def _():
         same(loo.errors(model, found)[c], ((e / (1 - np.diag(S))[:, None]) ** 2).sum())
 
 
-@example("basis.criteria.GroupError.errors")
+@example("basis.greedy.GroupError.errors")
 def _():
     groups = np.repeat([0, 1, 2], [4, 4, m - 8])  # small groups, and one larger than the basis
     y, model = root[:, None] * Y, GrowingModel(pool(groups), n, alpha, True, eps)

@@ -23,7 +23,7 @@ from holdfast.basis import (
     as_selector,
     resolve_basis,
 )
-from holdfast.basis.grouped import even_shares
+from holdfast.basis.random import even_shares
 from holdfast.exceptions import HoldfastWarning, InvalidInputError, SingularBasisError
 from holdfast.experiments import as_experiments
 from holdfast.kernels import RBF, FunctionKernel, Linear, Sigmoid

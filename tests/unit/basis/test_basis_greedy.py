@@ -6,7 +6,7 @@ import pytest
 from holdfast.basis import Greedy
 from holdfast.basis.base import Pool
 from holdfast.basis.growing import GrowingModel
-from holdfast.basis.span import low_rank_factor
+from holdfast.basis.pivoted_cholesky import low_rank_factor
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.kernels import RBF, Linear, Polynomial
 from holdfast.kernels.matrix import KernelRows, PrecomputedRows
