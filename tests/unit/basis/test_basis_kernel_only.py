@@ -66,7 +66,7 @@ def test_feature_vectors_without_the_kernel_matrix(kernel, monkeypatch):
     np.testing.assert_array_equal(streamed.select(counted), rows)
     np.testing.assert_allclose(streamed.errors_, kept.errors_, rtol=1e-8, atol=1e-14)
     assert counted.largest <= 60 * 7
-    assert "anew, in blocks" in streamed.explain(60)
+    assert "again, in blocks" in streamed.explain(60)
 
 
 def test_gains_are_summed_again_before_rounding_decides():
