@@ -49,10 +49,6 @@ class Pool:
         The one experiment that holds each row out.
     rng : numpy.random.Generator
         The only source of randomness.
-    rows : (m,) int array
-        Where these rows stand among all rows of the data.
-    total : int
-        The number of all rows of the data.
     """
 
     data: KernelData
@@ -61,8 +57,6 @@ class Pool:
     groups: IntArray | None
     folds: IntArray | None
     rng: np.random.Generator
-    rows: IntArray
-    total: int
 
     def __len__(self) -> int:
         """Return the number of rows to choose from."""
@@ -159,8 +153,6 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
             groups=_codes(groups, m, rows) if groups is not None else None,
             folds=_folds(experiments, m, self)[rows] if "experiments" in self.needs else None,
             rng=np.random.default_rng(rng),
-            rows=rows,
-            total=m,
         )
         chosen = np.asarray(self._choose(pool), dtype=np.int64)
         return chosen if everything else rows[chosen].astype(np.int64)

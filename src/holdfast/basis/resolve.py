@@ -49,14 +49,7 @@ class Fixed(Selector):
         return check_rows(self.rows, len(data))
 
     def _choose(self, pool: Pool) -> IntArray:
-        """Return where the given rows stand in the pool, for a selector that starts from them."""
-        given = check_rows(self.rows, pool.total)
-        idle = np.setdiff1d(given, pool.rows)
-        if len(idle):
-            raise InvalidInputError(
-                f"rows of weight zero cannot be started from: {_some(idle)}. Leave them out."
-            )
-        return np.searchsorted(pool.rows, given).astype(np.int64)
+        raise NotImplementedError("the rows are given")
 
 
 class Points(Selector):
@@ -162,7 +155,7 @@ class Points(Selector):
         return len(data) + np.arange(as_rows(self.Z).shape[0], dtype=np.int64)
 
     def _choose(self, pool: Pool) -> IntArray:
-        raise InvalidInputError("Points are no rows; start from a selector of rows, such as Fixed.")
+        raise NotImplementedError("the points are given")
 
 
 def as_selector(basis: Basis, m: int | None = None) -> Selector | None:
@@ -227,8 +220,3 @@ def check_rows(rows: ArrayLike, m: int) -> IntArray:
             "basis names no rows; give at least one, or basis=None for the dense model."
         )
     return found
-
-
-def _some(values: IntArray) -> str:
-    shown = ", ".join(str(int(value)) for value in values[:5])
-    return shown + (f" and {len(values) - 5} more" if len(values) > 5 else "")

@@ -9,9 +9,7 @@ from holdfast.basis import FarthestPoint, FeatureVectors, RandomlyPivotedCholesk
 from holdfast.basis.base import Pool
 from holdfast.basis.greedy import GroupError, LeaveOneOutError, TrainingError
 from holdfast.basis.growing import GrowingModel
-from holdfast.basis.prune import _PrunedModel
-from holdfast.basis.pivoted_cholesky import Residual
-from holdfast.basis.pivoted_cholesky import low_rank_factor
+from holdfast.basis.pivoted_cholesky import Residual, low_rank_factor
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
 from interface.formulas import example, same
@@ -19,7 +17,7 @@ from interface.formulas.problem import B, H, K, X, Y, alpha, data, eps, m, n, ro
 
 
 def pool(groups=None) -> Pool:
-    return Pool(data, Y, w, groups, None, np.random.default_rng(0), np.arange(m), m)
+    return Pool(data, Y, w, groups, None, np.random.default_rng(0))
 
 
 def left_over(chosen) -> np.ndarray:
@@ -143,23 +141,3 @@ def _():
             r = solve(np.eye(rows.size) - S[np.ix_(rows, rows)], (y - S @ y)[rows])
             total += (r**2).sum()
         same(found[c], total)
-
-
-@example(
-    "basis.prune._PrunedModel.errors_without_each",
-    "basis.prune._PrunedModel.drop",
-    "basis.prune._PrunedModel.error",
-)
-def _():
-    y = root[:, None] * Y
-
-    def error(basis):
-        S = with_bias(basis)
-        return (((y - S @ y) / (1 - np.diag(S))[:, None]) ** 2).sum()
-
-    model = _PrunedModel(pool(), B, alpha, eps, True)
-    same(model.error(), error(B))
-    same(model.errors_without_each(), [error(np.delete(B, j)) for j in range(n)])
-    model.drop(np.array([2, 5]))
-    same(model.error(), error(np.delete(B, [2, 5])))
-    same(model.errors_without_each(), [error(np.delete(model.basis, j)) for j in range(n - 2)])

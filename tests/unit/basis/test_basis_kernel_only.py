@@ -31,8 +31,6 @@ def pool_of(K, weights=None, seed=0):
         groups=None,
         folds=None,
         rng=np.random.default_rng(seed),
-        rows=np.arange(m),
-        total=m,
     )
 
 
