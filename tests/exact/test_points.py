@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut
 
 import holdfast
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.basis import Fixed, Points, Prune
+from holdfast.basis import Fixed, Points
 from holdfast.exceptions import FileFormatError, InvalidInputError, NotSupportedError
 from holdfast.holdout import PATHS
 from holdfast.kernels import RBF, FunctionKernel
@@ -186,5 +186,3 @@ def test_bad_points():
         model(kernel="precomputed").fit(K[:M, :M], Y)
     with pytest.raises(NotSupportedError, match="tuning takes basis rows"):
         tune(model(), X, Y[:, 0])
-    with pytest.raises(InvalidInputError, match="start from a selector of rows"):
-        Prune(4, start=Points(Z)).select(RowsAndPoints(RBF(0.3), X, Z), Y)

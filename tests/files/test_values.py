@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse
 from sklearn import gaussian_process, model_selection
 
-from holdfast.basis import Random
+from holdfast.basis import BalancedOverFolds, FarthestPoint, Fixed, PerGroup, Points, Random
 from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.experiments import HoldOut
 from holdfast.files.codec import Decoder, Encoder
+from holdfast.kernels import Precomputed
 
 
 def there_and_back(value, allow_callables=False):
@@ -210,3 +211,20 @@ def test_hostile_sparse_matrices():
     for shape in ([2, 3], [10**15, 3], [2, 3, 4], ["x", 3]):
         with pytest.raises(FileFormatError):
             Decoder(arrays, False).decode({"$sparse": {**body, "shape": shape, "is_array": True}})
+
+
+@pytest.mark.parametrize(
+    ("old", "fields", "expected"),
+    [
+        ("holdfast.basis.farthest:FarthestPoint", {"n": 5}, FarthestPoint(5)),
+        ("holdfast.basis.grouped:PerGroup", {"k": 2}, PerGroup(2)),
+        ("holdfast.basis.grouped:BalancedOverFolds", {"n": 5}, BalancedOverFolds(5)),
+        ("holdfast.basis.random:Fixed", {"rows": [1, 2]}, Fixed([1, 2])),
+        ("holdfast.basis.points:Points", {"Z": [[1.0]]}, Points([[1.0]])),
+        ("holdfast.kernels.resolve:Precomputed", {}, Precomputed()),
+    ],
+)
+def test_classes_that_have_moved_are_found(old, fields, expected):
+    found = Decoder({}, allow_callables=False).decode({"$object": old, "fields": fields})
+    assert type(found) is type(expected)
+    assert repr(found) == repr(expected)

@@ -1,4 +1,4 @@
-"""Ways to choose the basis rows of a sparse model, one file each.
+"""Ways to choose the basis rows of a sparse model.
 
 | selector | looks at | idea |
 |---|---|---|
@@ -12,7 +12,6 @@
 | `RandomlyPivotedCholesky` | kernel | at random, in proportion to what is not yet explained |
 | `KMeans` | rows or kernel | the row nearest to the centre of each cluster |
 | `FarthestPoint` | kernel | the row farthest from those chosen, one at a time |
-| `Prune` | kernel, y | start large, drop what matters least to exact leave-one-out |
 
 `basis_curve` shows how the held-out error falls with the number of rows, for any of them.
 Only the exact `FeatureVectors` ever holds an m × m matrix, and none of more than 1 GB.
@@ -21,15 +20,12 @@ Only the exact `FeatureVectors` ever holds an m × m matrix, and none of more th
 from typing import TYPE_CHECKING, Any
 
 from holdfast.basis.base import Selector
-from holdfast.basis.farthest import FarthestPoint
 from holdfast.basis.feature_vectors import FeatureVectors
 from holdfast.basis.greedy import Greedy
-from holdfast.basis.grouped import BalancedOverFolds, PerGroup
-from holdfast.basis.kmeans import KMeans
+from holdfast.basis.kmeans import FarthestPoint, KMeans
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
-from holdfast.basis.points import Points
-from holdfast.basis.prune import Prune
-from holdfast.basis.random import Fixed, Random
+from holdfast.basis.random import BalancedOverFolds, PerGroup, Random
+from holdfast.basis.resolve import Fixed, Points
 
 if TYPE_CHECKING:
     from holdfast.estimators.basis_curve import BasisCurve, basis_curve
@@ -44,7 +40,6 @@ __all__ = [
     "KMeans",
     "PerGroup",
     "Points",
-    "Prune",
     "Random",
     "RandomlyPivotedCholesky",
     "Selector",

@@ -49,10 +49,6 @@ class Pool:
         The one experiment that holds each row out.
     rng : numpy.random.Generator
         The only source of randomness.
-    rows : (m,) int array
-        Where these rows stand among all rows of the data.
-    total : int
-        The number of all rows of the data.
     """
 
     data: KernelData
@@ -61,8 +57,6 @@ class Pool:
     groups: IntArray | None
     folds: IntArray | None
     rng: np.random.Generator
-    rows: IntArray
-    total: int
 
     def __len__(self) -> int:
         """Return the number of rows to choose from."""
@@ -138,7 +132,9 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         -------
         (n,) int64 array
         """
-        m = len(data)
+        m, given = len(data), self._given(data)
+        if given is not None:
+            return given
         weights = np.ones(m) if weights is None else _per_row(weights, m, "weights").astype(float)
         if not np.all(np.isfinite(weights)) or np.any(weights < 0):
             raise InvalidInputError("weights must be finite and not negative.")
@@ -157,11 +153,13 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
             groups=_codes(groups, m, rows) if groups is not None else None,
             folds=_folds(experiments, m, self)[rows] if "experiments" in self.needs else None,
             rng=np.random.default_rng(rng),
-            rows=rows,
-            total=m,
         )
         chosen = np.asarray(self._choose(pool), dtype=np.int64)
         return chosen if everything else rows[chosen].astype(np.int64)
+
+    def _given(self, data: KernelData) -> IntArray | None:
+        """Return the rows that need no choice, if the user has named them."""
+        return None
 
     @abstractmethod
     def _choose(self, pool: Pool) -> IntArray:
@@ -179,6 +177,19 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
                     f"{type(self).__name__} needs {name} to choose basis rows, and got None: "
                     f"{remedy[name]}, or use a selector that does without, such as Random."
                 )
+
+
+class SizedSelector(Selector):
+    """A selector of a number of rows.
+
+    Parameters
+    ----------
+    n : int or float
+        How many rows, or which fraction of them.
+    """
+
+    def __init__(self, n: int | float = 0.1) -> None:
+        self.n = n
 
 
 def how_many(n: int | float, m: int, name: str = "n") -> int:
@@ -250,7 +261,9 @@ def _folds(experiments: Experiments | None, m: int, selector: Selector) -> IntAr
 
 
 def warn_short(selector: Selector, got: int, wanted: int, why: str) -> None:
-    """Warn that a selector found fewer rows than it was asked for, and why."""
+    """Warn if a selector found fewer rows than it was asked for, and why."""
+    if got >= wanted:
+        return
     warnings.warn(
         f"{type(selector).__name__} chose {got} basis rows instead of {wanted}: {why}. "
         f"Ask for at most {got} rows to silence this.",

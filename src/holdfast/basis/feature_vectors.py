@@ -1,19 +1,33 @@
-"""Basis rows whose span reconstructs all rows best: feature-vector selection."""
+"""Basis rows whose span reconstructs all rows best: feature-vector selection.
+
+With Δ = K − FFᵀ the part of the kernel matrix that the chosen rows do not explain, row h would
+lower the mean reconstruction error by g_h/Δ_hh, g_h = Σ_i s_i Δ_ih². When the row b is chosen, F
+gains the column v = Δ_{:b}/√Δ_bb and Δ becomes Δ − vvᵀ, so that
+
+    g_h  ←  g_h − 2 v_h (Δ(s∘v))_h + v_h² Σ_i s_i v_i²,      Δ(s∘v) = K(s∘v) − F(Fᵀ(s∘v))
+
+is one product of the kernel matrix with a vector. K may be in memory, or computed in blocks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import SQRT_EPS, Pool, Selector, check_positive, how_many, whole_number
-from holdfast.basis.drawn_vectors import choose_drawn
-from holdfast.basis.exact_vectors import Gains, keeps_matrix
-from holdfast.basis.residual import Residual
+from holdfast.basis.pivoted_cholesky import Residual
 from holdfast.exceptions import KernelError
+
+_EPS = float(np.finfo(np.float64).eps)
+_KEPT_BYTES = 1e9  # a kernel matrix of more bytes is computed again for every row that is chosen
+_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once, so that they stay in cache
+_DIGITS = 1e-6  # rounding errors in the gains, relative to the best, that call for a fresh sum
+_DRAWS = 10  # so many draws in a row without an independent candidate mean that the rank is reached
 
 # Takes which rows are usable; returns the row chosen and the gaps Δ_ii that it leaves.
 _Step = Callable[[NDArray[np.bool_]], tuple[int, FloatArray]]
@@ -32,7 +46,7 @@ class FeatureVectors(Selector):
         None: at every step every row competes (exact). An int: only that many random rows do;
         with 59 the winner is, with probability 0.95, among the best twentieth.
     evaluate : int, optional
-        With ``sample``: judge the candidates on that many random rows, drawn anew at each step,
+        With ``sample``: judge the candidates on that many random rows, drawn again at each step,
         instead of all rows. Then nothing goes through all rows, and the cost does not depend on
         their number.
     rank_tol : float
@@ -59,7 +73,7 @@ class FeatureVectors(Selector):
     O(mcn), c columns of the kernel matrix, and O(mn) memory; with ``sample=c, evaluate=e``
     O((c + e)n²), (c + e)n + ce kernel values, and O((c + e)n) memory.
 
-    A kernel matrix of more than 1 GB is computed anew, block by block, for every row. The last
+    A kernel matrix of more than 1 GB is computed again, block by block, for every row. The last
     variant is the improved algorithm of Cawley and Talbot (2002), O(n³) in all for any
     number of rows: 59 and 59 are its usual numbers. It stops at the rank when ten draws in a row
     bring no independent candidate.
@@ -95,7 +109,7 @@ class FeatureVectors(Selector):
             return super().explain(m)
         if keeps_matrix(m):
             return f"{self!r}: holds the whole {m} x {m} kernel matrix, {8e-6 * m * m:.0f} MB"
-        return f"{self!r}: computes the {m} x {m} kernel matrix anew, in blocks, for every row"
+        return f"{self!r}: computes the {m} x {m} kernel matrix again, in blocks, for every row"
 
     errors_: FloatArray
 
@@ -105,56 +119,111 @@ class FeatureVectors(Selector):
         tol = -1.0 if self.tol is None else check_positive("tol", self.tol, zero=True)
         rank_tol = check_positive("rank_tol", self.rank_tol, zero=True)
         evaluate = m if self.evaluate is None else whole_number("evaluate", self.evaluate)
-        if self.sample is not None and evaluate < m:
-            sample = whole_number("sample", self.sample)
-            drawn = choose_drawn(pool, size, tol, rank_tol, sample, evaluate, _diagonal)
-            self.errors_, self.stopped_ = drawn.errors, drawn.stopped
-            return drawn.rows
-        diagonal = _diagonal(pool, None)
-        # Weight of row i in the mean: w_i / (k_ii Σw), and 0 for rows with k_ii = 0.
-        live = diagonal > 0
-        share = np.where(live, pool.weights, 0.0) / pool.weights.sum()
-        share[live] /= diagonal[live]
-        step = Gains(pool, share).choose if self.sample is None else self._sampled(pool, share)
+        sample = None if self.sample is None else whole_number("sample", self.sample)
+        if sample is not None and evaluate < m:
+            steps = _from_draws(pool, size, rank_tol, sample, evaluate)
+        else:
+            steps = _from_all(pool, rank_tol, sample)
         chosen: list[int] = []
         errors: list[float] = []
-        gap = diagonal
-        self.stopped_ = "size"
-        while len(chosen) < size:
-            usable = live & (gap > rank_tol * diagonal)
-            usable[chosen] = False
-            if not usable.any():
-                self.stopped_ = "rank"
-                break
-            best, gap = step(usable)
-            chosen.append(best)
-            errors.append(float(share @ np.maximum(gap, 0.0)))
-            if errors[-1] <= tol:
-                self.stopped_ = "tol"
+        self.stopped_ = "rank"
+        for row, error in steps:
+            chosen.append(row)
+            errors.append(error)
+            if error <= tol or len(chosen) == size:
+                self.stopped_ = "tol" if error <= tol else "size"
                 break
         self.errors_ = np.array(errors)
         return np.array(chosen, dtype=np.int64)
 
-    def _sampled(self, pool: Pool, share: FloatArray) -> _Step:
-        """Return a function that chooses the best of a few random rows and gives the new gaps."""
-        sample = whole_number("sample", self.sample)
-        residual, remaining = Residual(pool.data), np.arange(len(pool))
 
-        def step(usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
-            nonlocal remaining
-            drawn = pool.rng.choice(remaining, size=min(sample, len(remaining)), replace=False)
-            rows = drawn[usable[drawn]]
-            if not len(rows):  # an unlucky draw: choose among the rows that will do
-                left = np.flatnonzero(usable)
-                rows = pool.rng.choice(left, size=min(sample, len(left)), replace=False)
-            columns = residual.block(slice(None), rows)  # (m, c)
-            c = int(np.argmax(share @ np.square(columns) / residual.gap[rows]))
-            best = int(rows[c])
-            residual.extend(rows[[c]], columns[:, [c]])
-            remaining = remaining[remaining != best]
-            return best, residual.gap
+def _from_all(pool: Pool, rank_tol: float, sample: int | None) -> Iterator[tuple[int, float]]:
+    """Yield rows and the error after each, judged on all rows, until the rank is reached."""
+    diagonal = _diagonal(pool, None)
+    share = _shares(pool.weights, diagonal)
+    step = Gains(pool, share).choose if sample is None else _sampled(pool, share, sample)
+    usable, gap = diagonal > 0, diagonal
+    while (usable := usable & (gap > rank_tol * diagonal)).any():
+        best, gap = step(usable)
+        usable[best] = False
+        yield best, float(share @ np.maximum(gap, 0.0))
 
-        return step
+
+def _sampled(pool: Pool, share: FloatArray, sample: int) -> _Step:
+    """Return a function that chooses the best of a few random rows and gives the new gaps."""
+    residual, remaining = Residual(pool.data), np.arange(len(pool))
+
+    def step(usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
+        nonlocal remaining
+        drawn = pool.rng.choice(remaining, size=min(sample, len(remaining)), replace=False)
+        rows = drawn[usable[drawn]]
+        if not len(rows):  # an unlucky draw: choose among the rows that will do
+            left = np.flatnonzero(usable)
+            rows = pool.rng.choice(left, size=min(sample, len(left)), replace=False)
+        columns = residual.block(slice(None), rows)  # (m, c)
+        c = int(np.argmax(share @ np.square(columns) / residual.gap[rows]))
+        best = int(rows[c])
+        residual.extend(rows[[c]], columns[:, [c]])
+        remaining = remaining[remaining != best]
+        return best, residual.gap
+
+    return step
+
+
+def _from_draws(
+    pool: Pool, size: int, rank_tol: float, sample: int, evaluate: int
+) -> Iterator[tuple[int, float]]:
+    """Yield rows and the estimated error after each, until draws bring no independent row.
+
+    Notes
+    -----
+    At each step a few rows are drawn as candidates and a few others to judge them on. Only kernel
+    values among these and the rows chosen so far are computed (Cawley and Talbot 2002; 2004,
+    §2.4.1): with K_BB = L Lᵀ and F = K_{:B} L⁻ᵀ for the rows drawn, Δ = K − FFᵀ as everywhere.
+    Step j computes (c + e) j + c e kernel values and takes O((c + e) j²) time, for c candidates
+    and e rows to judge them on, however many rows there are.
+    """
+    m, data, rng = len(pool), pool.data, pool.rng
+    triangle = np.empty((min(size, 64),) * 2, order="F")
+    chosen = np.empty(0, dtype=np.int64)
+
+    def factor(rows: IntArray) -> FloatArray:
+        """Return F of these rows (k, j)."""
+        if not chosen.size:
+            return np.empty((len(rows), 0))
+        L, K = triangle[: chosen.size, : chosen.size], data.block(rows, chosen)
+        return np.asarray(scipy.linalg.solve_triangular(L, K.T, lower=True, check_finite=False).T)
+
+    idle = 0
+    while idle < _DRAWS:
+        drawn = rng.choice(m, size=min(sample, m), replace=False)
+        drawn = drawn[~np.isin(drawn, chosen)]
+        own, F = _diagonal(pool, drawn), factor(drawn)
+        gap = own - np.square(F).sum(axis=1)
+        good = gap > rank_tol * np.maximum(own, np.finfo(np.float64).tiny)
+        if not good.any():
+            idle += 1
+            continue
+        idle, candidates, F, gap = 0, drawn[good], F[good], gap[good]
+        on = rng.choice(m, size=evaluate, replace=False)
+        norms, G = _diagonal(pool, on), factor(on)
+        share = _shares(pool.weights[on], norms)
+        gains = share @ np.square(data.block(on, candidates) - G @ F.T) / gap
+        best, j = int(np.argmax(gains)), chosen.size
+        if j == len(triangle):
+            triangle = np.pad(triangle, (0, min(size, 2 * j) - j))
+        triangle[j, :j], triangle[j, j] = F[best], np.sqrt(gap[best])
+        chosen = np.append(chosen, candidates[best])
+        error = share @ np.maximum(norms - np.square(G).sum(axis=1), 0.0) - gains[best]
+        yield int(candidates[best]), max(float(error), 0.0)
+
+
+def _shares(weights: FloatArray, diagonal: FloatArray) -> FloatArray:
+    """Return the weight of each row's error in the mean, w_i / (k_ii Σw); 0 where k_ii = 0."""
+    live = diagonal > 0
+    share = np.where(live, weights, 0.0) / weights.sum()
+    share[live] /= diagonal[live]
+    return np.asarray(share)
 
 
 def _diagonal(pool: Pool, rows: IntArray | None) -> FloatArray:
@@ -166,3 +235,75 @@ def _diagonal(pool: Pool, rows: IntArray | None) -> FloatArray:
             "values on its diagonal. Use another kernel, or another selector such as Random."
         )
     return diagonal
+
+
+def keeps_matrix(m: int) -> bool:
+    """Whether the kernel matrix of m rows is kept in memory."""
+    return 8.0 * m * m <= _KEPT_BYTES
+
+
+class Gains:
+    """g_h of every row, up to date with the rows chosen so far.
+
+    Parameters
+    ----------
+    pool : Pool
+    share : (m,) array
+        s: the weight of each row's error in the mean.
+
+    Notes
+    -----
+    The recurrence subtracts: once the gains have fallen far below those that they were summed
+    from, rounding errors would decide the choice. They are then summed again from Δ, block by
+    block, O(m²n), which happens a few times in all.
+    """
+
+    def __init__(self, pool: Pool, share: FloatArray) -> None:
+        self.share = share
+        self.left = Residual(pool.data)
+        every = slice(None)
+        self._K = pool.data.block(every, every) if keeps_matrix(len(pool)) else None
+        self._sum_again()
+
+    def choose(self, usable: NDArray[np.bool_]) -> tuple[int, FloatArray]:
+        """Return the best of the usable rows, now chosen, and the gaps Δ_ii that it leaves."""
+        best = self._best(usable)
+        if self._noise(usable) > _DIGITS * self._ratio(usable)[best]:
+            self._sum_again()
+            best = self._best(usable)
+        self.left.add(np.array([best]))
+        v = self.left.F[:, -1]
+        sv = self.share * v
+        product = np.empty(len(v))
+        for block, K in self._blocks():
+            product[block] = K @ sv
+        # F without its last column, which is v itself: Δ before this step
+        before = self.left.F[:, :-1]
+        product -= before @ (before.T @ sv)
+        self._g += v * (v * float(sv @ v) - 2.0 * product)
+        return best, self.left.gap
+
+    def _ratio(self, usable: NDArray[np.bool_]) -> FloatArray:
+        return np.where(usable, self._g / np.where(usable, self.left.gap, 1.0), -1.0)
+
+    def _best(self, usable: NDArray[np.bool_]) -> int:
+        return int(np.argmax(self._ratio(usable)))
+
+    def _noise(self, usable: NDArray[np.bool_]) -> float:
+        """Return the largest rounding error of g_h/Δ_hh since the sums were made."""
+        return float((4 * _EPS * self._from[usable] / self.left.gap[usable]).max())
+
+    def _sum_again(self) -> None:
+        g, F = np.zeros(len(self.share)), self.left.F
+        for block, K in self._blocks():
+            g += self.share[block] @ np.square(K - F[block] @ F.T)
+        self._g, self._from = g, g.copy()
+
+    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield blocks of rows of the kernel matrix, not to be overwritten."""
+        m = len(self.share)
+        height = max(1, _BLOCK_ENTRIES // m)
+        for start in range(0, m, height):
+            block = slice(start, min(start + height, m))
+            known = self._K
+            yield block, self.left.data.block(block, slice(None)) if known is None else known[block]

@@ -33,7 +33,7 @@ import scipy.linalg
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import Pool
-from holdfast.basis.span import low_rank_factor
+from holdfast.basis.pivoted_cholesky import low_rank_factor
 from holdfast.smoother.scale import RowScale, Unpenalised
 
 if TYPE_CHECKING:

@@ -1,23 +1,16 @@
-"""Basis rows chosen at random, or by the user."""
+"""Basis rows chosen at random: among all rows, or evenly from the groups or the folds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from holdfast._typing import FloatArray, IntArray
-from holdfast.basis.base import Pool, Selector, how_many
-from holdfast.data.indices import row_numbers
-from holdfast.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from holdfast.experiments import Experiments
-    from holdfast.kernels.matrix import KernelData
+from holdfast._typing import IntArray
+from holdfast.basis.base import Pool, Selector, SizedSelector, how_many, whole_number
 
 
-class Random(Selector):
+class Random(SizedSelector):
     """Rows drawn uniformly without replacement.
 
     Parameters
@@ -34,68 +27,97 @@ class Random(Selector):
     data_dependent: ClassVar[bool] = False
     nested: ClassVar[bool] = True
 
-    def __init__(self, n: int | float = 0.1) -> None:
-        self.n = n
-
     def _choose(self, pool: Pool) -> IntArray:
         m = len(pool)
         return pool.rng.choice(m, size=how_many(self.n, m), replace=False).astype(np.int64)
 
 
-class Fixed(Selector):
-    """The user's own basis rows.
+class PerGroup(Selector):
+    """The same number of random rows from every group.
 
     Parameters
     ----------
-    rows : sequence of int or of bool
-        Positions of the basis rows, counted from 0, or a boolean mask with one value per row. The
-        order is kept; duplicates are refused.
+    k : int
+        Rows per group. A group with fewer rows gives all it has.
 
     Notes
     -----
-    holdfast cannot know how the rows were chosen: if it was by looking at the data, the remark on
-    ``data_dependent`` selectors applies (Pahikkala et al. 2012, §6.3.2). Rows of weight zero are
-    allowed.
+    Pahikkala et al. (2012), §6.4: one parse per sentence, which beat a wholly random choice. Groups
+    need not be the folds: every row of positive weight belongs to a group and may be drawn. The
+    rows come group by group, in the sorted order of the group labels.
     """
 
     data_dependent: ClassVar[bool] = False
 
-    def __init__(self, rows: ArrayLike) -> None:
-        self.rows = rows
+    def __init__(self, k: int = 1) -> None:
+        self.k = k
 
-    def select(
-        self,
-        data: KernelData,
-        y: FloatArray | None = None,
-        weights: FloatArray | None = None,
-        groups: NDArray[Any] | None = None,
-        experiments: Experiments | None = None,
-        rng: np.random.Generator | int | None = None,
-    ) -> IntArray:
-        """Return the given positions, checked against the number of rows."""
-        return check_rows(self.rows, len(data))
+    @property
+    def needs(self) -> frozenset[str]:
+        """The groups."""
+        return frozenset({"groups"})
 
     def _choose(self, pool: Pool) -> IntArray:
-        """Return where the given rows stand in the pool, for a selector that starts from them."""
-        given = check_rows(self.rows, pool.total)
-        idle = np.setdiff1d(given, pool.rows)
-        if len(idle):
-            raise InvalidInputError(
-                f"rows of weight zero cannot be started from: {_some(idle)}. Leave them out."
-            )
-        return np.searchsorted(pool.rows, given).astype(np.int64)
+        k = whole_number("k", self.k)
+        assert pool.groups is not None, "select() checks `needs`"
+        return draw_from_each(pool.groups, np.full(pool.groups.max() + 1, k), pool.rng)
 
 
-def check_rows(rows: ArrayLike, m: int) -> IntArray:
-    """Return row numbers 0 … m-1 or a mask as row numbers, at least one, each named once."""
-    found = row_numbers("basis", rows, m, mask=True, error=InvalidInputError)
-    if not found.size:
-        raise InvalidInputError(
-            "basis names no rows; give at least one, or basis=None for the dense model."
-        )
-    return found
+class BalancedOverFolds(SizedSelector):
+    """Random rows, the same number in every fold.
+
+    Parameters
+    ----------
+    n : int or float
+        How many rows in all, or which fraction of them. If the number of folds does not divide
+        n, some folds drawn at random get one row more; a fold that has too few rows gives
+        all it has and the others make up for it.
+
+    Notes
+    -----
+    Pahikkala et al. (2012), §6.2 approach 1. With ``held_out_basis="remove"`` and f folds every
+    held-out model then has n (f - 1) / f basis rows: to estimate how a model with n of them
+    performs, ask for ``n * f / (f - 1)``. The experiments must hold out every row exactly once.
+    """
+
+    data_dependent: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The experiments."""
+        return frozenset({"experiments"})
+
+    def _choose(self, pool: Pool) -> IntArray:
+        assert pool.folds is not None, "select() checks `needs`"
+        sizes = np.bincount(pool.folds)
+        shares = even_shares(how_many(self.n, len(pool)), sizes, pool.rng)
+        return draw_from_each(pool.folds, shares, pool.rng)
 
 
-def _some(values: IntArray) -> str:
-    shown = ", ".join(str(int(value)) for value in values[:5])
-    return shown + (f" and {len(values) - 5} more" if len(values) > 5 else "")
+def even_shares(n: int, sizes: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return how many of n rows each part gives: as equal as the sizes of the parts allow.
+
+    What cannot be divided goes to parts drawn at random, so no part is favoured by its place.
+    """
+    shares = np.zeros_like(sizes)
+    while (rest := n - int(shares.sum())) > 0:
+        open_parts = np.flatnonzero(shares < sizes)
+        each = rest // len(open_parts)
+        if each == 0:
+            shares[rng.choice(open_parts, size=rest, replace=False)] += 1
+        else:
+            room = sizes[open_parts] - shares[open_parts]
+            shares[open_parts] += np.minimum(room, each)
+    return shares
+
+
+def draw_from_each(parts: IntArray, shares: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return ``shares[p]`` rows drawn without replacement from each part p (all, if fewer)."""
+    order = np.argsort(parts, kind="stable")  # rows sorted by part
+    ends = np.cumsum(np.bincount(parts, minlength=len(shares)))
+    members = np.split(order, ends[:-1])
+    drawn = [
+        rng.choice(rows, size=min(int(share), len(rows)), replace=False)
+        for rows, share in zip(members, shares, strict=True)
+    ]
+    return np.concatenate(drawn).astype(np.int64)

@@ -32,7 +32,6 @@ BASIS_NAMES = {
     "pivoted-cholesky": "RandomlyPivotedCholesky",
     "kmeans": "KMeans",
     "farthest": "FarthestPoint",
-    "prune": "Prune",
 }
 
 

@@ -53,10 +53,16 @@ _OWN_MODULES = (
     "holdfast.tables.options",
     "holdfast.estimators.problem",
 )
-# Where classes that files of version 0.1.0 name are now.
+# Where classes that older files name are now.
 _MOVED = {
+    "holdfast.basis.farthest:FarthestPoint": "holdfast.basis.kmeans:FarthestPoint",
+    "holdfast.basis.grouped:BalancedOverFolds": "holdfast.basis.random:BalancedOverFolds",
+    "holdfast.basis.grouped:PerGroup": "holdfast.basis.random:PerGroup",
+    "holdfast.basis.points:Points": "holdfast.basis.resolve:Points",
+    "holdfast.basis.random:Fixed": "holdfast.basis.resolve:Fixed",
     "holdfast.experiments:Experiments": "holdfast.experiments.experiment:Experiments",
     "holdfast.experiments:HoldOut": "holdfast.experiments.experiment:HoldOut",
+    "holdfast.kernels.resolve:Precomputed": "holdfast.kernels.grid:Precomputed",
     "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
     "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
     "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",

@@ -9,9 +9,12 @@ with each other and with numbers:
 >>> k([[0.0], [1.0]]).round(3).tolist()
 [[1.0, 0.607], [0.607, 3.0]]
 
+A kernel knows its `parameters`, `with_params` changes them, and where it is `differentiable`
+`value_and_pullback` gives the derivatives by their logarithms, also of sums and products.
+
 | module | kernels | start from |
 |---|---|---|
-| `dot` | `Linear`, `Polynomial`, `Cosine`, `Sigmoid` | inner products |
+| `dot` | `Linear`, `Polynomial`, `Cosine`, `Sigmoid`, `Tanimoto` | inner products |
 | `stationary` | `RBF`, `Matern`, `Laplacian` | distances |
 | `compose` | `Sum`, `Product`, `Scaled`, `Normalised`, `Constant` | other kernels, numbers |
 | `adapters` | `FunctionKernel`, `SklearnKernel` | a function; a Gaussian-process kernel |
@@ -20,8 +23,8 @@ with each other and with numbers:
 from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.compose import Constant, Normalised, Product, Scaled, Sum
-from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
-from holdfast.kernels.resolve import Precomputed
+from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid, Tanimoto
+from holdfast.kernels.grid import Precomputed
 from holdfast.kernels.stationary import RBF, Laplacian, Matern
 
 __all__ = [
@@ -41,4 +44,5 @@ __all__ = [
     "Sigmoid",
     "SklearnKernel",
     "Sum",
+    "Tanimoto",
 ]

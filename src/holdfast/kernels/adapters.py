@@ -1,8 +1,8 @@
 """Kernels from elsewhere: functions of two sets of rows, scikit-learn's GP kernels."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,6 +50,12 @@ class FunctionKernel(Kernel):
     def __hash__(self) -> int:
         """Hash of the function alone: equal kernels share it, and params need not be hashable."""
         return hash((type(self), self.func))
+
+    def _own_parameters(self) -> dict[str, Any]:
+        return dict(self.params)
+
+    def _rebuilt(self, own: Mapping[str, Any], parts: Mapping[str, Kernel]) -> Self:
+        return replace(self, params={**self.params, **own})
 
     @property
     def accepts_objects(self) -> bool:
@@ -108,6 +114,12 @@ class SklearnKernel(Kernel):
                 "leave it out, the penalty alpha takes its place."
             )
         object.__setattr__(self, "kernel", clone(self.kernel))
+
+    def _own_parameters(self) -> dict[str, Any]:
+        return dict(self.kernel.get_params(deep=True))
+
+    def _rebuilt(self, own: Mapping[str, Any], parts: Mapping[str, Kernel]) -> Self:
+        return type(self)(clone(self.kernel).set_params(**own))
 
     @property
     def accepts_objects(self) -> bool:

@@ -1,16 +1,23 @@
-"""What a kernel is: a frozen, comparable function of two sets of rows."""
+"""What a kernel is: a frozen, comparable function of two sets of rows that knows its parameters."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.data.rows import numeric_pair, numeric_rows
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.kernels.products import RowPair
 
 if TYPE_CHECKING:
     from holdfast.kernels.compose import Normalised, Product, Scaled, Sum
 
-__all__ = ["Kernel", "VectorKernel"]
+__all__ = ["Kernel", "Pullback", "VectorKernel"]
+
+#: From ∂L/∂K to ∂L/∂log p of every positive parameter p, by its name.
+Pullback: TypeAlias = Callable[[FloatArray], dict[str, FloatArray]]
 
 
 class Kernel(ABC):
@@ -19,6 +26,10 @@ class Kernel(ABC):
     Kernels are immutable values: equal parameters make equal kernels, so `sklearn.base.clone`
     returns the kernel itself and grid searches can run over whole kernels.
     """
+
+    _positive: ClassVar[tuple[str, ...]] = ()
+    _per_feature: ClassVar[tuple[str, ...]] = ()
+    _has_pullback: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
@@ -35,14 +46,128 @@ class Kernel(ABC):
         """Return kernel values k(x, x) of every row, shape (len(X),), without the whole matrix."""
 
     @property
+    def parts(self) -> Mapping[str, "Kernel"]:
+        """The kernels that this one is made of, by name; most are made of none."""
+        return {}
+
+    @property
     def positive_semidefinite(self) -> bool:
         """Whether every kernel matrix has only non-negative eigenvalues."""
-        return True
+        # Sums, positive multiples and, by Schur's theorem, products of such kernels are, too.
+        return all(part.positive_semidefinite for part in self.parts.values())
 
     @property
     def accepts_objects(self) -> bool:
         """Whether rows may be arbitrary objects (strings, graphs, …) instead of vectors."""
-        return False
+        return bool(self.parts) and all(part.accepts_objects for part in self.parts.values())
+
+    # -- parameters -------------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters by name; those of a part are called after it, as in ``k1__gamma``.
+
+        >>> from holdfast.kernels import RBF, Linear
+        >>> (RBF(gamma=0.5) + 2.0 * Linear()).parameters
+        {'k1__gamma': 0.5, 'k2__factor': 2.0}
+        """
+        return {**self._own_parameters(), **self._nested(lambda part: part.parameters)}
+
+    @property
+    def positive_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that any positive number may take: widths, factors, constants."""
+        nested = self._nested(lambda part: dict.fromkeys(part.positive_parameters))
+        return (*self._positive, *nested)
+
+    @property
+    def feature_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that may be one number per feature."""
+        nested = self._nested(lambda part: dict.fromkeys(part.feature_parameters))
+        return (*self._per_feature, *nested)
+
+    def with_params(self, **changes: Any) -> Self:
+        """Return the kernel with other values of some of its `parameters`.
+
+        >>> from holdfast.kernels import RBF, Linear
+        >>> (RBF(gamma=0.5) + Linear()).with_params(k1__gamma=2.0).kernels[0]
+        RBF(gamma=2.0)
+        """
+        unknown = changes.keys() - self.parameters.keys()
+        if unknown:
+            known = ", ".join(self.parameters) or "none"
+            raise InvalidInputError(
+                f"{type(self).__name__} has no parameter {min(unknown)!r}; its parameters: {known}."
+            )
+        parts = {}
+        for name, part in self.parts.items():
+            start = f"{name}__"
+            inner = {n.removeprefix(start): v for n, v in changes.items() if n.startswith(start)}
+            parts[name] = part.with_params(**inner) if inner else part
+        own = {name: changes[name] for name in self._own_parameters() if name in changes}
+        return self._rebuilt(own, parts)
+
+    def _own_parameters(self) -> dict[str, Any]:
+        """Return the parameters that are not those of a part."""
+        names = (field.name for field in fields(cast(Any, self)))
+        return {name: getattr(self, name) for name in names if name not in ("kernel", "kernels")}
+
+    def _rebuilt(self, own: Mapping[str, Any], parts: Mapping[str, "Kernel"]) -> Self:
+        """Return the kernel with other parameters of its own and other parts."""
+        return cast(Self, replace(cast(Any, self), **own, **parts))
+
+    def _nested(self, of: "Callable[[Kernel], Mapping[str, Any]]") -> dict[str, Any]:
+        """Return what the parts have by name, with the part in front of each name."""
+        return {
+            f"{name}__{key}": value
+            for name, part in self.parts.items()
+            for key, value in of(part).items()
+        }
+
+    # -- derivatives ------------------------------------------------------------------------------
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether `value_and_pullback` is known."""
+        return self._has_pullback and all(part.differentiable for part in self.parts.values())
+
+    def value_and_pullback(self, X: Any, Z: Any = None) -> tuple[FloatArray, Pullback]:
+        """Return kernel values, and the way from ∂L/∂K to the gradient by the log parameters.
+
+        Parameters
+        ----------
+        X, Z : rows, or a `RowPair` alone
+            Z=None stands for X. A pair keeps what its kernels share, such as distances.
+
+        Returns
+        -------
+        K : ndarray of shape (len(X), len(Z))
+            Free to be overwritten.
+        pullback : callable(P) -> dict
+            From a matrix P of K's shape to Σ P_ik ∂k_ik/∂log p for each of the
+            `positive_parameters`, shape (1,), or one number per feature where p is so.
+
+        Raises
+        ------
+        NotSupportedError
+            If the kernel is not `differentiable`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holdfast.kernels import RBF
+        >>> K, pullback = RBF(gamma=0.5).value_and_pullback(np.array([[0.0], [1.0]]))
+        >>> pullback(np.ones((2, 2)))["gamma"].round(3)
+        array([-0.607])
+        """
+        if not self.differentiable:
+            raise NotSupportedError(f"the derivatives of kernel {self!r} are not known.")
+        return self._pulled(X if isinstance(X, RowPair) else RowPair(*numeric_pair(X, Z)))
+
+    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
+        # Of a kernel without parameters; the others have methods of their own.
+        return self(pair.X, pair.Z), lambda P: {}
+
+    # -- arithmetic -------------------------------------------------------------------------------
 
     def normalised(self) -> "Normalised":
         """Return the kernel k(x, z) / sqrt(k(x, x) k(z, z)), whose diagonal is one."""
@@ -85,6 +210,11 @@ class VectorKernel(Kernel):
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self._diagonal(numeric_rows(X))
+
+    @classmethod
+    def scaled_by_gamma(cls, X: RowData) -> FloatArray | None:
+        """Return what gamma multiplies, for the pairs of some rows; None: no width suits them."""
+        return None
 
     @abstractmethod
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:

@@ -1,17 +1,19 @@
 """Kernels made of kernels and numbers: sums, products, multiples, constants, normalised kernels."""
 
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels.base import Kernel
+from holdfast.kernels.base import Kernel, Pullback
 from holdfast.kernels.checks import positive_number
-from holdfast.kernels.products import row_blocks
+from holdfast.kernels.products import RowPair, row_blocks
 
 __all__ = ["Constant", "Normalised", "Product", "Scaled", "Sum"]
 
@@ -29,6 +31,8 @@ class _Combination(Kernel):
     """Several kernels combined entry by entry by one ufunc."""
 
     kernels: tuple[Kernel, ...]
+    _has_pullback: ClassVar[bool] = True
+    _combine: ClassVar[np.ufunc]
 
     def __post_init__(self) -> None:
         flat: list[Kernel] = []
@@ -41,68 +45,93 @@ class _Combination(Kernel):
         object.__setattr__(self, "kernels", tuple(flat))
 
     @property
-    def positive_semidefinite(self) -> bool:
-        """Whether every part is: sums and, by Schur's theorem, products of such kernels are."""
-        return all(kernel.positive_semidefinite for kernel in self.kernels)
+    def parts(self) -> dict[str, Kernel]:
+        """The kernels, called k1, k2, …."""
+        return {f"k{i}": kernel for i, kernel in enumerate(self.kernels, 1)}
 
-    @property
-    def accepts_objects(self) -> bool:
-        """Whether every part does."""
-        return all(kernel.accepts_objects for kernel in self.kernels)
+    def _rebuilt(self, own: Mapping[str, Any], parts: Mapping[str, Kernel]) -> Self:
+        return type(self)(tuple(parts.values()))
+
+    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
+        """Return kernel values of every row of X with every row of Z (default: X)."""
+        return self._combined(kernel(X, Z) for kernel in self.kernels)
+
+    def diag(self, X: Any) -> FloatArray:
+        """Return kernel values k(x, x) of every row, shape (len(X),)."""
+        return self._combined(kernel.diag(X) for kernel in self.kernels)
+
+    def _combined(self, values: Iterable[FloatArray]) -> FloatArray:
+        """Return the values combined, in the memory of the first."""
+        return reduce(lambda a, b: self._combine(a, b, out=a), values)
+
+    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
+        found = [kernel.value_and_pullback(pair) for kernel in self.kernels]
+        values = [K for K, _ in found]
+
+        def pullback(P: FloatArray) -> dict[str, FloatArray]:
+            return {
+                f"k{i + 1}__{name}": slope
+                for i, (_, pull) in enumerate(found)
+                for name, slope in pull(self._to_part(P, values, i)).items()
+            }
+
+        first, *others = values
+        return self._combined([first.copy(), *others]), pullback
+
+    @staticmethod
+    @abstractmethod
+    def _to_part(P: FloatArray, values: list[FloatArray], i: int) -> FloatArray:
+        """Return ∂L/∂K_i from P = ∂L/∂K and the values of all parts."""
 
 
 @dataclass(frozen=True)
 class Sum(_Combination):
     """The sum of kernels, also written `k1 + k2`."""
 
-    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Return kernel values of every row of X with every row of Z (default: X)."""
-        total = self.kernels[0](X, Z)
-        for kernel in self.kernels[1:]:
-            total += kernel(X, Z)
-        return total
+    _combine: ClassVar[np.ufunc] = np.add
 
-    def diag(self, X: Any) -> FloatArray:
-        """Return kernel values k(x, x) of every row, shape (len(X),)."""
-        return reduce(np.add, (kernel.diag(X) for kernel in self.kernels))
+    @staticmethod
+    def _to_part(P: FloatArray, values: list[FloatArray], i: int) -> FloatArray:
+        return P
 
 
 @dataclass(frozen=True)
 class Product(_Combination):
     """The product of kernels, also written `k1 * k2`."""
 
-    def __call__(self, X: Any, Z: Any = None) -> FloatArray:
-        """Return kernel values of every row of X with every row of Z (default: X)."""
-        product = self.kernels[0](X, Z)
-        for kernel in self.kernels[1:]:
-            product *= kernel(X, Z)
-        return product
+    _combine: ClassVar[np.ufunc] = np.multiply
 
-    def diag(self, X: Any) -> FloatArray:
-        """Return kernel values k(x, x) of every row, shape (len(X),)."""
-        return reduce(np.multiply, (kernel.diag(X) for kernel in self.kernels))
+    @staticmethod
+    def _to_part(P: FloatArray, values: list[FloatArray], i: int) -> FloatArray:
+        return reduce(np.multiply, [*values[:i], *values[i + 1 :]], P)
 
 
 @dataclass(frozen=True)
-class Scaled(Kernel):
-    """A positive multiple of a kernel, also written `2.0 * k`."""
+class _OfOne(Kernel):
+    """A kernel made of one other."""
 
     kernel: Kernel
-    factor: float
 
     def __post_init__(self) -> None:
         _require_kernel(self.kernel)
+
+    @property
+    def parts(self) -> dict[str, Kernel]:
+        """The kernel itself."""
+        return {"kernel": self.kernel}
+
+
+@dataclass(frozen=True)
+class Scaled(_OfOne):
+    """A positive multiple of a kernel, also written `2.0 * k`."""
+
+    factor: float
+    _positive: ClassVar[tuple[str, ...]] = ("factor",)
+    _has_pullback: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "factor", positive_number("factor", self.factor))
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        """Whether the kernel itself is."""
-        return self.kernel.positive_semidefinite
-
-    @property
-    def accepts_objects(self) -> bool:
-        """Whether the kernel itself does."""
-        return self.kernel.accepts_objects
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Return kernel values of every row of X with every row of Z (default: X)."""
@@ -113,6 +142,17 @@ class Scaled(Kernel):
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self.kernel.diag(X) * self.factor
+
+    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
+        inner, pull = self.kernel.value_and_pullback(pair)
+        K = self.factor * inner
+
+        def pullback(P: FloatArray) -> dict[str, FloatArray]:
+            slopes = pull(self.factor * P)
+            of_factor = np.array([self.factor * np.vdot(P, inner)])
+            return {"factor": of_factor, **{f"kernel__{n}": slope for n, slope in slopes.items()}}
+
+        return K, pullback
 
 
 @dataclass(frozen=True)
@@ -140,6 +180,8 @@ class Constant(Kernel):
     """
 
     value: float = 1.0
+    _positive: ClassVar[tuple[str, ...]] = ("value",)
+    _has_pullback: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", positive_number("value", self.value))
@@ -158,9 +200,12 @@ class Constant(Kernel):
         """Return the constant for every row, shape (len(X),)."""
         return np.full(as_rows(X).shape[0], self.value)
 
+    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
+        return self(pair.X, pair.Z), lambda P: {"value": np.array([self.value * P.sum()])}
+
 
 @dataclass(frozen=True)
-class Normalised(Kernel):
+class Normalised(_OfOne):
     """The kernel k(x, z) / sqrt(k(x, x) k(z, z)), also written `k.normalised()`.
 
     Notes
@@ -168,21 +213,6 @@ class Normalised(Kernel):
     Makes rows of different size comparable, such as the parse graphs of Pahikkala et al. (2012)
     §6.4. It costs one diagonal beyond the kernel itself.
     """
-
-    kernel: Kernel
-
-    def __post_init__(self) -> None:
-        _require_kernel(self.kernel)
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        """Whether the kernel itself is."""
-        return self.kernel.positive_semidefinite
-
-    @property
-    def accepts_objects(self) -> bool:
-        """Whether the kernel itself does."""
-        return self.kernel.accepts_objects
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Return kernel values of every row of X with every row of Z (default: X)."""

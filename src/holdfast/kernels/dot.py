@@ -1,6 +1,8 @@
 """Kernels of the inner product x·z."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,14 +11,22 @@ from holdfast._typing import FloatArray, RowData
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.base import VectorKernel
 from holdfast.kernels.checks import finite_number, positive_number
-from holdfast.kernels.products import float64_rows, inner_products, row_norms_squared
+from holdfast.kernels.products import (
+    fill_blocks,
+    float64_rows,
+    inner_products,
+    multiply,
+    row_norms_squared,
+)
 
-__all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid"]
+__all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid", "Tanimoto"]
 
 
 @dataclass(frozen=True)
 class Linear(VectorKernel):
     """The inner product x·z."""
+
+    _has_pullback: ClassVar[bool] = True
 
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z)
@@ -25,8 +35,37 @@ class Linear(VectorKernel):
         return row_norms_squared(X)
 
 
+class _OfProduct(VectorKernel):
+    """A function of gamma x·z + coef0."""
+
+    gamma: float
+    coef0: float
+    _positive: ClassVar[tuple[str, ...]] = ("gamma",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
+        object.__setattr__(self, "coef0", finite_number("coef0", self.coef0))
+
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
+        return inner_products(X, Z, self._finish)
+
+    def _diagonal(self, X: RowData) -> FloatArray:
+        values = row_norms_squared(X)
+        self._finish(values)
+        return values
+
+    def _finish(self, values: FloatArray) -> None:
+        values *= self.gamma
+        values += self.coef0
+        self._shape(values)
+
+    @abstractmethod
+    def _shape(self, values: FloatArray) -> None:
+        """Turn gamma x·z + coef0 into kernel values, in place."""
+
+
 @dataclass(frozen=True)
-class Polynomial(VectorKernel):
+class Polynomial(_OfProduct):
     """The power (gamma x·z + coef0)^degree.
 
     Parameters
@@ -50,25 +89,19 @@ class Polynomial(VectorKernel):
                 f"degree must be a whole number >= 1; got {self.degree!r}: give degree=2, 3, …"
             )
         object.__setattr__(self, "degree", int(degree))
-        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite_number("coef0", self.coef0))
+        super().__post_init__()
 
     @property
     def positive_semidefinite(self) -> bool:
         """Whether the constant term is non-negative."""
         return self.coef0 >= 0.0
 
-    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
-        return inner_products(X, Z, self._finish)
+    @classmethod
+    def scaled_by_gamma(cls, X: RowData) -> FloatArray:
+        """Return the squared lengths of the rows."""
+        return row_norms_squared(X)
 
-    def _diagonal(self, X: RowData) -> FloatArray:
-        values = row_norms_squared(X)
-        self._finish(values)
-        return values
-
-    def _finish(self, values: FloatArray) -> None:
-        values *= self.gamma
-        values += self.coef0
+    def _shape(self, values: FloatArray) -> None:
         # Repeated squaring: only products, many times faster than a real power.
         bits = f"{self.degree:b}"[1:]
         base = values.copy() if "1" in bits else values
@@ -79,7 +112,7 @@ class Polynomial(VectorKernel):
 
 
 @dataclass(frozen=True)
-class Sigmoid(VectorKernel):
+class Sigmoid(_OfProduct):
     """The hyperbolic tangent tanh(gamma x·z + coef0); not positive semidefinite.
 
     Parameters
@@ -93,26 +126,12 @@ class Sigmoid(VectorKernel):
     gamma: float = 1.0
     coef0: float = 1.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite_number("coef0", self.coef0))
-
     @property
     def positive_semidefinite(self) -> bool:
         """False: a kernel matrix may have negative eigenvalues."""
         return False
 
-    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
-        return inner_products(X, Z, self._finish)
-
-    def _diagonal(self, X: RowData) -> FloatArray:
-        values = row_norms_squared(X)
-        self._finish(values)
-        return values
-
-    def _finish(self, values: FloatArray) -> None:
-        values *= self.gamma
-        values += self.coef0
+    def _shape(self, values: FloatArray) -> None:
         np.tanh(values, out=values)
 
 
@@ -120,11 +139,73 @@ class Sigmoid(VectorKernel):
 class Cosine(VectorKernel):
     """The cosine x·z / (|x| |z|); zero with a row of zeros, as in scikit-learn."""
 
+    _has_pullback: ClassVar[bool] = True
+
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z, prepare=_unit_rows)
 
     def _diagonal(self, X: RowData) -> FloatArray:
         return (_largest_entries(X) > 0.0).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Tanimoto(VectorKernel):
+    """The share x·z / (|x|² + |z|² − x·z) of what two non-negative rows have in common.
+
+    Of rows of bits, such as the fingerprints of molecules, it is the number of bits that both
+    have over the number that at least one has. Counts and other non-negative numbers will do too.
+
+    Notes
+    -----
+    Between zero and one, and one for equal rows. A row of zeros has one with another row of
+    zeros and zero with all others. Positive semidefinite: with s = x·z and n = |x|² + |z|² ≥ 2s
+    it is the sum of (s/n)ʲ over j ≥ 1, sʲ is a product of inner products, and n⁻ʲ the integral
+    of tʲ⁻¹ exp(−t|x|²) exp(−t|z|²) / (j−1)! over t > 0, which makes both factors positive
+    semidefinite (for bits Gower 1971; Ralaivola et al. 2005, *Graph kernels for chemical
+    informatics*).
+
+    Cost: one product of the rows, 2·m·n·d flops. Sparse rows stay sparse.
+
+    Examples
+    --------
+    >>> from holdfast.kernels import Tanimoto
+    >>> Tanimoto()([[1, 1, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0]]).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    _has_pullback: ClassVar[bool] = True
+
+    def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
+        Z_ready = _non_negative(X if Z is None else Z)
+        norms = row_norms_squared(Z_ready)
+
+        def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
+            X_ready = Z_ready[rows] if Z is None else _non_negative(X[rows])
+            multiply(X_ready, Z_ready[columns], block)
+            union = np.add.outer(row_norms_squared(X_ready), norms[columns])
+            union -= block
+            empty = union == 0.0
+            union[empty] = 1.0
+            block /= union
+            block[empty] = 1.0
+            if Z is None:
+                np.fill_diagonal(block, 1.0)
+
+        return fill_blocks(X, Z, evaluate)
+
+    def _diagonal(self, X: RowData) -> FloatArray:
+        return np.ones(X.shape[0])
+
+
+def _non_negative(X: RowData) -> RowData:
+    """Return the rows as float64, if no entry is negative."""
+    values = X.data if sp.issparse(X) else X
+    if values.size and values.min() < 0:
+        raise InvalidInputError(
+            f"Tanimoto needs rows of non-negative numbers; got {values.min()}: give bits or "
+            "counts, not centred or scaled columns."
+        )
+    return float64_rows(X)
 
 
 def _unit_rows(X: RowData) -> RowData:

@@ -1,28 +1,76 @@
-"""The kernels that a fit compares: one, or a grid of kernels and their parameters."""
+"""From the arguments of an estimator to kernels: one, or a grid of kernels and parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process import kernels as gp
 
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError
-from holdfast.kernels import Kernel, Precomputed
-from holdfast.kernels.resolve import resolve_kernel
+from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
+from holdfast.kernels.base import Kernel, VectorKernel
+from holdfast.kernels.checks import positive_width
+from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from holdfast.kernels.stationary import RBF, Gamma, Laplacian, Matern
 
-#: Parameters that each named kernel takes, in the order of the grid.
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "linear": (),
-    "cosine": (),
-    "precomputed": (),
-    "poly": ("gamma", "degree", "coef0"),
-    "polynomial": ("gamma", "degree", "coef0"),
-    "sigmoid": ("gamma", "coef0"),
+__all__ = [
+    "KERNEL_NAMES",
+    "NAMED",
+    "Candidate",
+    "Named",
+    "Precomputed",
+    "kernel_grid",
+    "resolve_kernel",
+]
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """Marks that X is the kernel matrix itself."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a kernel's name stands for.
+
+    Attributes
+    ----------
+    make : subclass of VectorKernel
+        Its class, which knows the parameters.
+    fixed : mapping
+        Parameters that the name itself gives.
+    """
+
+    make: type[VectorKernel]
+    fixed: Mapping[str, Any]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The estimator's arguments that it takes, in the order of the grid."""
+        own = {field.name for field in fields(self.make)}  # type: ignore[arg-type]  # a dataclass
+        return tuple(name for name in ("gamma", "degree", "coef0") if name in own)
+
+
+#: Every kernel that has a name, under its name.
+NAMED: dict[str, Named] = {
+    "linear": Named(Linear, {}),
+    "poly": Named(Polynomial, {}),
+    "polynomial": Named(Polynomial, {}),
+    "rbf": Named(RBF, {}),
+    "laplacian": Named(Laplacian, {}),
+    "matern12": Named(Matern, {"nu": 0.5}),
+    "matern32": Named(Matern, {"nu": 1.5}),
+    "matern52": Named(Matern, {"nu": 2.5}),
+    "cosine": Named(Cosine, {}),
+    "sigmoid": Named(Sigmoid, {}),
 }
+
+KERNEL_NAMES: tuple[str, ...] = (*NAMED, "precomputed")
 
 
 @dataclass(frozen=True)
@@ -62,7 +110,8 @@ def kernel_grid(
     values = {"gamma": gamma, "degree": degree, "coef0": coef0}
     found = []
     for entry in kernels:
-        names = _PARAMETERS.get(entry, ("gamma",)) if isinstance(entry, str) else ()
+        named = NAMED.get(entry) if isinstance(entry, str) else None
+        names = () if named is None else named.arguments
         if isinstance(gamma, str):
             values["gamma"] = _automatic(entry, names, widths)
         grids = [_values(name, values[name]) for name in names]
@@ -110,3 +159,80 @@ def _values(name: str, value: Any) -> list[Any]:
     if len(set(grid)) != len(grid):
         raise InvalidInputError(f"{name} must not repeat a value; got {grid}.")
     return grid
+
+
+def resolve_kernel(
+    kernel: Any,
+    *,
+    gamma: Gamma | None = None,
+    degree: float = 3,
+    coef0: float = 1.0,
+    kernel_params: Mapping[str, Any] | None = None,
+    n_features: int | None = None,
+) -> Kernel | Precomputed:
+    """Return the kernel object that an estimator's arguments describe.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, scikit-learn GP kernel or callable
+        A name from `KERNEL_NAMES`, an object, or a function `kernel(X, Z, **kernel_params)`
+        that returns the whole matrix.
+    gamma : float or one per feature, optional
+        Width for the names that have one; None means 1 / n_features, as in scikit-learn.
+    degree, coef0 : int, float
+        For "poly" ("polynomial") and "sigmoid".
+    kernel_params : mapping, optional
+        Keyword arguments for a callable.
+    n_features : int, optional
+        Columns of X; None when rows are objects.
+
+    Raises
+    ------
+    InvalidInputError
+        If a name is unknown or a parameter impossible.
+    """
+    if kernel_params and (isinstance(kernel, str | Kernel | gp.Kernel)):
+        raise InvalidInputError(
+            f"kernel_params is for callable kernels only; got {dict(kernel_params)!r} with kernel "
+            f"{kernel!r}: use gamma, degree and coef0, or set parameters on the kernel object."
+        )
+    if isinstance(kernel, Kernel | Precomputed):
+        return kernel
+    if isinstance(kernel, gp.Kernel):
+        return SklearnKernel(kernel)
+    if isinstance(kernel, str):
+        return _named_kernel(kernel, gamma, degree, coef0, n_features)
+    if callable(kernel) and not isinstance(kernel, type):
+        return FunctionKernel(kernel, kernel_params or {})
+    raise InvalidInputError(
+        f"kernel must be one of {', '.join(KERNEL_NAMES)}, a kernel object or a callable(X, Z); "
+        f"got {kernel!r}."
+    )
+
+
+def _named_kernel(
+    name: str, gamma: Gamma | None, degree: float, coef0: float, n_features: int | None
+) -> Kernel | Precomputed:
+    width = None if gamma is None else positive_width("gamma", gamma)
+    if name == "precomputed":
+        return Precomputed()
+    if name not in NAMED:
+        raise InvalidInputError(
+            f"kernel must be one of {', '.join(KERNEL_NAMES)}, a kernel object or a "
+            f"callable(X, Z); got {name!r}: correct the name or pass an object."
+        )
+    named = NAMED[name]
+    if width is None and "gamma" in named.arguments:
+        if not n_features:
+            raise InvalidInputError(
+                f"gamma must be given for kernel {name!r} when the number of features is unknown; "
+                "got None: give a number > 0."
+            )
+        width = 1.0 / n_features
+    if isinstance(width, tuple) and n_features is not None and len(width) != n_features:
+        raise InvalidInputError(
+            f"gamma must be one number or one per feature; got {len(width)} numbers for "
+            f"{n_features} features: give {n_features} numbers."
+        )
+    given = {"gamma": width, "degree": degree, "coef0": coef0}
+    return named.make(**named.fixed, **{name: given[name] for name in named.arguments})

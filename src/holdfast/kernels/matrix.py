@@ -15,9 +15,11 @@ from holdfast._typing import BoolArray, FloatArray, Index, IntArray, RowData
 from holdfast.data.indices import as_slice, row_index
 from holdfast.data.rows import as_rows, take_rows
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels import RBF, Kernel, Matern, Precomputed
+from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import kernel_matrix, require_finite
+from holdfast.kernels.grid import Precomputed
 from holdfast.kernels.products import squared_distances
+from holdfast.kernels.stationary import RBF, Euclidean
 
 __all__ = [
     "KernelData",
@@ -236,49 +238,39 @@ class PrecomputedRows(KernelData):
         return kernel_matrix(part, part.shape, "precomputed", copy=shared)
 
 
-class SharedDistances(KernelData):
+class SharedDistances(KernelRows):
     """Rows with their squared distances to some columns, for kernels that differ only in width.
 
     Parameters
     ----------
-    kernel : RBF or Matern, or None
-        What `block` evaluates; see `with_kernel`.
+    kernel : RBF or Matern
     X : 2-D array or scipy.sparse matrix
     columns : array of row numbers
         Columns whose distances are kept; others are computed when asked for.
     D2 : array of shape (m, len(columns))
     """
 
-    def __init__(
-        self, kernel: Kernel | None, X: RowData, columns: IntArray, D2: FloatArray
-    ) -> None:
-        self.kernel, self.X, self._columns, self._D2 = kernel, X, columns, D2
+    def __init__(self, kernel: Euclidean, X: RowData, columns: IntArray, D2: FloatArray) -> None:
+        super().__init__(kernel, X)
+        self._profile, self._columns, self._D2 = kernel, columns, D2
 
     @staticmethod
     def serves(kernel: Kernel | Precomputed) -> bool:
         """Whether a kernel is a function of the squared distance with one width."""
-        return isinstance(kernel, RBF | Matern) and isinstance(kernel.gamma, float)
+        return isinstance(kernel, Euclidean) and isinstance(kernel.gamma, float)
 
     @classmethod
     def of(cls, X: Any, columns: IntArray) -> "SharedDistances":
-        """Return the squared distances of all rows of X to some of them."""
+        """Return the squared distances of all rows of X to some; see `with_kernel`."""
         rows = as_rows(X)
-        if columns.size == rows.shape[0] and (columns == np.arange(columns.size)).all():
-            return cls(None, rows, columns, squared_distances(rows))
-        return cls(None, rows, columns, squared_distances(rows, take_rows(rows, columns)))
+        every = columns.size == rows.shape[0] and (columns == np.arange(columns.size)).all()
+        Z = None if every else take_rows(rows, columns)
+        return cls(RBF(), rows, columns, squared_distances(rows, Z))
 
     def with_kernel(self, kernel: Kernel | Precomputed) -> "SharedDistances":
         """Return the same distances with a kernel."""
-        assert isinstance(kernel, RBF | Matern)
+        assert isinstance(kernel, Euclidean)
         return SharedDistances(kernel, self.X, self._columns, self._D2)
-
-    def __len__(self) -> int:
-        """Return the number of rows m."""
-        return int(self.X.shape[0])
-
-    def _rows(self) -> KernelRows:
-        assert self.kernel is not None
-        return KernelRows(self.kernel, self.X)
 
     def block(self, rows: Index, columns: Index) -> FloatArray:
         """Return K[rows][:, columns], from the kept distances if these are the columns."""
@@ -286,22 +278,10 @@ class SharedDistances(KernelData):
         if isinstance(columns, slice):
             columns = np.arange(len(self))[columns]
         if not np.array_equal(columns, self._columns):
-            return self._rows().block(rows, columns)
-        assert isinstance(self.kernel, RBF | Matern)
+            return super().block(rows, columns)
         part = self._D2[rows]
-        return self.kernel.from_squared_distances(part, out=None if part.base is not None else part)
-
-    def diag(self, rows: Index | None = None) -> FloatArray:
-        """Return k(x, x) of those rows (default: all)."""
-        return self._rows().diag(rows)
-
-    def take(self, rows: Index) -> KernelRows:
-        """Return the data restricted to those rows, in that order."""
-        return self._rows().take(rows)
-
-    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
-        """Return kernel values of new rows with those rows of the data."""
-        return self._rows().predict_block(X_new, columns)
+        out = None if part.base is not None else part
+        return self._profile.from_squared_distances(part, out=out)
 
 
 def _real_matrix(K: Any) -> npt.NDArray[Any]:

@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,18 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.kernels.base import VectorKernel
+from holdfast.kernels.base import Pullback, VectorKernel
 from holdfast.kernels.checks import finite_number, positive_width
-from holdfast.kernels.products import distance_matrix, fill_blocks, float64_rows, row_blocks
+from holdfast.kernels.products import (
+    RowPair,
+    distance_matrix,
+    fill_blocks,
+    float64_rows,
+    row_blocks,
+    squared_distances,
+)
 
-__all__ = ["RBF", "Laplacian", "Matern"]
+__all__ = ["RBF", "Euclidean", "Laplacian", "Matern"]
 
 Gamma: TypeAlias = float | Sequence[float] | FloatArray
 
@@ -26,6 +33,8 @@ class _Stationary(VectorKernel):
     """A kernel whose diagonal is one and whose width may differ by feature."""
 
     gamma: Gamma
+    _positive: ClassVar[tuple[str, ...]] = ("gamma",)
+    _per_feature: ClassVar[tuple[str, ...]] = ("gamma",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", positive_width("gamma", self.gamma))
@@ -46,8 +55,10 @@ class _Stationary(VectorKernel):
         return widths
 
 
-class _Euclidean(_Stationary):
-    """A stationary kernel of the squared distance, `q = gamma |x − z|²`."""
+class Euclidean(_Stationary):
+    """A stationary kernel of the squared distance, q = Σ_j gamma_j (x_j − z_j)²."""
+
+    _has_pullback: ClassVar[bool] = True
 
     def from_squared_distances(self, D2: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return kernel values from squared distances, which several widths can share.
@@ -85,13 +96,41 @@ class _Euclidean(_Stationary):
 
         return distance_matrix(X, Z, widths, finish)
 
+    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
+        if isinstance(self.gamma, float):
+            q = None  # made again from the shared distances, which is cheaper than to keep it
+            K = self.from_squared_distances(pair.squared_distances)
+        else:
+            q = distance_matrix(pair.X, pair.Z, self._widths(pair.X.shape[1]))
+            K = q.copy()
+            self._profile(K)
+
+        def pullback(P: FloatArray) -> dict[str, FloatArray]:
+            at = self.gamma * pair.squared_distances if q is None else q
+            slopes = self._slopes(at)
+            slopes *= P
+            if q is None:
+                return {"gamma": np.array([np.vdot(slopes, at)])}
+            return {"gamma": np.asarray(self.gamma) * pair.feature_sums(slopes)}
+
+        return K, pullback
+
+    @classmethod
+    def scaled_by_gamma(cls, X: RowData) -> FloatArray:
+        """Return the squared distances of all pairs of rows."""
+        return squared_distances(X)[np.triu_indices(X.shape[0], 1)]
+
     @abstractmethod
     def _profile(self, q: FloatArray) -> None:
         """Turn q into kernel values, in place."""
 
+    @abstractmethod
+    def _slopes(self, q: FloatArray) -> FloatArray:
+        """Return the slopes dk/dq, a fresh array."""
+
 
 @dataclass(frozen=True)
-class RBF(_Euclidean):
+class RBF(Euclidean):
     """The Gaussian exp(−gamma |x − z|²).
 
     Parameters
@@ -106,9 +145,12 @@ class RBF(_Euclidean):
         np.negative(q, out=q)
         np.exp(q, out=q)
 
+    def _slopes(self, q: FloatArray) -> FloatArray:
+        return -np.exp(-q)
+
 
 @dataclass(frozen=True)
-class Matern(_Euclidean):
+class Matern(Euclidean):
     """The Matérn kernel of smoothness nu with length scale 1/sqrt(2 gamma).
 
     Parameters
@@ -121,7 +163,8 @@ class Matern(_Euclidean):
     Notes
     -----
     With t = sqrt(2 nu) sqrt(2 gamma) |x − z|: exp(−t), (1 + t) exp(−t) and
-    (1 + t + t²/3) exp(−t).
+    (1 + t + t²/3) exp(−t). Their slopes in q = t²/(4 nu) are −exp(−t)/t, −3 exp(−t) and
+    −5/3 (1 + t) exp(−t).
     """
 
     nu: float = 1.5
@@ -148,6 +191,17 @@ class Matern(_Euclidean):
         if factor is not None:
             q *= factor
 
+    def _slopes(self, q: FloatArray) -> FloatArray:
+        t = np.sqrt(4.0 * self.nu * q)
+        decay = np.exp(-t)
+        if self.nu == 0.5:
+            # Infinite at q = 0; what multiplies it, (x_j − z_j)², is zero there: such pairs do not
+            # depend on any width.
+            return -np.divide(decay, t, out=np.zeros_like(t), where=t > 0.0)
+        if self.nu == 1.5:
+            return -3.0 * decay
+        return -5.0 / 3.0 * (1.0 + t) * decay
+
 
 @dataclass(frozen=True)
 class Laplacian(_Stationary):
@@ -160,6 +214,12 @@ class Laplacian(_Stationary):
     """
 
     gamma: Gamma = 1.0
+
+    @classmethod
+    def scaled_by_gamma(cls, X: RowData) -> FloatArray:
+        """Return the sums of absolute differences of all pairs of rows."""
+        sums = manhattan_distances(X) if sp.issparse(X) else cdist(X, X, "cityblock")
+        return np.asarray(sums[np.triu_indices(X.shape[0], 1)])
 
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         widths = self._widths(X.shape[1])

@@ -9,15 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import manhattan_distances
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.data.dask import gather, is_dask
 from holdfast.data.rows import take_rows
+from holdfast.kernels.grid import NAMED
 from holdfast.kernels.matrix import KernelData
-from holdfast.kernels.products import row_norms_squared, squared_distances
 
 __all__ = ["least_eigenvalue", "sample_rows", "total_eigenvalue", "typical_widths"]
 
@@ -56,20 +53,11 @@ def typical_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | No
     rows do not count. The sigmoid kernel is not positive semidefinite, at some widths so badly that
     there is no model: it keeps its own.
     """
-    if kernel == "sigmoid":
-        return None
     chosen = sample_rows(weights, DISTANCE_ROWS)
     rows = gather(X, chosen) if is_dask(X) else take_rows(X, chosen)
-    rows = rows.astype(np.float64)
-    if kernel in ("poly", "polynomial"):
-        values = row_norms_squared(rows)
-    elif kernel == "laplacian":
-        distances = (
-            manhattan_distances(rows) if sp.issparse(rows) else cdist(rows, rows, "cityblock")
-        )
-        values = distances[np.triu_indices(len(chosen), 1)]
-    else:
-        values = squared_distances(rows)[np.triu_indices(len(chosen), 1)]
+    values = NAMED[kernel].make.scaled_by_gamma(rows.astype(np.float64))
+    if values is None:
+        return None
     values = values[values > 0]
     if not values.size:
         return None

@@ -8,7 +8,7 @@
 | `goals`, `losses` | what is minimised: squared error, minus log density, CRPS; their slopes |
 | `walk`, `solved` | over the experiments: residuals, the law of the tested rows, the way back |
 | `dense`, `sparse` | the adjoint for the two kinds of models |
-| `widths` | kernels of Σ_j gamma_j (x_j − z_j)², their slopes, sums over features |
+| `coordinates` | what a point stands for: log alpha and the kernel's log parameters |
 | `problem` | rows and experiments, prepared once for all points |
 | `minimise`, `space` | L-BFGS and Nelder–Mead; bounds and starting points |
 | `flatness`, `result` | how flat the optimum is, which features matter; what comes back |

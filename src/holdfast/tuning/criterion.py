@@ -1,4 +1,4 @@
-"""The exact held-out criterion as a function of log alpha and log gamma, with its gradient."""
+"""The exact held-out criterion by log alpha and log kernel parameters, with its gradient."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 from holdfast._typing import FloatArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels import Kernel
+from holdfast.kernels.base import Pullback
 from holdfast.kernels.checks import require_finite
-from holdfast.kernels.products import distance_matrix
+from holdfast.kernels.products import RowPair
+from holdfast.tuning.coordinates import Coordinates
 from holdfast.tuning.dense import evaluate_dense
 from holdfast.tuning.problem import Problem, make_problem
 from holdfast.tuning.sparse import evaluate_sparse
-from holdfast.tuning.widths import differentiable, feature_sums, profile, with_gamma
 
 __all__ = ["Criterion", "Evaluation"]
 
@@ -34,7 +35,7 @@ class Evaluation:
     losses : ndarray of shape (experiments,)
         Contribution of each experiment; they add up to `value`.
     gradient : ndarray or None
-        Derivatives by log alpha and by the logarithm of each gamma, in this order.
+        Derivatives by log alpha and by the logarithm of each kernel parameter, in this order.
     """
 
     value: float
@@ -55,11 +56,12 @@ class Criterion:
 
     Notes
     -----
-    A point is an array (log alpha, log gamma) or (log alpha, log gamma_1, …, log gamma_d). The
-    value is minus the score of ``KernelRidgeCV`` at this kernel and penalty, with scoring=None,
+    A point is an array (log alpha, log gamma) or (log alpha, log gamma_1, …, log gamma_d); of sums,
+    products and multiples of kernels (log alpha, logarithms of `coordinates.names`). The value is
+    minus the score of ``KernelRidgeCV`` at this kernel and penalty, with scoring=None,
     "log_density" or "crps"; the gradient comes from the adjoint of the hold-out algebra
-    (`holdfast.tuning.dense`, `holdfast.tuning.sparse`) at two to four times the price of the value,
-    whatever the number of gammas.
+    (`holdfast.tuning.dense`, `holdfast.tuning.sparse`) and the kernel's `value_and_pullback`, at
+    two to four times the price of the value, whatever the number of parameters.
 
     Examples
     --------
@@ -78,7 +80,12 @@ class Criterion:
     ard: bool = False
 
     def __post_init__(self) -> None:
-        with_gamma(self.problem.kernel, np.ones(1))  # refuses kernels without one
+        self.coordinates  # noqa: B018  # refuses kernels without parameters to search for
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """What a point stands for."""
+        return Coordinates.of(self.problem.kernel, self.problem.n_features, self.ard)
 
     @classmethod
     def of(
@@ -109,16 +116,16 @@ class Criterion:
     @property
     def differentiable(self) -> bool:
         """Whether the gradient is known."""
-        return differentiable(self.problem.kernel)
+        return self.problem.kernel.differentiable
 
     @property
     def size(self) -> int:
         """Number of coordinates of a point."""
-        return 1 + (self.problem.n_features if self.ard else 1)
+        return self.coordinates.size
 
     def kernel(self, point: FloatArray) -> Kernel:
         """Return the kernel at a point."""
-        return with_gamma(self.problem.kernel, np.exp(point[1:]))
+        return self.coordinates.kernel_at(point)
 
     def evaluate(self, point: ArrayLike, gradient: bool = True) -> Evaluation:
         """Return value, losses and (unless not asked for) gradient at a point.
@@ -126,19 +133,20 @@ class Criterion:
         Parameters
         ----------
         point : array-like of shape (2,) or (1 + d,)
-            log alpha and log gamma.
+            log alpha and log gamma (log kernel parameters).
         gradient : bool
             Whether to compute the gradient.
         """
         at = np.asarray(point, dtype=np.float64)
         if at.shape != (self.size,):
             raise InvalidInputError(
-                f"a point must hold log alpha and {self.size - 1} log gamma, shape "
-                f"({self.size},); got shape {at.shape}."
+                f"a point must hold log alpha and log {', log '.join(self.coordinates.names)}, "
+                f"shape ({self.size},); got shape {at.shape}."
             )
         if gradient and not self.differentiable:
             raise NotSupportedError(
-                f"the gradient is known for RBF and Matern kernels; got {self.problem.kernel!r}. "
+                "the gradient is known for RBF and Matern, and for sums, products and multiples "
+                f"of these and of kernels without parameters; got {self.problem.kernel!r}. "
                 'Use method="nelder-mead", or a grid of gammas with KernelRidgeCV.'
             )
         evaluate = self._dense if self.problem.Z is None else self._sparse
@@ -146,70 +154,36 @@ class Criterion:
         return Evaluation(float(losses.sum()), losses, slopes)
 
     def _dense(self, at: FloatArray, gradient: bool) -> tuple[FloatArray, FloatArray | None]:
-        problem, alpha = self.problem, float(np.exp(at[0]))
-        K, slope, q = self._matrix(at, None, gradient)
-        losses, adjoint = evaluate_dense(problem, K, alpha, gradient)
-        if adjoint is None or slope is None or q is None:
+        alpha = float(np.exp(at[0]))
+        K, pullback = self._values(at, self._pairs[0])
+        losses, adjoint = evaluate_dense(self.problem, K, alpha, gradient)
+        if adjoint is None:
             return losses, None
-        P = np.multiply(adjoint.K, slope, out=slope)
-        widths = self._by_width(P, q, at, problem.X, problem.X)
-        return losses, np.append(alpha * adjoint.alpha, widths)
+        slopes = self.coordinates.gradient(pullback(adjoint.K))
+        return losses, np.append(alpha * adjoint.alpha, slopes)
 
     def _sparse(self, at: FloatArray, gradient: bool) -> tuple[FloatArray, FloatArray | None]:
-        problem, alpha = self.problem, float(np.exp(at[0]))
-        K, slope, q = self._matrix(at, problem.Z, gradient)
-        K_BB, slope_BB, q_BB = self._basis_matrix(at, gradient)
-        losses, adjoint = evaluate_sparse(problem, K, K_BB, alpha, gradient)
-        if adjoint is None or slope is None or slope_BB is None or q is None or q_BB is None:
+        alpha = float(np.exp(at[0]))
+        (K, pullback), (K_BB, pullback_BB) = (self._values(at, pair) for pair in self._pairs)
+        losses, adjoint = evaluate_sparse(self.problem, K, K_BB, alpha, gradient)
+        if adjoint is None:
             return losses, None
-        P = np.multiply(adjoint.K, slope, out=slope)
-        P_BB = np.multiply(adjoint.K_BB, slope_BB, out=slope_BB)
-        widths = self._by_width(P, q, at, problem.X, problem.Z)
-        widths += self._by_width(P_BB, q_BB, at, problem.Z, problem.Z)
-        return losses, np.append(alpha * adjoint.alpha, widths)
-
-    # -- kernel matrices --------------------------------------------------------------------------
+        slopes = self.coordinates.gradient(pullback(adjoint.K))
+        slopes += self.coordinates.gradient(pullback_BB(adjoint.K_BB))
+        return losses, np.append(alpha * adjoint.alpha, slopes)
 
     @cached_property
-    def _distances(self) -> tuple[FloatArray, FloatArray | None]:
-        """Squared distances at gamma = 1, which serve every isotropic width."""
-        problem = self.problem
-        between = None if problem.Z is None else distance_matrix(problem.Z)
-        return distance_matrix(problem.X, problem.Z), between
+    def _pairs(self) -> tuple[RowPair, ...]:
+        """All rows with the basis rows, and these with each other; all rows of a dense model."""
+        X, Z = self.problem.X, self.problem.Z
+        return (RowPair(X),) if Z is None else (RowPair(X, Z), RowPair(Z))
 
-    def _matrix(
-        self, at: FloatArray, Z: Any, gradient: bool
-    ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-        X, shared = self.problem.X, None
-        if self.differentiable and not self.ard:
-            shared = self._distances[0]
-        return self._values(at, X, Z, shared, gradient)
-
-    def _basis_matrix(
-        self, at: FloatArray, gradient: bool
-    ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-        shared = None
-        if self.differentiable and not self.ard:
-            shared = self._distances[1]
-        return self._values(at, self.problem.Z, None, shared, gradient)
-
-    def _values(
-        self, at: FloatArray, X: Any, Z: Any, shared: FloatArray | None, gradient: bool
-    ) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-        """Return kernel values and, for the gradient, slopes and q."""
+    def _values(self, at: FloatArray, pair: RowPair) -> tuple[FloatArray, Pullback]:
+        """Return kernel values, and the way back to the parameters if there is one."""
         kernel = self.kernel(at)
-        if not self.differentiable:
-            K = kernel(X, Z)
-            require_finite(K, repr(kernel))
-            return K, None, None
-        gamma = np.exp(at[1:])
-        q = distance_matrix(X, Z, gamma) if shared is None else gamma[0] * shared
-        K, slope = profile(kernel, q, gradient)  # type: ignore[arg-type]  # RBF or Matern
+        if kernel.differentiable:
+            K, pullback = kernel.value_and_pullback(pair)
+        else:
+            K, pullback = kernel(pair.X, pair.Z), lambda P: {}
         require_finite(K, repr(kernel))
-        return K, slope, q if gradient else None
-
-    def _by_width(self, P: FloatArray, q: FloatArray, at: FloatArray, X: Any, Z: Any) -> FloatArray:
-        """Return the derivatives by log gamma, given P = ∂L/∂q."""
-        if not self.ard:
-            return np.array([np.vdot(P, q)])
-        return np.asarray(np.exp(at[1:]) * feature_sums(P, X, Z))
+        return K, pullback

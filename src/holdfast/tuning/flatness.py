@@ -197,7 +197,7 @@ def _crossing(
 def relevance(
     criterion: Criterion, point: FloatArray, best: Evaluation, bounds: FloatArray
 ) -> Relevance | None:
-    """Return what each feature is worth, or None when all share one gamma.
+    """Return what each feature is worth; None when all share one gamma, or have several.
 
     Notes
     -----
@@ -205,7 +205,7 @@ def relevance(
     scale, and a feature may act through a wide kernel. What decides is whether held-out rows are
     predicted better with the feature, and that difference is known far better than either error.
     """
-    if not criterion.ard:
+    if not criterion.ard or len(criterion.coordinates.names) > 1:
         return None
     d, share = point.size - 1, criterion.problem.share
     rise, error = np.zeros(d), np.zeros(d)

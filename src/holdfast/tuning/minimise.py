@@ -75,21 +75,26 @@ def tune(
     ----------
     model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters
         Kernel family, basis rows, hold-out, policy, intercept and jitter; its alphas and gamma
-        are what is looked for. Its `scoring` says what is minimised: None, the mean squared error;
-        "log_density", minus the mean log density per row; "crps". It is not changed. Basis rows are
-        chosen once.
+        are what is looked for. The kernel may be a sum, a product or a multiple of others: all
+        their widths, factors and constants are looked for. Its `scoring` says what is minimised:
+        None, the mean squared error; "log_density", minus the mean log density per row; "crps". It
+        is not changed. Basis rows are chosen once.
     X, y, sample_weight, groups
         As in ``fit``.
     method : {"lbfgs", "nelder-mead"}
-        Quasi-Newton with the exact gradient (RBF and Matern kernels), or the simplex search of
+        Quasi-Newton with the exact gradient (RBF and Matern kernels, and what sums, products and
+        multiples make of them), or the simplex search of
         Cawley and Talbot (2004) §3 on (log gamma, log alpha), which needs no gradient.
     ard : bool
         One gamma per feature ("lbfgs" only).
     bounds : dict, optional
         ``{"alpha": (low, high), "gamma": (low, high)}``, with one pair per feature if wanted.
         Default: alpha from 1e-7 to 1e4, gamma from 1e-6 to 1e4 over the typical squared distance.
+        Parameters of parts have their names in `Kernel.parameters`, such as "k1__gamma"; "gamma"
+        holds for all gammas, "factor" for all factors (default: 1e-5 to 1e5 times the given one).
     start : (alpha, gamma) or list of such pairs, optional
-        Where to start. Default: the best of nine points around the median distance.
+        Where to start; in the place of gamma, a dict may give parameters by name. Default: the
+        best of nine points around the median distance.
     n_starts : int
         From how many of these nine points to start.
     max_evaluations : int
@@ -132,9 +137,9 @@ def tune(
     criterion = Criterion.of(model, X, y, sample_weight=sample_weight, groups=groups, ard=ard)
     if method == "lbfgs" and not criterion.differentiable:
         raise NotSupportedError(
-            f'method="lbfgs" needs a kernel whose gradient is known, RBF or Matern; got '
-            f'{criterion.problem.kernel!r}. Use method="nelder-mead", or a grid of gammas with '
-            "KernelRidgeCV."
+            'method="lbfgs" needs a kernel whose gradient is known: RBF, Matern, and sums, '
+            f"products and multiples of them; got {criterion.problem.kernel!r}. Use "
+            'method="nelder-mead", or a grid of gammas with KernelRidgeCV.'
         )
     limits = search_bounds(criterion, bounds)
     given = None if start is None else start_points(criterion, start, limits)
@@ -227,18 +232,19 @@ class _Run:
 
     def _together(self, point: FloatArray) -> FloatArray:
         """Return where the search ends when all gammas share one factor."""
-        low = (self.limits[1:, 0] - point[1:]).max()
-        high = (self.limits[1:, 1] - point[1:]).min()
+        widths = self.criterion.coordinates.widths
+        room = self.limits[1:][widths] - point[1:][widths, None]
+        low, high = room[:, 0].max(), room[:, 1].min()
 
         def along(x: FloatArray) -> tuple[float, FloatArray]:
-            value, slope = self.evaluate(np.append(x[0], point[1:] + x[1]))
-            return value, np.array([slope[0], slope[1:].sum()])
+            value, slope = self.evaluate(np.append(x[0], point[1:] + x[1] * widths))
+            return value, np.array([slope[0], slope[1:][widths].sum()])
 
         if not low < high:
             return point
         limits = np.array([self.limits[0], [low, high]])
         x = self._lbfgs(along, np.array([point[0], 0.0]), limits, TOGETHER).x
-        return np.append(x[0], point[1:] + x[1])
+        return np.append(x[0], point[1:] + x[1] * widths)
 
     def _lbfgs(
         self,
@@ -255,7 +261,7 @@ class _Run:
 
     def simplex(self, point: FloatArray) -> Any:
         """Walk down from a point by Nelder and Mead's simplex."""
-        corners = np.vstack([point, point + np.diag([2.0, 1.0])])
+        corners = np.vstack([point, point + np.diag(np.append(2.0, np.ones(point.size - 1)))])
         corners = np.clip(corners, self.limits[:, 0], self.limits[:, 1])
         return minimize(
             lambda x: self.evaluate(x, gradient=False)[0],
@@ -318,7 +324,7 @@ class _Run:
     def warn_at_bounds(self) -> None:
         """Warn if the optimum may lie beyond the bounds; with ARD, gammas may well end there."""
         assert self.best is not None
-        names = ("alpha",) if self.criterion.ard else ("alpha", "gamma")
+        names = ("alpha",) if self.criterion.ard else ("alpha", *self.criterion.coordinates.names)
         for name, value, (low, high) in zip(names, self.best[0], self.limits, strict=False):
             if not low + 1e-6 < value < high - 1e-6:
                 warnings.warn(
@@ -345,6 +351,7 @@ class _Run:
                 np.array(self.values),
                 np.array(self.slopes),
                 np.array(self.starts, dtype=np.int64),
+                tuple(self.criterion.coordinates.labels),
             ),
             n_evaluations=len(self.values),
             success=self.success,

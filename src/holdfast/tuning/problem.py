@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray, RowData
@@ -31,8 +30,8 @@ from holdfast.experiments import Experiments, Ragged, Shape, Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother import Unpenalised
+from holdfast.tuning.coordinates import n_kernels
 from holdfast.tuning.goals import GOALS, Goal
-from holdfast.tuning.widths import differentiable
 
 __all__ = ["Block", "Problem", "make_problem"]
 
@@ -90,9 +89,9 @@ class Problem:
     Attributes
     ----------
     kernel : Kernel
-        The family of kernels; a search may start from its gamma.
+        The family of kernels.
     X : rows of shape (m, d)
-        Rows with weight, dense ones centred.
+        Rows with weight.
     Z : rows of shape (n, d) or None
         Basis rows; None for a dense model.
     Y : ndarray of shape (m, v)
@@ -193,13 +192,9 @@ def make_problem(
     w = weights[live]
     X_live, Z = take_rows(rows, np.flatnonzero(live)), None
     if basis is None:
-        _check_memory(w.size, training.memory)
+        _check_memory(w.size, training.memory, 5 + n_kernels(kernel))
     else:
         Z = take_rows(rows, basis)
-    if differentiable(kernel) and not sp.issparse(rows):  # only distances count
-        centre = rows.mean(axis=0, dtype=np.float64)
-        X_live = X_live - centre
-        Z = None if Z is None else Z - centre
     return Problem(
         kernel=kernel,
         X=X_live,
@@ -298,11 +293,12 @@ def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
     return choose_basis(training, selector, data)
 
 
-def _check_memory(m: int, memory: float) -> None:
-    # K, its slopes and distances, G, and two products of the adjoint
-    if 48.0 * m**2 > memory:
+def _check_memory(m: int, memory: float, matrices: int) -> None:
+    # the values of each kernel, slopes, distances, G, and two products of the adjoint
+    size = 8.0 * matrices * m**2
+    if size > memory:
         raise InvalidInputError(
-            f"tuning a dense model of {m} rows needs {48e-9 * m**2:.3g} GB, more than the "
+            f"tuning a dense model of {m} rows needs {1e-9 * size:.3g} GB, more than the "
             f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
             "rows), or raise memory_limit."
         )

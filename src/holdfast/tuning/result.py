@@ -28,6 +28,7 @@ class Trials:
     ----------
     alpha : ndarray of shape (t,)
     gamma : ndarray of shape (t, 1) or (t, d)
+        Of sums, products and multiples of kernels: all parameters that were searched for.
     criterion : ndarray of shape (t,)
         NaN where the model broke down.
     gradient_norm : ndarray of shape (t,)
@@ -35,6 +36,8 @@ class Trials:
         was computed.
     start : ndarray of int, shape (t,)
         Which start the trial belongs to; −1 for the first look around.
+    names : tuple of str
+        What the columns of `gamma` are.
     """
 
     alpha: FloatArray
@@ -42,6 +45,7 @@ class Trials:
     criterion: FloatArray
     gradient_norm: FloatArray
     start: IntArray
+    names: tuple[str, ...] = ("gamma",)
 
     def __len__(self) -> int:
         return self.alpha.size
@@ -109,8 +113,9 @@ class TuneResult:
 
     @property
     def gamma(self) -> FloatArray:
-        """The best gamma, shape (1,) or (d,)."""
-        return np.atleast_1d(np.asarray(self.kernel.gamma))  # type: ignore[attr-defined]  # tuned
+        """The best gamma, shape (1,) or (d,); of several kernels one after the other."""
+        values = self.kernel.parameters
+        return np.hstack([values[name] for name in values if name.endswith("gamma")])
 
     @property
     def irrelevant(self) -> NDArray[np.bool_] | None:
@@ -151,13 +156,11 @@ class TuneResult:
             raise MissingDependencyError(
                 "to_frame() needs pandas, which is not installed: pip install holdfast[frames]."
             ) from None
-        gamma = self.trials.gamma
-        names = ["gamma"] if gamma.shape[1] == 1 else [f"gamma_{j}" for j in range(gamma.shape[1])]
         return pd.DataFrame(
             {
                 "start": self.trials.start,
                 "alpha": self.trials.alpha,
-                **{name: gamma[:, j] for j, name in enumerate(names)},
+                **dict(zip(self.trials.names, self.trials.gamma.T, strict=True)),
                 "criterion": self.trials.criterion,
                 "gradient_norm": self.trials.gradient_norm,
             }

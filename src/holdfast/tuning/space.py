@@ -25,6 +25,8 @@ ALPHA = (1e-7, 1e4)
 #: Default bounds of gamma, times the gamma at which an average pair of rows is one unit apart.
 #: Below the lower one a feature changes no kernel value in its first six digits.
 GAMMA = (1e-6, 1e4)
+#: Default bounds of factors and constants, times the given ones.
+FACTOR = (1e-5, 1e5)
 #: The median distance is taken over a sample of this many rows.
 SAMPLE = 1000
 
@@ -49,21 +51,42 @@ def reference_gamma(problem: Problem, ard: bool) -> FloatArray:
     return np.array([1.0 / float(np.median(positive)) if positive.size else 1.0])
 
 
+def _references(criterion: Criterion) -> list[FloatArray]:
+    """Return a typical value of each parameter: of widths from the rows, of others the given one.
+
+    Of several widths the first is the widest: from equal ones no gradient would ever part them.
+    """
+    coordinates, found = criterion.coordinates, []
+    per_feature = criterion.problem.kernel.feature_parameters if criterion.ard else ()
+    parts = [name for name in coordinates.names if name.endswith("gamma")]
+    apart = 10.0 ** np.linspace(-1.0, 1.0, len(parts)) if len(parts) > 1 else np.ones(1)
+    for name in coordinates.names:
+        if name in parts:
+            reference = reference_gamma(criterion.problem, name in per_feature)
+            found.append(reference * apart[parts.index(name)])
+        else:
+            found.append(np.array([float(coordinates.kernel.parameters[name])]))
+    return found
+
+
 def search_bounds(criterion: Criterion, bounds: Bounds | None) -> FloatArray:
-    """Return lower and upper bounds of log alpha and log gamma, shape (k, 2)."""
+    """Return lower and upper bounds of log alpha and of the log parameters, shape (k, 2)."""
     given = dict(bounds or {})
-    unknown = set(given) - {"alpha", "gamma"}
+    names = criterion.coordinates.names
+    short = {name: name.rsplit("__", 1)[-1] for name in names}
+    unknown = set(given) - {"alpha", *short, *short.values()}
     if unknown:
+        known = ", ".join(f'"{name}"' for name in names)
         raise InvalidInputError(
-            f'bounds must be a dict with the keys "alpha" and "gamma"; got {sorted(unknown)}.'
+            f'bounds must be a dict with the keys "alpha" and {known}; got {sorted(unknown)}.'
         )
     weight = float(criterion.problem.weights.mean())
-    reference = reference_gamma(criterion.problem, criterion.ard)
-    if criterion.ard:
-        reference = reference * reference.size
-    alpha = _interval("alpha", given.get("alpha", np.array(ALPHA) * weight), 1)
-    gamma = _interval("gamma", given.get("gamma", np.outer(reference, GAMMA)), criterion.size - 1)
-    return np.asarray(np.log(np.vstack([alpha, gamma])))
+    found = [_interval("alpha", given.get("alpha", np.array(ALPHA) * weight), 1)]
+    for name, reference in zip(names, _references(criterion), strict=True):
+        default = np.outer(reference * reference.size, GAMMA if short[name] == "gamma" else FACTOR)
+        limits = given.get(name, given.get(short[name], default))
+        found.append(_interval(name, limits, reference.size))
+    return np.asarray(np.log(np.vstack(found)))
 
 
 def _interval(name: str, value: Any, size: int) -> FloatArray:
@@ -87,20 +110,35 @@ def start_points(criterion: Criterion, start: Any, bounds: FloatArray) -> list[F
             raise InvalidInputError(
                 f"start must be a pair (alpha, gamma) or a list of such pairs; got {pair!r}."
             )
-        gamma = np.broadcast_to(np.asarray(pair[1], dtype=np.float64).ravel(), criterion.size - 1)
-        values = np.append(float(pair[0]), gamma)
+        values = np.append(float(pair[0]), _start_values(criterion, pair[1]))
         if not (np.isfinite(values).all() and (values > 0).all()):
             raise InvalidInputError(f"start must hold positive numbers; got {pair!r}.")
         points.append(np.clip(np.log(values), bounds[:, 0], bounds[:, 1]))
     return points
 
 
+def _start_values(criterion: Criterion, given: Any) -> FloatArray:
+    """Return the numbers that stand in the place of gamma: one, one for each, or by name."""
+    coordinates = criterion.coordinates
+    if not isinstance(given, Mapping):
+        values = np.asarray(given, dtype=np.float64).ravel()
+        return np.broadcast_to(values, coordinates.size - 1)
+    if set(given) != set(coordinates.names):
+        raise InvalidInputError(
+            f"start must give a value for each of {', '.join(coordinates.names)}; got "
+            f"{sorted(given)}."
+        )
+    sizes = zip(coordinates.names, coordinates.sizes, strict=True)
+    return np.hstack([np.broadcast_to(given[name], size) for name, size in sizes])
+
+
 def look_around(criterion: Criterion, bounds: FloatArray) -> list[FloatArray]:
     """Return points that cover the sensible region coarsely: 3 widths × 3 penalties."""
-    reference = np.log(reference_gamma(criterion.problem, criterion.ard))
+    reference = np.log(np.concatenate(_references(criterion)))
     weight = np.log(criterion.problem.weights.mean())
+    widths = criterion.coordinates.widths
     points = [
-        np.concatenate([[weight + alpha], reference + gamma])
+        np.concatenate([[weight + alpha], reference + gamma * widths])
         for gamma in np.log([0.1, 1.0, 10.0])
         for alpha in np.log([1e-4, 1e-2, 1.0])
     ]

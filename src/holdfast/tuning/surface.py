@@ -13,8 +13,8 @@ from holdfast._typing import FloatArray
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, MissingDependencyError
 from holdfast.progress import Progress, listening, report
+from holdfast.tuning.coordinates import with_gamma
 from holdfast.tuning.problem import Problem, make_problem
-from holdfast.tuning.widths import with_gamma
 
 if TYPE_CHECKING:
     import pandas
@@ -141,7 +141,7 @@ def _one_width(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the penalties and the held-out errors at one width."""
     params: dict[str, Any] = problem.estimator.get_params(deep=False)
-    params |= {"kernel": with_gamma(problem.kernel, np.array([gamma])), "gamma": None}
+    params |= {"kernel": with_gamma(problem.kernel, float(gamma)), "gamma": None}
     params |= {"cv": problem.experiments, "scoring": problem.goal.scoring}
     params |= {"basis": problem.basis}
     if alphas is not None:

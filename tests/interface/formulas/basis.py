@@ -7,11 +7,9 @@ from numpy.linalg import solve
 
 from holdfast.basis import FarthestPoint, FeatureVectors, RandomlyPivotedCholesky
 from holdfast.basis.base import Pool
-from holdfast.basis.criteria import GroupError, LeaveOneOutError, TrainingError
+from holdfast.basis.greedy import GroupError, LeaveOneOutError, TrainingError
 from holdfast.basis.growing import GrowingModel
-from holdfast.basis.prune import _PrunedModel
-from holdfast.basis.residual import Residual
-from holdfast.basis.span import low_rank_factor
+from holdfast.basis.pivoted_cholesky import Residual, low_rank_factor
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
 from interface.formulas import example, same
@@ -19,7 +17,7 @@ from interface.formulas.problem import B, H, K, X, Y, alpha, data, eps, m, n, ro
 
 
 def pool(groups=None) -> Pool:
-    return Pool(data, Y, w, groups, None, np.random.default_rng(0), np.arange(m), m)
+    return Pool(data, Y, w, groups, None, np.random.default_rng(0))
 
 
 def left_over(chosen) -> np.ndarray:
@@ -30,7 +28,7 @@ def left_over(chosen) -> np.ndarray:
     return K - K[:, chosen] @ solve(K[np.ix_(chosen, chosen)], K[chosen])
 
 
-@example("basis.residual.Residual.block", "basis.residual.Residual.add")
+@example("basis.pivoted_cholesky.Residual.block", "basis.pivoted_cholesky.Residual.add")
 def _():
     left = Residual(data)
     left.add(B[:3])
@@ -67,7 +65,7 @@ def _():
     assert found.tolist() == chosen
 
 
-@example("basis.farthest.FarthestPoint")
+@example("basis.kmeans.FarthestPoint")
 def _():
     found = FarthestPoint(5).select(data, rng=0)
     for k in range(1, 5):
@@ -75,7 +73,7 @@ def _():
         assert found[k] == np.argmax(apart.min(axis=1))
 
 
-@example("basis.span.low_rank_factor")
+@example("basis.pivoted_cholesky.low_rank_factor")
 def _():
     line = KernelRows(RBF(0.01), X[:, :1])
     F = low_rank_factor(line, m)
@@ -112,7 +110,7 @@ def _():
     same(model.residuals, y - with_bias([*B[:3], B[4]]) @ y)
 
 
-@example("basis.criteria.TrainingError.errors", "basis.criteria.LeaveOneOutError.errors")
+@example("basis.greedy.TrainingError.errors", "basis.greedy.LeaveOneOutError.errors")
 def _():
     y, model = root[:, None] * Y, GrowingModel(pool(), n, alpha, True, eps)
     loo = LeaveOneOutError(model)
@@ -127,7 +125,7 @@ def _():
         same(loo.errors(model, found)[c], ((e / (1 - np.diag(S))[:, None]) ** 2).sum())
 
 
-@example("basis.criteria.GroupError.errors")
+@example("basis.greedy.GroupError.errors")
 def _():
     groups = np.repeat([0, 1, 2], [4, 4, m - 8])  # small groups, and one larger than the basis
     y, model = root[:, None] * Y, GrowingModel(pool(groups), n, alpha, True, eps)
@@ -143,23 +141,3 @@ def _():
             r = solve(np.eye(rows.size) - S[np.ix_(rows, rows)], (y - S @ y)[rows])
             total += (r**2).sum()
         same(found[c], total)
-
-
-@example(
-    "basis.prune._PrunedModel.errors_without_each",
-    "basis.prune._PrunedModel.drop",
-    "basis.prune._PrunedModel.error",
-)
-def _():
-    y = root[:, None] * Y
-
-    def error(basis):
-        S = with_bias(basis)
-        return (((y - S @ y) / (1 - np.diag(S))[:, None]) ** 2).sum()
-
-    model = _PrunedModel(pool(), B, alpha, eps, True)
-    same(model.error(), error(B))
-    same(model.errors_without_each(), [error(np.delete(B, j)) for j in range(n)])
-    model.drop(np.array([2, 5]))
-    same(model.error(), error(np.delete(B, [2, 5])))
-    same(model.errors_without_each(), [error(np.delete(model.basis, j)) for j in range(n - 2)])

@@ -77,6 +77,15 @@ def _():
     same(found, (0.4 * dot + 1.0) ** 3 / np.sqrt(np.outer(square, square[:4])))
 
 
+@example("kernels.Tanimoto")
+def _():
+    bits = (X > 0).astype(float)
+    both, size = bits @ bits[:4].T, bits.sum(axis=1)
+    either = size[:, None] + size[:4] - both
+    expected = np.where(either > 0, both / np.maximum(either, 1.0), 1.0)
+    same(kernels.Tanimoto()(bits, bits[:4]), expected)
+
+
 @example("kernels.Constant")
 def _():
     same((kernels.RBF(0.4) + 2.0)(X, X[:4]), K[:, :4] + 2.0)

@@ -10,6 +10,7 @@ import pytest
 from numpy.linalg import inv, norm, solve
 
 from holdfast import KernelRidgeCV, kernels
+from holdfast.kernels.products import RowPair
 from holdfast.smoother import KernelSmoother
 from holdfast.tuning.criterion import Criterion
 from holdfast.tuning.dense import evaluate_dense
@@ -18,7 +19,6 @@ from holdfast.tuning.problem import make_problem
 from holdfast.tuning.solved import CovarianceSlope, Solved
 from holdfast.tuning.space import reference_gamma
 from holdfast.tuning.sparse import evaluate_sparse
-from holdfast.tuning.widths import feature_sums, profile
 from interface.formulas import example, same
 from interface.formulas.problem import B, K, X, Y, alpha, eps, m, n, rng, root, v, w
 from reference.answers import law_criterion
@@ -148,17 +148,17 @@ def _():
         same(pulled[0], C[:, T] @ Gamma @ C[T] @ rows[0])
 
 
-@example("tuning.widths.profile", "tuning.widths.feature_sums")
+@example("kernels.base.Kernel.value_and_pullback", "kernels.products.RowPair.feature_sums")
 def _():
-    q = np.linspace(0.1, 3.0, 7)
-    for kernel in (kernels.RBF(1.0), *(kernels.Matern(nu, 1.0) for nu in (0.5, 1.5, 2.5))):
-        values, slopes = profile(kernel, q.copy())
-        same(values, kernel(np.zeros((1, 1)), np.sqrt(q)[:, None])[0])
-        ahead, behind = (profile(kernel, q + t)[0] for t in (1e-6, -1e-6))
-        same(slopes, (ahead - behind) / 2e-6, digits=7)
     P = rng.normal(size=(m, 4))
+    for kernel in (kernels.RBF(1.0), *(kernels.Matern(nu, 1.0) for nu in (0.5, 1.5, 2.5))):
+        values, pullback = kernel.value_and_pullback(X, X[:4])
+        same(values, kernel(X, X[:4]))
+        steps = (kernel.with_params(gamma=np.exp(t))(X, X[:4]) for t in (1e-6, -1e-6))
+        ahead, behind = (np.vdot(P, stepped) for stepped in steps)
+        same(pullback(P)["gamma"], [(ahead - behind) / 2e-6], digits=7)
     naive = np.einsum("ik,ikj->j", P, (X[:, None] - X[None, :4]) ** 2)
-    same(feature_sums(P, X, X[:4]), naive)
+    same(RowPair(X, X[:4]).feature_sums(P), naive)
 
 
 @example("tuning.criterion.Criterion.evaluate")

@@ -16,14 +16,13 @@ from holdfast.basis import (
     Greedy,
     KMeans,
     PerGroup,
-    Prune,
     Random,
     RandomlyPivotedCholesky,
     Selector,
 )
-from holdfast.basis.grouped import even_shares
+from holdfast.basis.random import even_shares
 from holdfast.basis.resolve import as_selector, resolve_basis
-from holdfast.exceptions import HoldfastWarning, InvalidInputError, SingularBasisError
+from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.experiments import as_experiments
 from holdfast.kernels import RBF, FunctionKernel, Linear, Sigmoid
 from holdfast.kernels.matrix import KernelRows, PrecomputedRows
@@ -43,8 +42,6 @@ SELECTORS = [
     KMeans(8),
     KMeans(8, space="kernel"),
     FarthestPoint(8),
-    Prune(8, start=16),
-    Prune(8, start=PerGroup(4), step=0.5, fit_intercept=False),
 ]
 
 
@@ -99,10 +96,6 @@ def test_indefinite_kernels_are_survived_or_refused(selector):
     X = np.random.default_rng(1).normal(size=(M, 4))
     data = KernelRows(Sigmoid(0.5, 0.1), X)
     assert np.linalg.eigvalsh(data.block(slice(None), slice(None)))[0] < -0.1
-    if isinstance(selector, Prune):
-        with pytest.raises(SingularBasisError):
-            selector.select(data, **inputs(), rng=0)
-        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)  # fewer rows may come back
         rows = selector.select(data, **inputs(), rng=0)
@@ -333,10 +326,6 @@ def test_selectors_stop_at_the_distinct_rows(selector):
         (FeatureVectors(sample=5, evaluate=1.5), "evaluate"),
         (FeatureVectors(max_size=0), "max_size"),
         (KMeans(8, space="moon"), "space"),
-        (Prune(8, start=4), "fewer than the n = 8"),
-        (Prune(8, step=0), "step"),
-        (Prune(8, step=1.5), "step"),
-        (Prune(8, alpha=-1.0), "alpha"),
         (RandomlyPivotedCholesky(0), "at least 1"),
         (FarthestPoint("many"), "number of rows"),
     ],

@@ -5,7 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from holdfast.basis import FarthestPoint, FeatureVectors, KMeans, exact_vectors
+from holdfast.basis import FarthestPoint, FeatureVectors, KMeans
+from holdfast.basis import feature_vectors as selecting
 from holdfast.basis.base import SQRT_EPS, Pool
 from holdfast.basis.pivoted_cholesky import pivot
 from holdfast.exceptions import KernelError
@@ -30,8 +31,6 @@ def pool_of(K, weights=None, seed=0):
         groups=None,
         folds=None,
         rng=np.random.default_rng(seed),
-        rows=np.arange(m),
-        total=m,
     )
 
 
@@ -59,20 +58,20 @@ def test_feature_vectors_without_the_kernel_matrix(kernel, monkeypatch):
     kept, streamed = FeatureVectors(40), FeatureVectors(40)
     rows = kept.select(data)
     assert "whole 60 x 60" in kept.explain(60)
-    monkeypatch.setattr(exact_vectors, "_KEPT_BYTES", 1.0)
-    monkeypatch.setattr(exact_vectors, "_BLOCK_ENTRIES", 60 * 7)
+    monkeypatch.setattr(selecting, "_KEPT_BYTES", 1.0)
+    monkeypatch.setattr(selecting, "_BLOCK_ENTRIES", 60 * 7)
     counted = Counted(kernel, data.X)
     np.testing.assert_array_equal(streamed.select(counted), rows)
     np.testing.assert_allclose(streamed.errors_, kept.errors_, rtol=1e-8, atol=1e-14)
     assert counted.largest <= 60 * 7
-    assert "anew, in blocks" in streamed.explain(60)
+    assert "again, in blocks" in streamed.explain(60)
 
 
-def test_gains_are_summed_anew_before_rounding_decides():
+def test_gains_are_summed_again_before_rounding_decides():
     """A smooth kernel, whose gains fall by twelve digits: still those of Δ itself."""
     K = kernel_matrix(80, kernel=RBF(0.02))
     share = np.full(80, 1 / 80)
-    gains, usable = exact_vectors.Gains(pool_of(K), share), np.ones(80, dtype=bool)
+    gains, usable = selecting.Gains(pool_of(K), share), np.ones(80, dtype=bool)
     left = K.copy()
     for _ in range(25):
         best, gap = gains.choose(usable)

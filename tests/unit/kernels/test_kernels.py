@@ -40,8 +40,8 @@ from holdfast.kernels import (
     Sum,
     products,
 )
+from holdfast.kernels.grid import KERNEL_NAMES, resolve_kernel
 from holdfast.kernels.products import squared_distances
-from holdfast.kernels.resolve import KERNEL_NAMES, resolve_kernel
 from reference import kernels as naive
 
 ROUNDING = 1e-13

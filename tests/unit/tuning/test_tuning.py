@@ -19,6 +19,7 @@ from holdfast.exceptions import (
 )
 from holdfast.kernels import RBF, Laplacian, Linear, Matern
 from holdfast.tuning import Criterion, criterion_surface, tune
+from holdfast.tuning.coordinates import Coordinates
 from holdfast.tuning.criterion import Evaluation
 from holdfast.tuning.flatness import relevance, standard_error
 from holdfast.tuning.goals import GOALS
@@ -312,6 +313,39 @@ def test_classifier_and_kernels_without_gradient():
         tune(KernelRidgeCV(Laplacian(1.0), cv=5), X, y)
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_a_sum_of_kernels_is_tuned_as_one_kernel_is():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-3, 3, size=(90, 1))
+    y = np.sin(8 * X[:, 0]) + 2.0 * np.sin(0.8 * X[:, 0]) + 0.3 * rng.normal(size=90)
+    model = KernelRidgeCV(RBF(1.0) + 1.0 * RBF(1.0), cv=5)
+    result = tune(model, X, y, flatness=False)
+    alone = tune(KernelRidgeCV(RBF(1.0), cv=5), X, y, flatness=False)
+    assert result.criterion < alone.criterion
+    assert result.gamma.shape == (2,)
+    assert result.kernel.parameters.keys() == model.kernel.parameters.keys()
+    names = ["k1__gamma", "k2__factor", "k2__kernel__gamma"]
+    assert list(result.trials.names) == names
+    assert [name for name in result.to_frame() if "__" in name] == names
+    fitted = result.estimator(alphas=[result.alpha]).fit(X, y)
+    assert -fitted.best_score_ == pytest.approx(result.criterion, rel=1e-6)
+    limits = {"gamma": (0.5, 40.0), "k2__factor": (0.1, 10.0)}
+    start = (0.01, {"k1__gamma": 20.0, "k2__factor": 1.0, "k2__kernel__gamma": 0.6})
+    again = tune(model, X, y, start=start, bounds=limits, flatness=True)
+    assert all(0.5 <= gamma <= 40.0 for gamma in again.gamma)
+    assert again.flatness.hessian.shape == (4, 4)
+    with pytest.raises(InvalidInputError, match="k2__factor"):
+        tune(model, X, y, start=(0.01, {"gamma": 1.0}))
+    simplex = tune(model, X, y, start=start, method="nelder-mead", flatness=False)
+    assert simplex.criterion == pytest.approx(result.criterion, rel=0.1)
+
+
+def test_one_width_per_feature_needs_a_kernel_that_has_them():
+    X, y = wave(20)
+    with pytest.raises(NotSupportedError, match="ard=False"):
+        tune({"kernel": "poly", "cv": 3}, X, y, ard=True)
+
+
 def test_a_selector_that_looks_at_the_rows_is_named():
     from holdfast.basis import FarthestPoint
 
@@ -400,6 +434,7 @@ def test_a_rise_within_its_error_is_not_called_irrelevant(rise, error, verdict):
 
     class Stub:
         ard = True
+        coordinates = Coordinates(RBF(1.0), ("gamma",), (1,))
 
         class problem:
             share = np.full(400, 1 / 400)
