@@ -52,8 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments[:1] == ["bench"]:
-        return _bench(arguments[1:])
     from holdfast.cli.parser import build_parser
 
     parser = build_parser()
@@ -93,8 +91,6 @@ def _command(name: str) -> Any:
         from holdfast.cli.demo import run_demo
 
         return run_demo
-    if name == "completion":
-        return _completion
     if name == "tune":
         from holdfast.cli.tuning import run_tune
 
@@ -106,26 +102,6 @@ def _command(name: str) -> Any:
     from holdfast.cli import commands
 
     return getattr(commands, f"run_{name}")
-
-
-def _completion(options: Any) -> int:
-    from holdfast.cli.completion import completion_script
-
-    print(completion_script(options.shell), end="")
-    return 0
-
-
-def _bench(arguments: list[str]) -> int:
-    if not os.path.isfile(os.path.join("benchmarks", "__main__.py")):
-        print(
-            "holdfast: error: there is no folder benchmarks/ here. The benchmarks are part of the "
-            "source, not of the installed package: run `holdfast bench` in a checkout.",
-            file=sys.stderr,
-        )
-        return 2
-    import subprocess
-
-    return subprocess.call([sys.executable, "-m", "benchmarks", *arguments])
 
 
 def _exit_code(error: Exception) -> int | None:

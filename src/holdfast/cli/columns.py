@@ -11,7 +11,7 @@ from holdfast.cli.wording import in_options
 from holdfast.exceptions import HoldfastError
 from holdfast.tables.account import ColumnAccount, shown
 
-__all__ = ["check_pipeline", "raise_doubts", "tell_columns", "tell_doubts"]
+__all__ = ["check_pipeline", "raise_notes", "tell_columns", "tell_notes"]
 
 _MOST_NAMED = 12
 # Work of one experiment with the preparation inside, in multiplications; and values to prepare.
@@ -41,16 +41,16 @@ def _number(n: int) -> str:
     return f"{n:,}" if n else ""
 
 
-def tell_doubts(doubts: tuple[str, ...]) -> None:
+def tell_notes(notes: tuple[str, ...]) -> None:
     """Print the notes on the data."""
-    if doubts:
+    if notes:
         print()
         print("Notes on the data")
-    for text in doubts:
+    for text in notes:
         print(f"  - {text}")
 
 
-def raise_doubts(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[str, ...]:
+def raise_notes(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[str, ...]:
     """Return notes on the data and the question, in the words of the command line."""
     from holdfast.tables.notes import Question, notes_on
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cli.certainty import certainty_columns, what_to_ask
-from holdfast.cli.columns import check_pipeline, raise_doubts, tell_columns, tell_doubts
+from holdfast.cli.columns import check_pipeline, raise_notes, tell_columns, tell_notes
 from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
 from holdfast.cli.fitting import (
     Data,
@@ -26,6 +26,7 @@ from holdfast.cli.fitting import (
     make_model,
     opened,
     read_data,
+    timely_model,
 )
 from holdfast.cli.specs import CvSpec
 from holdfast.cli.wording import in_options
@@ -64,24 +65,25 @@ def run_cv(options: argparse.Namespace) -> int:
         data = read_data(options)
         cv = cv_of(options, data)
         model, remarks = fit_model(options, data, cv)
-        summary = _summary(options, data, model, cv, [*messages, *remarks])
-    messages = [*messages, *remarks]
+        context = _context(options, data, model, cv)
+        summary = _summary(options, model, context)
+    # Also what was warned of on the way to the summary belongs to it.
+    told = dict.fromkeys([*messages, *remarks, *summary.warnings])
+    summary = dataclasses.replace(summary, warnings=tuple(told))
     if options.json:
         print(summary.to_json())
     else:
         _tell(summary, data)
-    for note in dict.fromkeys([*messages, *summary.warnings]):
-        remark(f"note: {in_options(note)}", options.quiet)
+    for note in summary.warnings:
+        remark(f"note: {note}", options.quiet)
     _write_outputs(options, data, model, summary)
     return 0
 
 
-def _summary(
-    options: argparse.Namespace, data: Data, model: Any, cv: CvSpec, messages: list[str]
-) -> Any:
-    from holdfast.report import Context, summarise
+def _context(options: argparse.Namespace, data: Data, model: Any, cv: CvSpec) -> Any:
+    from holdfast.report import Context
 
-    context = Context(
+    return Context(
         title=options.title or f"{data.roles.target} in {data.label}",
         target=str(data.roles.target),
         feature_names=tuple(map(str, data.preparation.get_feature_names_out())),
@@ -92,15 +94,20 @@ def _summary(
         cv=cv.words,
         preparation=data.sentences,
         columns=data.columns,
-        doubts=raise_doubts(options, data, cv),
+        notes=raise_notes(options, data, cv),
         inside=check_pipeline(model, data, options.n_verify),
         command=_command(options),
         data=data.label,
         checksum=data.checksum,
-        warnings=tuple(messages),
+        wording=in_options,
         time=data.roles.time,
         moments=data.table.readings[data.roles.time].values if data.roles.time else None,
     )
+
+
+def _summary(options: argparse.Namespace, model: Any, context: Any) -> Any:
+    from holdfast.report import summarise
+
     return summarise(
         model,
         context,
@@ -143,7 +150,7 @@ def _tell(summary: Any, data: Data) -> None:
         print(told if found.verified else bold(told))
     if summary.inside:
         print(summary.inside.words(head.error_label))
-    tell_doubts(summary.doubts)
+    tell_notes(summary.notes)
     sys.stdout.flush()
 
 
@@ -264,8 +271,9 @@ def run_explain(options: argparse.Namespace) -> int:
     with showing_progress(options.quiet):
         data = read_data(options)
         cv = cv_of(options, data)
-        model = make_model(options, cv)
+        model, timely = timely_model(options, data, cv)
         plan, remarks = plan_of(model, data)
+        remarks = [*timely, *remarks]
     taken = next(cost for cost in plan.costs if cost.path == plan.path)
     seconds = taken.seconds
     if options.json:

@@ -26,7 +26,6 @@ _OPTIONS = {
     "kernel": "--kernel",
     "memory_limit": "--memory",
     "na": "--na",
-    "path": "--path",
     "random_state": "--seed",
     "rule": "--rule",
     "sample_weight": "--weight",
@@ -43,7 +42,6 @@ _SWITCHES = {
     "impute=True": "--impute",
     "scale=False": "--no-scale",
     "basis=None": "no --basis",
-    "path='auto'": "--path auto",
 }
 _NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
 _SWITCH = re.compile("|".join(rf"(?<![\w(]){re.escape(text)}" for text in _SWITCHES))

@@ -312,7 +312,7 @@ class Summary:
     warnings : tuple of str
     columns : tuple of ColumnAccount
         How each column of the data was read; empty if the data were no table.
-    doubts : tuple of str
+    notes : tuple of str
         What may be wrong with the data or the question.
     inside : InsideOut or None
         What changes when the preparation is learned inside the training rows.
@@ -330,6 +330,8 @@ class Summary:
         Residuals over time.
     relevance : Relevance or None
         Which columns the model uses.
+    shell : bool
+        Whether the reader uses the command line: the report then speaks of options.
     """
 
     title: str
@@ -350,7 +352,7 @@ class Summary:
     repeat: Repeat
     warnings: tuple[str, ...]
     columns: tuple[ColumnAccount, ...] = ()
-    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     inside: InsideOut | None = None
     sure: Sureness | None = None
     linked: Linked | None = None
@@ -359,6 +361,7 @@ class Summary:
     growth: dict[str, Growth] = field(default_factory=dict)
     time: OverTime | None = None
     relevance: Relevance | None = None
+    shell: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary in JSON's types; numbers that JSON lacks become None."""
