@@ -160,3 +160,96 @@ def test_many_rows_take_basis_rows_and_say_so(tmp_path, capsys):
     assert found["asked"]["basis"].startswith("200 of 2,500 rows")
     assert main(["cv", path, "--target", "y", "--seconds", "0"]) == 3
     assert "--seconds must be greater than 0" in capsys.readouterr().err
+
+
+def test_a_rare_class_is_judged_by_balanced_accuracy(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rare = rng.random(400) < 0.03
+    x = (rng.normal(size=400) + rare).round(3)
+    kind = np.where(rare, "yes", "no")
+    path = write(tmp_path / "rare.csv", ["x", "kind"], x.tolist(), kind.tolist())
+    options = [path, "--target", "kind", "--classify", "--cv", "5", *SMALL]
+    found = answer(capsys, *options)
+    assert "balanced accuracy for kind is 58.3 %" in found["answer"][0]
+    assert "Always naming the most frequent class would be right for" in found["answer"][1]
+    assert main(["cv", *options]) == 0
+    out = capsys.readouterr().out
+    assert out.index("balanced accuracy") < out.index("  accuracy")
+    assert "(standard error)" in out
+
+
+def test_a_series_is_compared_with_repeating_the_last_value(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=120)).round(3)
+    path = write(tmp_path / "walk.csv", ["t", "x", "y"], range(120), rng.random(120), y.tolist())
+    options = [path, "--target", "y", "--time", "t", "--cv", "time:5", *SMALL]
+    found = answer(capsys, *options)["time"]
+    first = 120 - 5 * 20
+    last = np.repeat(y[first - 1 :: 20][:5], 20)
+    assert found["repeated"] == pytest.approx(np.sqrt(np.mean((y[first:] - last) ** 2)))
+    assert main(["cv", *options]) == 0
+    assert "Repeating the last value before each row would be off by" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["kernel=rbf", "basis=None", "it's cv=5", 'say "gamma=1"'])
+def test_names_of_users_are_not_rewritten(waves, capsys, name):
+    assert main(["cv", waves, "--target", name]) == 3
+    assert repr(name) in capsys.readouterr().err
+
+
+def test_errors_know_their_argument(waves, capsys):
+    from holdfast.data.memory import memory_bytes
+    from holdfast.exceptions import InvalidInputError
+
+    with pytest.raises(InvalidInputError) as caught:
+        memory_bytes("much")
+    assert caught.value.argument == "memory_limit"
+    assert main(["cv", waves, "--target", "y", "--memory", "much"]) == 3
+    assert "--memory must be" in capsys.readouterr().err
+
+
+def test_the_truth_has_a_colour_of_its_own():
+    from holdfast.report.figures import contrast_figure
+    from holdfast.report.summary import Contrast
+
+    ways = [Contrast("a", 1.0, 1.0, asked=True), Contrast("b", 2.0, 1.0, asked=False)]
+    truth = Contrast("truth", 1.5, 1.0, asked=False, truth=True)
+    colours = contrast_figure([*ways, truth], "RMSE")["data"][0]["marker"]["color"]
+    assert len(set(colours)) == 3
+
+
+def test_parts_of_killed_saves_are_removed(waves, tmp_path):
+    old, new = tmp_path / ".holdfast-old.part", tmp_path / ".holdfast-new.part"
+    old.touch()
+    new.touch()
+    long_ago = time.time() - 2 * 24 * 3600
+    os.utime(old, (long_ago, long_ago))
+    assert main(["cv", waves, "--target", "y", *SMALL, "--save", "m.holdfast"]) == 0
+    assert not old.exists()
+    assert new.exists()  # another process may be writing it
+
+
+def test_too_little_memory_is_a_sentence(waves, capsys, monkeypatch):
+    from holdfast.cli import commands
+
+    def much(*_):
+        raise MemoryError("Unable to allocate 9.5 GiB")
+
+    monkeypatch.setattr(commands, "fit_model", much)
+    assert main(["cv", waves, "--target", "y"]) == 3
+    err = capsys.readouterr().err
+    assert "there is not enough memory" in err
+    assert "9.5 GiB" in err
+
+
+def test_explain_is_about_the_whole_command(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)).round(3)
+    path = write(tmp_path / "x.csv", ["a", "b", "y"], *X.T.tolist())
+    assert main(["explain", path, "--target", "y", "--json"]) == 0
+    several = json.loads(capsys.readouterr().out)
+    taken = next(c for c in several["costs"] if c["path"] == several["path"])
+    assert several["seconds"] > 6 * taken["seconds"]
+    started = time.monotonic()
+    assert main(["cv", path, "--target", "y", "--quiet"]) == 0
+    assert several["seconds"] > 0.1 * (time.monotonic() - started)

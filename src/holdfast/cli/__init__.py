@@ -40,14 +40,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader left (`| head`). Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except MemoryError as error:
+        from holdfast.cli.console import fail
+
+        told = f" ({error})" if str(error) else ""
+        fail(
+            f"there is not enough memory{told}. Fewer basis rows (--basis 200), fewer rows or "
+            "fewer columns need less."
+        )
+        return 3
     except Exception as error:
         code = _exit_code(error)
         if code is None:
             raise
         from holdfast.cli.console import fail
-        from holdfast.cli.wording import in_options
+        from holdfast.cli.wording import in_options, option_of
 
-        fail(in_options(_message(error)))
+        text, option = in_options(_message(error)), option_of(getattr(error, "argument", None))
+        fail(text if option is None or option in text else f"{option}: {text}")
         return code
 
 
@@ -99,6 +109,10 @@ def _command(name: str) -> Any:
         from holdfast.cli.comparing import run_compare
 
         return run_compare
+    if name == "explain":
+        from holdfast.cli.planning import run_explain
+
+        return run_explain
     from holdfast.cli import commands
 
     return getattr(commands, f"run_{name}")

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 100_000
 #: Up to here every model is quick; what fitting takes of all the time there is; seconds of fitting
 #: one width, per m³ of a dense model and per m n² of n basis rows.
-_QUICK_ROWS, _SHARE, _DENSE_SECONDS, _BASIS_SECONDS = 1000, 1 / 6, 2e-10, 4e-10
+_QUICK_ROWS, _SHARE, DENSE_SECONDS, BASIS_SECONDS = 1000, 1 / 6, 2e-10, 4e-10
 
 __all__ = [
+    "BASIS_SECONDS",
+    "DENSE_SECONDS",
     "Data",
     "check_seed",
     "cv_of",
@@ -323,9 +325,9 @@ def timely_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[A
     if all(is_primal(candidate.kernel, problem.X) for candidate in candidates):
         return model, []
     widths = len(candidates)
-    if problem.basis is None and _DENSE_SECONDS * widths * float(m) ** 3 <= seconds:
+    if problem.basis is None and DENSE_SECONDS * widths * float(m) ** 3 <= seconds:
         return model, []
-    fits = (n for n in NUMBERS if _BASIS_SECONDS * widths * float(m) * n * n <= seconds)
+    fits = (n for n in NUMBERS if BASIS_SECONDS * widths * float(m) * n * n <= seconds)
     n = min(m, next(fits, NUMBERS[-1]), problem.basis or m)
     if n == problem.basis:
         return model, []  # memory allows no more, which is told elsewhere

@@ -126,16 +126,14 @@ def summarise(
         inside=context.inside,
         sure=sure,
         linked=_linked(model, curve, results, parts, target, told, shell),
-        coverage=ask_coverage(
-            model, results, ask.interval or LEVEL, target, told, 10 * ask.patience
-        ),
+        coverage=ask_coverage(model, results, ask, target, told),
         classes=ask_classes(held),
         relevance=ask_relevance(
             model, held, asked.feature_names, context.sources, told, ask, target, shell
         ),
         growth={name: found for name, found in growth.items() if isinstance(found, Growth)},
         time=(
-            ask_time(results, context.time, context.moments)
+            ask_time(results, context.time, context.moments, held, target)
             if context.time is not None and context.moments is not None
             else None
         ),
@@ -230,6 +228,7 @@ def _headline(curve: CVCurve, results: RowResults) -> Headline:
         baseline=baseline,
         skill=skill,
         alpha=curve.chosen[0],
+        balanced=results.balanced(),
     )
 
 

@@ -28,6 +28,8 @@ def header(summary: Summary, parts: Sequence[Section]) -> Html:
     head = summary.headline
     shown = number if summary.confusion is None else percent
     cards = [(shown(head.error), f"held-out {head.error_label}")]
+    if head.uneven and head.balanced is not None:
+        cards.insert(0, (percent(head.balanced), "balanced accuracy"))
     cards += _interval_card(summary)
     if head.label not in ("RMSE", "accuracy"):
         cards.append((number(head.value), head.label))

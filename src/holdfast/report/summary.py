@@ -46,6 +46,10 @@ __all__ = [
 ]
 
 
+#: Share of errors of naming the most frequent class, below which accuracy misleads.
+UNEVEN = 0.25
+
+
 @dataclass(frozen=True)
 class Asked:
     """What was asked.
@@ -113,6 +117,8 @@ class Headline:
         no better than knowing no features, below 0 is worse.
     alpha : float
         The chosen penalty.
+    balanced : float or None
+        Mean over the classes of the share of their rows that is right; None for regression.
     """
 
     label: str
@@ -124,6 +130,12 @@ class Headline:
     baseline: float
     skill: float
     alpha: float
+    balanced: float | None = None
+
+    @property
+    def uneven(self) -> bool:
+        """Whether one class is so frequent that naming it always would look good."""
+        return self.balanced is not None and self.baseline < UNEVEN
 
 
 @dataclass(frozen=True)
@@ -140,12 +152,15 @@ class Contrast:
         That penalty.
     asked : bool
         Whether this is the way that was asked for.
+    truth : bool
+        Whether it is known from new rows: of made-up data.
     """
 
     name: str
     error: float
     alpha: float
     asked: bool
+    truth: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,6 +59,13 @@ def answer(
             f"On {_unseen(asked)}, predictions of {asked.target} are off by {number(head.error)} "
             f"(root mean squared error{between})"
         )
+    elif head.uneven:
+        assert head.balanced is not None
+        first = (
+            f"On {_unseen(asked)}, the balanced accuracy for {asked.target} is "
+            f"{percent(head.balanced)}: the mean over the classes of the share of their rows that "
+            "is right"
+        )
     else:
         told = f" ({between.removeprefix(', ')})" if between else ""
         first = (
@@ -188,6 +195,8 @@ def _verdict(asked: Asked, head: Headline) -> str:
         share = "fewer errors"
         right = percent(1 - head.baseline)
         naive = f"Always naming the most frequent class would be right for {right}"
+        if head.uneven:
+            naive = f"{percent(1 - head.error)} of all rows are right. {naive}"
     if not math.isfinite(head.skill):
         return "There is no baseline to compare with."
     if head.skill <= 0:
