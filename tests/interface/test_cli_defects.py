@@ -129,6 +129,15 @@ def test_four_rows_and_thousands_of_columns(tmp_path):
     assert int(done.stdout.split()[-1]) < 1e6  # kilobytes
 
 
+def test_thousands_of_columns_are_not_asked_about_one_by_one(tmp_path, capsys):
+    path = few_rows(tmp_path / "wide.csv", 4, 20_000)
+    started = time.process_time()
+    found = answer(capsys, path, "--target", "y", *SMALL)
+    assert found["relevance"] is None
+    assert any("which columns does the model use?" in text for text in found["warnings"])
+    assert time.process_time() - started < 10
+
+
 def test_a_million_columns_are_refused_by_their_number(tmp_path, capsys, monkeypatch):
     from holdfast.cli import fitting
 

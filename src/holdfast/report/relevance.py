@@ -140,8 +140,10 @@ def ask_relevance(
                 f"sources must name the column of each of {d:,} features; it has {len(sources):,} "
                 "names. Leave it out to look at each feature by itself."
             )
-        keys, code = list(dict.fromkeys(sources)), np.array(sources, dtype=object)
-        features = [np.flatnonzero(code == key) for key in keys]
+        places: dict[str, list[int]] = {}
+        for j, key in enumerate(sources):
+            places.setdefault(key, []).append(j)
+        keys, features = list(places), [np.array(found) for found in places.values()]
     ask = ask or Ask()
     if len(features) > MAX_ASKED:
         notes.append(
