@@ -361,8 +361,8 @@ def test_many_rows_take_basis_rows_by_themselves_and_say_so(capsys):
 
 def test_explain_never_plans_what_cannot_be(capsys):
     large_table("large.csv", 40_000)
-    plan = json.loads(output(capsys, "explain", "large.csv", "--target", "y", "--memory", "2GB", "--seconds", "1e4",
-                             "--json"))  # fmt: skip
+    limits = ["--memory", "2GB", "--seconds", "1e4"]
+    plan = json.loads(output(capsys, "explain", "large.csv", "--target", "y", "--json", *limits))
     assert plan["facts"]["model"] == "2000 basis rows"
     assert plan["seconds"] < 3600
     taken = next(cost for cost in plan["costs"] if cost["path"] == plan["path"])

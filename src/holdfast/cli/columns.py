@@ -83,12 +83,13 @@ def _order_taken(data: Data) -> str:
     return f"{told}; if a column holds the time, name it with --time."
 
 
-def check_pipeline(model: Any, data: Data, n_verify: int) -> Any:
+def check_pipeline(model: Any, data: Data, n_verify: int | None) -> Any:
     """Return what preparing inside the training rows changes; None where it would take long."""
     m, d = data.X.shape
     size = len(model.basis_indices_) if model._problem.on_basis else m
     dense = not model._problem.on_basis
     work = float(m) * size**2 if not (dense and model.kernel == "linear") else float(m) * d**2
+    n_verify = _EXPERIMENTS if n_verify is None else n_verify
     if n_verify < 1 or model.held_out_basis == "reselect":
         return None
     if work > _MOST_WORK or m * d > _MOST_VALUES:

@@ -163,7 +163,7 @@ def _tell(summary: Any, data: Data) -> None:
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before the work."""
-    if options.n_verify < 0:
+    if options.n_verify is not None and options.n_verify < 0:
         raise InvalidInputError(
             f"--verify must be a number of experiments to retrain, from 0 up; got "
             f"{options.n_verify}. Say --verify 0 for none."

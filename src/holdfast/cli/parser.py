@@ -245,10 +245,10 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     group.add_argument(
         "--verify",
         type=as_int,
-        default=5,
         metavar="N",
         dest="n_verify",
-        help="retrain N experiments for real and compare; default: 5",
+        help="retrain N experiments for real and compare; default: 5, or fewer where that would "
+        "take long",
     )
     group.add_argument(
         "--no-contrast",

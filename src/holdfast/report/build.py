@@ -53,7 +53,7 @@ def summarise(
     context: Context | None = None,
     *,
     contrast: bool = True,
-    verify: int = 5,
+    verify: int | None = None,
     target: int = 0,
     ask: Ask | None = None,
 ) -> Summary:
@@ -67,8 +67,9 @@ def summarise(
     contrast : bool, default True
         Whether to ask, when the model was fitted with groups, what other ways of holding out
         (leave-one-out, leave-one-group-out) would have said.
-    verify : int, default 5
-        How many experiments to retrain for the certificate; 0 for none.
+    verify : int, optional
+        How many experiments to retrain for the certificate; 0 for none. None: five, or fewer where
+        that would take long.
     target : int, default 0
         Which of several targets the rows, parts and errors are of.
     ask : Ask, optional
@@ -113,7 +114,7 @@ def summarise(
         leverage=_leverage(leverage, model._problem.weights),
         hardest=_hardest(results, groups, leverage),
         plan=plan_table(model),
-        certificate=certificate(model, verify, told),
+        certificate=certificate(model, verify, told, ask.patience),
         repeat=Repeat(
             command=context.command,
             versions=tuple(library_versions().items()),

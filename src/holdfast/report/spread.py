@@ -37,7 +37,7 @@ METHOD = (
     "assumed."
 )
 #: What the intervals may take.
-SECONDS = 10.0
+SECONDS = 6.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -346,3 +346,12 @@ def test_page_carries_plotly_and_stays_below_two_megabytes():
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"sha256-{digest}" in page
     assert len(page.encode()) < 2_000_000
+
+
+def test_few_experiments_are_retrained_where_that_takes_long(monkeypatch):
+    from holdfast.report import checks
+
+    assert summarise(fitted()).certificate.experiments == 5
+    monkeypatch.setattr(checks, "_MOST_DENSE", 0.0)
+    assert summarise(fitted()).certificate.experiments == 1
+    assert summarise(fitted(), verify=3).certificate.experiments == 3
