@@ -21,6 +21,7 @@ import inspect
 import os
 import warnings
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -28,7 +29,20 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 class HoldfastError(Exception):
-    """Base class of all errors raised by holdfast."""
+    """Base class of all errors raised by holdfast.
+
+    Attributes
+    ----------
+    argument : str or None
+        The argument that was wrong, where that is known.
+    """
+
+    argument: str | None = None
+
+    def about(self, argument: str) -> Self:
+        """Return the error with the name of the argument that was wrong."""
+        self.argument = argument
+        return self
 
 
 class InvalidInputError(HoldfastError, ValueError):

@@ -25,7 +25,16 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol, TextIO
 
-__all__ = ["Counter", "Progress", "ProgressBar", "duration", "listening", "report", "wants_colour"]
+__all__ = [
+    "Counter",
+    "Progress",
+    "ProgressBar",
+    "ProgressLines",
+    "duration",
+    "listening",
+    "report",
+    "wants_colour",
+]
 
 
 class Progress(Protocol):
@@ -172,6 +181,58 @@ class ProgressBar:
         self.stream.write(f"\r\x1b[K{line}")
         self.stream.flush()
         self._on_screen = True
+
+
+class ProgressLines:
+    """A line now and then on what is being done, for output that is no terminal.
+
+    Parameters
+    ----------
+    stream : text stream, default sys.stderr
+    delay : float, default 3.0
+        Seconds before the first line.
+    interval : float, default 10.0
+        Seconds between lines.
+
+    Notes
+    -----
+    A thread of its own speaks, so that also work without countable steps is seen to go on.
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, *, delay: float = 3.0, interval: float = 10.0
+    ) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.delay, self.interval = delay, interval
+        self._state, self._ended = (0, 0, ""), threading.Event()
+        self._thread = threading.Thread(target=self._speak, daemon=True)
+
+    def __enter__(self) -> ProgressLines:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def __call__(self, done: int, total: int, text: str) -> None:
+        """Take note of the progress."""
+        self._state = (done, total, text)
+
+    def _speak(self) -> None:
+        started, wait = time.monotonic(), self.delay
+        while not self._ended.wait(wait):
+            done, total, text = self._state
+            share = f" {min(done / total, 1.0):.0%}" if total else ""
+            if text:
+                passed = duration(time.monotonic() - started)
+                print(f"{text}{share} ({passed})", file=self.stream, flush=True)
+            wait = self.interval
 
 
 def bar_line(text: str, done: int, total: int, elapsed: float, width: int) -> str:

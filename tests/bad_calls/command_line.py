@@ -133,7 +133,6 @@ CALLS = [
     command(f"{_CV} --seed one", 2, "--seed", "'one'"),
     command(f"{_CV} --seed 1_0", 2, "--seed", "'1_0'"),
     command(f"{_CV} --seed -1", 3, "--seed must be"),
-    command(f"{_CV} --path fast", 2, "--path"),
     command(f"{_CV} --memory lots", 3, "--memory", "'lots'"),
     command(f"{_CV} --memory 1_0GB", 3, "--memory", "'1_0GB'"),
     command(f"{_CV} --basis none --memory 1kB", 3, "dense model of 24 rows"),
@@ -164,5 +163,4 @@ CALLS = [
     command("verify python.holdfast -n x", 2, "'x'"),
     command("verify python.holdfast --seed -1", 3, "--seed must be"),
     command("verify python.holdfast --tolerance small", 2, "--tolerance"),
-    command("completion tcsh", 2, "'tcsh'"),
 ]

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
 from holdfast.basis import Random
-from holdfast.exceptions import FileFormatError, InvalidInputError, WriteError
+from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError, WriteError
 from holdfast.experiments import HoldOut
 from holdfast.files import (
     FORMAT_VERSION,
@@ -547,3 +547,18 @@ def test_missing_sections(path):
     rewrite(path, lambda m: m["content"].pop("fitted"))
     with pytest.raises(FileFormatError, match="'fitted' is missing"):
         load(path)
+
+
+def test_a_forged_weight_that_leaves_nothing_to_train_on(tmp_path):
+    """Beside a weight of 1e308 the others are zero: a sentence, not LinAlgError."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(14, 2)), rng.normal(size=14)
+    model = KernelRidgeCV("linear", alphas=[0.01, 0.1, 1.0], cv=3).fit(X, y)
+    model.save(tmp_path / "m.holdfast")
+    archive = read_archive(tmp_path / "m.holdfast")
+    weights = np.ones(14)
+    weights[-1] = 1e308
+    arrays = {n: weights if n.endswith("weights") else a for n, a in archive.arrays.items()}
+    write_archive(tmp_path / "forged.holdfast", archive.kind, archive.content, arrays)
+    with pytest.raises(HoldfastError, match="weigh nothing"):
+        load(tmp_path / "forged.holdfast").held_out()

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.cli import main
@@ -32,7 +31,7 @@ def cv(path, *options):
 
 def test_answer_is_that_of_the_model(rows, capsys):
     path, X, y, _ = rows
-    options = ["--target", "y", "--drop", "kind", "--interval", "0.8", "--nested", "--json"]
+    options = ["--target", "y", "--drop", "kind", "--level", "0.8", "--nested", "--json"]
     assert cv(path, *options, "--permutations", "19") == 0
     sure = json.loads(capsys.readouterr().out)["sure"]
     model = KernelRidgeCV(gamma=0.2, alphas=[0.01, 0.1, 1, 10], random_state=0).fit(X, y)
@@ -50,10 +49,11 @@ def test_predictions_with_intervals(rows, tmp_path):
     assert cv(path, *options, "--interval", "0.9") == 0
     table = np.genfromtxt(out, delimiter=",", names=True)
     model = KernelRidgeCV(gamma=0.2, alphas=[0.01, 0.1, 1, 10]).fit(X, y)
-    held = model.held_out(alphas=[model.alpha_])
-    half = norm.ppf(0.95) * held.std[0, :, 0]
-    np.testing.assert_allclose(table["high"], held.values[0, :, 0] + half, rtol=1e-6)
-    np.testing.assert_allclose(table["low"], held.values[0, :, 0] - half, rtol=1e-6)
+    for row in (0, 7, 59):  # what predict says of a row that was never there
+        rest = np.delete(np.arange(60), row)
+        twin = KernelRidgeCV(gamma=0.2, alphas=[model.alpha_]).fit(X[rest], y[rest])
+        ends = twin.predict_interval(X[[row]], 0.9)[0]
+        np.testing.assert_allclose([table["low"][row], table["high"][row]], ends, rtol=1e-6)
 
 
 def test_predictions_with_scores_of_classes(rows, tmp_path):
@@ -72,6 +72,7 @@ def test_predictions_with_scores_of_classes(rows, tmp_path):
     ("option", "value", "told"),
     [
         ("--interval", "1.5", "--interval must lie between 0 and 1"),
+        ("--level", "0", "--level must lie between 0 and 1"),
         ("--permutations", "-3", "--permutations must be a number from 0 up"),
     ],
 )

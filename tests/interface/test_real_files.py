@@ -222,7 +222,7 @@ def test_dates_become_a_few_numbers(capsys, format):
     (column,) = (c for c in found["columns"] if c["name"] == "when")
     assert column["kind"] == "date"
     assert FORMATS[format] in column["became"]
-    assert not any("identifier" in doubt for doubt in found["doubts"])
+    assert not any("identifier" in note for note in found["notes"])
 
 
 def test_a_day_that_does_not_exist_is_named(capsys):
@@ -320,7 +320,7 @@ def test_gap_without_time(capsys):
     assert "--gap is for steps in time, --cv time:5" in err
 
 
-# --- how columns were read, and doubts -------------------------------------------------------
+# --- how columns were read, and notes -------------------------------------------------------
 
 
 def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
@@ -361,49 +361,49 @@ def test_many_columns_are_counted(capsys):
     assert len(out.splitlines()) < 120
 
 
-def doubts(capsys, *options):
-    return " ".join(answer(capsys, "x.csv", "--target", "y", *options)["doubts"])
+def notes(capsys, *options):
+    return " ".join(answer(capsys, "x.csv", "--target", "y", *options)["notes"])
 
 
-def test_doubt_identifiers(capsys):
+def test_notes_on_identifiers(capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=50), "y": rng.normal(size=50)})
     frame.to_csv("x.csv")
-    said = doubts(capsys)
+    said = notes(capsys)
     assert "'' numbers the rows (0 to 49)" in said
     assert "left out" in said
     frame["case"] = rng.permutation(50) + 1000
     frame["name"] = [f"person {i}" for i in range(50)]
     frame.to_csv("x.csv", index=False)
-    said = doubts(capsys)
+    said = notes(capsys)
     assert "'case' numbers the rows (1000 to 1049)" in said
     assert "It was left out." in said
     assert "'name' is text with 50 different values" in said
 
 
-def test_doubt_duplicates(capsys):
+def test_notes_on_duplicates(capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=50), "y": rng.normal(size=50)})
     pd.concat([frame, frame.iloc[:7]]).to_csv("x.csv", index=False)
-    assert "7 rows repeat another row exactly" in doubts(capsys)
+    assert "7 rows repeat another row exactly" in notes(capsys)
     frame.to_csv("x.csv", index=False)
-    assert "repeat" not in doubts(capsys)
+    assert "repeat" not in notes(capsys)
 
 
-def test_doubt_leaks(capsys):
+def test_notes_on_leaks(capsys):
     rng = np.random.default_rng(0)
     y = rng.normal(size=80)
     frame = pd.DataFrame({"x": y + rng.normal(size=80), "later": np.exp(y), "y": y})
     frame.to_csv("x.csv", index=False)
-    said = doubts(capsys)
+    said = notes(capsys)
     assert "'later' predicts 'y' almost alone" in said
     assert "'x' predicts" not in said
     frame["y"] = np.where(y > 0, "ill", "well")
     frame.to_csv("x.csv", index=False)
-    assert "'later' separates the classes of 'y'" in doubts(capsys, "--classify")
+    assert "'later' separates the classes of 'y'" in notes(capsys, "--classify")
 
 
-def test_doubt_groups(capsys):
+def test_notes_on_groups(capsys):
     rng = np.random.default_rng(0)
     who = np.repeat(np.arange(15), 4)
     frame = pd.DataFrame(
@@ -411,44 +411,44 @@ def test_doubt_groups(capsys):
     )
     frame["x"], frame["y"] = rng.normal(size=60), rng.normal(size=60)
     frame.to_csv("x.csv", index=False)
-    said = doubts(capsys)
+    said = notes(capsys)
     assert "'pid' has 15 values for 60 rows; 'height' is the same in all rows of one" in said
     assert "--group pid" in said
     code, out, _ = run(
         capsys, "cv", "x.csv", "--target", "y", "--group", "pid", "--json", "--verify", "0"
     )
     assert code == 0
-    assert not any("in groups" in doubt for doubt in json.loads(out)["doubts"])
+    assert not any("in groups" in note for note in json.loads(out)["notes"])
 
 
-def test_doubt_classes_as_numbers(capsys):
+def test_notes_on_classes_as_numbers(capsys):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=60), "y": rng.integers(0, 2, 60)})
     frame.to_csv("x.csv", index=False)
-    assert "two values, 0 and 1, and is fitted as a number" in doubts(capsys)
-    assert doubts(capsys, "--classify") == ""
+    assert "two values, 0 and 1, and is fitted as a number" in notes(capsys)
+    assert notes(capsys, "--classify") == ""
 
 
-def test_doubt_time(capsys):
+def test_notes_on_time(capsys):
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.normal(size=90))
     frame = pd.DataFrame({"x": rng.normal(size=90), "y": walk})
     frame.to_csv("x.csv", index=False)
-    assert "Neighbouring rows of the file resemble each other" in doubts(capsys)
+    assert "Neighbouring rows of the file resemble each other" in notes(capsys)
     frame["when"] = pd.date_range("2020-01-01", periods=90).strftime("%Y-%m-%d")
     frame.to_csv("x.csv", index=False)
-    said = doubts(capsys)
+    said = notes(capsys)
     assert "have a time ('when')" in said
     assert "--cv time:5 with --time when" in said
 
 
-def test_plain_data_raise_no_doubts(capsys):
+def test_plain_data_raise_no_notes(capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     frame = pd.DataFrame({**dict(zip("abc", X.T, strict=True)), "sex": rng.choice(["f", "m"], 100)})
     frame["y"] = X[:, 0] + rng.normal(size=100)
     frame.to_csv("x.csv", index=False)
-    assert doubts(capsys) == ""
+    assert notes(capsys) == ""
 
 
 # --- the preparation inside the folds --------------------------------------------------------

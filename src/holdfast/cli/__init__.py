@@ -40,20 +40,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader left (`| head`). Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except MemoryError as error:
+        from holdfast.cli.console import fail
+
+        told = f" ({error})" if str(error) else ""
+        fail(
+            f"there is not enough memory{told}. Fewer basis rows (--basis 200), fewer rows or "
+            "fewer columns need less."
+        )
+        return 3
     except Exception as error:
         code = _exit_code(error)
         if code is None:
             raise
         from holdfast.cli.console import fail
-        from holdfast.cli.wording import in_options
+        from holdfast.cli.wording import in_options, option_of
 
-        fail(in_options(_message(error)))
+        text, option = in_options(_message(error)), option_of(getattr(error, "argument", None))
+        fail(text if option is None or option in text else f"{option}: {text}")
         return code
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments[:1] == ["bench"]:
-        return _bench(arguments[1:])
     from holdfast.cli.parser import build_parser
 
     parser = build_parser()
@@ -93,8 +101,6 @@ def _command(name: str) -> Any:
         from holdfast.cli.demo import run_demo
 
         return run_demo
-    if name == "completion":
-        return _completion
     if name == "tune":
         from holdfast.cli.tuning import run_tune
 
@@ -103,29 +109,13 @@ def _command(name: str) -> Any:
         from holdfast.cli.comparing import run_compare
 
         return run_compare
+    if name == "explain":
+        from holdfast.cli.planning import run_explain
+
+        return run_explain
     from holdfast.cli import commands
 
     return getattr(commands, f"run_{name}")
-
-
-def _completion(options: Any) -> int:
-    from holdfast.cli.completion import completion_script
-
-    print(completion_script(options.shell), end="")
-    return 0
-
-
-def _bench(arguments: list[str]) -> int:
-    if not os.path.isfile(os.path.join("benchmarks", "__main__.py")):
-        print(
-            "holdfast: error: there is no folder benchmarks/ here. The benchmarks are part of the "
-            "source, not of the installed package: run `holdfast bench` in a checkout.",
-            file=sys.stderr,
-        )
-        return 2
-    import subprocess
-
-    return subprocess.call([sys.executable, "-m", "benchmarks", *arguments])
 
 
 def _exit_code(error: Exception) -> int | None:

@@ -14,7 +14,13 @@ from holdfast.exceptions import HoldfastError, InvalidInputError
 if TYPE_CHECKING:
     from holdfast.report import Ask
 
-__all__ = ["add_certainty_options", "certainty_columns", "what_to_ask"]
+__all__ = ["INTERVAL", "add_certainty_options", "certainty_columns", "what_to_ask"]
+
+#: What --interval means, in every command.
+INTERVAL = (
+    "add columns low and high that hold the truth this often, such as 0.9, by models that saw "
+    "neither the row nor, one at a time, the others (jackknife+ or CV+)"
+)
 
 
 def add_certainty_options(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +30,14 @@ def add_certainty_options(parser: argparse.ArgumentParser) -> None:
         "--interval",
         type=as_float,
         metavar="LEVEL",
+        help=f"{INTERVAL}; with --predictions, and in the report (default there: 0.9)",
+    )
+    group.add_argument(
+        "--level",
+        type=as_float,
+        metavar="LEVEL",
         help="interval of the score at this level, such as 0.95, from models without pairs of "
-        "folds; default: 0.9, the same if it takes no time, else from the standard error. Adds "
-        "columns low and high to --predictions",
+        "folds; default: 0.9, the same if it takes no time, else from the standard error",
     )
     group.add_argument(
         "--nested",
@@ -47,14 +58,22 @@ def what_to_ask(options: argparse.Namespace) -> Ask:
     """Return what the options ask of the score; refuse nonsense."""
     from holdfast.report import Ask
 
-    level, count = options.interval, options.permutations
-    if level is not None and not 0 < level < 1:
-        raise InvalidInputError(f"--interval must lie between 0 and 1, such as 0.9; got {level}.")
+    count = options.permutations
+    for name, level in (("--interval", options.interval), ("--level", options.level)):
+        if level is not None and not 0 < level < 1:
+            raise InvalidInputError(f"{name} must lie between 0 and 1, such as 0.9; got {level}.")
     if count < 0:
         raise InvalidInputError(
             f"--permutations must be a number from 0 up, such as 1000; got {count}."
         )
-    return Ask(level, bool(options.nested), int(count), int(options.seed))
+    return Ask(
+        level=options.level,
+        nested=bool(options.nested),
+        permutations=int(count),
+        seed=int(options.seed),
+        interval=options.interval,
+        seconds=options.seconds,
+    )
 
 
 def certainty_columns(model: Any, level: float | None) -> dict[str, NDArray[Any]]:
@@ -64,21 +83,22 @@ def certainty_columns(model: Any, level: float | None) -> dict[str, NDArray[Any]
     ----------
     model : fitted estimator
     level : float or None
-        Of the intervals of a regression, under the normal law; None for none.
+        Of the jackknife+ intervals of a regression; None for none.
     """
-    if model._classes is None and level is None:
-        return {}
+    if model._classes is None:
+        return {} if level is None else _bounds(model, level)
     found = model.held_out(alphas=[float(np.atleast_1d(model.alpha_)[0])])
     values = found.values[0]
-    if found.classes is None:
-        assert level is not None
-        from scipy.special import ndtri
-
-        try:
-            half = float(ndtri((1 + level) / 2)) * found.std[0, :, 0]
-        except HoldfastError as error:
-            raise InvalidInputError(f"--interval with --predictions: {error}") from error
-        return {"low": values[:, 0] - half, "high": values[:, 0] + half}
     if values.shape[1] == 1:
         return {f"score {found.classes[1]}": values[:, 0]}
     return {f"score {name}": values[:, c] for c, name in enumerate(found.classes)}
+
+
+def _bounds(model: Any, level: float) -> dict[str, NDArray[Any]]:
+    from holdfast.report.bounds import held_out_bounds
+
+    try:
+        found = held_out_bounds(model, (level,))
+    except HoldfastError as error:
+        raise InvalidInputError(f"--interval with --predictions: {error}") from error
+    return {"low": found[:, 0, 0], "high": found[:, 1, 0]}

@@ -11,7 +11,7 @@ from holdfast.cli.wording import in_options
 from holdfast.exceptions import HoldfastError
 from holdfast.tables.account import ColumnAccount, shown
 
-__all__ = ["check_pipeline", "raise_doubts", "tell_columns", "tell_doubts"]
+__all__ = ["check_pipeline", "raise_notes", "tell_columns", "tell_notes"]
 
 _MOST_NAMED = 12
 # Work of one experiment with the preparation inside, in multiplications; and values to prepare.
@@ -41,16 +41,16 @@ def _number(n: int) -> str:
     return f"{n:,}" if n else ""
 
 
-def tell_doubts(doubts: tuple[str, ...]) -> None:
+def tell_notes(notes: tuple[str, ...]) -> None:
     """Print the notes on the data."""
-    if doubts:
+    if notes:
         print()
         print("Notes on the data")
-    for text in doubts:
+    for text in notes:
         print(f"  - {text}")
 
 
-def raise_doubts(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[str, ...]:
+def raise_notes(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[str, ...]:
     """Return notes on the data and the question, in the words of the command line."""
     from holdfast.tables.notes import Question, notes_on
 
@@ -83,12 +83,13 @@ def _order_taken(data: Data) -> str:
     return f"{told}; if a column holds the time, name it with --time."
 
 
-def check_pipeline(model: Any, data: Data, n_verify: int) -> Any:
+def check_pipeline(model: Any, data: Data, n_verify: int | None) -> Any:
     """Return what preparing inside the training rows changes; None where it would take long."""
     m, d = data.X.shape
     size = len(model.basis_indices_) if model._problem.on_basis else m
     dense = not model._problem.on_basis
     work = float(m) * size**2 if not (dense and model.kernel == "linear") else float(m) * d**2
+    n_verify = _EXPERIMENTS if n_verify is None else n_verify
     if n_verify < 1 or model.held_out_basis == "reselect":
         return None
     if work > _MOST_WORK or m * d > _MOST_VALUES:

@@ -1,4 +1,4 @@
-"""The commands: cv, explain, predict, verify."""
+"""The commands: cv, predict, verify."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cli.certainty import certainty_columns, what_to_ask
-from holdfast.cli.columns import check_pipeline, raise_doubts, tell_columns, tell_doubts
+from holdfast.cli.columns import check_pipeline, raise_notes, tell_columns, tell_notes
 from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
 from holdfast.cli.fitting import (
     Data,
     check_seed,
     cv_of,
-    explain_columns,
     fit_model,
     make_model,
     opened,
@@ -30,7 +29,6 @@ from holdfast.cli.fitting import (
 from holdfast.cli.specs import CvSpec
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.progress import duration
 from holdfast.tables import (
     Learned,
     Table,
@@ -45,7 +43,6 @@ from holdfast.tables import (
 __all__ = [
     "check_folders",
     "run_cv",
-    "run_explain",
     "run_predict",
     "run_verify",
     "save_model",
@@ -55,6 +52,8 @@ __all__ = [
 def run_cv(options: argparse.Namespace) -> int:
     """Fit, and say how good the model is on rows it has not seen."""
     if options.explain_columns:
+        from holdfast.cli.planning import run_explain_columns
+
         return run_explain_columns(options)
     _check_outputs(options)
     what_to_ask(options)
@@ -64,24 +63,25 @@ def run_cv(options: argparse.Namespace) -> int:
         data = read_data(options)
         cv = cv_of(options, data)
         model, remarks = fit_model(options, data, cv)
-        summary = _summary(options, data, model, cv, [*messages, *remarks])
-    messages = [*messages, *remarks]
+        context = _context(options, data, model, cv)
+        summary = _summary(options, model, context)
+    # Also what was warned of on the way to the summary belongs to it.
+    told = dict.fromkeys([*messages, *remarks, *summary.warnings])
+    summary = dataclasses.replace(summary, warnings=tuple(told))
     if options.json:
         print(summary.to_json())
     else:
         _tell(summary, data)
-    for note in dict.fromkeys([*messages, *summary.warnings]):
-        remark(f"note: {in_options(note)}", options.quiet)
+    for note in summary.warnings:
+        remark(f"note: {note}", options.quiet)
     _write_outputs(options, data, model, summary)
     return 0
 
 
-def _summary(
-    options: argparse.Namespace, data: Data, model: Any, cv: CvSpec, messages: list[str]
-) -> Any:
-    from holdfast.report import Context, summarise
+def _context(options: argparse.Namespace, data: Data, model: Any, cv: CvSpec) -> Any:
+    from holdfast.report import Context
 
-    context = Context(
+    return Context(
         title=options.title or f"{data.roles.target} in {data.label}",
         target=str(data.roles.target),
         feature_names=tuple(map(str, data.preparation.get_feature_names_out())),
@@ -92,15 +92,24 @@ def _summary(
         cv=cv.words,
         preparation=data.sentences,
         columns=data.columns,
-        doubts=raise_doubts(options, data, cv),
+        notes=raise_notes(options, data, cv),
         inside=check_pipeline(model, data, options.n_verify),
         command=_command(options),
         data=data.label,
         checksum=data.checksum,
-        warnings=tuple(messages),
-        time=data.roles.time,
-        moments=data.table.readings[data.roles.time].values if data.roles.time else None,
+        wording=in_options,
+        time=data.roles.time or ("row" if cv.by_time else None),
+        moments=(
+            data.table.readings[data.roles.time].values
+            if data.roles.time
+            else np.arange(len(data.X), dtype=float)
+        ),
     )
+
+
+def _summary(options: argparse.Namespace, model: Any, context: Any) -> Any:
+    from holdfast.report import summarise
+
     return summarise(
         model,
         context,
@@ -115,6 +124,7 @@ def _command(options: argparse.Namespace) -> str:
 
 
 def _tell(summary: Any, data: Data) -> None:
+    from holdfast.report.moments import repeated_words
     from holdfast.report.words import count, number, percent
 
     asked, head = summary.asked, summary.headline
@@ -129,7 +139,9 @@ def _tell(summary: Any, data: Data) -> None:
     print()
     tell_columns(data.columns)
     print()
-    se = f" ± {number(head.se, 2)}" if np.isfinite(head.se) else ""
+    se = f" ± {number(head.se, 2)} (standard error)" if np.isfinite(head.se) else ""
+    if head.uneven:
+        print(bold(f"  balanced accuracy {percent(head.balanced)}"))
     print(bold(f"  {head.label} {number(head.value)}{se}") + f"   at λ = {number(head.alpha, 2)}")
     print(f"  {head.error_label} without features {number(head.baseline)}")
     explained = "variance explained" if asked.task == "regression" else "fewer errors"
@@ -137,19 +149,21 @@ def _tell(summary: Any, data: Data) -> None:
     print()
     for sentence in summary.answer:
         print(sentence)
+    if summary.time and (told := repeated_words(summary.time)):
+        print(told.rstrip())
     if summary.certificate:
         found = summary.certificate
         told = found.words[0].upper() + found.words[1:]
         print(told if found.verified else bold(told))
     if summary.inside:
         print(summary.inside.words(head.error_label))
-    tell_doubts(summary.doubts)
+    tell_notes(summary.notes)
     sys.stdout.flush()
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before the work."""
-    if options.n_verify < 0:
+    if options.n_verify is not None and options.n_verify < 0:
         raise InvalidInputError(
             f"--verify must be a number of experiments to retrain, from 0 up; got "
             f"{options.n_verify}. Say --verify 0 for none."
@@ -251,59 +265,6 @@ def _with_others(
         name: np.append(column, known.get(name, np.full(others.n_rows, blank[name])))
         for name, column in columns.items()
     }
-
-
-def run_explain(options: argparse.Namespace) -> int:
-    """Say how cv would be computed and what it would cost."""
-    from holdfast.cli.planning import plan_of
-
-    if options.explain_columns:
-        return run_explain_columns(options)
-    cv = cv_of(options)
-    make_model(options, cv)
-    with showing_progress(options.quiet):
-        data = read_data(options)
-        cv = cv_of(options, data)
-        model = make_model(options, cv)
-        plan, remarks = plan_of(model, data)
-    taken = next(cost for cost in plan.costs if cost.path == plan.path)
-    seconds = taken.seconds
-    if options.json:
-        costs = [{"path": c.path, "seconds": c.seconds, "bytes": c.bytes} for c in plan.costs]
-        facts = {name: _json_value(value) for name, value in plan.facts.items()}
-        found = {"path": plan.path, "asked": plan.asked, "costs": costs, "facts": facts}
-        print(json.dumps({**found, "seconds": seconds, "remarks": remarks}, indent=2))
-        return 0
-    print(f"{data.label}, held out by {cv.words}\n")
-    print(plan)
-    told = f"about {duration(seconds)}" if seconds >= 1 else "less than a second"
-    print(f"{told} of matrix arithmetic on this machine, reading not counted")
-    for text in remarks:
-        remark(f"note: {text}", options.quiet)
-    return 0
-
-
-def run_explain_columns(options: argparse.Namespace) -> int:
-    """Say how each column is read, without a fit."""
-    with showing_progress(options.quiet), collected_warnings() as messages:
-        columns, source, n_rows = explain_columns(options)
-    if options.json:
-        rows = [dataclasses.asdict(column) for column in columns]
-        found = {"data": source.label, "rows": n_rows, "notes": source.notes, "columns": rows}
-        print(json.dumps(found, indent=2, ensure_ascii=False))
-        return 0
-    print(f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns")
-    for note in source.notes:
-        print(f"  {in_options(note)}")
-    print()
-    tell_columns(columns)
-    for text in messages:
-        remark(f"note: {text}", options.quiet)
-    return 0
-
-
-def _json_value(value: object) -> object:
-    return value if isinstance(value, int | float | str | bool | None) else str(value)
 
 
 def run_predict(options: argparse.Namespace) -> int:

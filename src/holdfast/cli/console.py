@@ -6,11 +6,14 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from holdfast import progress
 from holdfast.cli.wording import in_options
 
 __all__ = ["bold", "collected_warnings", "fail", "remark", "showing_progress"]
+
+_OF_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
 
 def bold(text: str) -> str:
@@ -34,27 +37,27 @@ def fail(text: str) -> None:
 
 @contextmanager
 def showing_progress(quiet: bool) -> Iterator[None]:
-    """Show the progress of the enclosed work as a bar."""
+    """Show the progress of the enclosed work as a bar, or as lines where there is no terminal."""
     if quiet:
         yield
         return
-    with progress.ProgressBar() as bar, progress.listening(bar):
+    shown = progress.ProgressBar if sys.stderr.isatty() else progress.ProgressLines
+    with shown() as listener, progress.listening(listener):
         yield
 
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Collect the messages of warnings, each once, instead of printing them at once."""
+    """Collect the messages of warnings, each once and as they come, instead of printing them."""
     messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+
+    def collect(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = in_options(str(message))
+        text = text[:1].upper() + text[1:]
+        if text not in messages and not issubclass(category, _OF_DEVELOPERS):
+            messages.append(text)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
-        try:
-            yield messages
-        finally:
-            for warning in caught:
-                text = in_options(str(warning.message))
-                text = text[:1].upper() + text[1:]
-                if text not in messages and not issubclass(
-                    warning.category, DeprecationWarning | PendingDeprecationWarning | FutureWarning
-                ):
-                    messages.append(text)
+        warnings.showwarning = collect
+        yield messages

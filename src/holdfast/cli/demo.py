@@ -42,6 +42,7 @@ def run_demo(options: argparse.Namespace) -> int:
         f"  the truth, on {N_NEW:,} new subjects       {truth:5.2f}",
         f"  with the penalty leave-one-out likes   {story['loo_truth']:5.2f}   "
         f"({story['loo_truth'] / loo:.1f} × its claim)",
+        "± is one standard error. "
         f"Each of the {story['experiments']} experiments × 30 penalties is exact: "
         f"{story['verified']} retrained for real, deviation {story['deviation']:.0e}.",
         f"Report: {report}",
@@ -104,7 +105,9 @@ def _write_report(folder: Path, story: dict[str, Any], data: str) -> Path:
     model = story["model"]
     summary = summarise(model, context)
     # Only a made-up study knows the truth; it belongs beside what was claimed.
-    truth = Contrast(f"truth: {N_NEW:,} new subjects", story["truth"], model.alpha_, asked=False)
+    truth = Contrast(
+        f"truth: {N_NEW:,} new subjects", story["truth"], model.alpha_, asked=False, truth=True
+    )
     summary = dataclasses.replace(summary, contrasts=(*summary.contrasts, truth))
     try:
         path = folder / "report.html"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from holdfast.cli.specs import CvSpec, parse_alphas, parse_basis, parse_cv, parse_gamma
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
+from holdfast.progress import report
 from holdfast.tables import (
     ReadOptions,
     Roles,
@@ -28,7 +29,14 @@ from holdfast.tables import (
 if TYPE_CHECKING:
     from holdfast.tables.account import ColumnAccount
 
+MOST_COLUMNS = 100_000
+#: Up to here every model is quick; what fitting takes of all the time there is; seconds of fitting
+#: one width, per m³ of a dense model and per m n² of n basis rows.
+_QUICK_ROWS, _SHARE, DENSE_SECONDS, BASIS_SECONDS = 1000, 1 / 6, 2e-10, 4e-10
+
 __all__ = [
+    "BASIS_SECONDS",
+    "DENSE_SECONDS",
     "Data",
     "check_seed",
     "cv_of",
@@ -37,6 +45,7 @@ __all__ = [
     "make_model",
     "opened",
     "read_data",
+    "timely_model",
 ]
 
 
@@ -104,6 +113,7 @@ def read_data(options: argparse.Namespace) -> Data:
     """Return the data that the options name."""
     from holdfast.tables.account import account
 
+    report(0, 0, "reading")
     whole, roles, source, categorical = _read(options)
     assert roles.target is not None
     rows = whole.known(roles.target)
@@ -155,6 +165,12 @@ def explain_columns(options: argparse.Namespace) -> tuple[tuple[ColumnAccount, .
 
 def _read(options: argparse.Namespace) -> tuple[Table, Roles, Source, list[str]]:
     with opened(options, options.data) as source:
+        if len(source.names) > MOST_COLUMNS:
+            raise InvalidInputError(
+                f"{source.label} has {len(source.names):,} columns; at most {MOST_COLUMNS:,} are "
+                "read. If its rows and columns changed places, turn it around; otherwise leave "
+                "columns out of the file."
+            )
         roles = Roles.choose(
             source,
             target=options.target,
@@ -256,7 +272,6 @@ def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
         fit_intercept=not options.no_intercept,
         scoring=options.scoring,
         rule=options.rule,
-        path=options.path,
         memory_limit=options.memory,
         random_state=options.seed,
     )
@@ -270,6 +285,8 @@ def check_seed(seed: int) -> None:
 
 def _check_numbers(options: argparse.Namespace) -> None:
     check_seed(options.seed)
+    if not options.seconds > 0:
+        raise InvalidInputError(f"--seconds must be greater than 0; got {options.seconds:g}.")
     if not (options.degree >= 1 and float(options.degree).is_integer()):
         raise InvalidInputError(
             f"--degree must be a whole number from 1 up, such as 3; got {options.degree:g}."
@@ -295,9 +312,33 @@ def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
     return dataclasses.replace(made, cv=steps)
 
 
+def timely_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any, list[str]]:
+    """Return the unfitted model, with so few basis rows that fitting takes no longer than asked."""
+    from holdfast.estimators.automatic import NUMBERS
+    from holdfast.smoother.make import is_primal
+
+    model = make_model(options, cv)
+    if options.basis != "auto" or len(data.X) <= _QUICK_ROWS:
+        return model, []
+    problem, candidates = model._prepare(data.X, data.y, data.weights, data.groups)
+    m, seconds = len(data.X), _SHARE * options.seconds
+    if all(is_primal(candidate.kernel, problem.X) for candidate in candidates):
+        return model, []
+    widths = len(candidates)
+    if problem.basis is None and DENSE_SECONDS * widths * float(m) ** 3 <= seconds:
+        return model, []
+    fits = (n for n in NUMBERS if BASIS_SECONDS * widths * float(m) * n * n <= seconds)
+    n = min(m, next(fits, NUMBERS[-1]), problem.basis or m)
+    if n == problem.basis:
+        return model, []  # memory allows no more, which is told elsewhere
+    return model.set_params(basis=n), [
+        f"Basis rows: {n:,} of {m:,} rows at random, by itself, to answer within about "
+        f"{options.seconds:g} s (--seconds 300 takes more of them, --basis says how many)."
+    ]
+
+
 def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any, tuple[str, ...]]:
     """Return the fitted model, of the best width if there are several, and remarks on it."""
-    model = make_model(options, cv)
     y = np.asarray(data.y)
     numbers = y.ndim == 1 and y.dtype.kind in "iuf" and y.size > 1
     if numbers and abs(y[0]) < 1e150 and (y == y[0]).all():  # `fit` refuses larger ones
@@ -305,9 +346,10 @@ def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any,
             f"y must vary over the rows; every value is {y[0]:g}, so there is nothing to learn. "
             "Name another column with --target."
         )
+    model, remarks = timely_model(options, data, cv)
+    report(0, 0, "fitting")
     model.fit(data.X, data.y, sample_weight=data.weights, groups=data.groups)
-    remarks = []
-    if model.basis_indices_.size < len(data.X) and options.basis == "auto":
+    if model.basis_indices_.size < len(data.X) and model.basis == "auto":
         remarks.append(f"Basis rows: {model.explain().facts['basis']} (--basis says how many).")
     added = model.explain().facts.get("penalties added")
     if added:

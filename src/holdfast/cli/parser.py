@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from holdfast.cli.certainty import add_certainty_options
+from holdfast.cli.certainty import INTERVAL, add_certainty_options
 from holdfast.cli.specs import BASIS_NAMES
 from holdfast.data.texts import as_float, as_int
 
@@ -65,17 +65,6 @@ def build_parser() -> argparse.ArgumentParser:
     _predict(commands)
     _verify(commands)
     _demo(commands)
-    # Its own parser takes the rest of the line.
-    commands.add_parser(
-        "bench", help="run the benchmarks (from a checkout of the source)", add_help=False
-    )
-    shell = commands.add_parser(
-        "completion",
-        help="print a script that completes this command in your shell",
-        description='Print a completion script. For bash: eval "$(holdfast completion bash)"; '
-        "for fish: holdfast completion fish | source.",
-    )
-    shell.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
 
 
@@ -222,10 +211,12 @@ def _holding_out_options(parser: argparse.ArgumentParser) -> None:
         "--seed", type=as_int, default=0, metavar="S", help="of folds and basis rows"
     )
     group.add_argument(
-        "--path",
-        choices=("auto", "spectral", "fold_gram", "single", "retrain"),
-        default="auto",
-        help="how it is computed; all give the same numbers, retrain the slow way",
+        "--seconds",
+        type=as_float,
+        default=60.0,
+        metavar="S",
+        help="about how long it may take: many rows take fewer basis rows, and findings that "
+        "would take long are left out, with a note; default: 60",
     )
     group.add_argument(
         "--memory", metavar="SIZE", help="memory that the model may take, such as 4GB"
@@ -254,10 +245,10 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     group.add_argument(
         "--verify",
         type=as_int,
-        default=5,
         metavar="N",
         dest="n_verify",
-        help="retrain N experiments for real and compare; default: 5",
+        help="retrain N experiments for real and compare; default: 5, or fewer where that would "
+        "take long",
     )
     group.add_argument(
         "--no-contrast",
@@ -338,9 +329,9 @@ def _predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--keep", metavar="A,B,…", help="columns of DATA to repeat in the output")
     parser.add_argument(
         "--interval",
-        type=float,
+        type=as_float,
         metavar="LEVEL",
-        help="add columns low and high that hold this often, such as 0.9 (jackknife+ or CV+)",
+        help=INTERVAL,
     )
     _csv_options(parser.add_argument_group("data"))
     parser.add_argument("--quiet", action="store_true", help="no progress, no remarks")

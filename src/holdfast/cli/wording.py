@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_options"]
+__all__ = ["in_options", "option_of"]
 
 #: What the library calls it, and the option for it.
 _OPTIONS = {
@@ -26,7 +26,6 @@ _OPTIONS = {
     "kernel": "--kernel",
     "memory_limit": "--memory",
     "na": "--na",
-    "path": "--path",
     "random_state": "--seed",
     "rule": "--rule",
     "sample_weight": "--weight",
@@ -43,7 +42,6 @@ _SWITCHES = {
     "impute=True": "--impute",
     "scale=False": "--no-scale",
     "basis=None": "no --basis",
-    "path='auto'": "--path auto",
 }
 _NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
 _SWITCH = re.compile("|".join(rf"(?<![\w(]){re.escape(text)}" for text in _SWITCHES))
@@ -53,6 +51,11 @@ _VALUE = (
     r'"(?P<two>[^"]*)"|(?P<dots>\.\.\.|…)|(?P<bare>[^\s,;:()\'"\[\]]*[^\s,;:().\'"\[\]])|'
 )
 _GIVEN = re.compile(rf"(?<![\w.(])(?P<name>{_NAMES})=(?:{_VALUE})")
+# Quoted text is a user's, and stays as it is, unless it is the value of an argument.
+_ASIDE = re.compile(
+    rf"{_SWITCH.pattern}|{_GIVEN.pattern}|"
+    r"(?<!\w)(?P<quoted>'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\")(?!\w)"
+)
 # Where the library speaks of an argument without a value.
 _SPOKEN = re.compile(
     r"(?P<before>^|[.:;] |raise |extend |pass |Pass |Leave )"
@@ -96,11 +99,26 @@ def in_options(message: str) -> str:
     message : str
         Of an error or a warning.
     """
+    quoted: list[str] = []
+
+    def set_aside(found: re.Match[str]) -> str:
+        if found["quoted"] is None:
+            return found[0]
+        quoted.append(found[0])
+        return f"\x00{len(quoted) - 1}\x00"
+
+    message = _ASIDE.sub(set_aside, message)
     for pattern, words in _SENTENCES:
         message = pattern.sub(words, message)
     message = _SWITCH.sub(lambda found: _SWITCHES[found[0]], message)
     message = _GIVEN.sub(_given, message)
-    return _SPOKEN.sub(lambda found: found["before"] + _OPTIONS[found["name"]], message)
+    message = _SPOKEN.sub(lambda found: found["before"] + _OPTIONS[found["name"]], message)
+    return re.sub("\x00(\\d+)\x00", lambda found: quoted[int(found[1])], message)
+
+
+def option_of(argument: str | None) -> str | None:
+    """Return the option for an argument of the library; None if there is none."""
+    return None if argument is None else _OPTIONS.get(argument)
 
 
 def _given(found: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ __all__ = ["atomic_write", "write_text"]
 
 #: Bytes of a file for a device that are kept in memory until they are whole.
 _SPOOLED = 2**24
+#: Seconds without a change after which a temporary file is no longer being written.
+STALE = 24 * 3600.0
 #: Names that stand for open streams of the process: what is behind them is not ours to replace.
 _STREAMS = ("/dev/", "/proc/")
 
@@ -46,10 +49,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     -----
     The bytes are flushed to the disk before the rename, and the folder after it, so that a
     crash leaves either the old file or the new one (and at worst a file `.holdfast-….part`, which
-    nobody reads). Any exception, Ctrl-C included, removes the temporary file and leaves the old one
-    as it was. An existing file keeps its access rights; a new one gets those the process would
-    give any new file. A pipe, a device or a stream of the process cannot be replaced: the bytes
-    are written into it, once they are all there.
+    nobody reads and a later write removes after a day). Any exception, Ctrl-C included, removes
+    the temporary file and leaves the old one as it was. An existing file keeps its access rights; a
+    new one gets those the process would give any new file. A pipe, a device or a stream of the
+    process cannot be replaced: the bytes are written into it, once they are all there.
     """
     name = check_path("path", path)
     if _is_stream(name):
@@ -64,6 +67,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise WriteError(
             f"cannot write {name}: there is no folder {str(target.parent)!r}. Make it first."
         )
+    _remove_stale(target.parent)
     with _told(name):
         # Not named after the target, whose name may be as long as names can be.
         handle, part = tempfile.mkstemp(dir=target.parent, prefix=".holdfast-", suffix=".part")
@@ -80,6 +84,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             os.unlink(part)
         raise
     _sync_folder(target.parent)
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove what killed processes left behind: a part that nobody has written to for a day."""
+    with contextlib.suppress(OSError):
+        for part in folder.glob(".holdfast-*.part"):
+            with contextlib.suppress(OSError):
+                if time.time() - part.stat().st_mtime > STALE:
+                    part.unlink()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -87,5 +87,5 @@ def memory_bytes(limit: float | str | None) -> float:
     if not 0 < value < float("inf"):
         raise InvalidInputError(
             f'memory_limit must be a positive number of bytes or text such as "4GB"; got {limit!r}.'
-        )
+        ).about("memory_limit")
     return value

@@ -242,7 +242,10 @@ class HeldOutModels:
         """
         v, J, kept, unit = self.alphas.size, len(self), self._kept, self.smoother.targets.unit
         slab = KEEP_DOUBLES // (v * max(1, J if kept is None else int(self.again.sum())))
-        block = slab if kept is None else BLOCK_DOUBLES // (v * max(J, kept.shape[2]))
+        widest = max(v * J, X.shape[1] if len(X.shape) > 1 else 1)
+        if kept is not None:
+            widest = max(widest, v * kept.shape[2])
+        block = min(slab, BLOCK_DOUBLES // max(1, widest))
         for rows in _slices(0, X.shape[0], slab):
             others = self._others(X, rows)
             for part in _slices(rows.start, rows.stop, block):
@@ -271,7 +274,7 @@ class HeldOutModels:
         values = np.empty((self.alphas.size, rows.stop - rows.start, int(self.again.sum())))
         for i, (_, own, factor, models) in enumerate(self.retrained()):
             outputs = own.outputs(factor)
-            for part in _slices(rows.start, rows.stop, BLOCK_DOUBLES // max(1, outputs.size)):
+            for part in _slices(rows.start, rows.stop, _rows_at_once(X, outputs)):
                 inside = slice(part.start - rows.start, part.stop - rows.start)
                 values[:, inside, i] = models @ outputs(X[part]).T
         return values
@@ -297,9 +300,14 @@ def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:
     """Return predictions (k, v) of rows by one model, a block at a time."""
     outputs, coefficients = model
     values = np.empty((X.shape[0], len(coefficients)))
-    for part in _slices(0, X.shape[0], BLOCK_DOUBLES // max(1, outputs.size)):
+    for part in _slices(0, X.shape[0], _rows_at_once(X, outputs)):
         values[part] = outputs(X[part]) @ coefficients.T
     return values
+
+
+def _rows_at_once(X: Any, outputs: Outputs) -> int:
+    """Return how many rows to take: neither they nor their coordinates are many numbers."""
+    return int(BLOCK_DOUBLES // max(1, outputs.size, *X.shape[1:]))
 
 
 def _slices(start: int, stop: int, step: int) -> Iterator[slice]:

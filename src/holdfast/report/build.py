@@ -36,7 +36,7 @@ from holdfast.report.summary import (
     RowSample,
     Summary,
 )
-from holdfast.report.sure import LEVEL, Ask, ask_sureness
+from holdfast.report.sure import Ask, ask_sureness
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -53,7 +53,7 @@ def summarise(
     context: Context | None = None,
     *,
     contrast: bool = True,
-    verify: int = 5,
+    verify: int | None = None,
     target: int = 0,
     ask: Ask | None = None,
 ) -> Summary:
@@ -67,8 +67,9 @@ def summarise(
     contrast : bool, default True
         Whether to ask, when the model was fitted with groups, what other ways of holding out
         (leave-one-out, leave-one-group-out) would have said.
-    verify : int, default 5
-        How many experiments to retrain for the certificate; 0 for none.
+    verify : int, optional
+        How many experiments to retrain for the certificate; 0 for none. None: five, or fewer where
+        that would take long.
     target : int, default 0
         Which of several targets the rows, parts and errors are of.
     ask : Ask, optional
@@ -83,20 +84,20 @@ def summarise(
     groups = model._problem.groups
     asked = _asked(model, context)
     head = _headline(curve, results)
-    notes = list(context.warnings)
-    contrasts = _contrasts(model, results, asked, target, notes) if contrast else ()
+    told, shell = list(context.warnings), context.wording is not None
+    contrasts = _contrasts(model, results, asked, target, told) if contrast else ()
     policies = {}
     if model._problem.on_basis and not model._problem.reselects:
         try:
             policies = policy_curves(model)
         except HoldOutError as error:
-            notes.append(f"No comparison of keeping and removing basis rows: {error}")
+            told.append(f"No comparison of keeping and removing basis rows: {error}")
     leverage = model._leverages()
-    sure = ask_sureness(model, curve, ask, notes, target)
+    sure = ask_sureness(model, curve, ask, told, target, shell)
     parts = _group_scores(results, groups)
     growth = {
-        "growth": ask_growth(model, curve, notes, ask.seed),
-        "basis": ask_basis_growth(model, curve, notes),
+        "growth": ask_growth(model, curve, told, ask, shell),
+        "basis": ask_basis_growth(model, curve, told, ask, shell),
     }
     return Summary(
         title=context.title,
@@ -113,7 +114,7 @@ def summarise(
         leverage=_leverage(leverage, model._problem.weights),
         hardest=_hardest(results, groups, leverage),
         plan=plan_table(model),
-        certificate=certificate(model, verify, notes),
+        certificate=certificate(model, verify, told, ask.patience),
         repeat=Repeat(
             command=context.command,
             versions=tuple(library_versions().items()),
@@ -122,22 +123,23 @@ def summarise(
             checksum=context.checksum,
         ),
         columns=context.columns,
-        doubts=context.doubts,
+        notes=context.notes,
         inside=context.inside,
         sure=sure,
-        linked=_linked(model, curve, results, parts, target, notes),
-        coverage=ask_coverage(held, results, ask.level or LEVEL, target, notes),
+        linked=_linked(model, curve, results, parts, target, told, shell),
+        coverage=ask_coverage(model, results, ask, target, told),
         classes=ask_classes(held),
         relevance=ask_relevance(
-            model, held, asked.feature_names, context.sources, notes, ask.seed, target
+            model, held, asked.feature_names, context.sources, told, ask, target, shell
         ),
         growth={name: found for name, found in growth.items() if isinstance(found, Growth)},
         time=(
-            ask_time(results, context.time, context.moments)
+            ask_time(results, context.time, context.moments, held, target)
             if context.time is not None and context.moments is not None
             else None
         ),
-        warnings=tuple(notes),
+        warnings=tuple(map(context.wording, told) if context.wording else told),
+        shell=shell,
     )
 
 
@@ -147,14 +149,12 @@ def _linked(
     results: RowResults,
     parts: tuple[PartScore, ...],
     target: int,
-    notes: list[str],
+    told: list[str],
+    shell: bool,
 ) -> Linked | None:
     count = float(results.rows.size) * curve.alphas.size * model._problem.Y.shape[1]
     if count > MOST_NUMBERS or model._problem.reselects:
-        notes.append(
-            "Left out because it would take long: the slider over the penalties. "
-            "model.held_out() gives the predictions at every one."
-        )
+        told.append(words.left_out("the slider over the penalties", shell))
         return None
     found = model.held_out(alphas=curve.alphas)
     groups = model._problem.groups
@@ -229,6 +229,7 @@ def _headline(curve: CVCurve, results: RowResults) -> Headline:
         baseline=baseline,
         skill=skill,
         alpha=curve.chosen[0],
+        balanced=results.balanced(),
     )
 
 
@@ -237,7 +238,7 @@ def _contrasts(
     results: RowResults,
     asked: Asked,
     target: int,
-    notes: list[str],
+    told: list[str],
 ) -> tuple[Contrast, ...]:
     """Return the ways of holding out, the asked one first; () if there is nothing to compare."""
     if asked.n_groups < 2 or model.held_out_basis == "reselect":
@@ -255,7 +256,7 @@ def _contrasts(
         try:
             held = model.held_out(cv)
         except HoldOutError as error:
-            notes.append(f"No comparison with {name}: {error}")
+            told.append(f"No comparison with {name}: {error}")
             continue
         best = int(np.nanargmax(held.score(model.scoring, pooled=True)))
         one = dataclasses.replace(held, alphas=held.alphas[[best]], values=held.values[[best]])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from holdfast.exceptions import NotSupportedError
 from holdfast.report.summary import Certificate, PathCost, PlanTable
+from holdfast.report.sure import work_of
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["certificate", "plan_table"]
 
 VERIFY_SEED = 0
+#: Experiments that are retrained where that takes little; rows × features² of all of them.
+USUAL, _MOST_DENSE, _MOST_BASIS = 5, 5e9, 2e10
 
 
 def plan_table(model: CrossValidatedKernelRidge) -> PlanTable:
@@ -43,9 +48,25 @@ def _fact(value: object) -> str:
 
 
 def certificate(
-    model: CrossValidatedKernelRidge, n_experiments: int, notes: list[str]
+    model: CrossValidatedKernelRidge,
+    n_experiments: int | None,
+    notes: list[str],
+    patience: float = 1.0,
 ) -> Certificate | None:
-    """Return how far retrained experiments lie from the fast ones; why not, goes to the notes."""
+    """Return how far retrained experiments lie from the fast ones; why not, goes to the notes.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    n_experiments : int or None
+        None: five, or fewer where that would take long.
+    notes : list of str
+    patience : float
+        How much longer than by default it may take.
+    """
+    if n_experiments is None:
+        most = _MOST_BASIS if model._problem.on_basis else _MOST_DENSE
+        n_experiments = int(np.clip(most * patience / work_of(model), 1, USUAL))
     if n_experiments < 1:
         return None
     try:

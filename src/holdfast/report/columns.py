@@ -1,11 +1,11 @@
-"""The columns of the data in a report: how they were read, and what is doubtful."""
+"""The columns of the data in a report: how they were read, and notes on them."""
 
 from __future__ import annotations
 
 from holdfast.report.markup import Html, table, tag
 from holdfast.report.summary import Summary
 
-__all__ = ["COLUMN_HEADER", "column_rows", "columns_table", "doubts_list"]
+__all__ = ["COLUMN_HEADER", "column_rows", "columns_table", "notes_list"]
 
 COLUMN_HEADER = ("column", "role", "kind", "missing", "levels", "what became of it")
 
@@ -29,10 +29,10 @@ def columns_table(summary: Summary) -> list[Html]:
     return [*parts, tag("p", others)] if others else parts
 
 
-def doubts_list(summary: Summary) -> Html | None:
-    """Return what is doubtful as a list in a note; None if nothing is."""
-    if not summary.doubts:
+def notes_list(summary: Summary) -> Html | None:
+    """Return the notes on the data as a list; None if there are none."""
+    if not summary.notes:
         return None
-    items = (tag("li", doubt) for doubt in summary.doubts)
+    items = (tag("li", note) for note in summary.notes)
     heading = tag("strong", "Notes on the data")
-    return tag("div", heading, tag("ul", *items), class_="note doubts", role="note")
+    return tag("div", heading, tag("ul", *items), class_="note notes", role="note")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ class Context:
         What fitting warned of.
     columns : tuple of ColumnAccount
         How each column of a data file was read (`holdfast.tables.account`).
-    doubts : tuple of str
+    notes : tuple of str
         What may be wrong with the data or the question (`holdfast.tables.notes`).
     inside : InsideOut, optional
         What the preparation costs (`holdfast.tables.inside`).
@@ -46,6 +47,9 @@ class Context:
         Name of the column that puts rows in order of time.
     moments : ndarray of shape (m,), optional
         That column: numbers or datetime64.
+    wording : callable, optional
+        Puts messages of the library in the words of another interface, such as the command line;
+        None for readers who use Python.
     sources : tuple of str, optional
         For each feature the column that it came from, such as that of a 0/1 feature of one level;
         by default each feature is a column of its own.
@@ -62,8 +66,9 @@ class Context:
     checksum: str | None = None
     warnings: tuple[str, ...] = ()
     columns: tuple[ColumnAccount, ...] = ()
-    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     inside: InsideOut | None = None
     time: str | None = None
     moments: NDArray[Any] | None = None
     sources: tuple[str, ...] | None = None
+    wording: Callable[[str], str] | None = None

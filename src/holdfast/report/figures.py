@@ -160,7 +160,9 @@ def contrast_figure(contrasts: Sequence[Contrast], label: str) -> Figure:
         "text": [number(c.error) for c in shown],
         "textposition": "outside",
         "cliponaxis": False,
-        "marker": {"color": ["@accent" if c.asked else "@second" for c in shown]},
+        "marker": {
+            "color": ["@good" if c.truth else "@accent" if c.asked else "@second" for c in shown]
+        },
         "hovertemplate": f"%{{y}}<br>{escape(label)} %{{x:.4g}}<extra></extra>",
     }
     made = figure(

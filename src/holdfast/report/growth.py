@@ -18,7 +18,8 @@ from holdfast.exceptions import HoldfastError
 from holdfast.report.markup import Html, table, tag
 from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.plots import Figure, escape, figure, numbers
-from holdfast.report.sure import work_of
+from holdfast.report.sure import Ask, work_of
+from holdfast.report.words import left_out
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -72,15 +73,12 @@ class Growth:
 
 
 def ask_growth(
-    model: CrossValidatedKernelRidge, curve: CVCurve, notes: list[str], seed: int
+    model: CrossValidatedKernelRidge, curve: CVCurve, notes: list[str], ask: Ask, shell: bool
 ) -> Growth | None:
     """Return the score over the number of training rows, or groups where groups are held out."""
     problem = model._problem
-    if work_of(model) > _MOST_WORK or model._fitted_model().reselects:
-        notes.append(
-            'Left out because it would take long: "would more rows help?" '
-            "(model.learning_curve answers it)."
-        )
+    if work_of(model) > _MOST_WORK * ask.patience or model._fitted_model().reselects:
+        notes.append(left_out('"would more rows help?"', shell))
         return None
     if problem.Y.shape[1] > 1 and model._classes is None:
         return None
@@ -93,7 +91,7 @@ def ask_growth(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = model.learning_curve(sizes, _REPEATS, seed)
+            found = model.learning_curve(sizes, _REPEATS, ask.seed)
     except HoldfastError as error:
         notes.append(f"No learning curve: {error}")
         return None
@@ -124,7 +122,7 @@ def ask_growth(
 
 
 def ask_basis_growth(
-    model: CrossValidatedKernelRidge, curve: CVCurve, notes: list[str]
+    model: CrossValidatedKernelRidge, curve: CVCurve, notes: list[str], ask: Ask, shell: bool
 ) -> Growth | None:
     """Return the score over the number of basis rows, up to twice as many as there are."""
     problem = model._problem
@@ -137,11 +135,8 @@ def ask_basis_growth(
     sizes = np.unique([max(2, n // 4), max(2, n // 2), n, min(2 * n, m)])
     if sizes.size < 3 or selector is None or not hasattr(selector, "n"):
         return None
-    if work_of(model) * 4 > _MOST_WORK:
-        notes.append(
-            'Left out because it would take long: "would more basis rows help?" '
-            "(holdfast.basis_curve answers it)."
-        )
+    if work_of(model) * 4 > _MOST_WORK * ask.patience:
+        notes.append(left_out('"would more basis rows help?"', shell))
         return None
     twin: Any = clone(model)
     if model.best_params_.get("gamma") is not None:

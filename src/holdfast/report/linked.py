@@ -179,7 +179,6 @@ def slider(linked: Linked | None) -> Html | None:
             max=str(linked.alphas.size - 1),
             value=str(linked.chosen),
             step="1",
-            list="in-use",
         ),
         tag("output", f"λ = {number(float(linked.alphas[linked.chosen]), 2)}", for_="slider"),
         tag("button", "Back to the one in use", type="button", id="back", disabled=True),

@@ -32,11 +32,11 @@ def to_markdown(summary: Summary) -> str:
     lines = [f"# {_text(summary.title)}", "", f"**{_text(summary.answer[0])}**", ""]
     lines += [line for s in summary.answer[1:] for line in (_text(s), "")]
     lines += [line for w in summary.warnings for line in (f"> {_text(w)}", "")]
-    if summary.doubts:
+    if summary.notes:
         lines += [
             "## Notes on the data",
             "",
-            *(f"- {_text(doubt)}" for doubt in summary.doubts),
+            *(f"- {_text(note)}" for note in summary.notes),
             "",
         ]
     believe, doubt = beliefs(summary.asked, summary.headline, summary.contrasts, summary.sure)

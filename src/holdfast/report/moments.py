@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,20 @@ from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.plots import Figure, figure, line, numbers, title
 from holdfast.report.rows import RowResults
 
-__all__ = ["OverTime", "ask_time", "time_figure", "time_rows", "time_section", "time_words"]
+if TYPE_CHECKING:
+    from holdfast.estimators.results import HeldOutPredictions
 
-MAX_POINTS, BINS = 800, 12
+__all__ = [
+    "OverTime",
+    "ask_time",
+    "repeated_words",
+    "time_figure",
+    "time_rows",
+    "time_section",
+    "time_words",
+]
+
+MAX_POINTS, BINS, MOST_STEPS = 800, 12, 5e7
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +53,9 @@ class OverTime:
         Rank correlation of the size of the residuals with time.
     label : str
         What the error of a stretch is.
+    error, repeated : float
+        Error of the model, and of repeating the last training value before each row (NaN: not
+        known).
     """
 
     name: str
@@ -51,9 +66,17 @@ class OverTime:
     bin_bias: FloatArray
     trend: float
     label: str
+    error: float = math.nan
+    repeated: float = math.nan
 
 
-def ask_time(results: RowResults, name: str, moments: NDArray[Any]) -> OverTime | None:
+def ask_time(
+    results: RowResults,
+    name: str,
+    moments: NDArray[Any],
+    held: HeldOutPredictions | None = None,
+    target: int = 0,
+) -> OverTime | None:
     """Return held-out residuals over time.
 
     Parameters
@@ -63,6 +86,10 @@ def ask_time(results: RowResults, name: str, moments: NDArray[Any]) -> OverTime 
         Of the time column.
     moments : ndarray of shape (m,)
         Time of each row of the data: numbers or datetime64.
+    held : HeldOutPredictions, optional
+        The same predictions, for the comparison with repeating the last value.
+    target : int
+        Which of several targets.
     """
     when = moments[results.rows]
     order = np.argsort(when, kind="stable")
@@ -83,7 +110,35 @@ def ask_time(results: RowResults, name: str, moments: NDArray[Any]) -> OverTime 
         np.array([results.error[p].mean() for p in parts]),
         trend,
         results.label,
+        results.score(),
+        _repeated(results, moments, held, target),
     )
+
+
+def _repeated(
+    results: RowResults, moments: NDArray[Any], held: HeldOutPredictions | None, target: int
+) -> float:
+    """Return the error of repeating the last training value before each row; NaN if unknown."""
+    if held is None or held.classes is not None:
+        return float("nan")
+    experiments, y = held.experiments, held.y[:, target]
+    if float(len(experiments)) * moments.size > MOST_STEPS:
+        return float("nan")
+    order = np.argsort(moments, kind="stable")
+    said = np.full(results.rows.size, np.nan)
+    trained = held.weights > 0
+    for j in range(len(experiments)):
+        left = trained.copy()
+        left[experiments.held_out[j]] = False
+        known = order[left[order]]
+        at = slice(experiments.test.ptr[j], experiments.test.ptr[j + 1])
+        before = np.searchsorted(moments[known], moments[results.rows[at]]) - 1
+        said[at] = np.where(before >= 0, y[known[np.maximum(before, 0)]], np.nan)
+    seen = np.isfinite(said) & (results.weights > 0)
+    if seen.sum() < 0.9 * seen.size:
+        return float("nan")
+    w, off = results.weights[seen], (y[results.rows] - said)[seen]
+    return float(np.sqrt(w @ (off * off) / w.sum()))
 
 
 def _plain(values: NDArray[Any]) -> tuple[Any, ...]:
@@ -96,8 +151,8 @@ def time_words(found: OverTime) -> str:
     """Return whether the error changes in the course of time."""
     first, last = found.bin_error[0], found.bin_error[-1]
     told = (
-        f"The {found.label} is {number(float(first))} in the first stretch and "
-        f"{number(float(last))} in the last"
+        f"{repeated_words(found)}The {found.label} is {number(float(first))} in the first stretch "
+        f"and {number(float(last))} in the last"
     )
     if abs(found.trend) < 0.1:
         return f"{told}; over all rows, residuals do not grow or shrink with {found.name}."
@@ -105,6 +160,18 @@ def time_words(found: OverTime) -> str:
     return (
         f"{told}; residuals {way} with {found.name} (rank correlation {number(found.trend, 2)}): "
         "expect the last stretch, not the mean, of the next rows."
+    )
+
+
+def repeated_words(found: OverTime) -> str:
+    """Return how the model compares with repeating the last value, as a sentence."""
+    if math.isnan(found.repeated):
+        return ""
+    better = found.error < found.repeated
+    verdict = "" if better else ": the model is no better than that"
+    return (
+        f"Repeating the last value before each row would be off by {number(found.repeated)}, the "
+        f"model is off by {number(found.error)}{verdict}. "
     )
 
 

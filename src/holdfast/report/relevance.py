@@ -18,6 +18,8 @@ from holdfast.report.markup import table, tag
 from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.plots import Figure, escape, figure, numbers
 from holdfast.report.shuffling import plan_shuffle, rises, shuffled_losses
+from holdfast.report.sure import Ask
+from holdfast.report.words import left_out
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -42,7 +44,8 @@ LEVEL, BY_CHANCE = 0.99, 0.025
 #: Rises, as shares of the error: what stays below, doubt included, does not matter; what is below
 #: is rounding.
 NEGLIGIBLE, ROUNDING = 0.01, 1e-9
-MAX_SHOWN = 25
+#: Columns that are drawn, and that are asked about.
+MAX_SHOWN, MAX_ASKED = 25, 2000
 MEANING = (
     "This is what the model uses to predict, not what causes the target. Columns that tell the "
     "same share their relevance: each may look small although the model needs one of them."
@@ -98,8 +101,9 @@ def ask_relevance(
     names: Sequence[str],
     sources: Sequence[str] | None,
     notes: list[str],
-    seed: int = 0,
+    ask: Ask | None = None,
     target: int = 0,
+    shell: bool = False,
 ) -> Relevance | None:
     """Return how far the held-out error rises when each column is shuffled.
 
@@ -115,10 +119,12 @@ def ask_relevance(
         feature by itself.
     notes : list of str
         Is told why there is no answer.
-    seed : int
-        Of the shuffles, and of the rows where not all are taken.
+    ask : Ask, optional
+        The seed of the shuffles, and of the rows where not all are taken; the time there is.
     target : int
         Which of several targets.
+    shell : bool
+        Whether the reader uses the command line.
     """
     problem = model._problem
     if model.kernel == "precomputed" or not isinstance(problem.X, np.ndarray):
@@ -134,14 +140,20 @@ def ask_relevance(
                 f"sources must name the column of each of {d:,} features; it has {len(sources):,} "
                 "names. Leave it out to look at each feature by itself."
             )
-        keys, code = list(dict.fromkeys(sources)), np.array(sources, dtype=object)
-        features = [np.flatnonzero(code == key) for key in keys]
-    shuffle = plan_shuffle(model, features, seed)
-    if shuffle is None:
+        places: dict[str, list[int]] = {}
+        for j, key in enumerate(sources):
+            places.setdefault(key, []).append(j)
+        keys, features = list(places), [np.array(found) for found in places.values()]
+    ask = ask or Ask()
+    if len(features) > MAX_ASKED:
         notes.append(
-            'Left out because it would take long: "which columns does the model use?" '
-            "(sklearn.inspection.permutation_importance answers it with rows kept aside)."
+            f'Left out: "which columns does the model use?" Of {len(features):,} columns some '
+            f"would look relevant by chance; up to {MAX_ASKED:,} are asked about."
         )
+        return None
+    shuffle = plan_shuffle(model, features, ask.seed, ask.patience)
+    if shuffle is None:
+        notes.append(left_out('"which columns does the model use?"', shell))
         return None
     try:
         with warnings.catch_warnings():

@@ -73,6 +73,14 @@ class RowResults:
         """Return the same error for the model without features."""
         return self._mean(self.baseline, slice(None))
 
+    def balanced(self) -> float | None:
+        """Return the mean over classes of the share of their rows that is right."""
+        if self.classes is None:
+            return None
+        parts = [np.flatnonzero(self.y == name) for name in self.classes]
+        found = [1.0 - self.score(part) for part in parts if self.weights[part].sum() > 0]
+        return float(np.mean(found)) if found else None
+
     def _mean(self, error: FloatArray, part: NDArray[Any] | slice) -> float:
         w, e = self.weights[part], error[part]
         if not w.sum() > 0:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.displays.curve_data import CVCurve
+from holdfast.report import words
 from holdfast.report.classes import class_section
-from holdfast.report.columns import columns_table, doubts_list
+from holdfast.report.columns import columns_table, notes_list
 from holdfast.report.figures import MAX_BARS
 from holdfast.report.growth import growth_section
 from holdfast.report.markup import Html, join, table, tag
@@ -27,6 +28,8 @@ def header(summary: Summary, parts: Sequence[Section]) -> Html:
     head = summary.headline
     shown = number if summary.confusion is None else percent
     cards = [(shown(head.error), f"held-out {head.error_label}")]
+    if head.uneven and head.balanced is not None:
+        cards.insert(0, (percent(head.balanced), "balanced accuracy"))
     cards += _interval_card(summary)
     if head.label not in ("RMSE", "accuracy"):
         cards.append((number(head.value), head.label))
@@ -53,7 +56,7 @@ def header(summary: Summary, parts: Sequence[Section]) -> Html:
             _list_box("What not to believe", doubt, "doubt"),
             class_="side beliefs",
         ),
-        doubts_list(summary),
+        notes_list(summary),
         *(tag("p", warning, class_="note", role="note") for warning in summary.warnings),
         tag("nav", tag("ul", *links), aria_label="Sections"),
     )
@@ -108,11 +111,7 @@ def all_sections(summary: Summary, drawn: set[str]) -> list[Section]:
 def colophon(summary: Summary) -> Html:
     """Return the foot of the page."""
     version = dict(summary.repeat.versions).get("holdfast", "")
-    return tag(
-        "p",
-        f"Made by holdfast {version}. Every held-out number here is that of a model retrained "
-        "without the held-out rows, to rounding.",
-    )
+    return tag("p", f"Made by holdfast {version}. {words.promise(summary.certificate)}")
 
 
 def _asked(summary: Summary) -> Section:
@@ -175,7 +174,7 @@ def _curve(summary: Summary) -> Section:
         note = tag(
             "p",
             f"The best penalty is the {curve.edge} of the grid: a better one may lie beyond. "
-            "Widen the grid with --alphas.",
+            f"Widen the grid with {'--alphas' if summary.shell else 'alphas='}.",
             class_="note",
             role="note",
         )

@@ -79,7 +79,7 @@ class Shuffle:
 
 
 def plan_shuffle(
-    model: CrossValidatedKernelRidge, columns: Sequence[IntArray], seed: int
+    model: CrossValidatedKernelRidge, columns: Sequence[IntArray], seed: int, patience: float = 1.0
 ) -> Shuffle | None:
     """Return as many held-out rows and shuffles as a report has time for; None: too few.
 
@@ -90,7 +90,10 @@ def plan_shuffle(
         The features that change rows together.
     seed : int
         Of shuffles, and of experiments and rows where not all are taken.
+    patience : float
+        How much more work than by default is allowed.
     """
+    most = MOST_WORK * patience
     problem, fitted = model._problem, model._fitted_model()
     rng = np.random.default_rng(seed)
     every = fitted.tasks(problem.experiments)
@@ -99,7 +102,7 @@ def plan_shuffle(
     h, order = every.held.sizes.astype(float), rng.permutation(len(every))
     costs, anew = h * h * (h + sizes.p), float(sizes.m) * sizes.p * each
     trained = sizes.form == "features" and anew < costs.mean()
-    chosen = order[np.cumsum(np.full(h.size, anew) if trained else costs[order]) <= MOST_WORK]
+    chosen = order[np.cumsum(np.full(h.size, anew) if trained else costs[order]) <= most]
     if not chosen.size or fitted.reselects:
         return None
     tasks = every.select(np.sort(chosen))
@@ -112,9 +115,9 @@ def plan_shuffle(
 
     # More rows tell more than more shuffles of the same rows.
     k, shuffles = counted.size, SHUFFLES
-    while shuffles > FEWEST and work(k, shuffles) > MOST_WORK:
+    while shuffles > FEWEST and work(k, shuffles) > most:
         shuffles -= 1
-    while k and work(k, shuffles) > MOST_WORK:
+    while k and work(k, shuffles) > most:
         k = 9 * k // 10
     if k < max(4, min(counted.size, LEAST_ROWS)):
         return None

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import number
 from holdfast.exceptions import HoldfastError
+from holdfast.report.bounds import held_out_bounds
 from holdfast.report.markup import Html, table, tag
 from holdfast.report.parts import Section, figure_element, section
 from holdfast.report.plots import Figure, figure, line, numbers, title
+from holdfast.report.sure import LEVEL, Ask
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.estimators.base import CrossValidatedKernelRidge
     from holdfast.report.rows import RowResults
 
 __all__ = [
@@ -31,13 +32,17 @@ __all__ = [
 
 LEVELS = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99)
 _DRAWN = 120
-# Sum of the cubes of the numbers of rows held out: what the standard deviations take.
-_MOST_WORK = 1e10
+METHOD = (
+    "They are jackknife+ intervals, like those of predictions of new rows: no distribution is "
+    "assumed."
+)
+#: What the intervals may take.
+SECONDS = 6.0
 
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Intervals of held-out predictions and how often they hold the truth.
+    """Jackknife+ intervals of held-out predictions and how often they hold the truth.
 
     Attributes
     ----------
@@ -47,8 +52,8 @@ class Coverage:
         The level of the intervals that are drawn.
     row : ndarray of int, shape (k,)
         Rows that are drawn, in the order of their predictions.
-    y, prediction, half : ndarray of shape (k,)
-        Truth, held-out prediction, and half the width of the interval.
+    y, prediction, low, high : ndarray of shape (k,)
+        Truth, held-out prediction, and the ends of the interval.
     """
 
     levels: FloatArray
@@ -58,7 +63,8 @@ class Coverage:
     row: NDArray[np.int64]
     y: FloatArray
     prediction: FloatArray
-    half: FloatArray
+    low: FloatArray
+    high: FloatArray
 
     @property
     def share_at_level(self) -> float:
@@ -67,54 +73,55 @@ class Coverage:
 
 
 def ask_coverage(
-    found: HeldOutPredictions, results: RowResults, level: float, target: int, notes: list[str]
+    model: CrossValidatedKernelRidge,
+    results: RowResults,
+    ask: Ask,
+    target: int,
+    notes: list[str],
 ) -> Coverage | None:
-    """Return intervals of held-out rows under the normal law and how often they hold.
+    """Return jackknife+ intervals of held-out rows and how often they hold.
 
     Parameters
     ----------
-    found : HeldOutPredictions
-        At the penalty of the model.
+    model : fitted estimator
     results : RowResults
-        The same, row by row.
-    level : float
-        Of the intervals that are drawn.
+        Its held-out predictions, row by row.
+    ask : Ask
+        Level of the intervals that are drawn, and the time there is.
     target : int
         Which target.
     notes : list of str
         Is told why there are none.
     """
-    if results.classes is not None:
-        return None
-    held = np.diff(found.experiments.held_out.ptr).astype(float)
-    if (held**3).sum() > _MOST_WORK:
-        notes.append(
-            "Left out because it would take long: intervals of held-out predictions. "
-            "predict --interval makes those of new rows."
-        )
-        return None
-    try:
-        std = found.std[0, :, target]
-    except HoldfastError as error:
-        notes.append(f"No intervals of held-out predictions: {error}")
-        return None
-    levels = np.array(sorted({*LEVELS, level}))
-    factors = ndtri((1 + levels) / 2)
     w = results.weights
-    if not (w.sum() > 0 and np.isfinite(std).all()):
+    if results.classes is not None or not w.sum() > 0:
         return None
-    inside = np.abs(results.error)[None, :] <= factors[:, None] * std
+    level, seconds = ask.interval or LEVEL, SECONDS * ask.patience
+    levels = np.array(sorted({*LEVELS, level}))
+    try:
+        ends = held_out_bounds(model, tuple(levels.tolist()), target=target, seconds=seconds)
+    except HoldfastError as error:
+        notes.append(f"No intervals of single predictions: {error}")
+        return None
+    known = np.asarray(np.isfinite(ends.reshape(-1, levels.size)).all(axis=0))
+    if not known[np.searchsorted(levels, level)]:
+        notes.append("No intervals of single predictions: there are too few rows for the level.")
+        return None
+    levels, ends = levels[known], ends[:, :, known]
+    inside = (ends[:, 0] <= results.y[:, None]) & (results.y[:, None] <= ends[:, 1])
     order = np.argsort(results.prediction, kind="stable")
     pick = order[np.unique(np.linspace(0, order.size - 1, min(order.size, _DRAWN)).astype(int))]
+    low, high = ends[pick, :, np.flatnonzero(levels == level)[0]].T
     return Coverage(
         levels,
-        inside @ w / w.sum(),
-        2 * factors * (std @ w / w.sum()),
+        w @ inside / w.sum(),
+        w @ (ends[:, 1] - ends[:, 0]) / w.sum(),
         level,
         results.rows[pick],
         results.y[pick].astype(float),
         results.prediction[pick].astype(float),
-        float(ndtri((1 + level) / 2)) * std[pick],
+        low,
+        high,
     )
 
 
@@ -144,7 +151,7 @@ def coverage_rows(found: Coverage) -> list[tuple[str, ...]]:
 def coverage_figures(found: Coverage, target: str) -> dict[str, Figure]:
     """Return the intervals of some rows, and the share that holds against what was promised."""
     rows = np.arange(found.row.size)
-    inside = np.abs(found.y - found.prediction) <= found.half
+    inside = (found.low <= found.y) & (found.y <= found.high)
     drawn: list[Figure] = [
         {
             "type": "scatter",
@@ -154,7 +161,9 @@ def coverage_figures(found: Coverage, target: str) -> dict[str, Figure]:
             "y": numbers(found.prediction),
             "error_y": {
                 "type": "data",
-                "array": numbers(found.half),
+                "symmetric": False,
+                "array": numbers(found.high - found.prediction),
+                "arrayminus": numbers(found.prediction - found.low),
                 "width": 0,
                 "thickness": 2,
                 "color": "@band2",
@@ -205,13 +214,16 @@ def _truths(found: Coverage, part: Any, name: str, mark: tuple[str, str]) -> Fig
         "x": at.tolist(),
         "y": numbers(found.y[at]),
         "customdata": [
-            [int(found.row[i]), number(found.prediction[i], 4), number(found.half[i])]
+            [
+                int(found.row[i]),
+                *(number(v[i], 4) for v in (found.prediction, found.low, found.high)),
+            ]
             for i in at.tolist()
         ],
         "marker": {"color": mark[0], "symbol": mark[1], "size": 5 if mark[1] == "circle" else 8},
         "hovertemplate": (
-            "row %{customdata[0]}<br>actual %{y:.4g}<br>held out %{customdata[1]} ± "
-            "%{customdata[2]}<extra></extra>"
+            "row %{customdata[0]}<br>actual %{y:.4g}<br>held out %{customdata[1]}, between "
+            "%{customdata[2]} and %{customdata[3]}<extra></extra>"
         ),
     }
 
@@ -232,11 +244,7 @@ def coverage_section(found: Coverage) -> Section:
         "On the dashed line intervals hold what they promise; below it they are too narrow.",
         data,
     )
-    note = tag(
-        "p",
-        coverage_words(found),
-        " They rest on normal errors; predict --interval makes none of that assumption.",
-    )
+    note = tag("p", coverage_words(found), f" {METHOD}")
     return section(
         "spread", "How far off a single prediction is", note, tag("div", drawn, held, class_="side")
     )

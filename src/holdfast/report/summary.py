@@ -46,6 +46,10 @@ __all__ = [
 ]
 
 
+#: Share of errors of naming the most frequent class, below which accuracy misleads.
+UNEVEN = 0.25
+
+
 @dataclass(frozen=True)
 class Asked:
     """What was asked.
@@ -113,6 +117,8 @@ class Headline:
         no better than knowing no features, below 0 is worse.
     alpha : float
         The chosen penalty.
+    balanced : float or None
+        Mean over the classes of the share of their rows that is right; None for regression.
     """
 
     label: str
@@ -124,6 +130,12 @@ class Headline:
     baseline: float
     skill: float
     alpha: float
+    balanced: float | None = None
+
+    @property
+    def uneven(self) -> bool:
+        """Whether one class is so frequent that naming it always would look good."""
+        return self.balanced is not None and self.baseline < UNEVEN
 
 
 @dataclass(frozen=True)
@@ -140,12 +152,15 @@ class Contrast:
         That penalty.
     asked : bool
         Whether this is the way that was asked for.
+    truth : bool
+        Whether it is known from new rows: of made-up data.
     """
 
     name: str
     error: float
     alpha: float
     asked: bool
+    truth: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +327,7 @@ class Summary:
     warnings : tuple of str
     columns : tuple of ColumnAccount
         How each column of the data was read; empty if the data were no table.
-    doubts : tuple of str
+    notes : tuple of str
         What may be wrong with the data or the question.
     inside : InsideOut or None
         What changes when the preparation is learned inside the training rows.
@@ -330,6 +345,8 @@ class Summary:
         Residuals over time.
     relevance : Relevance or None
         Which columns the model uses.
+    shell : bool
+        Whether the reader uses the command line: the report then speaks of options.
     """
 
     title: str
@@ -350,7 +367,7 @@ class Summary:
     repeat: Repeat
     warnings: tuple[str, ...]
     columns: tuple[ColumnAccount, ...] = ()
-    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     inside: InsideOut | None = None
     sure: Sureness | None = None
     linked: Linked | None = None
@@ -359,6 +376,7 @@ class Summary:
     growth: dict[str, Growth] = field(default_factory=dict)
     time: OverTime | None = None
     relevance: Relevance | None = None
+    shell: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary in JSON's types; numbers that JSON lacks become None."""

@@ -37,14 +37,18 @@ class Ask:
     Attributes
     ----------
     level : float, optional
-        Of the interval, from many random partitions however long that takes. None: 0.9, from
-        partitions if that takes no time, else the asymptotic one.
+        Of the interval of the score, from many random partitions however long that takes. None:
+        0.9, from partitions if that takes no time, else the asymptotic one.
     nested : bool
         Whether to choose the penalty again without the rows that are predicted.
     permutations : int
         How many permuted targets to try; 0 for none.
     seed : int
         Of partitions, folds and permutations.
+    interval : float, optional
+        Level of the intervals of single predictions; None: 0.9.
+    seconds : float
+        About how long everything may take; findings that would take longer are left out.
 
     Examples
     --------
@@ -62,6 +66,13 @@ class Ask:
     nested: bool = False
     permutations: int = 0
     seed: int = 0
+    interval: float | None = None
+    seconds: float = 60.0
+
+    @property
+    def patience(self) -> float:
+        """How much longer than by default findings may take."""
+        return self.seconds / 60.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,7 @@ class Sureness:
     permuted : str
         What was permuted: "rows" or "groups".
     not_asked : tuple of str
-        Questions that nobody asked, as options of the command line.
+        Questions that nobody asked: options of the command line, or methods of the model.
     """
 
     level: float = LEVEL
@@ -123,6 +134,7 @@ def ask_sureness(
     ask: Ask,
     notes: list[str],
     target: int = 0,
+    shell: bool = False,
 ) -> Sureness:
     """Return how sure the score of a model is.
 
@@ -136,6 +148,8 @@ def ask_sureness(
         Is told what could not be answered, and why.
     target : int
         Which target, where each has a penalty of its own.
+    shell : bool
+        Whether to name what was not asked by options of the command line.
     """
     found: dict[str, Any] = {"level": ask.level or LEVEL}
     several = model._problem.Y.shape[1] > 1 and model._classes is None
@@ -145,7 +159,8 @@ def ask_sureness(
         found |= _nested(model, curve.scale, ask, notes, target)
     if ask.permutations:
         found |= _chance(model, curve.scale, ask, notes, target)
-    asked = ((ask.nested, "--nested"), (ask.permutations > 0, "--permutations 1000"))
+    options = ("--nested", "--permutations 1000") if shell else ("nested", "permutation_test")
+    asked = zip((ask.nested, ask.permutations > 0), options, strict=True)
     found["not_asked"] = tuple(option for done, option in asked if not done)
     return Sureness(**found)
 
@@ -160,7 +175,7 @@ def _interval(
     level = ask.level or LEVEL
     reselects = model._problem.reselects
     most = _CHEAP_BASIS if model._problem.on_basis else _CHEAP
-    cheap = work_of(model) <= most and not reselects
+    cheap = work_of(model) <= most * ask.patience and not reselects
     tries: list[tuple[str, int]] = [("asymptotic", 1)]
     if ask.level is not None:
         tries = [("auto", 50), ("asymptotic", 1), ("corrected", 50)]

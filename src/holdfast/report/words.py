@@ -7,10 +7,20 @@ import re
 from collections.abc import Sequence
 
 from holdfast.displays.score_scale import number
-from holdfast.report.summary import Asked, Contrast, Headline
+from holdfast.report.summary import Asked, Certificate, Contrast, Headline
 from holdfast.report.sure import Sureness, chance_words, sure_sentences
 
-__all__ = ["answer", "beliefs", "count", "number", "percent", "shortened", "size"]
+__all__ = [
+    "answer",
+    "beliefs",
+    "count",
+    "left_out",
+    "number",
+    "percent",
+    "promise",
+    "shortened",
+    "size",
+]
 
 
 def percent(share: float) -> str:
@@ -49,6 +59,13 @@ def answer(
             f"On {_unseen(asked)}, predictions of {asked.target} are off by {number(head.error)} "
             f"(root mean squared error{between})"
         )
+    elif head.uneven:
+        assert head.balanced is not None
+        first = (
+            f"On {_unseen(asked)}, the balanced accuracy for {asked.target} is "
+            f"{percent(head.balanced)}: the mean over the classes of the share of their rows that "
+            "is right"
+        )
     else:
         told = f" ({between.removeprefix(', ')})" if between else ""
         first = (
@@ -69,6 +86,30 @@ def answer(
     if sure is not None:
         sentences += sure_sentences(sure, head.label, head.value)
     return tuple(sentences)
+
+
+def left_out(what: str, shell: bool) -> str:
+    """Return a note on a finding that would take long, and how to get it.
+
+    Parameters
+    ----------
+    what : str
+        The finding.
+    shell : bool
+        Whether the reader uses the command line.
+    """
+    more = "--seconds 600" if shell else "ask=Ask(seconds=600)"
+    return f"Left out because it would take long: {what} ({more} gives it more time)."
+
+
+def promise(found: Certificate | None) -> str:
+    """Return what the numbers are, as far as they were checked by retraining."""
+    exact = "that of a model retrained without the held-out rows, to rounding"
+    if found is None:
+        return f"By its algebra every held-out number here is {exact}; none was checked."
+    if found.verified:
+        return f"Every held-out number here is {exact}; {found.experiments:,} were checked."
+    return "The check against retraining failed: do not rely on the numbers here."
 
 
 def beliefs(
@@ -154,6 +195,8 @@ def _verdict(asked: Asked, head: Headline) -> str:
         share = "fewer errors"
         right = percent(1 - head.baseline)
         naive = f"Always naming the most frequent class would be right for {right}"
+        if head.uneven:
+            naive = f"{percent(1 - head.error)} of all rows are right. {naive}"
     if not math.isfinite(head.skill):
         return "There is no baseline to compare with."
     if head.skill <= 0:

@@ -9,9 +9,15 @@ import re
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    PredefinedSplit,
+    StratifiedKFold,
+)
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.report import Ask, Context, summarise, to_html, to_markdown
@@ -78,7 +84,7 @@ def test_headline_says_what_choosing_the_penalty_did():
     assert summary.sure.choices == (found.alphas.min(), found.alphas.max())
     assert "choosing λ on the same rows" in summary.answer[0]
     assert "the same experiments outside" in " ".join(summary.answer)
-    assert summary.sure.not_asked == ("--permutations 1000",)
+    assert summary.sure.not_asked == ("permutation_test",)
 
 
 def test_outer_folds_keep_groups_together():
@@ -117,7 +123,7 @@ def test_luck_with_groups_moves_whole_groups():
 def test_beliefs_fit_the_model():
     page = to_html(summarise(fitted(), verify=0))
     assert "What to believe" in page
-    assert "not asked (--nested and --permutations 1000)" in page
+    assert "not asked (nested and permutation_test)" in page
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
     useless = summarise(KernelRidgeCV(gamma=0.3, alphas=[1e-6], cv=5).fit(X, y), verify=0)
@@ -136,25 +142,30 @@ def test_a_score_that_is_no_mean_over_rows():
 
 def test_coverage_counts_rows_inside():
     model = fitted()
-    found = summarise(model, verify=0, ask=Ask(level=0.75)).coverage
+    found = summarise(model, verify=0, ask=Ask(interval=0.75)).coverage
+    X, y = data()
     held = model.held_out(alphas=[model.alpha_])
-    y = data()[1][held.rows]
-    std = held.std[0, :, 0]
-    for level, share, width in zip(found.levels, found.share, found.width, strict=True):
-        z = norm.ppf((1 + level) / 2)
-        assert share == pytest.approx(np.mean(np.abs(y - held.values[0, :, 0]) <= z * std))
-        assert width == pytest.approx(2 * z * std.mean())
+    ends = np.empty((len(y), 2, len(found.levels)))
+    for train, test in KFold(5).split(X):  # what predict_interval says without each fold
+        rest = np.repeat(np.arange(5), 16)[train]
+        twin = KernelRidgeCV(model.kernel, gamma=model.gamma, alphas=[model.alpha_])
+        twin.set_params(cv=PredefinedSplit(rest)).fit(X[train], y[train])
+        ends[test] = twin.predict_interval(X[test], found.levels.tolist())
+    inside = (ends[:, 0] <= y[:, None]) & (y[:, None] <= ends[:, 1])
+    np.testing.assert_allclose(found.share, inside.mean(axis=0))
+    np.testing.assert_allclose(found.width, (ends[:, 1] - ends[:, 0]).mean(axis=0), rtol=1e-6)
+    assert held.rows.size == 80
     assert 0.75 in found.levels
     assert np.all(np.diff(found.prediction) >= 0)
 
 
 def test_intervals_that_would_take_long_are_left_out(monkeypatch):
-    from holdfast.report import spread
+    from holdfast.report import bounds
 
-    monkeypatch.setattr(spread, "_MOST_WORK", 10.0)
-    summary = summarise(fitted(), verify=0)
+    monkeypatch.setattr(bounds, "_MODEL", 10.0)
+    summary = summarise(fitted(cv=None), verify=0)
     assert summary.coverage is None
-    assert any("intervals of held-out predictions" in note for note in summary.warnings)
+    assert any("No intervals of single predictions" in note for note in summary.warnings)
     assert "fig-coverage" not in to_html(summary)
 
 
@@ -335,3 +346,12 @@ def test_page_carries_plotly_and_stays_below_two_megabytes():
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"sha256-{digest}" in page
     assert len(page.encode()) < 2_000_000
+
+
+def test_few_experiments_are_retrained_where_that_takes_long(monkeypatch):
+    from holdfast.report import checks
+
+    assert summarise(fitted()).certificate.experiments == 5
+    monkeypatch.setattr(checks, "_MOST_DENSE", 0.0)
+    assert summarise(fitted()).certificate.experiments == 1
+    assert summarise(fitted(), verify=3).certificate.experiments == 3

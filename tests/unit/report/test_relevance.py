@@ -33,9 +33,10 @@ def data(m=60, seed=0):
     return X, y, np.repeat(np.arange(m // 5), 5)
 
 
-def ask(model, sources=SOURCES, notes=None, **options):
+def ask(model, sources=SOURCES, notes=None, seed=0, **options):
     held = model.held_out(alphas=[float(np.atleast_1d(model.alpha_)[0])])
-    return ask_relevance(model, held, FEATURES, sources, [] if notes is None else notes, **options)
+    told = [] if notes is None else notes
+    return ask_relevance(model, held, FEATURES, sources, told, Ask(seed=seed), **options)
 
 
 def naive_losses(model, X, Y, features, shuffle, weights, kernel, target=0):
