@@ -10,8 +10,8 @@ from holdfast.experiments import Ragged, Tasks
 from holdfast.kernels import RBF
 from holdfast.linalg import shifted_inverse
 from holdfast.smoother import KernelSmoother, Unpenalised
-from holdfast.smoother.factor import InverseFactor, KernelFactor
-from holdfast.smoother.held import HeldInverse
+from holdfast.smoother.factor import KernelFactor
+from holdfast.smoother.inverse import HeldInverse, InverseFactor
 from reference.retrain import retrain
 from tolerances import yardstick_error
 

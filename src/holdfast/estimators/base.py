@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -277,11 +278,17 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         """Return the kernels to compare on these rows; without rows, kernels of their kind."""
         if self._compared is not None:
             return self._compared
+        return self._kernels(typical_widths, X, weights)
+
+    def _kernels(
+        self, widths_of: Callable[..., list[float] | None], X: Any, weights: FloatArray | None
+    ) -> list[Candidate]:
+        """Return the kernels of the parameters, with widths by this function if searched."""
         n_features: int | None = 1
         widths = None
         if X is not None and weights is not None:
             n_features = X.shape[1] if X.ndim == 2 else None
-            widths = partial(typical_widths, X=X, weights=weights)
+            widths = partial(widths_of, X=X, weights=weights)
         return kernel_grid(
             self.kernel,
             gamma=self.gamma,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
@@ -28,6 +28,7 @@ from holdfast.estimators.search import models
 from holdfast.experiments import as_experiments
 from holdfast.experiments.splits import check_groups
 from holdfast.kernels.grid import Candidate
+from holdfast.kernels.typical import fine_widths
 from holdfast.scores.metrics import METRICS
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring
@@ -57,6 +58,12 @@ class Certainty:
     def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
         """Return the kernels to compare on these rows."""
 
+    @abstractmethod
+    def _kernels(
+        self, widths_of: Callable[..., list[float] | None], X: Any, weights: FloatArray | None
+    ) -> list[Candidate]:
+        """Return the kernels of the parameters, with widths by this function if searched."""
+
     @property
     @abstractmethod
     def _classes(self) -> Any:
@@ -82,12 +89,17 @@ class Certainty:
     def _subjects(self, held: IntArray | None = None) -> Iterator[tuple[dict[str, Any], Subject]]:
         """Yield every kernel that `fit` compared, on all rows, with the penalties it had there.
 
-        The chosen one is there already. Widths that come from the rows come without `held` ones.
+        The chosen one is there already. With `held`, which a search of the width must not see:
+        a grid of widths as fine as a search, from the other rows.
         """
         chosen, problem = self._fitted_model(), self._problem
-        weights = problem.weights.copy()
-        weights[[] if held is None else held] = 0.0
-        candidates = self._candidates(problem.X, weights)
+        if held is not None:
+            weights = problem.weights.copy()
+            weights[held] = 0.0
+            for candidate, model in models(problem, self._kernels(fine_widths, problem.X, weights)):
+                yield candidate.params, replace(model(), problem=problem)
+            return
+        candidates = self._candidates(problem.X, problem.weights)
         if len(candidates) == 1:
             yield self.best_params_, chosen
             return
@@ -154,9 +166,10 @@ class Certainty:
 
         Notes
         -----
-        ``gamma="auto"`` takes its widths from the rows that an outer experiment leaves. Basis rows
-        are those of the fit; `held_out_basis` says what becomes of them in the outer
-        and in the inner experiments. With "reselect" each chooses its own.
+        ``gamma="search"`` compares nine widths, a factor of 2 apart, about the median distance of
+        the rows that an outer experiment leaves: as fine as the search of `fit`, which may go on
+        beyond them. Basis rows are those of the fit; `held_out_basis` says what becomes of them in
+        the outer and in the inner experiments. With "reselect" each chooses its own.
 
         Examples
         --------

@@ -55,7 +55,7 @@ def affordable(smoother: Smoother, work: float) -> bool:
 def data_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> FloatArray:
     """Return the data floor at each penalty (a,), the largest of some test rows."""
     rows = np.unique(_some(tasks.test.values, MOST_ROWS))
-    far = smoother.distances()
+    far = smoother.distances(tasks)
     tested = np.unique(tasks.test.values)
     rows = np.union1d(tested[np.argsort(-far[tested], kind="stable")[:FAR_ROWS]], rows)
     looked = _some(np.arange(alphas.size), MOST_ALPHAS)

@@ -16,7 +16,7 @@ from holdfast.data.rows import take_rows
 from holdfast.kernels.grid import NAMED
 from holdfast.kernels.matrix import KernelData
 
-__all__ = ["least_eigenvalue", "sample_rows", "total_eigenvalue", "typical_widths"]
+__all__ = ["fine_widths", "least_eigenvalue", "sample_rows", "total_eigenvalue", "typical_widths"]
 
 #: Rows whose distances are looked at, and rows whose kernel values are.
 DISTANCE_ROWS, KERNEL_ROWS = 400, 100
@@ -63,6 +63,14 @@ def typical_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | No
         return None
     middle = 1.0 / float(np.median(values))
     return [multiple * middle for multiple in MULTIPLES]
+
+
+def fine_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
+    """Return those widths and the ones halfway between: as fine as a search, and without scores."""
+    found = typical_widths(kernel, X, weights)
+    if found is None:
+        return None
+    return sorted(found + [width * STEP**0.5 for width in found[:-1]])
 
 
 def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) -> float:

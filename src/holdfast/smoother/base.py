@@ -253,8 +253,11 @@ class Smoother(ABC):
         """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
 
     @abstractmethod
-    def distances(self) -> FloatArray:
-        """Return about how far each row (m,) lies from the mean, squared, in the features."""
+    def distances(self, tasks: Tasks) -> FloatArray:
+        """Return about how far each row (m,) lies from the mean, squared, in the features.
+
+        The tasks are those to come: one pass over the rows serves them as well.
+        """
 
     @abstractmethod
     def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:

@@ -310,10 +310,10 @@ class FeatureSmoother(Smoother):
         values[~self.scale.trained] = 0.0
         return values
 
-    def distances(self) -> FloatArray:
+    def distances(self, tasks: Tasks) -> FloatArray:
         """Return ‖W_i‖² without the weights."""
         if not self._norms.size:
-            self.system()
+            self.system(self._disjoint_sets(tasks))
         return np.asarray(self._norms / np.square(self.scale.root))
 
     def floor(self, rows: IntArray, alphas: FloatArray) -> FloatArray:

@@ -409,7 +409,7 @@ class KernelSmoother(Smoother):
         values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])
         return values
 
-    def distances(self) -> FloatArray:
+    def distances(self, tasks: Tasks) -> FloatArray:
         """Return k(x, x) less twice its mean with all rows."""
         return np.asarray(np.diag(self.K) - 2.0 * self.K.mean(axis=1))
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.exceptions import HoldOutError
 from holdfast.linalg import not_definite, solve_small, subtract_outer, threads_for
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.held import constraints
@@ -186,7 +187,13 @@ def without_rows(
         nothing = np.zeros((0, p)), np.zeros((0, b.shape[1]))
         return FoldEquations(A, b, N_E, lengths, targets, *nothing)
     cross = A[p:, :p].copy()
-    mean, level = solve_small(corner, cross), solve_small(corner, b[p:])
+    try:
+        mean, level = solve_small(corner, cross), solve_small(corner, b[p:])
+    except np.linalg.LinAlgError as error:
+        raise HoldOutError(
+            "the rows that an experiment leaves to train on weigh nothing beside those that it "
+            "holds out. Use weights that are less far apart."
+        ) from error
     A, rhs = A[:p, :p], b[:p] - cross.T @ level
     for u, v in zip(mean, cross, strict=True):
         subtract_outer(A, u, v)

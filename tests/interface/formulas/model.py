@@ -51,7 +51,7 @@ from interface.formulas.problem import (
 )
 
 
-@example("kernels.squared_distances")
+@example("kernels.products.squared_distances")
 def _():
     same(squared_distances(X, X[:4]), ((X[:, None] - X[None, :4]) ** 2).sum(axis=2))
 

@@ -19,6 +19,7 @@ from sklearn.model_selection import (
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import as_experiments
+from holdfast.kernels.typical import fine_widths
 from holdfast.splitters import HBlock, LeaveNeighbourhoodOut, TimeSteps
 from reference.retrain import retrain
 
@@ -431,12 +432,13 @@ def test_widths_come_from_the_rows_that_are_left():
     X = rng.normal(size=(40, 2))
     X[:10] *= 30.0  # far rows, which decide the typical distance
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=40)
-    model = KernelRidgeCV(gamma="auto", alphas=[0.01, 0.1, 1.0], cv=3).fit(X, y)
+    model = KernelRidgeCV(gamma="search", alphas=[0.01, 0.1, 1.0], cv=3).fit(X, y)
     found = model.nested(KFold(4))
     for j in range(4):
         experiment = found.experiments[j]
         left = np.setdiff1d(np.arange(40), experiment.held_out)
-        again = clone(model).fit(X[left], y[left])
+        widths = fine_widths("rbf", X[left], np.ones(left.size))
+        again = clone(model).set_params(gamma=widths).fit(X[left], y[left])
         assert found.kernels[j]["gamma"] == pytest.approx(again.best_params_["gamma"])
         np.testing.assert_allclose(
             found.predictions[j][:, 0], again.predict(X[experiment.test]), rtol=1e-8, atol=1e-10

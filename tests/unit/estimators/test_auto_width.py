@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 from holdfast.kernels import RBF
-from holdfast.kernels.typical import MULTIPLES, typical_widths
+from holdfast.kernels.typical import MULTIPLES, fine_widths, typical_widths
 
 
 def skewed_rows(m, seed):
@@ -168,23 +168,12 @@ def test_nested_chooses_the_width_inside_every_outer_experiment(rows):
     model = KernelRidgeCV(gamma="search", cv=KFold(3)).fit(X, y)
     found = model.nested(KFold(4))
     for number, (train, _) in enumerate(KFold(4).split(X)):
-        # The widths of the training rows alone, with the penalties of the fit.
-        widths = widths_of(clone(model).fit(X[train], y[train]))
-        best = max(
-            (
-                KernelRidgeCV(gamma=gamma, alphas=grid, cv=KFold(3)).fit(X[train], y[train])
-                for gamma, (_, grid) in zip(widths, grids(model), strict=True)
-            ),
-            key=lambda one: one.best_score_,
-        )
+        # Widths of the training rows alone, with the penalties of the fit.
+        widths = fine_widths("rbf", X[train], np.ones(train.size))
+        best = KernelRidgeCV(gamma=widths, alphas=model.alphas_, cv=KFold(3))
+        best.fit(X[train], y[train])
         assert found.kernels[number]["gamma"] == pytest.approx(best.best_params_["gamma"])
         assert found.alphas[number] == pytest.approx(best.alpha_)
-
-
-def grids(model):
-    params = model.cv_results_["params"]
-    for gamma in widths_of(model):
-        yield gamma, [entry["alpha"] for entry in params if entry["gamma"] == gamma]
 
 
 @pytest.mark.parametrize("kernel", ["precomputed", RBF(1.0), [RBF(1.0), "rbf"]])

@@ -13,7 +13,7 @@ X = RNG.normal(size=(30, 2))
 
 
 @pytest.mark.parametrize("scoring", [None, "r2", "neg_mean_absolute_error", "log_density"])
-@pytest.mark.parametrize("rule", ["best", "1se", "1se_rows"])
+@pytest.mark.parametrize("rule", ["best", "1se"])
 @pytest.mark.parametrize("basis", [None, 10], ids=["dense", "basis"])
 @pytest.mark.parametrize("value", [7.0, 0.0, 0.1])
 def test_the_constant_is_the_model(scoring, rule, basis, value):

@@ -8,7 +8,7 @@ from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, HoldOut, Ragged, Tasks, as_experiments
 from holdfast.experiments.splits import check_groups, held_and_tested
 from holdfast.experiments.splitter import Splitter, count_rows, plain
-from holdfast.experiments.tasks import _alike, resolve
+from holdfast.experiments.tasks import resolve
 
 
 def ragged(sets):
@@ -25,14 +25,6 @@ def tasks_of(h, e=None, t=None):
     return Tasks(*(ragged(part) for part in parts), np.arange(len(h)))
 
 
-def codes(h, e, t, count, below):
-    return _alike(*(np.array(x) for x in (h, e, t, count)), below).tolist()
-
-
-def same(found, i, j):
-    return found[i] == found[j]
-
-
 def test_stacks_hold_every_task():
     h, e, t = [6, 7, 1, 6, 7, 2], [2, 3, 0, 2, 2, 1], [6, 7, 1, 6, 7, 1]
     tasks = tasks_of(h, e, t)
@@ -44,8 +36,7 @@ def test_stacks_hold_every_task():
             assert_array_equal(shape.H[i, : h[j]], tasks.held[j])
             assert_array_equal(shape.E[i, : e[j]], tasks.removed[j])
             assert_array_equal(shape.T[i, : t[j]], tasks.test[j])
-        assert shape.counts.tolist() == [h[j] for j in shape.index]
-        shape.put(flat, np.stack([shape.T, -shape.T]))
+        flat[:, shape.out] = np.stack([shape.T, -shape.T])
         part = shape.cut(np.arange(len(shape.index)) == 0)
         assert part.index.tolist() == shape.index[:1].tolist()
     assert sorted(seen) == list(range(6))

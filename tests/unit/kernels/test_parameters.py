@@ -24,9 +24,8 @@ from holdfast.kernels import (
     SklearnKernel,
     Sum,
     Tanimoto,
-    resolve_kernel,
 )
-from holdfast.kernels.grid import NAMED
+from holdfast.kernels.grid import NAMED, resolve_kernel
 from holdfast.kernels.products import RowPair
 
 WIDTHS = (0.2, 0.7, 0.4)
