@@ -24,6 +24,11 @@ from holdfast.tables.text import column_names, open_text
 __all__ = ["Source", "open_source"]
 
 
+def _row_number(row: int) -> str:
+    """Return how a row is called; rows are counted from 0."""
+    return f"row {row:,}"
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A file that holds a table.
@@ -58,7 +63,7 @@ class Source:
     likely: str = "."
     notes: tuple[str, ...] = ()
     codes: frozenset[str] = frozenset()
-    place: Callable[[int], str] = "row {:,}".format
+    place: Callable[[int], str] = _row_number
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
