@@ -90,9 +90,10 @@ class HeldInverse(Held):
         return np.ascontiguousarray((self.G_H @ noise(len(self.G)) + own)[None])
 
     def reach(self) -> FloatArray:
-        """Return the length of G k_x."""
-        values = (self.kernel(self.rows.T) * self.root) @ self.G
-        return np.asarray(np.linalg.norm(values, axis=2)[None])
+        """Return the length of G k_x, and what forming G adds along k_x, off its mean."""
+        values = (self.kernel(self.rows.T) - self.U_T @ self.centre) * self.root
+        own = self.formed * np.linalg.norm(values, axis=2)
+        return np.asarray((np.linalg.norm(values @ self.G, axis=2) + own)[None])
 
     def gaps(self, piece: slice) -> FloatArray:
         """Return G_HH (g, 1, h, h)."""
