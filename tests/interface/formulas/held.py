@@ -287,7 +287,10 @@ def _():
     G, r = dense_G(alpha), rng.normal(size=(1, 1, H.size, v))
     same(held.looks()[0, 0], (G @ noise(m))[H] + held.formed * noise(H.size))
     same(held.moved(r, r)[0, 0], norm(G[:, H] @ r[0, 0], axis=0))
-    same(held.reach()[0, 0], norm((root * K[test_rows]) @ G, axis=1))
+    centred = ((np.eye(m) - Q @ Q.T) @ (root[:, None] * K * root))[test_rows]
+    centred /= root[test_rows, None]
+    own = held.formed * norm(centred, axis=1)  # what forming G adds along k_x
+    same(held.reach()[0, 0], norm(centred @ G, axis=1) + own)
 
 
 @example("holdout.identity.predictions", "holdout.identity.most_growth")

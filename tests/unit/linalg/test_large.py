@@ -79,10 +79,14 @@ def test_ctrl_c_ends_the_wait(monkeypatch):
 
     monkeypatch.setattr(interruption, "_left_behind", [])
     monkeypatch.setattr(interruption.atexit, "register", lambda _: None)
-    threading.Timer(0.2, _thread.interrupt_main).start()
+
+    def work():
+        _thread.interrupt_main()  # only now does anybody wait: a timer could come too early
+        go.wait(30)
+
     with pytest.warns(HoldfastWarning, match="goes on in the background"):  # noqa: SIM117
         with pytest.raises(KeyboardInterrupt):
-            interruption.answering(lambda: go.wait(30) and None)
+            interruption.answering(work)
     go.set()
 
 
