@@ -60,8 +60,8 @@ def answering(work: Callable[[], None]) -> None:
         finally:
             done.set()
 
-    threading.Thread(target=run, name="holdfast-lapack", daemon=True).start()
     try:
+        threading.Thread(target=run, name="holdfast-lapack", daemon=True).start()
         while not done.wait(_STEP):
             pass
     except BaseException:

@@ -81,7 +81,7 @@ def test_ctrl_c_ends_the_wait(monkeypatch):
     monkeypatch.setattr(interruption.atexit, "register", lambda _: None)
 
     def work():
-        _thread.interrupt_main()  # only now does anybody wait: a timer could come too early
+        _thread.interrupt_main()  # from within: a timer could be too early, or too late
         go.wait(30)
 
     with pytest.warns(HoldfastWarning, match="goes on in the background"):  # noqa: SIM117
