@@ -12,8 +12,7 @@ import numpy as np
 from holdfast.basis import Random
 from holdfast.basis.base import how_many
 from holdfast.basis.resolve import as_selector
-from holdfast.cli.columns import tell_columns
-from holdfast.cli.console import collected_warnings, remark, showing_progress
+from holdfast.cli.console import collected_warnings, remark, say, showing_progress
 from holdfast.cli.fitting import (
     BASIS_SECONDS,
     DENSE_SECONDS,
@@ -26,12 +25,13 @@ from holdfast.cli.fitting import (
 from holdfast.cli.fitting import (
     make_model as unfitted,
 )
-from holdfast.cli.wording import in_options
 from holdfast.estimators.automatic import told_basis
 from holdfast.estimators.model import make_model, rows_with_kernel
 from holdfast.experiments import resolve
 from holdfast.holdout.plan import make_plan
 from holdfast.progress import duration
+from holdfast.report.blocks import Text
+from holdfast.report.sections import columns_table
 from holdfast.scores.penalties import COUNT
 from holdfast.smoother import Sizes
 from holdfast.smoother.make import is_primal, require_room
@@ -83,11 +83,11 @@ def run_explain_columns(options: argparse.Namespace) -> int:
         found = {"data": source.label, "rows": n_rows, "notes": source.notes, "columns": rows}
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
-    print(f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns")
-    for note in source.notes:
-        print(f"  {in_options(note)}")
-    print()
-    tell_columns(columns)
+    say(
+        Text(f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns"),
+        *(Text(f"  {note}") for note in source.notes),
+        *columns_table(columns),
+    )
     for text in messages:
         remark(f"note: {text}", options.quiet)
     return 0

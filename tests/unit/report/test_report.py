@@ -17,9 +17,9 @@ from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.displays.score_scale import score_scale
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 from holdfast.report import Context, summarise, to_html, to_markdown, write_report
-from holdfast.report.markup import Html, table, tag
+from holdfast.report.answer import number, shortened
+from holdfast.report.page import Html, tag
 from holdfast.report.rows import part_scores, row_results
-from holdfast.report.words import number, shortened
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning"),
@@ -249,9 +249,9 @@ def test_several_targets():
 
 
 def test_many_rows_are_thinned_the_same_way_every_time(monkeypatch):
-    from holdfast.report import build
+    from holdfast.report import where
 
-    monkeypatch.setattr(build, "MAX_POINTS", 20)
+    monkeypatch.setattr(where, "MAX_POINTS", 20)
     model = fitted()
     summary = summarise(model, verify=0)
     assert len(summary.rows.row) == 20
@@ -282,7 +282,7 @@ def test_row_results_and_parts():
 
 def test_json(summary):
     text = json.loads(summary.to_json())
-    assert text["summary_version"] == 1
+    assert text["summary_version"] == 2
     assert text["headline"]["error"] == summary.headline.error
     assert text["curve"]["alphas"] == ALPHAS.tolist()
     assert text["asked"]["target"] == "score"
@@ -382,7 +382,7 @@ def test_hostile_text_is_escaped():
     assert "img" not in structure.tags
     assert "<img src=x" not in page
     loaded = json.loads(packed(page, "data"))["figures"]
-    labels = loaded["groups"]["data"][0]["y"]
+    labels = loaded["groups"]["data"][0]["text"]
     assert any("&lt;script&gt;" in label for label in labels)
     assert not any("<script" in label for label in labels)
     text = to_markdown(summary)
@@ -452,4 +452,3 @@ def test_markup_escapes_text_and_not_elements():
     )
     assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
     assert tag("a", hidden=True, title=None) == "<a hidden></a>"
-    assert "<td>&lt;1</td>" in table("caption", ("a", "b"), [("x", "<1")])
