@@ -150,9 +150,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
             f"--report must end in .html, .md or .json; got {options.report!r}."
         )
     if options.report and options.report.lower().endswith((".html", ".htm")):
-        from holdfast.report.page import check_plotly
+        from holdfast.report.page import plotly_script
 
-        check_plotly()
+        plotly_script(options.plotly)
     if options.predictions:
         check_writable(options.predictions)
     check_folders(options.report, options.save, options.predictions)
@@ -195,7 +195,7 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
     if options.report:
         from holdfast.report import write_report
 
-        write_report(summary, options.report)
+        write_report(summary, options.report, options.plotly)
         remark(f"wrote {options.report}", options.quiet)
 
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import importlib.util
 import json
 import os
-import sys
 from collections.abc import Iterable
 from functools import cache
 from html import escape
@@ -39,7 +37,7 @@ from holdfast.report.blocks import (
     Text,
 )
 
-__all__ = ["Html", "check_plotly", "page", "tag"]
+__all__ = ["Html", "page", "plotly_script", "tag"]
 
 OLD = (
     "The figures need JavaScript in a browser from 2023 or newer. All of the numbers are in the "
@@ -99,7 +97,7 @@ def page(report: Report, plotly: str | os.PathLike[str] | None = None) -> str:
     MissingDependencyError
         Without plotly, if no file is named.
     """
-    script = _script(None if plotly is None else os.fspath(plotly))
+    script = plotly_script(plotly)
     own = _text("page.js")
     slider = report.slider
     data = {
@@ -239,31 +237,28 @@ def _charts(blocks: Iterable[Block]) -> Iterable[Chart]:
 # --- what is embedded -----------------------------------------------------------------------------
 
 
-def check_plotly() -> None:
-    """Raise, with the remedy, if plotly is not installed."""
-    if "plotly" in sys.modules:
-        missing = sys.modules["plotly"] is None
-    else:
-        missing = importlib.util.find_spec("plotly") is None
-    if missing:
-        raise MissingDependencyError(
-            "The HTML report needs plotly, which is not installed: pip install "
-            "'holdfast[report]'. Reports that end in .md or .json need nothing."
-        )
+def plotly_script(path: str | os.PathLike[str] | None = None) -> str:
+    """Return Plotly's JavaScript, of a file or of the package; raise, with the remedy, if neither.
 
-
-def _script(path: str | None) -> str:
-    """Return Plotly's JavaScript, of a file or of the package."""
+    Parameters
+    ----------
+    path : path, optional
+        A file; None: that of the package.
+    """
     if path is None:
-        check_plotly()
-        from plotly.offline import get_plotlyjs
-
-        return str(get_plotlyjs())
+        try:
+            from plotly import offline
+        except ImportError as error:
+            raise MissingDependencyError(
+                "The HTML report needs plotly, which is not installed: pip install "
+                "'holdfast[report]'. Reports that end in .md or .json need nothing."
+            ) from error
+        return str(offline.get_plotlyjs())
     text = Path(path).read_text(encoding="utf-8")
     if "plotly" not in text[:500].lower():
         raise InvalidInputError(
-            f"plotly must name a file with Plotly's JavaScript, such as plotly-basic.min.js; "
-            f"{path!r} does not begin like one."
+            "plotly must name a file with Plotly's JavaScript, such as plotly-basic.min.js; "
+            f"{os.fspath(path)!r} does not begin like one."
         ).about("plotly")
     return text
 
