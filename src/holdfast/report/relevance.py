@@ -148,7 +148,8 @@ def ask_relevance(
     if len(features) > MAX_ASKED:
         notes.append(
             f'Left out: "which columns does the model use?" Of {len(features):,} columns some '
-            f"would look relevant by chance; up to {MAX_ASKED:,} are asked about."
+            f"would look relevant by chance; up to {MAX_ASKED:,} are asked about.",
+            argument="sources",
         )
         return None
     shuffle = plan_shuffle(model, features, ask.seed, ask.patience)
