@@ -138,7 +138,8 @@ def ask_relevance(
         if len(sources) != d:
             raise InvalidInputError(
                 f"sources must name the column of each of {d:,} features; it has {len(sources):,} "
-                "names. Leave it out to look at each feature by itself."
+                "names. Leave it out to look at each feature by itself.",
+                argument="sources",
             )
         places: dict[str, list[int]] = {}
         for j, key in enumerate(sources):
@@ -148,8 +149,7 @@ def ask_relevance(
     if len(features) > MAX_ASKED:
         notes.append(
             f'Left out: "which columns does the model use?" Of {len(features):,} columns some '
-            f"would look relevant by chance; up to {MAX_ASKED:,} are asked about.",
-            argument="sources",
+            f"would look relevant by chance; up to {MAX_ASKED:,} are asked about."
         )
         return None
     shuffle = plan_shuffle(model, features, ask.seed, ask.patience)
