@@ -211,7 +211,8 @@ class Answers(WithoutRows):
         problem, model, alphas = self._problem, self._fitted_model(), self._alpha_of_each(None)
         if is_dask(problem.X):
             raise NotSupportedError(
-                'method="full" needs rows in memory; got a Dask collection. Use method="plus".'
+                'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
+                argument="method",
             )
         used = problem.weights > 0
         units = held_out_units(problem.experiments, problem.groups, used.size, used)
