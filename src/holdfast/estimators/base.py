@@ -221,7 +221,6 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                 'gamma="auto" is now called gamma="search", since "auto" means 1 / n_features in '
                 "scikit-learn; the old word will be refused in a later version.",
                 FutureWarning,
-                argument="gamma",
             )
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())

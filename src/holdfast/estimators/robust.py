@@ -162,7 +162,6 @@ def robust_weights(
         "penalty in alphas, may settle them.",
         HoldfastWarning,
         remedies=("alphas",),
-        remedies=("alphas",),
     )
     return RobustWeights(model, weights, errors, scale, rounds, False)
 

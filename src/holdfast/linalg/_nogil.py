@@ -56,7 +56,6 @@ def too_large(name: str, size: int) -> NotSupportedError:
         f"the model is too large for LAPACK, whose integers end at 2,147,483,647; {name} would "
         f"need {size:,}. Use fewer rows, or basis rows: basis=1000.",
         remedies=("basis",),
-        remedies=("basis",),
     )
 
 

@@ -24,7 +24,6 @@ def _not_positive(alpha: float, pivot: float, p: int) -> KernelError:
         f"{pivot:.3g}): its solution would be rounding error. Use a larger alpha, a larger "
         "`jitter`, or a positive semidefinite kernel",
         remedies=("alphas",),
-        remedies=("alphas",),
     )
 
 

@@ -74,7 +74,6 @@ def not_definite(alpha: float, pivot: int, size: int) -> KernelError:
         f"the system at alpha={alpha:.3g} is not positive definite (pivot {pivot} of {size}); "
         "use larger alphas, a larger jitter, or a positive semidefinite kernel.",
         remedies=("alphas",),
-        remedies=("alphas",),
     )
 
 

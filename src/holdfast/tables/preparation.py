@@ -317,5 +317,4 @@ def _refuse_missing(table: Table, names: Sequence[str]) -> None:
             "in the median or the most frequent level, leave columns out with drop=[...], or "
             "remove those rows from the file.",
             remedies=("impute", "drop"),
-            remedies=("impute", "drop"),
         )

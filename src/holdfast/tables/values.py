@@ -168,7 +168,6 @@ def understand(
         raise InvalidInputError(
             f"The column {name!r} holds bytes that are not text. Leave it out with drop=[...].",
             remedies=("drop",),
-            remedies=("drop",),
         )
     dated = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     if holds_text(kind) or (as_text and (dated or holds_numbers(kind))):
@@ -183,7 +182,6 @@ def understand(
         raise InvalidInputError(
             f"The column {name!r} is of type {kind}; columns must hold numbers, booleans, text, "
             "dates or times. Leave it out with drop=[...].",
-            remedies=("drop",),
             remedies=("drop",),
         )
     numbers = as_numbers(array)
