@@ -220,21 +220,17 @@ class KernelSmoother(Smoother):
             G = complement.lift_symmetric(G)
         live, Q = self.scale.trained, self.unpenalised.Q * self.scale.root[:, None]
         centre = (Q.T @ self.K)[:, live]
-        c, rounding = G @ self.targets.Ys[live], self._solving
+        c, rounding = G @ self.targets.Ys[live], INVERSE_SHARE * self._largest
         return InverseFactor(
             G, alpha, self.K, c, centre, rounding, self.targets, self.scale, self.unpenalised
         )
 
     @cached_property
-    def _solving(self) -> float:
-        """Rounding errors of equations solved by Cholesky factorisations, in units of eps."""
-        return INVERSE_SHARE * self._largest + self._forming
-
-    @cached_property
     def _forming(self) -> float:
-        """Those of forming √wK√w without the unpenalised columns: the length of its longest row.
+        """Rounding errors of forming √wK√w without the unpenalised columns, in units of eps.
 
-        Independent errors of eps times each value. One heavy row makes it as large as the norm.
+        The length of its longest row: independent errors of eps times each value. One heavy row
+        makes it as large as the norm.
         """
         weights, longest = self.weights, 0.0
         for part in row_blocks(len(self.K), len(self.K)):
@@ -504,7 +500,8 @@ class KernelSmoother(Smoother):
             f += equations.unpenalised.U[test] @ both[train.size :]
             count = alphas.size * targets.count
             grown = np.abs(f[:, count:]).reshape(-1, len(y), LOOKS).max(axis=(0, 2), initial=0.0)
-            size = EPS * self._solving * np.linalg.norm(x, axis=1)  # (a, v)
+            # A tridiagonal reduction mixes all rows, as a spectrum does.
+            size = SPECTRUM_SHARE * EPS * self._largest * np.linalg.norm(x, axis=1)  # (a, v)
             error[:, j] = grown[owner] * (size / targets.spread).max(axis=1)
             where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
             values[:, where] = (
