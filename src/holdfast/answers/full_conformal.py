@@ -58,13 +58,15 @@ def rows_that_count(
     if units is not None:
         raise NotSupportedError(
             'method="full" takes rows as exchangeable, and the experiments of fit hold out whole '
-            'groups. Use method="plus", whose bounds are for a row of a new group.'
+            'groups. Use method="plus", whose bounds are for a row of a new group.',
+            argument="method",
         )
     if np.ptp(weights[trained]) > 0:
         low, high = weights[trained].min(), weights[trained].max()
         raise NotSupportedError(
             'method="full" takes rows as exchangeable, and sample_weight differs between them '
-            f'(from {low:g} to {high:g}). Use method="plus", or fit with weights 0 and 1.'
+            f'(from {low:g} to {high:g}). Use method="plus", or fit with weights 0 and 1.',
+            argument="method",
         )
     counts = trained.copy()
     if basis is not None:
@@ -72,7 +74,9 @@ def rows_that_count(
     if not counts.any():
         raise NotSupportedError(
             'method="full" counts rows that are not basis rows, and every row is one. Use '
-            'basis=None or fewer basis rows, or method="plus".'
+            'basis=None or fewer basis rows, or method="plus".',
+            argument="method",
+            remedies=("basis",),
         )
     return np.flatnonzero(counts)
 

@@ -165,10 +165,14 @@ class Answers(WithoutRows):
         self._refuse_classes("predict_interval")
         check_is_fitted(self)
         if method not in METHODS:
-            raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}.")
+            raise InvalidInputError(
+                f"method must be one of {METHODS}; got {method!r}.", argument="method"
+            )
         levels = tuple(check_level(value) for value in np.atleast_1d(np.asarray(level)).tolist())
         if not levels:
-            raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.")
+            raise InvalidInputError(
+                f"level must lie between 0 and 1; got {level!r}.", argument="level"
+            )
         bound = self._interval(method, levels)
         found = np.concatenate([bound(part) for part in local_parts(self._new_rows(X))])
         found = found[..., 0] if self._problem.flat else found
@@ -207,7 +211,8 @@ class Answers(WithoutRows):
         problem, model, alphas = self._problem, self._fitted_model(), self._alpha_of_each(None)
         if is_dask(problem.X):
             raise NotSupportedError(
-                'method="full" needs rows in memory; got a Dask collection. Use method="plus".'
+                'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
+                argument="method",
             )
         used = problem.weights > 0
         units = held_out_units(problem.experiments, problem.groups, used.size, used)
@@ -299,7 +304,8 @@ class Answers(WithoutRows):
         model, problem = self._fitted_model(), self._problem
         if model.reselects:
             raise NotSupportedError(
-                'held_out_basis="reselect" would train a model for every pair. Use another policy.'
+                'held_out_basis="reselect" would train a model for every pair. Use another policy.',
+                argument="held_out_basis",
             )
         if is_dask(problem.X):
             raise NotSupportedError("leave_pair_out needs rows in memory; got a Dask collection.")

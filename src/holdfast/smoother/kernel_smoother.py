@@ -246,7 +246,8 @@ class KernelSmoother(Smoother):
         if self.definite and not self._trusted and not self._semidefinite:
             raise KernelError(
                 "the kernel matrix is not positive semidefinite, so kernel least squares has no "
-                "minimum. Use a positive semidefinite kernel."
+                "minimum. Use a positive semidefinite kernel.",
+                argument="kernel",
             )
 
     @cached_property
@@ -407,7 +408,9 @@ class KernelSmoother(Smoother):
         if kernel is None:
             raise NotSupportedError(
                 "the variance of a new row needs k(x, x), which a precomputed kernel matrix does "
-                "not hold. Pass the rows with a kernel, or basis=..."
+                "not hold. Pass the rows with a kernel, or basis=...",
+                argument="kernel",
+                remedies=("basis",),
             )
         return KernelRows(kernel, X).diag()
 
@@ -597,7 +600,8 @@ def _check_definite(Lambda: FloatArray, trace: float) -> None:
         raise KernelError(
             "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
             f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
-            "Use a positive semidefinite kernel, computed in float64."
+            "Use a positive semidefinite kernel, computed in float64.",
+            argument="kernel",
         )
 
 
