@@ -232,7 +232,8 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         if calibration is None:
             raise InvalidInputError(
                 "calibration_scores needs a calibrated model; got calibration=None. Fit with "
-                'calibration="sigmoid" or "isotonic".'
+                'calibration="sigmoid" or "isotonic".',
+                argument="calibration",
             )
         decision, positive, weights, owners = self._held_out_decisions()
         plain = decision_to_proba(decision, self.classes_.size)
