@@ -193,9 +193,7 @@ class InverseFactor(Factor):
             G=self.G,
             unit=np.array([EPS * self.rounding]),
             length=length,
-            formed=float(
-                formed_share(largest, self.rounding, self.targets, self.scale, length)[0]
-            ),
+            formed=float(formed_share(largest, self.rounding, self.targets, self.scale, length)[0]),
         )
 
     def leverages(self, alpha: float) -> FloatArray:
