@@ -246,7 +246,8 @@ class KernelSmoother(Smoother):
         if self.definite and not self._trusted and not self._semidefinite:
             raise KernelError(
                 "the kernel matrix is not positive semidefinite, so kernel least squares has no "
-                "minimum. Use a positive semidefinite kernel."
+                "minimum. Use a positive semidefinite kernel.",
+                argument="kernel",
             )
 
     @cached_property
@@ -378,25 +379,38 @@ class KernelSmoother(Smoother):
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the same on the diagonal, for new rows."""
-        factor, u, live = (
-            self.factor(float(alphas.min())),
-            self.unpenalised.anywhere(),
-            self.scale.trained,
-        )
-        n, p = int(live.sum()), factor.size - u.size
-        weighted, to_level, inner = self._along
-        K_new = self.outputs()(X)[:, :n]
-        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors
+        u, live = self.unpenalised.anywhere(), self.scale.trained
+        K_new, out, factor = self._new_rows(X, float(alphas.min()))
+        weighted, _, inner = self._along
         prior = self._diagonal(X) - 2.0 * K_new @ (weighted[live] @ u) + u @ inner @ u
-        left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, :p].T
+        left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, : out.shape[1]].T
         return np.asarray(np.maximum(left, 0.0) / alphas + u @ u)
+
+    def covariances(self, X: Any, alpha: float) -> FloatArray:
+        """Return k√wG/√w without the unpenalised columns, and what these add."""
+        live = self.scale.trained
+        _, out, factor = self._new_rows(X, alpha)
+        weights = (out * factor.d(alpha)[: out.shape[1]]) @ factor.eigenvectors.T
+        return np.asarray(
+            weights / self.scale.root[live]
+            + self.unpenalised.anywhere() @ self.unpenalised.U[live].T
+        )
+
+    def _new_rows(self, X: Any, least: float) -> tuple[FloatArray, FloatArray, KernelFactor]:
+        """Return kernel values of new rows (k, n), their output coordinates, and the factor."""
+        factor, u, live = self.factor(least), self.unpenalised.anywhere(), self.scale.trained
+        K_new = self.outputs()(X)[:, : int(live.sum())]
+        centred = (K_new - u @ self._along[1][live].T) * self.scale.root[live]
+        return K_new, centred @ factor.eigenvectors, factor
 
     def _diagonal(self, X: Any) -> FloatArray:
         kernel = getattr(self.data, "kernel", None)
         if kernel is None:
             raise NotSupportedError(
                 "the variance of a new row needs k(x, x), which a precomputed kernel matrix does "
-                "not hold. Pass the rows with a kernel, or basis=..."
+                "not hold. Pass the rows with a kernel, or basis=...",
+                argument="kernel",
+                remedies=("basis",),
             )
         return KernelRows(kernel, X).diag()
 
@@ -586,7 +600,8 @@ def _check_definite(Lambda: FloatArray, trace: float) -> None:
         raise KernelError(
             "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
             f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
-            "Use a positive semidefinite kernel, computed in float64."
+            "Use a positive semidefinite kernel, computed in float64.",
+            argument="kernel",
         )
 
 
