@@ -29,7 +29,7 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     Parameters
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
-fit_intercept, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
+fit_intercept, trend, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
 checkpoint, random_state
         As in `KernelRidgeCV`. `alpha_per_target` must stay False: the classes are one decision.
 
@@ -38,7 +38,8 @@ checkpoint, random_state
     classes_ : ndarray
         Class labels, sorted.
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
-intercept_, coef_, jitter_, n_features_in_, feature_names_in_
+intercept_, coef_, trend_coef_, trend_coef_std_, trend_names_, jitter_, n_features_in_, \
+feature_names_in_
         As in `KernelRidgeCV`, with one target per class, or one in all for two classes.
 
     Notes

@@ -298,7 +298,7 @@ class KernelSmoother(Smoother):
         """Return kernel values with the trained rows, and the unpenalised columns."""
         data = PrecomputedRows(self.data) if isinstance(self.data, np.ndarray) else self.data
         live = np.flatnonzero(self.scale.trained)
-        return KernelOutputs(data, live, self.unpenalised.anywhere())
+        return KernelOutputs(data, live, self.unpenalised.elsewhere())
 
     def model(self, factor: Factor | None, alphas: FloatArray) -> FloatArray:
         """Return coefficients (v, q) of the trained rows, then along the unpenalised columns."""
@@ -378,18 +378,24 @@ class KernelSmoother(Smoother):
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the same on the diagonal, for new rows."""
-        factor, u, live = (
-            self.factor(float(alphas.min())),
-            self.unpenalised.anywhere(),
-            self.scale.trained,
-        )
-        n, p = int(live.sum()), factor.size - u.size
+        factor, live = self.factor(float(alphas.min())), self.scale.trained
+        n, p = int(live.sum()), factor.size - self.unpenalised.count
         weighted, to_level, inner = self._along
-        K_new = self.outputs()(X)[:, :n]
+        both = self.outputs()(X)
+        K_new, u = both[:, :n], both[:, n:]
         out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors
-        prior = self._diagonal(X) - 2.0 * K_new @ (weighted[live] @ u) + u @ inner @ u
+        cross = 2.0 * (K_new @ weighted[live]) - u @ inner
+        prior = self._diagonal(X) - (cross * u).sum(axis=1)
         left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, :p].T
-        return np.asarray(np.maximum(left, 0.0) / alphas + u @ u)
+        return np.asarray(np.maximum(left, 0.0) / alphas + np.square(u).sum(axis=1)[:, None])
+
+    def level_covariance(self, alpha: float) -> FloatArray:
+        """Return I + (QᵀK̃Q − QᵀK̃ V D VᵀK̃Q)/α: the kernel takes its part along Q with it."""
+        factor, live = self.factor(alpha), self.scale.trained
+        p, s = factor.size - self.unpenalised.count, self.unpenalised.count
+        _, to_level, inner = self._along
+        moved = (to_level[live].T * self.scale.root[live]) @ factor.eigenvectors
+        return np.asarray(np.eye(s) + (inner - (moved * factor.d(alpha)[:p]) @ moved.T) / alpha)
 
     def _diagonal(self, X: Any) -> FloatArray:
         kernel = getattr(self.data, "kernel", None)

@@ -97,7 +97,8 @@ class Problem:
     Y : ndarray of shape (m, v)
         Targets, without their weighted mean if there is a bias.
     weights : ndarray of shape (m,)
-    bias : bool
+    unpenalised : Unpenalised
+        The bias, if there is one, and the trend.
     jitter : float
         ε relative to the mean diagonal of K_BB.
     tasks : Tasks
@@ -122,7 +123,7 @@ class Problem:
     Z: RowData | None
     Y: FloatArray
     weights: FloatArray
-    bias: bool
+    unpenalised: Unpenalised
     jitter: float
     tasks: Tasks
     blocks: tuple[Block, ...]
@@ -132,11 +133,6 @@ class Problem:
     estimator: Any
     codes: FloatArray
     goal: Goal
-
-    @property
-    def unpenalised(self) -> Unpenalised:
-        """The bias, if there is one."""
-        return Unpenalised.bias(self.weights, self.bias)
 
     @property
     def n_features(self) -> int:
@@ -201,7 +197,7 @@ def make_problem(
         Z=Z,
         Y=Y[live] - (w @ Y[live] / w.sum()) * estimator.fit_intercept,
         weights=w,
-        bias=bool(estimator.fit_intercept),
+        unpenalised=training.unpenalised.take(live).retrained(w),
         jitter=float(estimator.jitter),
         tasks=tasks,
         blocks=_blocks(tasks, (w.size if Z is None else Z.shape[0]) + 1),
