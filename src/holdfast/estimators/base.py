@@ -246,7 +246,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         if self.alpha_per_target and self._classes is not None:
             raise NotSupportedError(
                 "alpha_per_target=True is for regression; the classes of a classifier are one "
-                "decision and share one alpha."
+                "decision and share one alpha.",
+                argument="alpha_per_target",
             )
         refuse_matrix(self.trend, (candidate.kernel for candidate in candidates))
         names = getattr(self, "feature_names_in_", None)

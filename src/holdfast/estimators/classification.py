@@ -71,7 +71,8 @@ feature_names_in_
     ) -> tuple[FloatArray, NDArray[Any], bool]:
         if y is None:
             raise InvalidInputError(
-                "requires y to be passed, but the target y is None: pass one label per row."
+                "requires y to be passed, but the target y is None: pass one label per row.",
+                argument="y",
             )
         refuse_masked("y", y)
         with refusals("y"):
@@ -86,7 +87,8 @@ feature_names_in_
         if present.size < 2:
             raise InvalidInputError(
                 f"y must hold at least two classes with positive weight; got {present.size} class. "
-                "Add rows of another class."
+                "Add rows of another class.",
+                argument="y",
             )
         self.classes_, code = np.unique(labels, return_inverse=True)
         if self.classes_.size == 2:

@@ -246,7 +246,8 @@ class KernelSmoother(Smoother):
         if self.definite and not self._trusted and not self._semidefinite:
             raise KernelError(
                 "the kernel matrix is not positive semidefinite, so kernel least squares has no "
-                "minimum. Use a positive semidefinite kernel."
+                "minimum. Use a positive semidefinite kernel.",
+                argument="kernel",
             )
 
     @cached_property
@@ -378,16 +379,28 @@ class KernelSmoother(Smoother):
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the same on the diagonal, for new rows."""
-        factor, live = self.factor(float(alphas.min())), self.scale.trained
-        n, p = int(live.sum()), factor.size - self.unpenalised.count
-        weighted, to_level, inner = self._along
-        both = self.outputs()(X)
-        K_new, u = both[:, :n], both[:, n:]
-        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors
-        cross = 2.0 * (K_new @ weighted[live]) - u @ inner
+        K_new, u, out, factor = self._new_rows(X, float(alphas.min()))
+        weighted, _, inner = self._along
+        cross = 2.0 * (K_new @ weighted[self.scale.trained]) - u @ inner
         prior = self._diagonal(X) - (cross * u).sum(axis=1)
-        left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, :p].T
+        left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, : out.shape[1]].T
         return np.asarray(np.maximum(left, 0.0) / alphas + np.square(u).sum(axis=1)[:, None])
+
+    def covariances(self, X: Any, alpha: float) -> FloatArray:
+        """Return k√wG/√w without the unpenalised columns, and what these add."""
+        live = self.scale.trained
+        _, u, out, factor = self._new_rows(X, alpha)
+        weights = (out * factor.d(alpha)[: out.shape[1]]) @ factor.eigenvectors.T
+        return np.asarray(weights / self.scale.root[live] + u @ self.unpenalised.U[live].T)
+
+    def _new_rows(
+        self, X: Any, least: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray, KernelFactor]:
+        """Return k (k, n) and u (k, s) of new rows, their output coordinates, and the factor."""
+        factor, live = self.factor(least), self.scale.trained
+        K_new, u = np.split(self.outputs()(X), [int(live.sum())], axis=1)
+        centred = (K_new - u @ self._along[1][live].T) * self.scale.root[live]
+        return K_new, u, centred @ factor.eigenvectors, factor
 
     def level_covariance(self, alpha: float) -> FloatArray:
         """Return I + (QᵀK̃Q − QᵀK̃ V D VᵀK̃Q)/α: the kernel takes its part along Q with it."""
@@ -402,7 +415,9 @@ class KernelSmoother(Smoother):
         if kernel is None:
             raise NotSupportedError(
                 "the variance of a new row needs k(x, x), which a precomputed kernel matrix does "
-                "not hold. Pass the rows with a kernel, or basis=..."
+                "not hold. Pass the rows with a kernel, or basis=...",
+                argument="kernel",
+                remedies=("basis",),
             )
         return KernelRows(kernel, X).diag()
 
@@ -592,7 +607,8 @@ def _check_definite(Lambda: FloatArray, trace: float) -> None:
         raise KernelError(
             "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
             f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
-            "Use a positive semidefinite kernel, computed in float64."
+            "Use a positive semidefinite kernel, computed in float64.",
+            argument="kernel",
         )
 
 

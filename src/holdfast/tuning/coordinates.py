@@ -52,12 +52,15 @@ class Coordinates:
         held = {*redundant, scale}
         names = tuple(name for name in kernel.positive_parameters if name not in held)
         if not names:
-            raise NotSupportedError(f"kernel {kernel!r} has no gamma to tune. {_REMEDY}")
+            raise NotSupportedError(
+                f"kernel {kernel!r} has no gamma to tune. {_REMEDY}", argument="kernel"
+            )
         wide = kernel.feature_parameters if ard else ()
         if ard and not wide:
             raise NotSupportedError(
                 f"ard=True needs a kernel with one gamma per feature; got {kernel!r}. Use RBF or "
-                "Matern, or ard=False."
+                "Matern, or ard=False.",
+                argument="ard",
             )
         return cls(kernel, names, tuple(n_features if name in wide else 1 for name in names))
 
@@ -113,7 +116,9 @@ def _spare(kernel: Kernel) -> tuple[list[str], str | None]:
 def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
     """Return the kernel with another width."""
     if "gamma" not in kernel.parameters:
-        raise NotSupportedError(f"kernel {kernel!r} has no gamma to tune. {_REMEDY}")
+        raise NotSupportedError(
+            f"kernel {kernel!r} has no gamma to tune. {_REMEDY}", argument="kernel"
+        )
     return kernel.with_params(gamma=gamma)
 
 

@@ -147,7 +147,8 @@ class Criterion:
             raise NotSupportedError(
                 "the gradient is known for RBF and Matern, and for sums, products and multiples "
                 f"of these and of kernels without parameters; got {self.problem.kernel!r}. "
-                'Use method="nelder-mead", or a grid of gammas with KernelRidgeCV.'
+                'Use method="nelder-mead", or a grid of gammas with KernelRidgeCV.',
+                argument="kernel",
             )
         evaluate = self._dense if self.problem.Z is None else self._sparse
         losses, slopes = evaluate(at, gradient)

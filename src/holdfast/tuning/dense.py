@@ -72,7 +72,9 @@ def evaluate_dense(
     if not isinstance(factor, InverseFactor):
         raise KernelError(
             f"the kernel matrix is not positive definite at alpha = {alpha:.3g}: its rounding "
-            "errors are larger than the penalty. Use larger alphas, or scale the features."
+            "errors are larger than the penalty. Use larger alphas, or scale the features.",
+            argument="kernel",
+            remedies=("alphas",),
         )
     adjoint = _Adjoint(factor, problem) if gradient else None
     losses = walk(problem, smoother, factor, alpha, alpha, adjoint)

@@ -140,7 +140,8 @@ class _Law(Loss):
         if not (noise > 0.0).all():
             raise HoldOutError(
                 f"target {int(np.argmin(noise))} is predicted without error, so its held-out "
-                "density is infinite. Leave scoring=None, or leave that target out."
+                "density is infinite. Leave scoring=None, or leave that target out.",
+                argument="scoring",
             )
         return noise
 

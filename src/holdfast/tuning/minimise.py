@@ -139,7 +139,8 @@ def tune(
         raise NotSupportedError(
             'method="lbfgs" needs a kernel whose gradient is known: RBF, Matern, and sums, '
             f"products and multiples of them; got {criterion.problem.kernel!r}. Use "
-            'method="nelder-mead", or a grid of gammas with KernelRidgeCV.'
+            'method="nelder-mead", or a grid of gammas with KernelRidgeCV.',
+            argument="method",
         )
     limits = search_bounds(criterion, bounds)
     given = None if start is None else start_points(criterion, start, limits)
@@ -162,15 +163,20 @@ def tune(
 
 def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
     if method not in ("lbfgs", "nelder-mead"):
-        raise InvalidInputError(f'method must be "lbfgs" or "nelder-mead"; got {method!r}.')
+        raise InvalidInputError(
+            f'method must be "lbfgs" or "nelder-mead"; got {method!r}.', argument="method"
+        )
     if method == "nelder-mead" and ard:
         raise NotSupportedError(
             "Nelder–Mead is for two parameters and loses its way among one gamma per feature. Use "
-            'method="lbfgs" with ard=True, or ard=False.'
+            'method="lbfgs" with ard=True, or ard=False.',
+            argument="method",
         )
     for name, value in (("n_starts", n_starts), ("max_evaluations", max_evaluations)):
         if value != int(value) or value < 1:
-            raise InvalidInputError(f"{name} must be a whole number of at least 1; got {value!r}.")
+            raise InvalidInputError(
+                f"{name} must be a whole number of at least 1; got {value!r}.", argument=name
+            )
 
 
 class _Run:

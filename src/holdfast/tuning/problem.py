@@ -218,7 +218,8 @@ def _estimator(model: Any) -> Any:
     if not isinstance(model, CrossValidatedKernelRidge):
         raise InvalidInputError(
             "model must be a KernelRidgeCV, a KernelRidgeClassifierCV or a dict of their "
-            f"parameters; got {type(model).__name__}."
+            f"parameters; got {type(model).__name__}.",
+            argument="model",
         )
     # Not sklearn's clone: it cannot copy an iterator of splits.
     estimator = type(model)(**model.get_params(deep=False))
@@ -229,7 +230,8 @@ def _estimator(model: Any) -> Any:
     if estimator.alpha_per_target:
         raise NotSupportedError(
             "tuning finds one alpha for all targets; got alpha_per_target=True. Tune with "
-            "alpha_per_target=False, then result.estimator(alpha_per_target=True) refines alpha."
+            "alpha_per_target=False, then result.estimator(alpha_per_target=True) refines alpha.",
+            argument="alpha_per_target",
         )
     return estimator
 
@@ -241,7 +243,8 @@ def _goal(estimator: Any) -> Goal:
         raise NotSupportedError(
             "tuning minimises the held-out mean squared error (scoring=None), or maximises "
             f'"log_density" or "crps"; got scoring={estimator.scoring!r}. Take one of these, or '
-            "search a grid of gammas with KernelRidgeCV, which takes any score."
+            "search a grid of gammas with KernelRidgeCV, which takes any score.",
+            argument="scoring",
         )
     return GOALS[scoring]
 
@@ -252,13 +255,15 @@ def _check_kernel(estimator: Any) -> None:
     if len(candidates) > 1:
         raise InvalidInputError(
             "tuning starts from one kernel; got a list of kernels or gammas. Pass one kernel, and "
-            "start=… for several starting points."
+            "start=… for several starting points.",
+            argument="kernel",
         )
     kernel = candidates[0].kernel
     if isinstance(kernel, Precomputed) or kernel.accepts_objects:
         raise NotSupportedError(
             f"kernel={estimator.kernel!r} has no gamma to tune. Use RBF, Matern or another kernel "
-            "with a gamma, or compare several kernels on a grid with KernelRidgeCV."
+            "with a gamma, or compare several kernels on a grid with KernelRidgeCV.",
+            argument="kernel",
         )
 
 
@@ -271,7 +276,8 @@ def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
         raise NotSupportedError(
             f'tuning takes held_out_basis="remove", "keep" or "skip"; got '
             f'"{training.policy}". Tune with "remove", then judge the result with '
-            f'result.estimator(held_out_basis="{training.policy}", basis=...).'
+            f'result.estimator(held_out_basis="{training.policy}", basis=...).',
+            argument="held_out_basis",
         )
     if selector.data_dependent:
         warnings.warn(
@@ -283,7 +289,8 @@ def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
     if isinstance(selector, Points):
         raise NotSupportedError(
             "tuning takes basis rows; got Points, which are no rows. Tune with basis=[row "
-            "numbers] or a number of rows, then pass the points with the gamma that was found."
+            "numbers] or a number of rows, then pass the points with the gamma that was found.",
+            argument="basis",
         )
     data = rows_with_kernel(kernel, training.X, training.basis)
     return choose_basis(training, selector, data)
@@ -296,7 +303,9 @@ def _check_memory(m: int, memory: float, matrices: int) -> None:
         raise InvalidInputError(
             f"tuning a dense model of {m} rows needs {1e-9 * size:.3g} GB, more than the "
             f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
-            "rows), or raise memory_limit."
+            "rows), or raise memory_limit.",
+            argument="basis",
+            remedies=("memory_limit",),
         )
 
 
@@ -305,7 +314,9 @@ def _counted(tasks: Tasks, live: Any) -> Tasks:
     test = tasks.test.filter(live[tasks.test.values])
     left = np.flatnonzero(test.sizes > 0)
     if not left.size:
-        raise HoldOutError("no test row of cv has weight; give some of them a sample_weight.")
+        raise HoldOutError(
+            "no test row of cv has weight; give some of them a sample_weight.", argument="cv"
+        )
     number = np.cumsum(live) - 1
     held, test, removed = (part.items(left) for part in (tasks.held, test, tasks.removed))
     return Tasks(

@@ -78,7 +78,8 @@ def search_bounds(criterion: Criterion, bounds: Bounds | None) -> FloatArray:
     if unknown:
         known = ", ".join(f'"{name}"' for name in names)
         raise InvalidInputError(
-            f'bounds must be a dict with the keys "alpha" and {known}; got {sorted(unknown)}.'
+            f'bounds must be a dict with the keys "alpha" and {known}; got {sorted(unknown)}.',
+            argument="bounds",
         )
     weight = float(criterion.problem.weights.mean())
     found = [_interval("alpha", given.get("alpha", np.array(ALPHA) * weight), 1)]
@@ -93,11 +94,14 @@ def _interval(name: str, value: Any, size: int) -> FloatArray:
     limits = np.asarray(value, dtype=np.float64)
     if limits.shape not in ((2,), (size, 2)) or not np.isfinite(limits).all():
         raise InvalidInputError(
-            f"bounds of {name} must be (low, high) or {size} such pairs; got {value!r}."
+            f"bounds of {name} must be (low, high) or {size} such pairs; got {value!r}.",
+            argument="bounds",
         )
     limits = np.broadcast_to(limits, (size, 2))
     if not ((limits[:, 0] > 0) & (limits[:, 0] < limits[:, 1])).all():
-        raise InvalidInputError(f"bounds of {name} must satisfy 0 < low < high; got {value!r}.")
+        raise InvalidInputError(
+            f"bounds of {name} must satisfy 0 < low < high; got {value!r}.", argument="bounds"
+        )
     return limits
 
 
@@ -108,11 +112,14 @@ def start_points(criterion: Criterion, start: Any, bounds: FloatArray) -> list[F
     for pair in pairs:
         if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
             raise InvalidInputError(
-                f"start must be a pair (alpha, gamma) or a list of such pairs; got {pair!r}."
+                f"start must be a pair (alpha, gamma) or a list of such pairs; got {pair!r}.",
+                argument="start",
             )
         values = np.append(float(pair[0]), _start_values(criterion, pair[1]))
         if not (np.isfinite(values).all() and (values > 0).all()):
-            raise InvalidInputError(f"start must hold positive numbers; got {pair!r}.")
+            raise InvalidInputError(
+                f"start must hold positive numbers; got {pair!r}.", argument="start"
+            )
         points.append(np.clip(np.log(values), bounds[:, 0], bounds[:, 1]))
     return points
 
@@ -126,7 +133,8 @@ def _start_values(criterion: Criterion, given: Any) -> FloatArray:
     if set(given) != set(coordinates.names):
         raise InvalidInputError(
             f"start must give a value for each of {', '.join(coordinates.names)}; got "
-            f"{sorted(given)}."
+            f"{sorted(given)}.",
+            argument="start",
         )
     sizes = zip(coordinates.names, coordinates.sizes, strict=True)
     return np.hstack([np.broadcast_to(given[name], size) for name, size in sizes])

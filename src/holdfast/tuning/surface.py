@@ -118,7 +118,9 @@ def criterion_surface(
     """
     widths = np.asarray(gammas, dtype=np.float64)
     if widths.ndim != 1 or not widths.size or not (widths > 0).all():
-        raise InvalidInputError(f"gammas must be positive numbers in a list; got {gammas!r}.")
+        raise InvalidInputError(
+            f"gammas must be positive numbers in a list; got {gammas!r}.", argument="gammas"
+        )
     problem = make_problem(model, X, y, sample_weight, groups)
     rows: list[FloatArray] = []
     grid = np.empty(0)

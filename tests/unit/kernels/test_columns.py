@@ -47,7 +47,7 @@ def test_parameters_and_derivatives_are_those_of_the_kernel():
 
 
 def test_in_models_and_files(tmp_path):
-    y = np.sin(X[:, 3]) + X[:, 1]
+    y = np.sin(X[:, 3]) + X[:, 1] + 0.2 * X[:, 4]
     model = KernelRidgeCV(OnColumns(RBF(0.4), COLUMNS) + OnColumns(Linear(), [1]), cv=5).fit(X, y)
     model.save(tmp_path / "m.holdfast")
     loaded = holdfast.load(tmp_path / "m.holdfast")
