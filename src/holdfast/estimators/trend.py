@@ -100,7 +100,8 @@ def make_trend(trend: Any, X: Any, names: Iterable[str] | None, *, bias: bool) -
     if learns and is_dask(X):
         raise NotSupportedError(
             "trend=transformer learns from all rows in memory; got a Dask array. Pass columns of X "
-            "or a function, or X.compute()."
+            "or a function, or X.compute().",
+            argument="trend",
         )
     sample = gather(X, slice(0, FEW_ROWS)) if is_dask(X) else X
     function = clone(trend).fit(sample) if learns else trend
@@ -114,7 +115,8 @@ def refuse_matrix(trend: Any, kernels: Iterable[Any]) -> None:
         raise NotSupportedError(
             'trend needs rows to make its columns from; kernel="precomputed" has a kernel matrix '
             "only. Pass rows that hold the columns of the trend, with a kernel object or a "
-            "function as the kernel."
+            "function as the kernel.",
+            argument="trend",
         )
 
 
@@ -174,7 +176,8 @@ def _numbers(trend: Any, X: Any, names: list[str] | None) -> list[int]:
     if X.ndim != 2:
         raise InvalidInputError(
             f"trend={trend!r} takes columns of X, and the rows of X are objects without columns. "
-            "Pass trend=function, which returns one row of numbers for each object."
+            "Pass trend=function, which returns one row of numbers for each object.",
+            argument="trend",
         )
     d = int(X.shape[1])
     if isinstance(trend, str):
@@ -182,16 +185,20 @@ def _numbers(trend: Any, X: Any, names: list[str] | None) -> list[int]:
             return list(range(d))
         raise InvalidInputError(
             'trend must be None, "linear", a list of columns of X, a function or a transformer; '
-            f"got {trend!r}. For one column pass a list: trend=[{trend!r}]."
+            f"got {trend!r}. For one column pass a list: trend=[{trend!r}].",
+            argument="trend",
         )
     if not isinstance(trend, list | tuple | np.ndarray) or not len(trend):
         raise InvalidInputError(
             'trend must be None, "linear", a list of columns of X, a function or a transformer; '
-            f"got {trend!r}."
+            f"got {trend!r}.",
+            argument="trend",
         )
     found = [_number(item, d, names) for item in trend]
     if len(set(found)) < len(found):
-        raise InvalidInputError(f"trend names a column twice; got {list(trend)!r}. Name it once.")
+        raise InvalidInputError(
+            f"trend names a column twice; got {list(trend)!r}. Name it once.", argument="trend"
+        )
     return found
 
 
@@ -200,18 +207,21 @@ def _number(item: Any, d: int, names: list[str] | None) -> int:
         if names is None:
             raise InvalidInputError(
                 f"trend names the column {item!r}, and X has no column names. Pass a frame, or "
-                f"column numbers from 0 to {d - 1}."
+                f"column numbers from 0 to {d - 1}.",
+                argument="trend",
             )
         if item not in names:
             raise InvalidInputError(
                 f"trend names the column {item!r}, which X does not have. Its columns: "
-                f"{', '.join(names[:10])}{', …' if len(names) > 10 else ''}."
+                f"{', '.join(names[:10])}{', …' if len(names) > 10 else ''}.",
+                argument="trend",
             )
         return names.index(item)
     whole = isinstance(item, int | np.integer) and not isinstance(item, bool)
     if not whole or not -d <= item < d:
         raise InvalidInputError(
-            f"trend must name columns of X, by name or by number from 0 to {d - 1}; got {item!r}."
+            f"trend must name columns of X, by name or by number from 0 to {d - 1}; got {item!r}.",
+            argument="trend",
         )
     return int(item) % d
 
@@ -224,22 +234,27 @@ def _checked(Z: Any, n_rows: int, count: int | None) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"trend must return numbers, one row for each row of X; got {type(Z).__name__} "
-            f"({error})."
+            f"({error}).",
+            argument="trend",
         ) from None
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != n_rows or not values.shape[1]:
         raise InvalidInputError(
             f"trend must return one row of at least one number for each of the {n_rows} rows; got "
-            f"shape {np.shape(Z)}."
+            f"shape {np.shape(Z)}.",
+            argument="trend",
         )
     if count is not None and values.shape[1] != count:
         raise InvalidInputError(
             f"trend returned {count} columns for the training rows and {values.shape[1]} for these "
-            "rows. Return the same columns for any rows."
+            "rows. Return the same columns for any rows.",
+            argument="trend",
         )
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-        raise InvalidInputError(f"trend must return finite numbers; got others in row {row}.")
+        raise InvalidInputError(
+            f"trend must return finite numbers; got others in row {row}.", argument="trend"
+        )
     return values
 
 

@@ -41,7 +41,8 @@ class OnColumns(Kernel):
         if not isinstance(self.kernel, Kernel):
             raise InvalidInputError(
                 f"kernel must be a kernel object; got {self.kernel!r}. Take one of "
-                "holdfast.kernels, such as RBF(gamma=0.5)."
+                "holdfast.kernels, such as RBF(gamma=0.5).",
+                argument="kernel",
             )
         object.__setattr__(self, "columns", _numbers(self.columns))
 
@@ -81,7 +82,8 @@ class OnColumns(Kernel):
         if max(self.columns) >= X.shape[1]:
             raise InvalidInputError(
                 f"columns must lie among the {X.shape[1]} columns of X; got {max(self.columns)}. "
-                "Count them from 0."
+                "Count them from 0.",
+                argument="columns",
             )
         return X[:, list(self.columns)]
 
@@ -95,6 +97,7 @@ def _numbers(columns: Any) -> tuple[int, ...]:
     if not values or not whole or min(values) < 0 or len(set(values)) < len(values):
         raise InvalidInputError(
             "columns must be different whole numbers from 0 on, such as range(10) or [0, 3]; got "
-            f"{columns!r}."
+            f"{columns!r}.",
+            argument="columns",
         )
     return tuple(int(j) for j in values)

@@ -35,7 +35,7 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.bordered import Bordered
-from holdfast.smoother.factor import EPS, INVERSE_SHARE, Factor, KernelFactor
+from holdfast.smoother.factor import EPS, INVERSE_SHARE, SPECTRUM_SHARE, Factor, KernelFactor
 from holdfast.smoother.feature_smoother import FeatureSmoother, by_penalty
 from holdfast.smoother.features import ColumnFeatures
 from holdfast.smoother.held import LOOKS, Held, HeldCoordinates, noise
@@ -189,6 +189,7 @@ class KernelSmoother(Smoother):
             targets=self.targets,
             scale=self.scale,
             unpenalised=self.unpenalised,
+            rounding=SPECTRUM_SHARE * float(np.abs(Lambda).max(initial=0.0)) + self._forming,
         )
         if self.scale.everything:
             return factor
@@ -219,10 +220,23 @@ class KernelSmoother(Smoother):
             G = complement.lift_symmetric(G)
         live, Q = self.scale.trained, self.unpenalised.Q * self.scale.root[:, None]
         centre = (Q.T @ self.K)[:, live]
-        c, largest = G @ self.targets.Ys[live], self._largest
+        c, rounding = G @ self.targets.Ys[live], INVERSE_SHARE * self._largest
         return InverseFactor(
-            G, alpha, self.K, c, centre, largest, self.targets, self.scale, self.unpenalised
+            G, alpha, self.K, c, centre, rounding, self.targets, self.scale, self.unpenalised
         )
+
+    @cached_property
+    def _forming(self) -> float:
+        """Rounding errors of forming √wK√w without the unpenalised columns, in units of eps.
+
+        The length of its longest row: independent errors of eps times each value. One heavy row
+        makes it as large as the norm.
+        """
+        weights, longest = self.weights, 0.0
+        for part in row_blocks(len(self.K), len(self.K)):
+            lengths = weights[part] * (np.square(self.K[part]) @ weights)
+            longest = max(longest, float(lengths.max(initial=0.0)))
+        return float(np.sqrt(longest))
 
     @cached_property
     def _largest(self) -> float:
@@ -507,7 +521,8 @@ class KernelSmoother(Smoother):
             f += equations.unpenalised.U[test] @ both[train.size :]
             count = alphas.size * targets.count
             grown = np.abs(f[:, count:]).reshape(-1, len(y), LOOKS).max(axis=(0, 2), initial=0.0)
-            size = INVERSE_SHARE * EPS * self._largest * np.linalg.norm(x, axis=1)  # (a, v)
+            # A tridiagonal reduction mixes all rows, as a spectrum does.
+            size = SPECTRUM_SHARE * EPS * self._largest * np.linalg.norm(x, axis=1)  # (a, v)
             error[:, j] = grown[owner] * (size / targets.spread).max(axis=1)
             where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
             values[:, where] = (
