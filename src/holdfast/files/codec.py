@@ -44,6 +44,7 @@ __all__ = ["Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
+    "holdfast.answers.calibration",
     "holdfast.basis",
     "holdfast.experiments",
     "holdfast.kernels",
@@ -52,6 +53,7 @@ _OWN_MODULES = (
     "holdfast.tables.learned",
     "holdfast.tables.options",
     "holdfast.estimators.problem",
+    "holdfast.estimators.trend",
 )
 # Where classes that older files name are now.
 _MOVED = {
