@@ -72,6 +72,7 @@ def write_report(
     else:
         raise InvalidInputError(
             f"path must end in .html, .md or .json, which says what kind of report to write; got "
-            f"{os.fspath(path)!r}."
-        ).about("path")
+            f"{os.fspath(path)!r}.",
+            argument="path",
+        )
     write_text(path, text)

@@ -258,8 +258,9 @@ def plotly_script(path: str | os.PathLike[str] | None = None) -> str:
     if "plotly" not in text[:500].lower():
         raise InvalidInputError(
             "plotly must name a file with Plotly's JavaScript, such as plotly-basic.min.js; "
-            f"{os.fspath(path)!r} does not begin like one."
-        ).about("plotly")
+            f"{os.fspath(path)!r} does not begin like one.",
+            argument="plotly",
+        )
     return text
 
 
