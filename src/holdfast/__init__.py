@@ -19,6 +19,7 @@ _WHERE = {
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
     "robust_weights": "holdfast.estimators.robust",
+    "show_versions": "holdfast.versions",
     "tune": "holdfast.tuning",
 }
 _MODULES = ("basis", "displays", "exceptions", "kernels", "report", "splitters", "tuning")
@@ -37,6 +38,7 @@ __all__ = [  # resolved by __getattr__
     "load",
     "report",
     "robust_weights",
+    "show_versions",
     "splitters",
     "tune",
     "tuning",
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
     from holdfast.tuning import tune
+    from holdfast.versions import show_versions
 
 
 def __getattr__(name: str) -> Any:
