@@ -22,7 +22,16 @@ _WHERE = {
     "show_versions": "holdfast.versions",
     "tune": "holdfast.tuning",
 }
-_MODULES = ("basis", "displays", "exceptions", "kernels", "report", "splitters", "tuning")
+_MODULES = (
+    "basis",
+    "displays",
+    "exceptions",
+    "kernels",
+    "model_selection",
+    "report",
+    "splitters",
+    "tuning",
+)
 
 __all__ = [  # resolved by __getattr__
     "Experiments",
@@ -36,6 +45,7 @@ __all__ = [  # resolved by __getattr__
     "exceptions",
     "kernels",
     "load",
+    "model_selection",
     "report",
     "robust_weights",
     "show_versions",
@@ -45,7 +55,16 @@ __all__ = [  # resolved by __getattr__
 ]
 
 if TYPE_CHECKING:
-    from holdfast import basis, displays, exceptions, kernels, report, splitters, tuning
+    from holdfast import (
+        basis,
+        displays,
+        exceptions,
+        kernels,
+        model_selection,
+        report,
+        splitters,
+        tuning,
+    )
     from holdfast.answers.comparison import compare
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.regression import KernelRidgeCV

@@ -38,6 +38,7 @@ ORDER = (
     "cluster",
     "answers",
     "estimators",
+    "model_selection",
     "tuning",
     "displays",
     "files",
