@@ -30,7 +30,7 @@ def show_versions() -> None:
             lines.append((name, "not installed"))
     for name, value in lines:
         print(f"{name:<16}{value}")
-    import numpy  # noqa: F401, ICN001  # these load a BLAS library each, which is named below
+    import numpy  # noqa: F401  # these load a BLAS library each, which is named below
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
