@@ -28,7 +28,6 @@ from holdfast.cli.fitting import (
 from holdfast.cli.specs import CvSpec
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.report.blocks import Text
 from holdfast.tables import (
     Learned,
     Table,
@@ -129,7 +128,7 @@ def _tell(summary: Any, data: Data) -> None:
     from holdfast.report.sections import answer_blocks, check_blocks, columns_table, notes_block
 
     say(
-        Text(data.label),
+        data.label,
         asked_facts(summary.asked),
         *columns_table(data.columns),
         *answer_blocks(summary),

@@ -24,10 +24,12 @@ def bold(text: str) -> str:
     return f"\x1b[1m{text}\x1b[0m" if progress.wants_colour(sys.stdout) else text
 
 
-def say(*blocks: Block) -> None:
-    """Print blocks, the result of a command."""
+def say(*told: Block | str) -> None:
+    """Print the result of a command: blocks of a report, and lines of text."""
+    from holdfast.report.blocks import Text
     from holdfast.report.terminal import terminal
 
+    blocks = [Text(item) if isinstance(item, str) else item for item in told]
     print(terminal(blocks, colour=progress.wants_colour(sys.stdout)), flush=True)
 
 

@@ -30,8 +30,6 @@ from holdfast.estimators.model import make_model, rows_with_kernel
 from holdfast.experiments import resolve
 from holdfast.holdout.plan import make_plan
 from holdfast.progress import duration
-from holdfast.report.blocks import Text
-from holdfast.report.sections import columns_table
 from holdfast.scores.penalties import COUNT
 from holdfast.smoother import Sizes
 from holdfast.smoother.make import is_primal, require_room
@@ -76,6 +74,8 @@ def run_explain(options: argparse.Namespace) -> int:
 
 def run_explain_columns(options: argparse.Namespace) -> int:
     """Say how each column is read, without a fit."""
+    from holdfast.report.sections import columns_table
+
     with showing_progress(options.quiet), collected_warnings() as messages:
         columns, source, n_rows = explain_columns(options)
     if options.json:
@@ -84,8 +84,8 @@ def run_explain_columns(options: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
     say(
-        Text(f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns"),
-        *(Text(f"  {note}") for note in source.notes),
+        f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns",
+        *(f"  {note}" for note in source.notes),
         *columns_table(columns),
     )
     for text in messages:
