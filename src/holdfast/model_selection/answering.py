@@ -18,7 +18,13 @@ from holdfast.exceptions import HoldfastWarning, warn
 from holdfast.model_selection.held_out import experiments_of, predictions
 from holdfast.model_selection.recognise import Form, Refit, form_of, is_known, penalty_of
 from holdfast.model_selection.stand_in import Answers, Case
-from holdfast.model_selection.transformers import Parts, parts_of, transformed, weights_of
+from holdfast.model_selection.transformers import (
+    Parts,
+    parts_of,
+    standardised,
+    transformed,
+    weights_of,
+)
 
 __all__ = ["answers_of", "case_of", "routed", "tell"]
 
@@ -112,7 +118,8 @@ def answers_of(
         first = parts[members[0]]
         weights = weights_of(first, case.fit_params, routed=routed())
         form = form_of(first.model, rows(first), case.y, weights.model)
-        form = _standardised(form, first, weights.scaler)
+        if first.scaler is not None:
+            form = standardised(form, first.scaler, weights)
         penalties = np.stack([penalty_of(parts[i].model, form) for i in members])
         if len(candidates) * experiments.test.values.size * form.Y.shape[1] > MOST_DOUBLES:
             raise Refit("predictions of all candidates and splits would take more than 1 GB")
@@ -159,12 +166,6 @@ class _Rows:
         if key != self._last:
             self._last, self._rows = key, transformed(parts.before, self._case.X, self._case.y)
         return self._rows
-
-
-def _standardised(form: Form, parts: Parts, sample_weight: Any) -> Form:
-    if parts.scaler is None:
-        return form
-    raise Refit("StandardScaler learns from the rows of each fold")
 
 
 def _require_two_classes(form: Form, case: Case) -> None:

@@ -18,8 +18,9 @@ from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from holdfast.linalg import pieces_alone
 from holdfast.model_selection import least_squares
 from holdfast.model_selection.recognise import Form, Refit
-from holdfast.smoother import KernelSmoother, Smoother, Unpenalised
+from holdfast.smoother import FeatureSmoother, KernelSmoother, Smoother, Unpenalised
 from holdfast.smoother.make import make_smoother, require_room
+from holdfast.smoother.standardise import StandardisedColumns
 
 __all__ = ["experiments_of", "predictions", "tasks_of"]
 
@@ -92,9 +93,11 @@ def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> 
             values = holdout.predict(smoother, tasks, grid, path)
     except (HoldfastError, np.linalg.LinAlgError) as error:
         raise Refit from error
+    if form.less_mean:
+        values = values - _training_means(form.Y, tasks, form.weights)[tasks.test.owners]
     if form.normalised:
         # f₋H[y] + ȳ₋H (1 − f₋H[1]): the model of y less its mean, and the mean
-        means = _training_means(form.Y, tasks)[tasks.test.owners]
+        means = _training_means(form.Y, tasks, form.weights)[tasks.test.owners]
         values = values[..., :-1] + means * (1.0 - values[..., -1:])
     if grid.size == 1:
         return np.broadcast_to(values, (len(penalties), *values.shape[1:]))
@@ -133,6 +136,9 @@ def _smoother(form: Form, Y: FloatArray) -> Smoother:
         return KernelSmoother(
             data, form.weights, Y, unpenalised, memory, definite=form.definite, trusted=True
         )
+    if form.unit_weights is not None:
+        features = StandardisedColumns(form.rows, form.unit_weights)
+        return FeatureSmoother(features, form.weights, Y, unpenalised, memory)
     rows = KernelRows(form.kernel, form.rows)
     return make_smoother(
         form.kernel,
@@ -147,9 +153,11 @@ def _smoother(form: Form, Y: FloatArray) -> Smoother:
     )
 
 
-def _training_means(Y: FloatArray, tasks: Tasks) -> FloatArray:
+def _training_means(Y: FloatArray, tasks: Tasks, weights: FloatArray) -> FloatArray:
     """Return the mean target (J, v) of the rows that each task trains on."""
-    held = np.zeros((len(tasks), Y.shape[1]))
-    np.add.at(held, tasks.held.owners, Y[tasks.held.values])
-    left = len(Y) - tasks.held.sizes
-    return np.asarray((Y.sum(axis=0) - held) / left[:, None])
+    held, rows = np.zeros((len(tasks), Y.shape[1] + 1)), tasks.held.values
+    centre = np.average(Y, axis=0, weights=weights)
+    sums = weights[:, None] * np.column_stack([Y - centre, np.ones(len(Y))])
+    np.add.at(held, tasks.held.owners, sums[rows])
+    left = sums.sum(axis=0) - held
+    return np.asarray(centre + left[:, :-1] / left[:, -1:])
