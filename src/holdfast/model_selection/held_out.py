@@ -22,7 +22,7 @@ from holdfast.smoother import FeatureSmoother, KernelSmoother, Smoother, Unpenal
 from holdfast.smoother.make import make_smoother, require_room
 from holdfast.smoother.standardise import StandardisedColumns
 
-__all__ = ["experiments_of", "predictions", "tasks_of"]
+__all__ = ["experiments_of", "predictions", "prepared", "tasks_of"]
 
 Split = tuple[IntArray, IntArray]
 
@@ -69,7 +69,22 @@ def tasks_of(experiments: Experiments, weights: FloatArray) -> Tasks:
         raise Refit from error
 
 
-def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> FloatArray:
+def prepared(form: Form) -> Smoother | None:
+    """Return the smoother itself, for several `predictions`; None where nothing is shared."""
+    if form.kernel is None or form.normalised:
+        return None
+    try:
+        return _smoother(form, form.Y)
+    except (HoldfastError, np.linalg.LinAlgError) as error:
+        raise Refit from error
+
+
+def predictions(
+    form: Form,
+    experiments: Experiments,
+    penalties: FloatArray,
+    smoother: Smoother | None = None,
+) -> FloatArray:
     """Return predictions (a, k, v) of all test rows, laid end to end, by the held-out models.
 
     Parameters
@@ -78,6 +93,8 @@ def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> 
     experiments : Experiments
     penalties : ndarray of shape (a, v)
         Of each target.
+    smoother : Smoother or None
+        Of the same rows and weights, with these or other targets.
     """
     tasks = tasks_of(experiments, form.weights)
     if form.kernel is None:
@@ -88,7 +105,10 @@ def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> 
         Y = np.hstack([Y, np.ones((len(Y), 1))])
     try:
         with pieces_alone(len(Y)):
-            smoother = _smoother(form, Y)
+            if smoother is not None:
+                smoother = smoother.retargeted(Y)
+            if smoother is None:
+                smoother = _smoother(form, Y)
             path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
             values = holdout.predict(smoother, tasks, grid, path)
     except (HoldfastError, np.linalg.LinAlgError) as error:
