@@ -249,8 +249,8 @@ class FeatureSmoother(Smoother):
     def outputs(self, factor: Factor | None) -> FeatureOutputs:
         """Return v(x) in the coordinates of a factor."""
         assert isinstance(factor, FeatureFactor)
-        u = self.unpenalised.anywhere()
-        return FeatureOutputs(self.source.portable(), factor.B, factor.T, u)
+        columns = self.unpenalised.elsewhere()
+        return FeatureOutputs(self.source.portable(), factor.B, factor.T, columns)
 
     def model(self, factor: Factor | None, alphas: FloatArray) -> FloatArray:
         """Return θ (v, p + s) with the targets' level."""
@@ -297,6 +297,13 @@ class FeatureSmoother(Smoother):
         """Return φ·Dφ."""
         factor = self.factor(float(alphas.min()))
         return np.asarray(np.square(self.outputs(factor)(X)) @ factor.D(alphas).T)
+
+    def level_covariance(self, alpha: float) -> FloatArray:
+        """Return I + B T D TᵀBᵀ: the features take their part along Q with them."""
+        factor = self.factor(alpha)
+        p, s = factor.B.shape[1], self.unpenalised.count
+        moved = factor.B.total @ factor.T
+        return np.asarray(np.eye(s) + (moved * factor.d(alpha)[:p]) @ moved.T)
 
     def covariances(self, X: Any, alpha: float) -> FloatArray:
         """Return φ(x) D φᵀ."""
