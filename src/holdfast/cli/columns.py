@@ -9,6 +9,7 @@ from holdfast.cli.fitting import Data
 from holdfast.cli.specs import CvSpec
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import HoldfastError
+from holdfast.kernels import Lookup
 
 __all__ = ["check_pipeline", "raise_notes"]
 
@@ -56,7 +57,7 @@ def check_pipeline(model: Any, data: Data, n_verify: int | None) -> Any:
     dense = not model._problem.on_basis
     work = float(m) * size**2 if not (dense and model.kernel == "linear") else float(m) * d**2
     n_verify = _EXPERIMENTS if n_verify is None else n_verify
-    if n_verify < 1 or model.held_out_basis == "reselect":
+    if n_verify < 1 or model.held_out_basis == "reselect" or isinstance(model.kernel, Lookup):
         return None
     if work > _MOST_WORK or m * d > _MOST_VALUES:
         return None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cli.matrices import check_matrix_options, roles_beside_a_matrix, with_places
 from holdfast.cli.specs import CvSpec, parse_alphas, parse_basis, parse_cv, parse_gamma
 from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
@@ -90,7 +91,11 @@ def read_data(options: argparse.Namespace) -> Data:
     from holdfast.tables.account import account
 
     report(0, 0, "reading")
-    whole, roles, source, categorical = _read(options)
+    check_matrix_options(options)
+    whole, roles, source, categorical = _read(options, matrix=options.kernel_matrix is not None)
+    matrix: list[str] = []
+    if options.kernel_matrix is not None:
+        whole, roles, *matrix = with_places(options, whole, roles)
     assert roles.target is not None
     rows = whole.known(roles.target)
     others = np.setdiff1d(np.arange(whole.n_rows), rows)
@@ -102,7 +107,7 @@ def read_data(options: argparse.Namespace) -> Data:
     preparation = _preparation(options, roles, categorical)
     features = table.columns(roles.features)
     X = preparation.fit(features).transform(features)
-    unread = tuple(name for name in source.names if name not in table.readings)
+    unread = tuple(n for n in source.names if n not in table.readings and n != options.id)
     return Data(
         X,
         y,
@@ -119,7 +124,7 @@ def read_data(options: argparse.Namespace) -> Data:
         (
             *map(in_options, source.notes),
             *_left_out_rows(others.size, whole.n_rows, roles.target),
-            *_sentences(preparation, features),
+            *(matrix or _sentences(preparation, features)),
         ),
         account(table, roles, preparation, unread, classify=options.classify),
     )
@@ -139,7 +144,9 @@ def explain_columns(options: argparse.Namespace) -> tuple[tuple[ColumnAccount, .
     return found, source, table.n_rows
 
 
-def _read(options: argparse.Namespace) -> tuple[Table, Roles, Source, list[str]]:
+def _read(
+    options: argparse.Namespace, *, matrix: bool = False
+) -> tuple[Table, Roles, Source, list[str]]:
     with opened(options, options.data) as source:
         if len(source.names) > MOST_COLUMNS:
             raise InvalidInputError(
@@ -147,6 +154,9 @@ def _read(options: argparse.Namespace) -> tuple[Table, Roles, Source, list[str]]
                 "read. If its rows and columns changed places, turn it around; otherwise leave "
                 "columns out of the file."
             )
+        if matrix:
+            roles = roles_beside_a_matrix(options, source)
+            return read_columns(source, roles.all(), roles.features), roles, source, []
         roles = Roles.choose(
             source,
             target=options.target,
@@ -167,7 +177,7 @@ def _preparation(
     options: argparse.Namespace, roles: Roles, categorical: list[str]
 ) -> TablePreparation:
     return TablePreparation(
-        scale=not options.no_scale,
+        scale=not options.no_scale and options.kernel_matrix is None,
         impute=options.impute,
         categorical=tuple(categorical),
         # A feature that was asked for by name is given whole.
