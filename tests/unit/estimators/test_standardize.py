@@ -88,7 +88,7 @@ def test_paths(path):
 
 
 def test_answers():
-    X, y, groups, _ = rows()
+    X, y, _, _ = rows()
     found = model(cv=4).fit(X, y)
     splits = list(KFold(4).split(X))
     models = [twin().fit(X[train], y[train]) for train, _ in splits]
