@@ -52,47 +52,23 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A data file, ready to fit.
+    """A data file, ready to fit."""
 
-    Attributes
-    ----------
-    X, y : ndarray
-        Features and target (class labels when classifying).
-    groups : ndarray of str or None
-    weights : ndarray or None
-    moments : ndarray or None
-        The time of each row.
-    rows : ndarray of int
-        Where these rows stand in the file.
-    table : Table
-        The columns of these rows as they were read.
-    without_target : Table or None
-        The other rows of the file, which have no target; None if there are none.
-    preparation : TablePreparation
-        Fitted.
-    roles : Roles
-    label, checksum : str
-        Of the file.
-    sentences : tuple of str
-        How the file was read and what was done to the columns.
-    columns : tuple of ColumnAccount
-        How each column was read.
-    """
-
-    X: NDArray[np.float64]
+    X: NDArray[np.float64]  #: Features and target (class labels when classifying)
     y: NDArray[Any]
     groups: NDArray[np.str_] | None
     weights: NDArray[np.float64] | None
-    moments: NDArray[np.float64] | None
-    rows: NDArray[np.intp]
-    table: Table
+    moments: NDArray[np.float64] | None  #: The time of each row
+    rows: NDArray[np.intp]  #: Where these rows stand in the file
+    table: Table  #: The columns of these rows as they were read
+    #: The other rows of the file, which have no target; None if there are none
     without_target: Table | None
-    preparation: TablePreparation
+    preparation: TablePreparation  #: Fitted
     roles: Roles
-    label: str
+    label: str  #: Of the file
     checksum: str
-    sentences: tuple[str, ...]
-    columns: tuple[ColumnAccount, ...]
+    sentences: tuple[str, ...]  #: How the file was read and what was done to the columns
+    columns: tuple[ColumnAccount, ...]  #: How each column was read
 
 
 def opened(

@@ -147,6 +147,11 @@ class Smoother(ABC):
     # -- sizes -------------------------------------------------------------------------------------
 
     @property
+    def learned(self) -> bool:
+        """Whether features depend on the training rows, so that the identity does not hold."""
+        return False
+
+    @property
     @abstractmethod
     def n_basis(self) -> int | None:
         """The number of basis rows; None where every row is one, or none is."""
