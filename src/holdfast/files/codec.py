@@ -51,7 +51,7 @@ _OWN_MODULES = (
     "holdfast.splitters",
     "holdfast.tables.learned",
     "holdfast.tables.options",
-    "holdfast.estimators.problem",
+    "holdfast.answers.problem",
 )
 # Where classes that older files name are now.
 _MOVED = {
@@ -66,7 +66,8 @@ _MOVED = {
     "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
     "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
     "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
-    "holdfast.training:Training": "holdfast.estimators.problem:Problem",
+    "holdfast.estimators.problem:Problem": "holdfast.answers.problem:Problem",
+    "holdfast.training:Training": "holdfast.answers.problem:Problem",
 }
 #: How deep values may lie inside each other: a sum of many kernels, and no attack on the stack.
 MAX_DEPTH = 100

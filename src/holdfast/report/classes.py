@@ -20,7 +20,7 @@ from holdfast.report.rows import wilson
 from holdfast.scores.scorers import decision_to_proba
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
 
 __all__ = [
     "CLASS_HEADER",

@@ -77,7 +77,7 @@ def ask_growth(
 ) -> Growth | None:
     """Return the score over the number of training rows, or groups where groups are held out."""
     problem = model._problem
-    if work_of(model) > _MOST_WORK * ask.patience or model._fitted_model().reselects:
+    if work_of(model) > _MOST_WORK * ask.patience or problem.reselects:
         notes.append(left_out('"would more rows help?"', shell))
         return None
     if problem.Y.shape[1] > 1 and model._classes is None:

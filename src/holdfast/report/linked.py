@@ -14,7 +14,7 @@ from holdfast.displays.score_scale import number
 from holdfast.report.markup import Html, tag
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.report.rows import PartScore, RowResults
 
 __all__ = ["Linked", "ask_linked", "linked_data", "slider"]

@@ -18,7 +18,7 @@ from holdfast.report.plots import Figure, figure, line, numbers, title
 from holdfast.report.rows import RowResults
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
 
 __all__ = [
     "OverTime",

@@ -22,8 +22,8 @@ from holdfast.report.sure import Ask
 from holdfast.report.words import left_out
 
 if TYPE_CHECKING:
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = [
     "MEANING",
