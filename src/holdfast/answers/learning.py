@@ -30,7 +30,14 @@ from holdfast.experiments import Experiments, Ragged, Splitter
 from holdfast.experiments.splits import check_groups
 from holdfast.scores.scoring import resolve_scoring
 
-__all__ = ["Draws", "Extrapolation", "LearningCurve", "check_sizes", "learning_curve"]
+__all__ = [
+    "Draws",
+    "Extrapolation",
+    "LearningCurve",
+    "check_sizes",
+    "learning_curve",
+    "training_sets",
+]
 
 #: Powers c that are tried, and bootstrap samples of the draws.
 POWERS, SAMPLES = np.linspace(0.1, 2.0, 39), 200
@@ -184,7 +191,7 @@ def learning_curve(
     if scoring is not None:
         scorer = resolve_scoring(scoring, classes=fitted.goal.classes)
     refuse_density(scorer, "learning_curve")
-    drawn = _training_sets(fitted, groups)
+    drawn = training_sets(fitted, groups)
     chosen = check_sizes(sizes, drawn.most, drawn.unit, drawn.least)
     repeats = whole_number("n_repeats", n_repeats)
     experiments, starts = drawn.experiments_of(chosen, repeats, seed_of(random_state))
@@ -196,7 +203,7 @@ def learning_curve(
     return LearningCurve(chosen, scores, drawn.unit, scorer.name, fitted.frames)
 
 
-def _training_sets(fitted: Fitted, groups: ArrayLike | None) -> Draws:
+def training_sets(fitted: Fitted, groups: ArrayLike | None) -> Draws:
     """Return the random training sets that leave out what the experiments of the fit do."""
     model, problem = fitted.model, fitted.problem
     placed = isinstance(fitted.goal.cv, Splitter)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
+from holdfast.answers.learning import training_sets
 from holdfast.basis.resolve import as_selector
 from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import number
@@ -82,7 +83,7 @@ def ask_growth(
         return None
     if problem.Y.shape[1] > 1 and model._classes is None:
         return None
-    drawn = model._training_sets(None)
+    drawn = training_sets(model._asked(), None)
     n = drawn.total
     sizes = np.unique(np.floor(np.array(_SHARES) * drawn.most).astype(int))
     sizes = sizes[(sizes >= drawn.least) & (sizes < drawn.most)]
