@@ -19,9 +19,19 @@ _WHERE = {
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
     "robust_weights": "holdfast.estimators.robust",
+    "show_versions": "holdfast.versions",
     "tune": "holdfast.tuning",
 }
-_MODULES = ("basis", "displays", "exceptions", "kernels", "report", "splitters", "tuning")
+_MODULES = (
+    "basis",
+    "displays",
+    "exceptions",
+    "kernels",
+    "model_selection",
+    "report",
+    "splitters",
+    "tuning",
+)
 
 __all__ = [  # resolved by __getattr__
     "Experiments",
@@ -35,15 +45,26 @@ __all__ = [  # resolved by __getattr__
     "exceptions",
     "kernels",
     "load",
+    "model_selection",
     "report",
     "robust_weights",
+    "show_versions",
     "splitters",
     "tune",
     "tuning",
 ]
 
 if TYPE_CHECKING:
-    from holdfast import basis, displays, exceptions, kernels, report, splitters, tuning
+    from holdfast import (
+        basis,
+        displays,
+        exceptions,
+        kernels,
+        model_selection,
+        report,
+        splitters,
+        tuning,
+    )
     from holdfast.answers.comparison import compare
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.regression import KernelRidgeCV
@@ -51,6 +72,7 @@ if TYPE_CHECKING:
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
     from holdfast.tuning import tune
+    from holdfast.versions import show_versions
 
 
 def __getattr__(name: str) -> Any:

@@ -138,7 +138,8 @@ def require_exchangeable(fitted: Fitted, answer: str) -> None:
         raise NotSupportedError(
             f"{answer} draws random rows or groups, and the experiments of this model (time, "
             "neighbourhoods, purged folds, or rows that are never tested) hold out in another way. "
-            'Use method="asymptotic", which takes them as they are.'
+            'Use method="asymptotic", which takes them as they are.',
+            argument="method",
         )
 
 
@@ -164,7 +165,9 @@ def _interval(
     if np.isnan(standard_error).any():
         raise InvalidInputError(
             "an interval needs at least two rows, groups, blocks or experiments that are tested, "
-            "each part with a defined score. Fit with more experiments, or with another scoring."
+            "each part with a defined score. Fit with more experiments, or with another scoring.",
+            argument="cv",
+            remedies=("scoring",),
         )
 
     def plain(x: FloatArray | float) -> float | FloatArray:
@@ -212,7 +215,8 @@ def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) 
     if not fitted.goal.pooled:
         raise NotSupportedError(
             'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
-            'experiments. Use method="asymptotic" or "corrected".'
+            'experiments. Use method="asymptotic" or "corrected".',
+            argument="method",
         )
     mean_of = partial(fitted.mean_and_variance, fitted.row_score(rows))
     estimate = nested_estimate(fitted, fitted.predict, mean_of, K, n_partitions, seed)
@@ -280,7 +284,8 @@ def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArra
     if int(np.bincount(tested.test.values).max()) > 1:
         raise NotSupportedError(
             'method="asymptotic" of a mean over experiments (pooled=False) needs experiments that '
-            'test different rows. Use method="corrected".'
+            'test different rows. Use method="corrected".',
+            argument="method",
         )
     defined = splits[:, np.isfinite(splits).all(axis=0)]
     n = defined.shape[1]
@@ -318,7 +323,9 @@ def nadeau_bengio(
     if J < 2 or np.isnan(splits).any():
         raise InvalidInputError(
             'method="corrected" needs at least two experiments, each with a defined score. Use '
-            'larger test sets, another scoring, or method="asymptotic".'
+            'larger test sets, another scoring, or method="asymptotic".',
+            argument="method",
+            remedies=("scoring",),
         )
 
     def count(rows: Ragged) -> FloatArray:

@@ -208,7 +208,8 @@ def compare(
     if not any(known):
         raise InvalidInputError(
             "compare needs at least one fitted model of this package, which knows the experiments; "
-            "got predictions only."
+            "got predictions only.",
+            argument="models",
         )
     level = check_level(level)
     check_choice("method", method, METHODS)
@@ -276,7 +277,8 @@ def _names(
         if len(names) != len(entries) or len(set(names)) != len(names):
             raise InvalidInputError(
                 f"names must hold {len(entries)} different names, one for each model; got "
-                f"{names!r}."
+                f"{names!r}.",
+                argument="names",
             )
         return list(names)
     return [

@@ -200,7 +200,9 @@ class Fitted:
         if wanted.shape not in ((), (v,)):
             raise InvalidInputError(
                 f"alpha must be one number, or one for each of the {v} targets; got shape "
-                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
+                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...).",
+                argument="alpha",
+                remedies=("alphas",),
             )
         check_alphas(np.unique(wanted), "alpha")
         return np.broadcast_to(wanted.astype(np.float64), v)
@@ -331,7 +333,8 @@ class Fitted:
             predictions, rows = predictions[used], rows[used]
         if not rows.size:
             raise HoldOutError(
-                "a fold of a random partition has no row to test. Use fewer n_splits."
+                "a fold of a random partition has no row to test. Use fewer n_splits.",
+                argument="n_splits",
             )
         values = score.values(predictions, rows)
         return mean_and_variance(values, score.weights[rows], self.units.code[rows])

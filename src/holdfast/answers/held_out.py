@@ -265,7 +265,8 @@ def held_out(
     labels = problem.groups if groups is None else np.asarray(groups)
     if cv is None and groups is not None:
         raise InvalidInputError(
-            "groups must come with cv; got groups alone. Pass the cv that uses them as well."
+            "groups must come with cv; got groups alone. Pass the cv that uses them as well.",
+            argument="groups",
         )
     experiments = problem.experiments if cv is None else fitted.experiments_of(cv, labels)
     grid = problem.alphas if alphas is None else check_alphas(alphas)
@@ -316,7 +317,9 @@ def _draws(fitted: Fitted, basis_draws: int) -> int:
     if draws > 1 and (selector is None or isinstance(selector, Fixed | Points)):
         raise NotSupportedError(
             "basis_draws is for basis rows that are drawn; these are all rows or the user's "
-            "own. Pass basis=100 (or another number of rows) or a selector, and fit again."
+            "own. Pass basis=100 (or another number of rows) or a selector, and fit again.",
+            argument="basis_draws",
+            remedies=("basis",),
         )
     return draws
 

@@ -25,10 +25,17 @@ from scipy.special import ndtri
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
+from holdfast.answers.full_conformal import full_bounds, rows_that_count, training_errors
 from holdfast.answers.units import held_out_units
 from holdfast.data.dask import is_dask
 from holdfast.data.numbers import check_level
-from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast.exceptions import (
+    HoldfastWarning,
+    HoldOutError,
+    InvalidInputError,
+    NotSupportedError,
+    warn,
+)
 from holdfast.experiments import Tasks
 from holdfast.holdout.models import HeldOutModels
 from holdfast.smoother.rows import row_blocks
@@ -43,7 +50,7 @@ __all__ = [
     "standard_deviation",
 ]
 
-METHODS = ("plus", "minmax", "jackknife", "gaussian")
+METHODS = ("plus", "minmax", "jackknife", "full", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,8 @@ def counted_rows(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArra
         row = int(np.argmax(wrong))
         raise HoldOutError(
             f"predict_interval needs experiments that test every row once; row {row} is tested "
-            f"{count[row]} times. Fit with cv=None (leave-one-out), folds, or groups."
+            f"{count[row]} times. Fit with cv=None (leave-one-out), folds, or groups.",
+            argument="cv",
         )
     return np.flatnonzero(weights[rows] > 0)
 
@@ -194,16 +202,20 @@ def predict_interval(
     predict : callable
         From rows to predictions (k, v) of the model on all rows.
     level : float or sequence of float
-    method : {"plus", "minmax", "jackknife", "gaussian"}
+    method : {"plus", "minmax", "jackknife", "full", "gaussian"}
     """
     fitted.refuse_classes("predict_interval")
     if method not in METHODS:
-        raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}.")
+        raise InvalidInputError(
+            f"method must be one of {METHODS}; got {method!r}.", argument="method"
+        )
     levels = tuple(check_level(value) for value in np.atleast_1d(np.asarray(level)).tolist())
     if not levels:
-        raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.")
+        raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.", argument="level")
     if method == "gaussian":
         bound = _gaussian(fitted, predict, levels)
+    elif method == "full":
+        bound = _full(fitted, predict, levels)
     else:
         bound = _jackknife(fitted, predict, levels, method)
     found = np.concatenate([bound(part) for part in _local_parts(rows)])
@@ -240,6 +252,38 @@ def _jackknife(
         return bounds(models, rows, sizes, owners, quantiles, method, centre)
 
     return jackknife
+
+
+def _full(
+    fitted: Fitted, predict: Callable[[Any], FloatArray], levels: tuple[float, ...]
+) -> Callable[[Any], FloatArray]:
+    """Return the function from rows to the bounds of full conformal prediction."""
+    problem, model, alphas = fitted.problem, fitted.model, fitted.alphas
+    if is_dask(problem.X):
+        raise NotSupportedError(
+            'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
+            argument="method",
+        )
+    used = problem.weights > 0
+    units = held_out_units(problem.experiments, problem.groups, used.size, used)
+    counted = rows_that_count(problem.weights, model.basis, units)
+    errors = training_errors(model.smoother, alphas)
+    quantiles = Quantiles(levels, counted.size)
+
+    def bound(rows: Any) -> FloatArray:
+        found, broken = full_bounds(
+            model.smoother, rows, predict(rows), errors, alphas, counted, quantiles
+        )
+        if broken.any():
+            warn(
+                f"The targets that fit {int(broken.sum())} of {broken.size} new rows are no "
+                "interval: these rows lie far from the data. The bounds are those of the "
+                "smallest interval around them.",
+                HoldfastWarning,
+            )
+        return found
+
+    return bound
 
 
 def standard_deviation(fitted: Fitted, rows: Any) -> FloatArray:

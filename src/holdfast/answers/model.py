@@ -29,7 +29,6 @@ from holdfast.smoother import (
     FeatureSmoother,
     OtherBasis,
     Smoother,
-    Unpenalised,
     basis_epsilon,
 )
 from holdfast.smoother.make import make_smoother, require_symmetric
@@ -82,7 +81,7 @@ class Model:
         if self.made is not None:
             return self.made
         problem = self.problem
-        unpenalised = Unpenalised.bias(problem.weights, problem.bias)
+        unpenalised = problem.unpenalised
         if isinstance(self.data, DaskRows):
             return FeatureSmoother(
                 cluster_features(self.data, self.basis, self.epsilon),

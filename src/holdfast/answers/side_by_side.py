@@ -83,7 +83,8 @@ class Table:
         if not same or not np.array_equal(mine.weights, ours.weights):
             raise InvalidInputError(
                 f"models must be fitted on the same rows, targets and weights, in the same order; "
-                f"those of model {i} differ from the first."
+                f"those of model {i} differ from the first.",
+                argument="models",
             )
         tested, source, values = self._predict(model, ours.experiments)
         return source[tested.test.owners], tested.test.values, values
@@ -142,7 +143,8 @@ class Table:
         if one is None or other is None:
             raise NotSupportedError(
                 'method="nested" asks models for new held-out predictions; got predictions that '
-                "are made already. Use another method."
+                "are made already. Use another method.",
+                argument="method",
             )
         require_exchangeable(by, 'method="nested"')
         score = by.row_score(self.rows)
@@ -150,7 +152,8 @@ class Table:
         if not by.goal.pooled or not np.array_equal(score.finish(probe), probe):
             raise NotSupportedError(
                 f'method="nested" compares means over rows, which {score.name} is a function of '
-                '(or pooled=False an average of). Use method="asymptotic".'
+                '(or pooled=False an average of). Use method="asymptotic".',
+                argument="method",
             )
 
         def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -200,7 +203,8 @@ class Table:
         if not np.array_equal(tested.test.values, second.test.values):
             raise NotSupportedError(
                 'method="nested" needs models that test the same rows; held_out_basis="skip" '
-                "leaves out those of each model's own basis. Use another method."
+                "leaves out those of each model's own basis. Use another method.",
+                argument="method",
             )
         return tested, source, np.hstack([values, others])
 
@@ -213,7 +217,8 @@ def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray,
         if not np.array_equal(given.experiments.test.values, test.values):
             raise InvalidInputError(
                 f"the nested predictions (entry {i}) have other test rows than the experiments. "
-                "Pass cv=, the outer experiments of `nested`, to compare."
+                "Pass cv=, the outer experiments of `nested`, to compare.",
+                argument="cv",
             )
         return test.owners, test.values, given.values / by.unit
     m, v = problem.weights.size, 1 if problem.labels.ndim == 1 else problem.labels.shape[1]
@@ -222,7 +227,8 @@ def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray,
         if [len(part) for part in parts] != test.sizes.tolist():
             raise InvalidInputError(
                 f"predictions (entry {i}) must hold one array per experiment, with one prediction "
-                "for each of its test rows in their order."
+                "for each of its test rows in their order.",
+                argument="predictions",
             )
         return test.owners, test.values, _as_values(by, i, np.concatenate(parts))
     array = np.asarray(given)
@@ -230,12 +236,14 @@ def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray,
         raise InvalidInputError(
             f"entry {i} must be a fitted model, an array with one prediction for each of the {m} "
             f"rows ({v} target{'s' if v > 1 else ''}), or a list with one array per experiment; "
-            f"got {type(given).__name__} of shape {array.shape}."
+            f"got {type(given).__name__} of shape {array.shape}.",
+            argument="models",
         )
     if int(np.bincount(test.values).max()) > 1:
         raise InvalidInputError(
             f"rows are tested several times, so predictions (entry {i}) must be a list with one "
-            "array per experiment."
+            "array per experiment.",
+            argument="models",
         )
     return test.owners, test.values, _as_values(by, i, array[test.values])
 
@@ -257,7 +265,8 @@ def _as_values(by: Fitted, i: int, array: AnyArray) -> FloatArray:
         raise InvalidInputError(
             f"predictions (entry {i}) must be numbers in {width} column{'s' if width > 1 else ''}"
             f"{'' if classes is None else ', or class labels'}; got shape {array.shape} of "
-            f"{array.dtype}."
+            f"{array.dtype}.",
+            argument="predictions",
         )
     return values.astype(float) / by.unit
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.rows import expanded_in
+from holdfast.answers.trend import parted
 from holdfast.data.dask import on_rows
 from holdfast.data.indices import row_numbers
 from holdfast.exceptions import HoldOutError, NotSupportedError
@@ -32,17 +33,26 @@ class HeldOutCoefficients:
     intercept : float or ndarray of shape (v,)
     coef : ndarray of shape (d,) or (v, d), or None
         As ``coef_``, for a linear kernel with fewer columns than rows.
+    trend_coef : ndarray of shape (s,) or (v, s), or None
+        As ``trend_coef_``, for a model with a trend.
     """
 
     dual_coef: FloatArray
     intercept: float | FloatArray
     coef: FloatArray | None = None
+    trend_coef: FloatArray | None = None
 
     def __sub__(self, other: HeldOutCoefficients) -> HeldOutCoefficients:
-        coef = None if self.coef is None or other.coef is None else self.coef - other.coef
         return HeldOutCoefficients(
-            self.dual_coef - other.dual_coef, self.intercept - other.intercept, coef
+            self.dual_coef - other.dual_coef,
+            self.intercept - other.intercept,
+            _difference(self.coef, other.coef),
+            _difference(self.trend_coef, other.trend_coef),
         )
+
+
+def _difference(a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
+    return None if a is None or b is None else np.asarray(a - b)
 
 
 def predict_without(
@@ -62,7 +72,8 @@ def predict_without(
     if tasks.test.values.size < held.size:
         raise HoldOutError(
             f"row {np.setdiff1d(held, tasks.test.values)[0]} is a basis row, which "
-            'held_out_basis="skip" never tests. Leave basis rows out of `rows`.'
+            'held_out_basis="skip" never tests. Leave basis rows out of `rows`.',
+            argument="rows",
         )
     return fitted.flat(fitted.model.at(tasks, alphas))
 
@@ -75,7 +86,8 @@ def coef_without(
     if problem.reselects:
         raise NotSupportedError(
             'held_out_basis="reselect" gives every held-out model basis rows of its own, which '
-            "have no place in dual_coef_. Use predict_without."
+            "have no place in dual_coef_. Use predict_without.",
+            argument="held_out_basis",
         )
     models = _models_without(fitted, held, fitted.penalties(alpha))
     ((_, fit),) = models.published()
@@ -96,12 +108,15 @@ def change_without(fitted: Fitted, rows: IntArray) -> HeldOutCoefficients:
 
 
 def _shaped(fitted: Fitted, fit: Fit) -> HeldOutCoefficients:
-    intercept = fit.unpenalised.sum(axis=0)  # one column of ones, or none
-    coef = None if fit.linear is None else np.ascontiguousarray(fit.linear.T)
-    if not fitted.problem.flat:
-        return HeldOutCoefficients(fit.dual, intercept, coef)
-    coef = None if coef is None else coef[0]
-    return HeldOutCoefficients(fit.dual[:, 0], float(intercept[0]), coef)
+    """Return coefficients (., v) in the shapes that `fit` gives them."""
+    problem = fitted.problem
+    intercept, columns = parted(fit.unpenalised, problem.bias)
+    parts = fit.linear, None if problem.trend is None else columns
+    coef, trend = (None if part is None else np.ascontiguousarray(part.T) for part in parts)
+    if not problem.flat:
+        return HeldOutCoefficients(fit.dual, intercept, coef, trend)
+    coef, trend = (None if part is None else part[0] for part in (coef, trend))
+    return HeldOutCoefficients(fit.dual[:, 0], float(intercept[0]), coef, trend)
 
 
 def _rows_to_leave(fitted: Fitted, rows: ArrayLike) -> IntArray:
@@ -111,7 +126,8 @@ def _rows_to_leave(fitted: Fitted, rows: ArrayLike) -> IntArray:
     if not 0 < held.size < m:
         raise HoldOutError(
             f"rows must name some of the {m} rows and leave some to train on; got {held.size}. "
-            "The model on all rows is the fitted one: predict."
+            "The model on all rows is the fitted one: predict.",
+            argument="rows",
         )
     return held
 

@@ -17,10 +17,12 @@ import scipy.sparse as sp
 from holdfast._typing import AnyArray
 from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError, warn
 
-__all__ = ["LARGEST", "refuse_large", "refuse_masked", "require_numbers"]
+__all__ = ["LARGEST", "refuse_large", "refuse_masked", "require_numbers", "warn_of_small"]
 
 #: The largest size of a number: the sum of a hundred million squares of such is still finite.
 LARGEST = 1e150
+#: Squares of smaller numbers lose accuracy, and soon are zero.
+SMALLEST = 1e-150
 
 _ADVICE = {
     "m": "Turn times into numbers in the unit that you want.",
@@ -40,7 +42,8 @@ def refuse_masked(
         if isinstance(part, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(part).sum())):
             raise error(
                 f"{name} must not hide values; got a masked array with {hidden} of {part.size} "
-                "values masked. Leave those rows out, or fill the values in (numpy.ma.filled)."
+                "values masked. Leave those rows out, or fill the values in (numpy.ma.filled).",
+                argument=name,
             )
 
 
@@ -62,7 +65,8 @@ def require_numbers(name: str, values: Any) -> Any:
         if not isinstance(values, int | float | np.generic):
             raise InputTypeError(
                 f"{name} must hold numbers, in an array, a list or a frame; got "
-                f"{_named(values)}. Pass numpy.array([...])."
+                f"{_named(values)}. Pass numpy.array([...]).",
+                argument=name,
             )
         return values
     kind, part = _kind_of(dtype), values
@@ -77,6 +81,7 @@ def require_numbers(name: str, values: Any) -> Any:
             f"{name} is float16, which keeps three digits and ends at 65504: its numbers are used "
             "as they are, in double precision.",
             HoldfastWarning,
+            argument=name,
         )
     return values
 
@@ -88,10 +93,11 @@ def _array(name: str, values: Any) -> AnyArray:
         lengths = sorted({np.size(item) for item in values})
         raise InvalidInputError(
             f"{name} must hold rows of one length; got rows of "
-            f"{' and '.join(map(str, lengths[:3]))} values. Pass the same columns for every row."
+            f"{' and '.join(map(str, lengths[:3]))} values. Pass the same columns for every row.",
+            argument=name,
         ) from None
     except TypeError as error:  # an item whose own conversion fails
-        raise InputTypeError(f"{name} must hold numbers; {error}. {_TEXT}") from None
+        raise InputTypeError(f"{name} must hold numbers; {error}. {_TEXT}", argument=name) from None
 
 
 def _named(values: Any) -> str:
@@ -136,18 +142,20 @@ def _require_kind(name: str, kind: str, values: Any) -> None:
     if kind == "category":
         raise InvalidInputError(
             f"{name} must hold numbers; got categories. Encode them (pandas.get_dummies), or "
-            "convert them with .astype(float) if they are numbers."
+            "convert them with .astype(float) if they are numbers.",
+            argument=name,
         )
     if kind in ("U", "S", "T"):
         first = np.asarray(values).ravel()[:1].tolist()
         raise InvalidInputError(
             f"{name} must hold numbers; got text{f' such as {first[0]!r}' if first else ''}. "
-            f"{_TEXT}"
+            f"{_TEXT}",
+            argument=name,
         )
     if kind in _ADVICE:
         lead = "must be real; got complex numbers" if kind == "c" else "must hold numbers; got "
         told = "" if kind == "c" else f"dtype {values.dtype}"
-        raise InvalidInputError(f"{name} {lead}{told}. {_ADVICE[kind]}")
+        raise InvalidInputError(f"{name} {lead}{told}. {_ADVICE[kind]}", argument=name)
     if kind == "O":
         _require_objects(name, values)
 
@@ -159,20 +167,24 @@ def _require_objects(name: str, values: Any) -> None:
             continue
         if isinstance(value, str | bytes):
             raise InvalidInputError(
-                f"{name} must hold numbers; got text such as {value!r}. {_TEXT}"
+                f"{name} must hold numbers; got text such as {value!r}. {_TEXT}", argument=name
             )
         if isinstance(value, np.datetime64 | np.timedelta64 | date | time | timedelta):
             raise InvalidInputError(
-                f"{name} must hold numbers; got a {type(value).__name__}. {_ADVICE['M']}"
+                f"{name} must hold numbers; got a {type(value).__name__}. {_ADVICE['M']}",
+                argument=name,
             )
         if isinstance(value, complex | np.complexfloating):
-            raise InvalidInputError(f"{name} must be real; got complex numbers. {_ADVICE['c']}")
+            raise InvalidInputError(
+                f"{name} must be real; got complex numbers. {_ADVICE['c']}", argument=name
+            )
         try:
             float(value)
         except (TypeError, ValueError) as error:
             told = "missing values (NA)" if type(value).__name__ == "NAType" else str(error)
             raise InputTypeError(
-                f"{name} must hold numbers; {told}. Fill missing values in, encode the others."
+                f"{name} must hold numbers; {told}. Fill missing values in, encode the others.",
+                argument=name,
             ) from None
 
 
@@ -182,5 +194,19 @@ def refuse_large(name: str, low: float, high: float) -> None:
     if size > LARGEST:
         raise InvalidInputError(
             f"{name} must hold numbers of size up to {LARGEST:g}, whose squares can still be "
-            f"added; got {size:.3g}. Divide {name} by a constant."
+            f"added; got {size:.3g}. Divide {name} by a constant.",
+            argument=name,
+        )
+
+
+def warn_of_small(name: str, low: float, high: float) -> None:
+    """Warn of numbers whose squares vanish, given the smallest and the largest of them."""
+    size = max(-low, high)
+    if 0.0 < size < SMALLEST:
+        warn(
+            f"{name} holds numbers of size up to {size:.3g} only, whose squares are zero in double "
+            "precision: most kernels see all rows as one. Multiply it by a constant such as "
+            f"{10.0 ** -np.ceil(np.log10(size)):.0e}.",
+            HoldfastWarning,
+            argument=name,
         )

@@ -67,12 +67,15 @@ class Checkpoint:
         except OSError as error:
             raise InvalidInputError(
                 f"checkpoint must be a folder, or a place where one can be made; got "
-                f"{str(folder)!r} ({error.strerror})."
+                f"{str(folder)!r} ({error.strerror}).",
+                argument="checkpoint",
             ) from error
         self._problem, self.seed = problem, problem.seed
         data = {f.name: getattr(problem, f.name) for f in fields(problem)}
         for name in ("seed", "flat", "path", "memory"):  # of these the scores are independent
             del data[name]
+        if problem.trend is not None:
+            data["trend"] = problem.unpenalised.Q
         if is_dask(problem.X):
             data["X"] = str(problem.X.name)  # which says what it is computed from
         parts = __version__, goal.per_target, *data.values(), *_of_scoring(goal.scoring)

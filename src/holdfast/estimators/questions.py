@@ -81,7 +81,8 @@ class Questions(ABC):
         if problem.reselects:
             raise NotSupportedError(
                 'held_out_basis="reselect" retrains every experiment already: there is no fast '
-                "prediction to verify."
+                "prediction to verify.",
+                argument="held_out_basis",
             )
         count = whole_number("n_experiments", n_experiments)
         tasks = model.tasks(problem.experiments)
@@ -207,11 +208,13 @@ class Questions(ABC):
             As in `predict`.
         level : float or sequence of float
             How often the bounds should hold.
-        method : {"plus", "minmax", "jackknife", "gaussian"}
+        method : {"plus", "minmax", "jackknife", "full", "gaussian"}
             "plus": jackknife+ or CV+ by the experiments of `fit`, which must test each row once;
             it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "minmax":
             wider, and holds at least level of the time. "jackknife": the prediction and quantiles
-            of held-out residuals; no guarantee. "gaussian": by the `return_std` of `predict`.
+            of held-out residuals; no guarantee. "full": full conformal prediction, the model
+            trained with every possible target of the new row; it holds at least level of the time.
+            "gaussian": by the `return_std` of `predict`.
 
         Returns
         -------
@@ -222,6 +225,9 @@ class Questions(ABC):
         -----
         Barber, Candès, Ramdas & Tibshirani 2021. Where the experiments hold out whole groups (the
         `groups` of `fit`), the bounds are for a row of a *new* group: Lee, Barber & Willett 2023.
+        "full" refuses whole groups and rows of different weights; basis rows are trained on and do
+        not count. Where its set is not an interval, far from the data, the smallest interval around
+        it is returned, with a warning.
         The penalty was chosen on the same rows, which the theory does not cover; one number chosen
         from a grid makes little difference (docs: answers).
 

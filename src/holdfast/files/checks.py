@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast.answers.calibration import CALIBRATIONS, Calibration
 from holdfast.basis import Points
 from holdfast.data.frames import LIBRARIES
 from holdfast.data.npz import briefly
@@ -101,6 +102,7 @@ def _check_fitted(fitted: dict[str, Any], classifier: bool) -> None:
     _require(fitted["_frames"] in (None, *LIBRARIES), "frames of a library that is not known")
     if classifier:
         _check_classes(fitted["classes_"], problem)
+        _check_calibration(fitted.get("calibration_"), problem.Y.shape[1])
 
 
 def _require(good: object, what: str) -> None:
@@ -222,6 +224,7 @@ def _check_coefficients(fitted: dict[str, Any], problem: Any) -> None:
         _require(np.array_equal(rows, np.arange(m)), "a dense model expands in all rows")
     _numbers("the coefficients", fitted["_dual_coef"], rows.size, v)
     _numbers("the intercept", fitted["_intercept"], v)
+    _check_trend(problem.trend, fitted.get("_trend_coef"), problem)
     linear = fitted["_linear_coef"]
     if linear is not None:
         _numbers("the coefficients of the columns", linear, problem.X.shape[1], v)
@@ -232,6 +235,27 @@ def _check_coefficients(fitted: dict[str, Any], problem: Any) -> None:
     else:
         _numbers("intercept_", fitted["intercept_"], v)
     _check_basis_rows(fitted["_basis_rows"], rows.size)
+
+
+def _check_trend(trend: Any, coefficients: Any, problem: Any) -> None:
+    """Check the unpenalised columns; files of early versions know the bias only."""
+    from holdfast.answers.trend import Trend
+
+    count, v = 0, problem.Y.shape[1]
+    if trend is not None:
+        _require(isinstance(trend, Trend) and trend.bias is problem.bias, "the trend is none")
+        names, columns = trend.names, trend.columns
+        good = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+        _require(good and names, "the columns of the trend have no names")
+        count = len(names)
+        if columns is not None:
+            good = isinstance(columns, tuple) and len(columns) == count and problem.X.ndim == 2
+            good = good and all(type(j) is int and 0 <= j < problem.X.shape[1] for j in columns)
+            _require(good, "the trend names columns that X does not have")
+        else:
+            _require(callable(trend.function), "the trend has neither columns nor a function")
+    if trend is not None or coefficients is not None:
+        _numbers("the coefficients of the trend", coefficients, count, v)
 
 
 def _check_basis_rows(kept: Any, n: int) -> None:
@@ -289,3 +313,21 @@ def _check_classes(classes: Any, problem: Any) -> None:
     _require(v == (1 if classes.size == 2 else classes.size), "there are more classes than targets")
     known = problem.labels.ndim == 1 and np.isin(problem.labels, classes).all()
     _require(known, "rows are of other classes")
+
+
+def _check_calibration(calibration: Any, v: int) -> None:
+    if calibration is None:
+        return
+    _require(isinstance(calibration, Calibration), "the calibration is none")
+    _require(calibration.method in CALIBRATIONS, "the calibration is unknown")
+    sigmoid = calibration.method == "sigmoid"
+    for name, count in (("decisions", v), ("probabilities", 0 if sigmoid else v)):
+        arrays = getattr(calibration, name)
+        _require(isinstance(arrays, tuple) and len(arrays) == count, f"{name} are not there")
+        for i, array in enumerate(arrays):
+            _numbers(name, array, 2 if sigmoid else len(calibration.decisions[i]))
+    if not sigmoid:
+        sorted_ones = all((np.diff(x) >= 0).all() and x.size for x in calibration.decisions)
+        _require(sorted_ones, "the decisions of a calibrator are not sorted")
+        inside = all(((p >= 0) & (p <= 1)).all() for p in calibration.probabilities)
+        _require(inside, "the probabilities of a calibrator are none")

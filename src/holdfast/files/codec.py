@@ -44,6 +44,7 @@ __all__ = ["Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
+    "holdfast.answers.calibration",
     "holdfast.basis",
     "holdfast.experiments",
     "holdfast.kernels",
@@ -52,6 +53,7 @@ _OWN_MODULES = (
     "holdfast.tables.learned",
     "holdfast.tables.options",
     "holdfast.answers.problem",
+    "holdfast.answers.trend",
 )
 # Where classes that older files name are now.
 _MOVED = {
@@ -67,6 +69,7 @@ _MOVED = {
     "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
     "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
     "holdfast.estimators.problem:Problem": "holdfast.answers.problem:Problem",
+    "holdfast.estimators.trend:Trend": "holdfast.answers.trend:Trend",
     "holdfast.training:Training": "holdfast.answers.problem:Problem",
 }
 #: How deep values may lie inside each other: a sum of many kernels, and no attack on the stack.

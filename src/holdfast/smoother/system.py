@@ -8,7 +8,7 @@ less the sums over H (`without_rows`), the unpenalised columns eliminated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -146,6 +146,11 @@ class FoldEquations:
     mean: FloatArray
     level: FloatArray
 
+    def in_units(self, units: FloatArray) -> FoldEquations:
+        """Return the equations of coordinates that are divided by units (p,)."""
+        A = self.A / units / units[:, None]
+        return replace(self, A=A, rhs=self.rhs / units[:, None], lengths=self.lengths / units)
+
     def complete(self, x: FloatArray) -> FloatArray:
         """Return θ (a, p + s, v) from solutions x (a, p, v)."""
         if not self.level.size:
@@ -192,7 +197,8 @@ def without_rows(
     except np.linalg.LinAlgError as error:
         raise HoldOutError(
             "the rows that an experiment leaves to train on weigh nothing beside those that it "
-            "holds out. Use weights that are less far apart."
+            "holds out. Use weights that are less far apart.",
+            argument="sample_weight",
         ) from error
     A, rhs = A[:p, :p], b[:p] - cross.T @ level
     for u, v in zip(mean, cross, strict=True):
