@@ -264,6 +264,12 @@ def _full(
             'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
             argument="method",
         )
+    if problem.standardize:
+        raise NotSupportedError(
+            'method="full" adds the new row to the training rows, which with standardize=True '
+            'changes the units of all columns. Use method="plus".',
+            argument="method",
+        )
     used = problem.weights > 0
     units = held_out_units(problem.experiments, problem.groups, used.size, used)
     counted = rows_that_count(problem.weights, model.basis, units)

@@ -32,6 +32,7 @@ from holdfast.smoother import (
     basis_epsilon,
 )
 from holdfast.smoother.make import make_smoother, require_symmetric
+from holdfast.smoother.standardise import StandardisedColumns
 
 __all__ = ["Model", "at_own_penalty", "make_model"]
 
@@ -91,6 +92,9 @@ class Model:
                 problem.memory,
                 partial(DaskSource, X=self.data.X),
             )
+        if problem.standardize:
+            columns = StandardisedColumns(problem.X, problem.weights)
+            return FeatureSmoother(columns, problem.weights, problem.Y, unpenalised, problem.memory)
         return make_smoother(
             self.kernel,
             self.data,

@@ -157,6 +157,12 @@ def leave_pair_out(
             'held_out_basis="reselect" would train a model for every pair. Use another policy.',
             argument="held_out_basis",
         )
+    if problem.standardize:
+        raise NotSupportedError(
+            "leave_pair_out with standardize=True would train a model for every pair. Scale X "
+            "once before and leave standardize out.",
+            argument="standardize",
+        )
     if is_dask(problem.X):
         raise NotSupportedError("leave_pair_out needs rows in memory; got a Dask collection.")
     labels = None if groups is None else check_groups(groups, problem.weights.size)
