@@ -76,7 +76,7 @@ def _other_numbers(folder: Path) -> Any:
 
     path = saved(folder / "m")
     before = load(path)._dual_coef
-    forge(path, array("_dual_coef", lambda a: a + 1.0))
+    forge(path, array("coefficients", lambda a: a + 1.0))
     np.testing.assert_array_equal(load(path)._dual_coef, before + 1.0)
 
 

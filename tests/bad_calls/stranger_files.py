@@ -225,7 +225,7 @@ CALLS = [
     ),
     model_call(
         "a shape of 10¹³",
-        lambda p: raw_manifest(p, lambda m: m["arrays"]["_problem.X"].update(shape=[10**13, 2])),
+        lambda p: raw_manifest(p, lambda m: m["arrays"]["X"].update(shape=[10**13, 2])),
         "contradicts",
     ),
     *(forged_call(name) for name in FORGERIES),
