@@ -449,6 +449,33 @@ def test_classifier_with_text_labels(path):
     np.testing.assert_array_equal(again.held_out().labels(), model.held_out().labels())
 
 
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_calibrated_probabilities(path, calibration, classes):
+    X, y, _ = data()
+    labels = np.digitize(y, [0.0] if classes == 2 else [-0.3, 0.3])
+    model = KernelRidgeClassifierCV(cv=4, alphas=[0.1, 1.0, 10.0], calibration=calibration)
+    model.fit(X, labels).save(path)
+    np.testing.assert_array_equal(load(path).predict_proba(X), model.predict_proba(X))
+    for forged in ({"x": [], "p": []}, {"x": [1.0], "p": [2.0]}, None):
+        rewrite(path, lambda m, new=forged: m["content"]["found"].update(calibration=new))
+        with pytest.raises(FileFormatError, match="fit together"):
+            load(path)
+
+
+def test_a_trend_and_its_names(path):
+    pd = pytest.importorskip("pandas")
+    X, y, _ = data()
+    frame = pd.DataFrame(X, columns=["a", "b", "ç"])
+    model = KernelRidgeCV(cv=3, alphas=[0.1, 1.0], trend=["ç"]).fit(frame, y)
+    model.save(path)
+    again = load(path)
+    assert again.trend_names_.tolist() == ["ç"]
+    np.testing.assert_array_equal(again.trend_coef_, model.trend_coef_)
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    np.testing.assert_array_equal(again.held_out().values, model.held_out().values)
+
+
 def test_frames_and_unfitted_models(path):
     pd = pytest.importorskip("pandas")
     X, y, _ = data()

@@ -284,13 +284,14 @@ def _require(good: object, what: str) -> None:
 def _read(archive: zipfile.ZipFile) -> Archive:
     words = archive.comment[:200].split(b" ")
     known = len(words) == 3 and words[0] == b"holdfast" and words[1].isdigit()
-    members = _checked_members(archive)
-    _require(known and MANIFEST in members, "it is a zip archive, but not a holdfast file.")
+    _require(known, "it is a zip archive, but not a holdfast file.")
     _require(
         int(words[1]) == FORMAT_VERSION,
         f"it has format version {int(words[1])}; this holdfast reads version {FORMAT_VERSION}. "
         "Upgrade holdfast, or save the model again with this version.",
     )
+    members = _checked_members(archive)
+    _require(MANIFEST in members, f"it has no {MANIFEST}: it is not a holdfast file.")
     size = members[MANIFEST].file_size
     _require(size <= _MAX_MANIFEST_BYTES, f"the manifest takes {size:,} bytes, which is too much.")
     document = archive.read(MANIFEST)

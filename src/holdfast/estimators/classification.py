@@ -30,6 +30,7 @@ from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scoring import decision_to_label_index, decision_to_proba
+from holdfast.smoother.base import Fit
 
 
 class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
@@ -173,11 +174,11 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, found: Found, goal: Goal) -> None:
-        """Set the fitted attributes, and calibrate."""
-        super()._publish(found, goal)
+    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
+        """Set the fitted attributes, and calibrate a model that is new."""
+        super()._publish(found, goal, fit)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None:
+        if self.calibration is not None and fit is None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.calibration import Calibration
 from holdfast.answers.model import make_model
 from holdfast.answers.problem import Problem
 from holdfast.basis import Points
@@ -60,6 +61,7 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
             "basis": problem.basis,
             "alphas": problem.alphas,
             "plan": _told(model.explain()),
+            "calibration": _curves(getattr(model, "calibration_", None)),
             "results": model.cv_results_,
             "index": model.best_index_,
             "alpha": model.alpha_,
@@ -111,6 +113,8 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
     params = {name: value for name, value in found["params"].items() if name != "alpha"}
     result = Found(params, engine, _plan(**found["plan"]), choice, found["results"], 0)
     model._publish(result, model._goal(), fit)
+    if getattr(model, "calibration", None) is not None:
+        model.calibration_ = _calibration(model.calibration, v, **found["calibration"])
     return model
 
 
@@ -230,6 +234,25 @@ def _choice(found: Mapping[str, Any], v: int) -> Choice:
     alpha, score = (_one_or_each(name, found[name], v) for name in ("alpha", "score"))
     check_alphas(np.unique(alpha), "alpha")
     return Choice(index if index.ndim else int(index), alpha, score)
+
+
+def _curves(calibration: Calibration | None) -> dict[str, Any] | None:
+    if calibration is None:
+        return None
+    return {"x": list(calibration.decisions), "p": list(calibration.probabilities)}
+
+
+def _calibration(method: Any, v: int, x: list[Any], p: list[Any]) -> Calibration:
+    """Return the curves from decision values to probabilities, one for each target."""
+    curved = method == "isotonic"
+    _require(len(x) == v and len(p) == (v if curved else 0), "calibration is of other targets")
+    for place in x:
+        _numbers("calibration", place, len(place) if curved else 2)
+    for place, share in zip(x, p, strict=curved):
+        _numbers("calibration", share, len(place))
+        _require((np.diff(place) >= 0).all() and len(place), "calibration is not in order")
+        _require(((share >= 0) & (share <= 1)).all(), "calibration: probabilities are none")
+    return Calibration(method, tuple(x), tuple(p))
 
 
 def _told(plan: Plan) -> dict[str, Any]:

@@ -45,7 +45,6 @@ __all__ = ["Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
-    "holdfast.answers.calibration",
     "holdfast.basis",
     "holdfast.experiments.experiment",
     "holdfast.kernels",

@@ -57,9 +57,9 @@ def save(
 
     Notes
     -----
-    The parameters and fitted attributes are written as arrays and JSON (`holdfast.files.archive`
-    describes the layout, `holdfast.files.codec` the types). Factorisations are not written: they
-    are made again when a held-out question is asked. A kernel that is a function is written by
+    Parameters, rows, experiments, penalties and coefficients are written as arrays and JSON
+    (`holdfast.data.archive` describes the layout, `holdfast.files.codec` the types). Whatever
+    follows from them is made again: the model is rebuilt through the checks of `fit`. A kernel that is a function is written by
     its import name.
     """
     from holdfast.estimators.saved import parts_of
