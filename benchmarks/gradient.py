@@ -29,7 +29,8 @@ from threadpoolctl import threadpool_limits
 
 from holdfast import KernelRidgeCV
 from holdfast.kernels import RBF
-from holdfast.tuning import Criterion, criterion_surface, tune
+from holdfast.tuning import tune
+from holdfast.tuning.criterion import Criterion
 
 SEED = 0
 
@@ -80,11 +81,9 @@ def worth(m: int, n: int | None, d: int, size: int) -> dict[str, object]:
     model = KernelRidgeCV("rbf", basis=n, cv=10, random_state=SEED)
 
     start = time.process_time()
-    surface = criterion_surface(model, X, y, np.logspace(-4, 1, size), np.logspace(-6, 2, size))
+    grid = {"gamma": np.logspace(-4, 1, size), "alphas": np.logspace(-6, 2, size)}
+    isotropic = KernelRidgeCV("rbf", basis=n, cv=10, random_state=SEED, **grid).fit(X, y)
     grid_time = time.process_time() - start
-    alpha, gamma = surface.best
-    isotropic = KernelRidgeCV(RBF(gamma), basis=n, cv=10, alphas=[alpha], random_state=SEED)
-    isotropic.fit(X, y)
 
     start = time.process_time()
     result = tune(model, X, y, ard=True, flatness=False)
@@ -98,10 +97,10 @@ def worth(m: int, n: int | None, d: int, size: int) -> dict[str, object]:
         "basis": n,
         "features": d,
         "grid": {
-            "cv_error": float(np.nanmin(surface.values)),
+            "cv_error": -isotropic.best_score_,
             "test_error": float(np.mean((isotropic.predict(X_new) - y_new) ** 2)),
-            "alpha": alpha,
-            "gamma": gamma,
+            "alpha": isotropic.alpha_,
+            "gamma": isotropic.best_params_["gamma"],
             "seconds": grid_time,
         },
         "ard": {

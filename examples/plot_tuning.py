@@ -13,7 +13,7 @@ from sklearn.datasets import make_friedman1
 
 from holdfast import KernelRidgeCV
 from holdfast.kernels import RBF
-from holdfast.tuning import criterion_surface, tune
+from holdfast.tuning import tune
 
 X, y = make_friedman1(n_samples=250, n_features=10, noise=1.0, random_state=0)
 model = KernelRidgeCV("rbf", cv=10)
@@ -22,7 +22,9 @@ model = KernelRidgeCV("rbf", cv=10)
 # The best that one width can do, on a grid and by descent. The grid takes one fit per width, which
 # serves all penalties.
 
-surface = criterion_surface(model, X, y, np.logspace(-3, 1, 17), np.logspace(-5, 2, 29))
+gammas, alphas = np.logspace(-3, 1, 17), np.logspace(-5, 2, 29)
+grid = KernelRidgeCV("rbf", gamma=gammas, alphas=alphas, cv=10).fit(X, y)
+surface = -grid.cv_results_["pooled_test_score"].reshape(gammas.size, alphas.size)
 one = tune(model, X, y)
 one
 
@@ -47,7 +49,9 @@ errors
 # held-out error would rise without each feature, give or take two standard errors.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-surface.plot(left)
+filled = left.contourf(alphas, gammas, surface, np.quantile(surface, np.linspace(0, 1, 16)))
+fig.colorbar(filled, ax=left, label="held-out mean squared error")
+left.set(xscale="log", yscale="log", xlabel="penalty λ (alpha)", ylabel="gamma")
 path = one.trials.start == 0
 left.plot(one.trials.alpha[path], one.trials.gamma[path, 0], "o-", color="C1", ms=3, lw=1)
 rest = many.relevance

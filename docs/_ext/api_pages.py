@@ -25,7 +25,8 @@ PACKAGE = "holdfast"
 # What a user meets, in a reader's order. Every other module is the inside, and stays out.
 PUBLIC = (
     "kernels", "basis", "experiments", "splitters", "estimators.results", "holdout.plan",
-    "holdout.verify", "answers", "tuning", "displays", "tables", "report", "exceptions",
+    "holdout.verify", "answers", "model_selection", "tuning", "displays", "tables", "report",
+    "exceptions",
 )  # fmt: skip
 
 

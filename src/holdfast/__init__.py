@@ -21,7 +21,16 @@ _WHERE = {
     "robust_weights": "holdfast.estimators.robust",
     "tune": "holdfast.tuning",
 }
-_MODULES = ("basis", "displays", "exceptions", "kernels", "report", "splitters", "tuning")
+_MODULES = (
+    "basis",
+    "displays",
+    "exceptions",
+    "kernels",
+    "model_selection",
+    "report",
+    "splitters",
+    "tuning",
+)
 
 __all__ = [  # resolved by __getattr__
     "Experiments",
@@ -35,6 +44,7 @@ __all__ = [  # resolved by __getattr__
     "exceptions",
     "kernels",
     "load",
+    "model_selection",
     "report",
     "robust_weights",
     "splitters",
@@ -43,7 +53,16 @@ __all__ = [  # resolved by __getattr__
 ]
 
 if TYPE_CHECKING:
-    from holdfast import basis, displays, exceptions, kernels, report, splitters, tuning
+    from holdfast import (
+        basis,
+        displays,
+        exceptions,
+        kernels,
+        model_selection,
+        report,
+        splitters,
+        tuning,
+    )
     from holdfast.answers.comparison import compare
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.regression import KernelRidgeCV

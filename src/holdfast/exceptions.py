@@ -21,7 +21,6 @@ import inspect
 import os
 import warnings
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
@@ -31,18 +30,35 @@ _PACKAGE = str(Path(__file__).parent) + os.sep
 class HoldfastError(Exception):
     """Base class of all errors raised by holdfast.
 
+    Parameters
+    ----------
+    message : str
+        What is wrong, and what to do.
+    argument : str, optional
+        The Python argument that was wrong.
+    remedies : tuple of str
+        Other arguments that the message says to set.
+
     Attributes
     ----------
     argument : str or None
-        The argument that was wrong, where that is known.
+    remedies : tuple of str
+
+    Examples
+    --------
+    >>> from holdfast import KernelRidgeCV
+    >>> try:
+    ...     KernelRidgeCV(alphas=[-1.0]).fit([[0.0], [1.0]], [0.0, 1.0])
+    ... except HoldfastError as error:
+    ...     error.argument
+    'alphas'
     """
 
-    argument: str | None = None
-
-    def about(self, argument: str) -> Self:
-        """Return the error with the name of the argument that was wrong."""
-        self.argument = argument
-        return self
+    def __init__(
+        self, message: str = "", *, argument: str | None = None, remedies: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.argument, self.remedies = argument, remedies
 
 
 class InvalidInputError(HoldfastError, ValueError):
@@ -86,7 +102,13 @@ class ClusterError(HoldfastError, RuntimeError):
 
 
 class HoldfastWarning(UserWarning):
-    """Base class of all warnings raised by holdfast."""
+    """Base class of all warnings raised by holdfast; `argument` and `remedies` as of an error."""
+
+    def __init__(
+        self, message: str = "", *, argument: str | None = None, remedies: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.argument, self.remedies = argument, remedies
 
 
 class GridEdgeWarning(HoldfastWarning):
@@ -102,8 +124,15 @@ class PrecisionWarning(HoldfastWarning):
         The penalties.
     """
 
-    def __init__(self, message: str, alphas: tuple[float, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        alphas: tuple[float, ...] = (),
+        argument: str | None = None,
+        remedies: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message, argument=argument, remedies=remedies)
         self.alphas = alphas
 
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOn
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.kernels import RBF
-from holdfast.tuning import Criterion
+from holdfast.tuning.criterion import Criterion
 from reference import answers as naive
 from reference import kernels
 from reference.retrain import policy_experiment, retrain

@@ -112,7 +112,8 @@ def test_kinds():
 
 def test_parameters():
     names = list(KernelRidgeCV().get_params())
-    assert names == list(KernelRidgeClassifierCV().get_params())
+    more = [name for name in KernelRidgeClassifierCV().get_params() if name != "calibration"]
+    assert names == more
     changed = KernelRidgeCV().set_params(gamma=3.0, basis=Random(5))
     assert changed.gamma == 3.0
     assert changed.get_params(deep=True)["basis__n"] == 5

@@ -37,6 +37,7 @@ ORDER = (
     "cluster",
     "answers",
     "estimators",
+    "model_selection",
     "tuning",
     "displays",
     "files",

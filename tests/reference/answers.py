@@ -276,3 +276,34 @@ def concordance(
             total += w[i] * w[j]
             pairs += 1
     return right / total, pairs
+
+
+def conformal_member(
+    K: Floats,
+    y: ArrayLike,
+    target: float,
+    level: float,
+    alpha: float,
+    counted: Sequence[int],
+    **model: Any,
+) -> bool:
+    """Return whether a target of the last row of K belongs to the full conformal set.
+
+    Parameters
+    ----------
+    K : (m + 1, m + 1)
+        Kernel matrix of the rows and the new one.
+    y : (m,)
+    target : float
+        A possible target of the new row, with which the model is trained.
+    level, alpha : float
+    counted : rows
+        Those that are compared with the new row.
+    model
+        As in ``retrain``; weights (m + 1,).
+    """
+    y = np.append(np.asarray(y, dtype=float), target)
+    fitted = retrain(K, y, [], np.arange(len(K)), alpha, **model)[:, 0]
+    e = np.abs(y - fitted)
+    count = sum(e[i] >= e[-1] for i in counted)
+    return bool(count + 1 > (1 - Fraction(str(level))) * (len(counted) + 1))

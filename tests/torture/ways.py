@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from holdfast import HoldOut
-from holdfast.tuning import Criterion
+from holdfast.tuning.criterion import Criterion
 from torture.families import Problem
 from torture.measure import Measured, by_one_way, estimator, fitted, judged
 from torture.truth import of_models, truth

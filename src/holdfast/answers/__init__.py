@@ -8,6 +8,8 @@ frozen result. The estimators have a method for each; of them the modules know a
 | module | answers |
 |---|---|
 | `intervals` | within which bounds will a new row's target lie? |
+| `full_conformal` | the same, with the level promised and not half of it |
+| `calibration` | with which probability does a new row belong to a class? |
 | `gaussian` | how likely were the held-out targets? |
 | `influence` | which rows, or groups, move the model most? |
 | `pairs` | how often are two rows that the model never saw put in the right order? |
@@ -18,8 +20,16 @@ frozen result. The estimators have a method for each; of them the modules know a
 | `comparison` | is one model better than another, and which rows decide? |
 """
 
+from holdfast.answers.calibration import Calibration, CalibrationScores
 from holdfast.answers.influence import Influence
 from holdfast.answers.learning import Extrapolation, LearningCurve
 from holdfast.answers.pairs import LeavePairOut
 
-__all__ = ["Extrapolation", "Influence", "LearningCurve", "LeavePairOut"]
+__all__ = [
+    "Calibration",
+    "CalibrationScores",
+    "Extrapolation",
+    "Influence",
+    "LearningCurve",
+    "LeavePairOut",
+]

@@ -129,7 +129,8 @@ def require_exchangeable(judge: Judge, answer: str) -> None:
         raise NotSupportedError(
             f"{answer} draws random rows or groups, and the experiments of this model (time, "
             "neighbourhoods, purged folds, or rows that are never tested) hold out in another way. "
-            'Use method="asymptotic", which takes them as they are.'
+            'Use method="asymptotic", which takes them as they are.',
+            argument="method",
         )
 
 
@@ -155,7 +156,9 @@ def _interval(
     if np.isnan(standard_error).any():
         raise InvalidInputError(
             "an interval needs at least two rows, groups, blocks or experiments that are tested, "
-            "each part with a defined score. Fit with more experiments, or with another scoring."
+            "each part with a defined score. Fit with more experiments, or with another scoring.",
+            argument="cv",
+            remedies=("scoring",),
         )
 
     def plain(x: FloatArray | float) -> float | FloatArray:
@@ -203,7 +206,8 @@ def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) 
     if not judge.pooled:
         raise NotSupportedError(
             'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
-            'experiments. Use method="asymptotic" or "corrected".'
+            'experiments. Use method="asymptotic" or "corrected".',
+            argument="method",
         )
     score = judge.row_score(rows)
 
@@ -277,7 +281,8 @@ def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArra
     if int(np.bincount(tested.test.values).max()) > 1:
         raise NotSupportedError(
             'method="asymptotic" of a mean over experiments (pooled=False) needs experiments that '
-            'test different rows. Use method="corrected".'
+            'test different rows. Use method="corrected".',
+            argument="method",
         )
     defined = splits[:, np.isfinite(splits).all(axis=0)]
     n = defined.shape[1]
@@ -320,7 +325,9 @@ def nadeau_bengio(
     if J < 2 or np.isnan(splits).any():
         raise InvalidInputError(
             'method="corrected" needs at least two experiments, each with a defined score. Use '
-            'larger test sets, another scoring, or method="asymptotic".'
+            'larger test sets, another scoring, or method="asymptotic".',
+            argument="method",
+            remedies=("scoring",),
         )
 
     def count(rows: Ragged) -> FloatArray:

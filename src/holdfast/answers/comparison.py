@@ -209,7 +209,8 @@ def compare(
     if first is None:
         raise InvalidInputError(
             "compare needs at least one fitted model of this package, which knows the experiments; "
-            "got predictions only."
+            "got predictions only.",
+            argument="models",
         )
     level = check_level(level)
     check_choice("method", method, METHODS)
@@ -275,7 +276,8 @@ def _names(
         if len(names) != len(entries) or len(set(names)) != len(names):
             raise InvalidInputError(
                 f"names must hold {len(entries)} different names, one for each model; got "
-                f"{names!r}."
+                f"{names!r}.",
+                argument="names",
             )
         return list(names)
     return [

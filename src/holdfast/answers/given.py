@@ -25,7 +25,8 @@ def of_predictions(
         if not np.array_equal(given.experiments.test.values, test.values):
             raise InvalidInputError(
                 f"the nested predictions (entry {i}) have other test rows than the experiments. "
-                "Pass cv=, the outer experiments of `nested`, to compare."
+                "Pass cv=, the outer experiments of `nested`, to compare.",
+                argument="cv",
             )
         return test.owners, test.values, given.values
     m, v = judge.weights.size, 1 if judge.labels.ndim == 1 else judge.labels.shape[1]
@@ -34,7 +35,8 @@ def of_predictions(
         if [len(part) for part in parts] != test.sizes.tolist():
             raise InvalidInputError(
                 f"predictions (entry {i}) must hold one array per experiment, with one prediction "
-                "for each of its test rows in their order."
+                "for each of its test rows in their order.",
+                argument="predictions",
             )
         return test.owners, test.values, as_values(i, np.concatenate(parts), judge)
     array = np.asarray(given)
@@ -42,12 +44,14 @@ def of_predictions(
         raise InvalidInputError(
             f"entry {i} must be a fitted model, an array with one prediction for each of the {m} "
             f"rows ({v} target{'s' if v > 1 else ''}), or a list with one array per experiment; "
-            f"got {type(given).__name__} of shape {array.shape}."
+            f"got {type(given).__name__} of shape {array.shape}.",
+            argument="models",
         )
     if int(np.bincount(test.values).max()) > 1:
         raise InvalidInputError(
             f"rows are tested several times, so predictions (entry {i}) must be a list with one "
-            "array per experiment."
+            "array per experiment.",
+            argument="models",
         )
     return test.owners, test.values, as_values(i, array[test.values], judge)
 
@@ -69,7 +73,8 @@ def as_values(i: int, array: AnyArray, judge: Judge) -> FloatArray:
         raise InvalidInputError(
             f"predictions (entry {i}) must be numbers in {width} column{'s' if width > 1 else ''}"
             f"{'' if classes is None else ', or class labels'}; got shape {array.shape} of "
-            f"{array.dtype}."
+            f"{array.dtype}.",
+            argument="predictions",
         )
     return values.astype(float)
 

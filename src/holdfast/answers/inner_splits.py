@@ -65,7 +65,8 @@ def split_again(
         if not some.size:
             raise HoldOutError(
                 "an outer experiment of nested holds out every test row of cv, so nothing is left "
-                "to choose a penalty by. Hold out fewer rows, or give the model a splitter as cv."
+                "to choose a penalty by. Hold out fewer rows, or give the model a splitter as cv.",
+                argument="cv",
             )
         return Experiments(out.items(some), test.items(some))
 

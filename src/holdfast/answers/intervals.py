@@ -97,7 +97,8 @@ def counted_rows(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArra
         row = int(np.argmax(wrong))
         raise HoldOutError(
             f"predict_interval needs experiments that test every row once; row {row} is tested "
-            f"{count[row]} times. Fit with cv=None (leave-one-out), folds, or groups."
+            f"{count[row]} times. Fit with cv=None (leave-one-out), folds, or groups.",
+            argument="cv",
         )
     return np.flatnonzero(weights[rows] > 0)
 

@@ -127,7 +127,8 @@ class LearningCurve:
         if self.sizes.size < 4:
             raise InvalidInputError(
                 "an extrapolation fits three numbers, so it needs at least four sizes; got "
-                f"{self.sizes.size}. Ask learning_curve for more sizes."
+                f"{self.sizes.size}. Ask learning_curve for more sizes.",
+                argument="sizes",
             )
         level = check_level(level)
         at = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
@@ -190,13 +191,15 @@ def check_sizes(sizes: Any, most: int, unit: str, least: int = 2) -> IntArray:
     whole = np.unique(values.astype(np.int64))
     if whole.size != values.size or (whole != np.sort(values)).any():
         raise InvalidInputError(
-            f"sizes must be different whole numbers, or shares below 1; got {sizes!r}."
+            f"sizes must be different whole numbers, or shares below 1; got {sizes!r}.",
+            argument="sizes",
         )
     if not whole.size or whole[0] < least or whole[-1] >= most:
         why = "" if least <= 2 else ", and with the basis rows, which are always trained on"
         raise InvalidInputError(
             f"sizes must lie between {least} and {most - 1} {unit}, so that some are left to test"
-            f"{why}; got {sizes!r}."
+            f"{why}; got {sizes!r}.",
+            argument="sizes",
         )
     return whole
 

@@ -56,7 +56,8 @@ def partitions(
     if codes.size < n_splits:
         raise InvalidInputError(
             f"n_splits must be at most the number of rows, or groups, with weight ({codes.size}); "
-            f'got {n_splits}. Use fewer n_splits, or method="asymptotic".'
+            f'got {n_splits}. Use fewer n_splits, or method="asymptotic".',
+            argument="n_splits",
         )
     order = rng.permutation(codes.size)
     if labels is not None and codes.size == live.size:
@@ -89,7 +90,8 @@ def nested_estimate(
     """
     if K < 3:
         raise InvalidInputError(
-            f'method="nested" needs n_splits of at least 3, to leave two folds out; got {K}.'
+            f'method="nested" needs n_splits of at least 3, to leave two folds out; got {K}.',
+            argument="method",
         )
     labels = judge.labels if judge.classes is not None else None
     weights, pairs = judge.weights, list(combinations(range(K), 2))
@@ -119,7 +121,8 @@ def nested_estimate(
     if np.isnan(outer).any():
         raise InvalidInputError(
             "every fold needs at least two rows, or groups, to tell its own error. Use fewer "
-            "n_splits."
+            "n_splits.",
+            argument="n_splits",
         )
     ncv, cv = np.mean(inner, axis=0), np.mean(whole, axis=0)
     bias = (1.0 + (K - 2) / K) * (ncv - cv)
@@ -155,7 +158,8 @@ def _by_model(
         if at is None:  # held_out_basis="skip" left nothing to test
             raise HoldOutError(
                 "a fold of a random partition has no row to test: all its rows are basis rows. "
-                "Use fewer n_splits."
+                "Use fewer n_splits.",
+                argument="n_splits",
             )
         rows, part = rows_of[at], values[ptr[at] : ptr[at + 1]]
         mine = fold_of[rows] == i

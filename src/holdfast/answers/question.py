@@ -167,7 +167,8 @@ class Judge:
             predictions, rows = predictions[used], rows[used]
         if not rows.size:
             raise HoldOutError(
-                "a fold of a random partition has no row to test. Use fewer n_splits."
+                "a fold of a random partition has no row to test. Use fewer n_splits.",
+                argument="n_splits",
             )
         values = score.values(predictions, rows)
         return mean_and_variance(values, score.weights[rows], self.units.code[rows])

@@ -28,7 +28,8 @@ def refuse_density(scoring: Scoring, answer: str) -> None:
         raise NotSupportedError(
             f"{answer} scores predictions; scoring={scoring.name!r} needs their distribution. "
             "fit, held_out(...).score, score_interval and permutation_test have it; here, use a "
-            'scorer such as "neg_mean_squared_error".'
+            'scorer such as "neg_mean_squared_error".',
+            argument="scoring",
         )
 
 

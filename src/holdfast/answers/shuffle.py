@@ -72,7 +72,8 @@ class Shuffle:
             units = "rows" if groups is None else "groups of one size"
             raise InvalidInputError(
                 f"nothing can be permuted: no two {units} with positive weight share a label of "
-                "`within`. Use coarser labels."
+                "`within`. Use coarser labels.",
+                argument="within",
             )
         return made
 
@@ -90,7 +91,8 @@ class Shuffle:
             raise InvalidInputError(
                 "whole groups change places within a label of `within`, so each group must have "
                 f"one such label; the group of row {int(first[mixed][0])} "
-                "has several. Leave `within` or `groups` out."
+                "has several. Leave `within` or `groups` out.",
+                argument="within",
             )
         constant = bool((Y[rows] == Y[first]).all())
         kinds = np.column_stack([stratum[rows[start]], np.zeros_like(size) if constant else size])

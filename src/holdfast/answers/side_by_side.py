@@ -84,7 +84,8 @@ class Table:
         if not same or not np.array_equal(mine.weights, judge.weights):
             raise InvalidInputError(
                 f"models must be fitted on the same rows, targets and weights, in the same order; "
-                f"those of model {i} differ from the first."
+                f"those of model {i} differ from the first.",
+                argument="models",
             )
         tested, source, values = model.predict(experiments)
         return source[tested.test.owners], tested.test.values, values
@@ -138,7 +139,8 @@ class Table:
         if one is None or other is None:
             raise NotSupportedError(
                 'method="nested" asks models for new held-out predictions; got predictions that '
-                "are made already. Use another method."
+                "are made already. Use another method.",
+                argument="method",
             )
         require_exchangeable(judge, 'method="nested"')
         score = judge.row_score(self.rows)
@@ -146,7 +148,8 @@ class Table:
         if not judge.pooled or not np.array_equal(score.finish(probe), probe):
             raise NotSupportedError(
                 f'method="nested" compares means over rows, which {score.name} is a function of '
-                '(or pooled=False an average of). Use method="asymptotic".'
+                '(or pooled=False an average of). Use method="asymptotic".',
+                argument="method",
             )
 
         def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -196,6 +199,7 @@ def _side_by_side(
     if not np.array_equal(tested.test.values, second[0].test.values):
         raise NotSupportedError(
             'method="nested" needs models that test the same rows; held_out_basis="skip" '
-            "leaves out those of each model's own basis. Use another method."
+            "leaves out those of each model's own basis. Use another method.",
+            argument="method",
         )
     return tested, source, np.hstack([values, second[2]])

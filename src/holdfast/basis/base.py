@@ -137,13 +137,14 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
             return given
         weights = np.ones(m) if weights is None else _per_row(weights, m, "weights").astype(float)
         if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-            raise InvalidInputError("weights must be finite and not negative.")
+            raise InvalidInputError("weights must be finite and not negative.", argument="weights")
         self._check_needs(y=y, groups=groups, experiments=experiments)
         rows = np.flatnonzero(weights > 0)
         if len(rows) == 0:
             raise InvalidInputError(
                 "there are no rows to choose basis rows from: every weight is zero. "
-                "Give at least one row a positive weight."
+                "Give at least one row a positive weight.",
+                argument="weights",
             )
         everything = len(rows) == m
         pool = Pool(
@@ -175,7 +176,8 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
             if given[name] is None:
                 raise InvalidInputError(
                     f"{type(self).__name__} needs {name} to choose basis rows, and got None: "
-                    f"{remedy[name]}, or use a selector that does without, such as Random."
+                    f"{remedy[name]}, or use a selector that does without, such as Random.",
+                    argument=name,
                 )
 
 
@@ -199,24 +201,29 @@ def how_many(n: int | float, m: int, name: str = "n") -> int:
     """
     if not is_number(n):
         raise InvalidInputError(
-            f"{name} must be a number of rows (int) or a fraction of them (float), got {n!r}."
+            f"{name} must be a number of rows (int) or a fraction of them (float), got {n!r}.",
+            argument=name,
         )
     if isinstance(n, int | np.integer):
         if n < 1:
             raise InvalidInputError(
                 f"{name} must be at least 1 basis row, got {n}. For the dense model, in which "
-                "every row is a basis row, pass basis=None."
+                "every row is a basis row, pass basis=None.",
+                argument=name,
+                remedies=("basis",),
             )
         if n > m:
             raise InvalidInputError(
                 f"{name} asks for {n} basis rows, but there are only {m} rows to choose from "
-                f"(rows of weight zero do not count). Use at most {m}, or a fraction such as 0.1."
+                f"(rows of weight zero do not count). Use at most {m}, or a fraction such as 0.1.",
+                argument=name,
             )
         return int(n)
     if not 0.0 < n <= 1.0:
         raise InvalidInputError(
             f"{name} given as a float is a fraction of the rows and must lie in (0, 1], got {n}. "
-            "For a number of rows pass an int."
+            "For a number of rows pass an int.",
+            argument=name,
         )
     return max(1, round(float(n) * m))
 
@@ -225,7 +232,8 @@ def _per_row(values: NDArray[Any], m: int, name: str) -> NDArray[Any]:
     values = np.asarray(values)
     if values.shape != (m,):
         raise InvalidInputError(
-            f"{name} must hold one value per row, shape ({m},); got shape {values.shape}."
+            f"{name} must hold one value per row, shape ({m},); got shape {values.shape}.",
+            argument=name,
         )
     return values
 
@@ -233,7 +241,9 @@ def _per_row(values: NDArray[Any], m: int, name: str) -> NDArray[Any]:
 def _targets(y: FloatArray | None, m: int, rows: IntArray) -> FloatArray:
     y = np.asarray(y, dtype=np.float64)
     if y.ndim not in (1, 2) or len(y) != m:
-        raise InvalidInputError(f"y must have shape ({m},) or ({m}, targets); got {y.shape}.")
+        raise InvalidInputError(
+            f"y must have shape ({m},) or ({m}, targets); got {y.shape}.", argument="y"
+        )
     targets: FloatArray = y.reshape(m, -1)[rows]
     return targets
 
@@ -253,7 +263,8 @@ def _folds(experiments: Experiments | None, m: int, selector: Selector) -> IntAr
             f"{type(selector).__name__} needs experiments that partition the rows (each of the "
             f"{m} rows held out exactly once), and these hold out {len(rows)} rows in "
             f"{len(experiments)} experiments, with repeats or gaps. Use a partition such as "
-            "KFold(10) or GroupKFold, or another selector."
+            "KFold(10) or GroupKFold, or another selector.",
+            argument="cv",
         )
     folds = np.empty(m, dtype=np.int64)
     folds[rows] = np.repeat(np.arange(len(experiments)), np.diff(held_out.ptr))

@@ -232,7 +232,8 @@ def _diagonal(pool: Pool, rows: IntArray | None) -> FloatArray:
     if np.any(diagonal < 0):
         raise KernelError(
             "FeatureVectors needs a positive semi-definite kernel, and this one has negative "
-            "values on its diagonal. Use another kernel, or another selector such as Random."
+            "values on its diagonal. Use another kernel, or another selector such as Random.",
+            argument="kernel",
         )
     return diagonal
 

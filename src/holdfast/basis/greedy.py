@@ -146,7 +146,8 @@ class Greedy(Selector):
         check_choice("criterion", self.criterion, ("train", "loo", "group"))
         if self.criterion == "loo" and len(pool) < 2:
             raise InvalidInputError(
-                'criterion="loo" needs at least two rows of positive weight; got one.'
+                'criterion="loo" needs at least two rows of positive weight; got one.',
+                argument="criterion",
             )
 
     def _criterion(self, pool: Pool, model: GrowingModel, n: int) -> Criterion:
@@ -233,7 +234,8 @@ class GroupError(Criterion):
         if len(members) < 2:
             raise InvalidInputError(
                 'criterion="group" leaves out one group at a time and needs at least two groups '
-                "among the rows of positive weight; got one."
+                "among the rows of positive weight; got one.",
+                argument="criterion",
             )
         by_size: dict[int, list[IntArray]] = {}
         for rows in members:

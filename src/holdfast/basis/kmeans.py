@@ -54,7 +54,8 @@ class KMeans(Selector):
         if self.space == "input" and vectors is None:
             raise InvalidInputError(
                 'space="input" needs rows that are vectors, and these are a precomputed kernel '
-                'or other objects. Use space="kernel".'
+                'or other objects. Use space="kernel".',
+                argument="space",
             )
         if vectors is None or self.space == "kernel":
             vectors = pivot(pool, min(2 * n, len(pool)))[1].F

@@ -124,7 +124,8 @@ class Points(Selector):
         n = whole_number("n", n)
         if n > rows.shape[0]:
             raise InvalidInputError(
-                f"n asks for {n} centres of {rows.shape[0]} rows; use at most {rows.shape[0]}."
+                f"n asks for {n} centres of {rows.shape[0]} rows; use at most {rows.shape[0]}.",
+                argument="n",
             )
         model = cluster.KMeans(n_clusters=n, n_init=1, random_state=random_state)
         centres = model.fit(rows, sample_weight=sample_weight).cluster_centers_
@@ -135,19 +136,25 @@ class Points(Selector):
         if isinstance(self.Z, np.ndarray) and self.Z.dtype.kind in "biuf" and self.Z.ndim != 2:
             raise InvalidInputError(
                 f"Points needs Z of shape (points, features); got shape {self.Z.shape}. For one "
-                "feature use Z.reshape(-1, 1)."
+                "feature use Z.reshape(-1, 1).",
+                argument="Z",
             )
         Z = as_rows(self.Z)
         if not Z.shape[0]:
-            raise InvalidInputError("Points needs at least one point; got an empty Z.")
+            raise InvalidInputError(
+                "Points needs at least one point; got an empty Z.", argument="Z"
+            )
         if Z.ndim != X.ndim or (Z.ndim == 2 and Z.shape[1] != X.shape[1]):
             raise InvalidInputError(
                 f"Points needs Z of the same kind as the rows, with the same features; got Z of "
-                f"shape {Z.shape} for X of shape {X.shape}."
+                f"shape {Z.shape} for X of shape {X.shape}.",
+                argument="Z",
             )
         values = Z.data if sp.issparse(Z) else Z
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise InvalidInputError("Points needs finite Z; got NaN or infinity. Drop such points.")
+            raise InvalidInputError(
+                "Points needs finite Z; got NaN or infinity. Drop such points.", argument="Z"
+            )
         return Z
 
     def _given(self, data: KernelData) -> IntArray:
@@ -173,12 +180,15 @@ def as_selector(basis: Basis, m: int | None = None) -> Selector | None:
         return basis
     if isinstance(basis, type) and issubclass(basis, Selector):
         raise InvalidInputError(
-            f"basis is the class {basis.__name__}; pass an instance, such as {basis.__name__}(100)."
+            f"basis is the class {basis.__name__}; pass an instance, such as "
+            f"{basis.__name__}(100).",
+            argument="basis",
         )
     if isinstance(basis, str | bytes | dict):
         raise InvalidInputError(
             f'basis={basis!r} is not understood. Pass None (dense), "auto", a number or a fraction '
-            "of rows, row positions, a boolean mask, or a selector from holdfast.basis."
+            "of rows, row positions, a boolean mask, or a selector from holdfast.basis.",
+            argument="basis",
         )
     if isinstance(basis, Real | np.generic) or (isinstance(basis, np.ndarray) and basis.ndim == 0):
         n = basis.item() if isinstance(basis, np.generic | np.ndarray) else basis
@@ -217,6 +227,7 @@ def check_rows(rows: ArrayLike, m: int) -> IntArray:
     found = row_numbers("basis", rows, m, mask=True, error=InvalidInputError)
     if not found.size:
         raise InvalidInputError(
-            "basis names no rows; give at least one, or basis=None for the dense model."
+            "basis names no rows; give at least one, or basis=None for the dense model.",
+            argument="basis",
         )
     return found

@@ -56,7 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from holdfast.cli.console import fail
         from holdfast.cli.wording import in_options, option_of
 
-        text, option = in_options(_message(error)), option_of(getattr(error, "argument", None))
+        text, argument = _message(error), getattr(error, "argument", None) or ""
+        option = option_of(argument)
+        if option is not None and text.startswith((f"{argument}:", f"{argument} ")):
+            text = f"{option}{text[len(argument) :]}"
+        text = in_options(text)
         fail(text if option is None or option in text else f"{option}: {text}")
         return code
 

@@ -279,7 +279,7 @@ def run_predict(options: argparse.Namespace) -> int:
         target = context.get("target") if isinstance(context, dict) else None
         with opened(options, options.data, preparation.learned_.options) as source:
             check_columns(preparation.columns_, source)
-            kept = split_names(options.keep, source, "--keep") if options.keep else []
+            kept = split_names(options.keep, source, "keep") if options.keep else []
             scored = target if target in source.names else None
             wanted = dict.fromkeys([*preparation.columns_, *kept, *([scored] if scored else [])])
             table = read_columns(

@@ -181,7 +181,7 @@ def _read(options: argparse.Namespace) -> tuple[Table, Roles, Source, list[str]]
             drop=options.drop,
         )
         categorical = (
-            split_names(options.categorical, source, "--categorical") if options.categorical else []
+            split_names(options.categorical, source, "categorical") if options.categorical else []
         )
         table = read_columns(source, roles.all(), tuple(categorical))
     return table, roles, source, categorical

@@ -21,14 +21,14 @@ _KERNELS = ("rbf", "matern12", "matern32", "matern52")
 def run_tune(options: argparse.Namespace) -> int:
     """Find the penalty and the widths of the best held-out score, and say what matters."""
     from holdfast.tuning import tune
-    from holdfast.tuning.goals import GOALS
+    from holdfast.tuning.losses import LOSSES
 
     if options.kernel not in _KERNELS:
         raise InvalidInputError(
             f"tune takes --kernel {', '.join(_KERNELS)}, whose gradients are known; got --kernel "
             f"{options.kernel}. Compare other kernels with holdfast compare --kernels."
         )
-    if options.scoring is not None and options.scoring not in GOALS:
+    if options.scoring is not None and options.scoring not in LOSSES:
         raise InvalidInputError(
             "tune minimises the squared error, or maximises --scoring log_density or crps; got "
             f"--scoring {options.scoring}. Take one of these, or choose widths by any score with "

@@ -18,11 +18,13 @@ _OPTIONS = {
     "delimiter": "--delimiter",
     "drop": "--drop",
     "encoding": "--encoding",
+    "features": "--features",
     "gamma": "--gamma",
     "gap": "--gap",
     "group": "--group",
     "groups": "--group",
     "held_out_basis": "--held-out-basis",
+    "keep": "--keep",
     "kernel": "--kernel",
     "memory_limit": "--memory",
     "na": "--na",
@@ -30,7 +32,9 @@ _OPTIONS = {
     "rule": "--rule",
     "sample_weight": "--weight",
     "scoring": "--scoring",
+    "target": "--target",
     "time": "--time",
+    "weight": "--weight",
 }
 #: Whole phrases that are switches, or the absence of an option.
 _SWITCHES = {

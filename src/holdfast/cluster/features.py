@@ -34,7 +34,8 @@ def cluster_features(data: DaskRows, basis: IntArray | None, epsilon: float) -> 
     if not isinstance(data.kernel, Linear):
         raise InvalidInputError(
             "a dense model needs the kernel matrix of all rows, which Dask rows do not fit; "
-            "pass basis=1000 (or another number of basis rows)."
+            "pass basis=1000 (or another number of basis rows).",
+            argument="basis",
         )
     return ColumnFeatures(data.X)
 

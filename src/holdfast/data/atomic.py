@@ -62,10 +62,13 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     # Through a link, so that the link stays and what it points to is replaced.
     target = Path(os.path.realpath(name))
     if os.path.isdir(target):
-        raise WriteError(f"cannot write {name}: it is a folder. Name a file in it.")
+        raise WriteError(
+            f"cannot write {name}: it is a folder. Name a file in it.", argument="path"
+        )
     if not target.parent.is_dir():
         raise WriteError(
-            f"cannot write {name}: there is no folder {str(target.parent)!r}. Make it first."
+            f"cannot write {name}: there is no folder {str(target.parent)!r}. Make it first.",
+            argument="path",
         )
     _remove_stale(target.parent)
     with _told(name):
@@ -133,7 +136,8 @@ def _told(name: str) -> Iterator[None]:
         if error.errno is None:  # not the system: whoever fills the file
             raise
         told = WriteError(
-            f"cannot write {name}: {error.strerror}. What was there before is still there."
+            f"cannot write {name}: {error.strerror}. What was there before is still there.",
+            argument="path",
         )
         told.errno = error.errno
         raise told from error

@@ -95,12 +95,14 @@ def as_dask_rows(X: Any, *, check: bool) -> Any:
         shape = f"{rows.ndim} dimensions" if isinstance(rows, da.Array) else type(X).__name__
         raise InvalidInputError(
             "X must be a Dask array of two dimensions or a Dask frame; got "
-            f"{shape}. Use X.reshape(-1, 1) for one feature."
+            f"{shape}. Use X.reshape(-1, 1) for one feature.",
+            argument="X",
         )
     if not isinstance(rows._meta, np.ndarray):
         raise InvalidInputError(
             "the chunks of a Dask array must be NumPy arrays; got "
-            f"{type(rows._meta).__name__}. Convert them: X.map_blocks(lambda c: c.toarray())."
+            f"{type(rows._meta).__name__}. Convert them: X.map_blocks(lambda c: c.toarray()).",
+            argument="X",
         )
     if rows.dtype.kind not in "biuf":
         require_numbers("X", np.zeros((0, rows.shape[1]), dtype=rows.dtype))  # has the sentence
@@ -124,10 +126,13 @@ def _surveyed(rows: Any) -> Any:
             raise InvalidInputError(
                 f"X must be finite; the Dask array holds NaN, infinity, masked values or numbers "
                 f"beyond {LARGEST:g}, first in row {start + first}. Fill such values in or leave "
-                "those rows out."
+                "those rows out.",
+                argument="X",
             )
     if not sum(sizes):
-        raise InvalidInputError("X must hold at least one row; the Dask array is empty.")
+        raise InvalidInputError(
+            "X must hold at least one row; the Dask array is empty.", argument="X"
+        )
     chunks = (tuple(sizes), rows.chunks[1])
     known = da.Array(rows.dask, rows.name, chunks, dtype=rows.dtype, meta=rows._meta)  # type: ignore[no-untyped-call]  # dask is partly typed
     if len(sizes) > MANY_CHUNKS and known.nbytes < len(sizes) * SMALL_CHUNK:

@@ -37,7 +37,9 @@ def make_frame(columns: Mapping[str, NDArray[Any]], library: str | None) -> Any:
         configured = get_config()["transform_output"]
         library = configured if configured in LIBRARIES else "pandas"
     if library not in LIBRARIES:
-        raise InvalidInputError(f"library must be one of {', '.join(LIBRARIES)}; got {library!r}.")
+        raise InvalidInputError(
+            f"library must be one of {', '.join(LIBRARIES)}; got {library!r}.", argument="library"
+        )
     try:
         package = import_module(library)
     except ImportError as error:

@@ -105,12 +105,14 @@ def row_index(index: slice | ArrayLike, n_rows: int) -> Index:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidInputError(
             f"rows must be a slice, a 1-D array of integers or a boolean mask of length {n_rows}; "
-            f"got an array of shape {array.shape} and dtype {array.dtype}."
+            f"got an array of shape {array.shape} and dtype {array.dtype}.",
+            argument="rows",
         )
     if array.size and (array.min() < 0 or array.max() >= n_rows):
         wrong = array[(array < 0) | (array >= n_rows)][0]
         raise InvalidInputError(
-            f"rows must lie between 0 and {n_rows - 1}; got {wrong}: number the rows from zero."
+            f"rows must lie between 0 and {n_rows - 1}; got {wrong}: number the rows from zero.",
+            argument="rows",
         )
     return array.astype(np.int64, copy=False)
 

@@ -32,19 +32,22 @@ def check_labels(name: str, labels: ArrayLike, n_rows: int) -> AnyArray:
         array = np.empty((0, 0), dtype=object)
     if array.shape != (n_rows,):
         raise InvalidInputError(
-            f"{name} must hold one label per row, shape ({n_rows},); got shape {array.shape}."
+            f"{name} must hold one label per row, shape ({n_rows},); got shape {array.shape}.",
+            argument=name,
         )
     if array.dtype.kind in "cV":
         raise InvalidInputError(
             f"{name} must hold labels that can be sorted; got dtype {array.dtype}. Use whole "
-            "numbers or text."
+            "numbers or text.",
+            argument=name,
         )
     missing = _missing(array)
     if missing.any():
         raise InvalidInputError(
             f"{name} must hold a label for every row; got {int(missing.sum())} missing, the first "
             f"in row {int(np.argmax(missing))}. Leave those rows out, or give them a label of "
-            "their own."
+            "their own.",
+            argument=name,
         )
     if array.dtype.kind == "O":
         _require_sortable(name, array)
@@ -74,5 +77,6 @@ def _require_sortable(name: str, labels: AnyArray) -> None:
     except TypeError as error:
         raise InvalidInputError(
             f"{name} must hold labels that can be sorted; got labels of several types ({error}). "
-            "Use numbers or text throughout."
+            "Use numbers or text throughout.",
+            argument=name,
         ) from None

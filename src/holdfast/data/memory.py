@@ -86,6 +86,8 @@ def memory_bytes(limit: float | str | None) -> float:
         value = 0.0
     if not 0 < value < float("inf"):
         raise InvalidInputError(
-            f'memory_limit must be a positive number of bytes or text such as "4GB"; got {limit!r}.'
-        ).about("memory_limit")
+            f'memory_limit must be a positive number of bytes or text such as "4GB"; got '
+            f"{limit!r}.",
+            argument="memory_limit",
+        )
     return value

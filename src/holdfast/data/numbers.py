@@ -20,14 +20,16 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     """Return ``value`` as an int, or raise unless it is a whole number of at least ``least``."""
     if isinstance(value, int | np.integer) and is_number(value) and value >= least:
         return int(value)
-    raise InvalidInputError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+    raise InvalidInputError(
+        f"{name} must be a whole number, at least {least}; got {value!r}.", argument=name
+    )
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise unless ``value`` is one of the allowed words."""
     if value not in allowed:
         words = ", ".join(repr(word) for word in allowed)
-        raise InvalidInputError(f"{name} must be one of {words}; got {value!r}.")
+        raise InvalidInputError(f"{name} must be one of {words}; got {value!r}.", argument=name)
 
 
 def check_positive(name: str, value: object, *, zero: bool = False) -> float:
@@ -37,11 +39,15 @@ def check_positive(name: str, value: object, *, zero: bool = False) -> float:
         if np.isfinite(number) and (number > 0 or (zero and number == 0)):
             return number
     bound = "zero or positive" if zero else "positive"
-    raise InvalidInputError(f"{name} must be a finite {bound} number, got {value!r}.")
+    raise InvalidInputError(
+        f"{name} must be a finite {bound} number, got {value!r}.", argument=name
+    )
 
 
 def check_level(level: object) -> float:
     """Return a confidence level as a float, or raise unless it lies between 0 and 1."""
     if is_number(level) and 0.0 < level < 1.0:  # type: ignore[operator]  # a number
         return float(level)  # type: ignore[arg-type]  # is_number says so
-    raise InvalidInputError(f"level must lie between 0 and 1, such as 0.9; got {level!r}.")
+    raise InvalidInputError(
+        f"level must lie between 0 and 1, such as 0.9; got {level!r}.", argument="level"
+    )

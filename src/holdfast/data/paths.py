@@ -26,11 +26,13 @@ def check_path(name: str, path: Any) -> str:
     if not isinstance(text, str):
         raise InputTypeError(
             f"{name} must be the name of a file or folder, text or a pathlib.Path; got "
-            f"{type(path).__name__}. Pass a name such as 'model.holdfast'."
+            f"{type(path).__name__}. Pass a name such as 'model.holdfast'.",
+            argument=name,
         )
     if not text or "\0" in text:
         raise InvalidInputError(
             f"{name} must be the name of a file or folder; got {text!r}. Pass a name, '.' for the "
-            "current folder, or None where that is allowed."
+            "current folder, or None where that is allowed.",
+            argument=name,
         )
     return text

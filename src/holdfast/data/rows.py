@@ -36,7 +36,8 @@ def as_rows(X: Any) -> RowData:
     if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
         raise InvalidInputError(
             "X must be a 2-D array, a scipy.sparse matrix or a sequence of objects; "
-            f"got {type(X).__name__}."
+            f"got {type(X).__name__}.",
+            argument="X",
         )
     if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
         return _array_rows(np.asarray(X))
@@ -51,11 +52,13 @@ def _array_rows(array: npt.NDArray[Any]) -> RowData:
     if array.ndim == 1:
         raise InvalidInputError(
             f"X must be 2-D (rows, features); got a 1-D array of {array.shape[0]} numbers: use "
-            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row."
+            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row.",
+            argument="X",
         )
     raise InvalidInputError(
         f"X must be 2-D (rows, features); got an array of shape {array.shape}: reshape it, or "
-        "pass a list with one object per row to a kernel that is a callable."
+        "pass a list with one object per row to a kernel that is a callable.",
+        argument="X",
     )
 
 
@@ -105,18 +108,22 @@ def numeric_rows(X: Any) -> RowData:
     if rows.ndim != 2:
         raise InvalidInputError(
             "this kernel needs numeric rows, X 2-D of shape (rows, features); got "
-            f"{rows.shape[0]} objects: use a callable kernel, or turn the objects into vectors."
+            f"{rows.shape[0]} objects: use a callable kernel, or turn the objects into vectors.",
+            argument="X",
         )
     if rows.dtype.kind in "biuf":
         return rows
     if rows.dtype.kind == "c":
-        raise InvalidInputError("X must be real. Complex data not supported: pass its parts.")
+        raise InvalidInputError(
+            "X must be real. Complex data not supported: pass its parts.", argument="X"
+        )
     try:
         return rows.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"X must hold numbers; got dtype {rows.dtype} with values that are not numbers "
-            f"({error}): encode them as numbers first."
+            f"({error}): encode them as numbers first.",
+            argument="X",
         ) from error
 
 
@@ -130,6 +137,7 @@ def numeric_pair(X: Any, Z: Any = None) -> tuple[RowData, RowData | None]:
     if Z.shape[1] != X.shape[1]:
         raise InvalidInputError(
             f"X and Z must have the same number of features; got {X.shape[1]} and {Z.shape[1]}: "
-            "pass the columns the model was trained on."
+            "pass the columns the model was trained on.",
+            argument="X",
         )
     return X, Z

@@ -22,7 +22,8 @@ def generator(name: str, seed: Any) -> np.random.Generator:
     if seed is not None and not whole:
         raise InvalidInputError(
             f"{name} must be a whole number from 0 up, a NumPy generator or None; got {seed!r}. "
-            "Pass a number such as 0."
+            "Pass a number such as 0.",
+            argument=name,
         )
     return np.random.default_rng(seed)
 
@@ -41,5 +42,6 @@ def seed_of(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     raise InvalidInputError(
         "random_state must be None, a whole number from 0 up, a RandomState or a NumPy generator; "
-        f"got {random_state!r}."
+        f"got {random_state!r}.",
+        argument="random_state",
     )

@@ -62,7 +62,8 @@ def require_numbers(name: str, values: Any) -> Any:
         if not isinstance(values, int | float | np.generic):
             raise InputTypeError(
                 f"{name} must hold numbers, in an array, a list or a frame; got "
-                f"{_named(values)}. Pass numpy.array([...])."
+                f"{_named(values)}. Pass numpy.array([...]).",
+                argument=name,
             )
         return values
     kind, part = _kind_of(dtype), values
@@ -77,6 +78,7 @@ def require_numbers(name: str, values: Any) -> Any:
             f"{name} is float16, which keeps three digits and ends at 65504: its numbers are used "
             "as they are, in double precision.",
             HoldfastWarning,
+            argument=name,
         )
     return values
 
@@ -88,10 +90,11 @@ def _array(name: str, values: Any) -> AnyArray:
         lengths = sorted({np.size(item) for item in values})
         raise InvalidInputError(
             f"{name} must hold rows of one length; got rows of "
-            f"{' and '.join(map(str, lengths[:3]))} values. Pass the same columns for every row."
+            f"{' and '.join(map(str, lengths[:3]))} values. Pass the same columns for every row.",
+            argument=name,
         ) from None
     except TypeError as error:  # an item whose own conversion fails
-        raise InputTypeError(f"{name} must hold numbers; {error}. {_TEXT}") from None
+        raise InputTypeError(f"{name} must hold numbers; {error}. {_TEXT}", argument=name) from None
 
 
 def _named(values: Any) -> str:
@@ -136,18 +139,20 @@ def _require_kind(name: str, kind: str, values: Any) -> None:
     if kind == "category":
         raise InvalidInputError(
             f"{name} must hold numbers; got categories. Encode them (pandas.get_dummies), or "
-            "convert them with .astype(float) if they are numbers."
+            "convert them with .astype(float) if they are numbers.",
+            argument=name,
         )
     if kind in ("U", "S", "T"):
         first = np.asarray(values).ravel()[:1].tolist()
         raise InvalidInputError(
             f"{name} must hold numbers; got text{f' such as {first[0]!r}' if first else ''}. "
-            f"{_TEXT}"
+            f"{_TEXT}",
+            argument=name,
         )
     if kind in _ADVICE:
         lead = "must be real; got complex numbers" if kind == "c" else "must hold numbers; got "
         told = "" if kind == "c" else f"dtype {values.dtype}"
-        raise InvalidInputError(f"{name} {lead}{told}. {_ADVICE[kind]}")
+        raise InvalidInputError(f"{name} {lead}{told}. {_ADVICE[kind]}", argument=name)
     if kind == "O":
         _require_objects(name, values)
 
@@ -159,20 +164,24 @@ def _require_objects(name: str, values: Any) -> None:
             continue
         if isinstance(value, str | bytes):
             raise InvalidInputError(
-                f"{name} must hold numbers; got text such as {value!r}. {_TEXT}"
+                f"{name} must hold numbers; got text such as {value!r}. {_TEXT}", argument=name
             )
         if isinstance(value, np.datetime64 | np.timedelta64 | date | time | timedelta):
             raise InvalidInputError(
-                f"{name} must hold numbers; got a {type(value).__name__}. {_ADVICE['M']}"
+                f"{name} must hold numbers; got a {type(value).__name__}. {_ADVICE['M']}",
+                argument=name,
             )
         if isinstance(value, complex | np.complexfloating):
-            raise InvalidInputError(f"{name} must be real; got complex numbers. {_ADVICE['c']}")
+            raise InvalidInputError(
+                f"{name} must be real; got complex numbers. {_ADVICE['c']}", argument=name
+            )
         try:
             float(value)
         except (TypeError, ValueError) as error:
             told = "missing values (NA)" if type(value).__name__ == "NAType" else str(error)
             raise InputTypeError(
-                f"{name} must hold numbers; {told}. Fill missing values in, encode the others."
+                f"{name} must hold numbers; {told}. Fill missing values in, encode the others.",
+                argument=name,
             ) from None
 
 
@@ -182,5 +191,6 @@ def refuse_large(name: str, low: float, high: float) -> None:
     if size > LARGEST:
         raise InvalidInputError(
             f"{name} must hold numbers of size up to {LARGEST:g}, whose squares can still be "
-            f"added; got {size:.3g}. Divide {name} by a constant."
+            f"added; got {size:.3g}. Divide {name} by a constant.",
+            argument=name,
         )

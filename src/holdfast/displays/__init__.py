@@ -7,7 +7,6 @@
 | `GroupScoresDisplay` | which groups are hard |
 | `BasisSizeDisplay` | held-out error over the number of basis rows, by selector and policy |
 | `PermutationDisplay` | scores of permuted targets, with the score of the model |
-| `ContourDisplay` | a criterion over penalty and kernel width |
 | `RadiusDisplay` | held-out error over the distance to the nearest data |
 | `InfluenceDisplay` | which rows, or groups, move the model most |
 | `LearningCurveDisplay` | held-out error over the number of training rows, extended |
@@ -31,7 +30,6 @@ matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plot
 
 from holdfast.displays.base import Display
 from holdfast.displays.basis_size import BasisSizeDisplay
-from holdfast.displays.contour import ContourDisplay
 from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
 from holdfast.displays.held_out import HeldOutDisplay, PITDisplay
@@ -43,7 +41,6 @@ from holdfast.displays.radius import RadiusDisplay
 __all__ = [
     "BasisSizeDisplay",
     "CVCurveDisplay",
-    "ContourDisplay",
     "Display",
     "GroupScoresDisplay",
     "HeldOutDisplay",

@@ -83,7 +83,8 @@ def check_fitted_estimator(estimator: Any) -> None:
     if not hasattr(estimator, "held_out"):
         raise InvalidInputError(
             "estimator must be a KernelRidgeCV or KernelRidgeClassifierCV; got "
-            f"{type(estimator).__name__}. A pipeline's last step is pipeline[-1]."
+            f"{type(estimator).__name__}. A pipeline's last step is pipeline[-1].",
+            argument="estimator",
         )
     check_is_fitted(estimator)
 

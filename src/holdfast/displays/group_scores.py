@@ -105,7 +105,8 @@ class GroupScoresDisplay(Display):
         labels = problem.groups if groups is None else groups
         if labels is None:
             raise InvalidInputError(
-                "the estimator was fitted without groups: pass groups, one label per training row."
+                "the estimator was fitted without groups: pass groups, one label per training row.",
+                argument="groups",
             )
         labels = check_labels("groups", labels, problem.weights.size)
         found = held_out_of(estimator, target)

@@ -87,7 +87,8 @@ class HeldOutDisplay(_OfHeldOut):
         if self.y_true.shape != self.y_pred.shape or self.y_true.ndim != 1:
             raise InvalidInputError(
                 "y_true and y_pred must be one-dimensional and of one length; got shapes "
-                f"{self.y_true.shape} and {self.y_pred.shape}."
+                f"{self.y_true.shape} and {self.y_pred.shape}.",
+                argument="y_true",
             )
 
     @classmethod

@@ -113,7 +113,9 @@ class RadiusDisplay(Display):
         m, scale = estimator._problem.weights.size, model_scale(estimator)
         grid, rng = np.unique(np.asarray(radii)), np.random.default_rng(random_state)
         if not grid.size:
-            raise InvalidInputError("radii must hold at least one radius; got none.")
+            raise InvalidInputError(
+                "radii must hold at least one radius; got none.", argument="radii"
+            )
         near = [
             LeaveNeighbourhoodOut(coordinates, radius, metric, metric_params=metric_params)
             for radius in grid

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray
+from holdfast.answers.full_conformal import full_bounds, rows_that_count, training_errors
 from holdfast.answers.influence import Influence, influence
 from holdfast.answers.intervals import Quantiles, bounds, counted_rows, group_shares
 from holdfast.answers.learning import Draws, LearningCurve, check_sizes
@@ -27,7 +28,7 @@ from holdfast.data.seeds import seed_of
 from holdfast.estimators.model import Model
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.without import HeldOutCoefficients, WithoutRows, untested
-from holdfast.exceptions import InvalidInputError, NotSupportedError, warn
+from holdfast.exceptions import HoldfastWarning, InvalidInputError, NotSupportedError, warn
 from holdfast.experiments import Ragged, Splitter, Tasks, leave_group_out, leave_one_out
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import Spread, spread
@@ -37,7 +38,7 @@ from holdfast.smoother.rows import row_blocks
 
 __all__ = ["Answers", "local_parts"]
 
-METHODS = ("plus", "minmax", "jackknife", "gaussian")
+METHODS = ("plus", "minmax", "jackknife", "full", "gaussian")
 
 
 class Answers(WithoutRows):
@@ -126,11 +127,13 @@ class Answers(WithoutRows):
             As in `predict`.
         level : float or sequence of float
             How often the bounds should hold.
-        method : {"plus", "minmax", "jackknife", "gaussian"}
+        method : {"plus", "minmax", "jackknife", "full", "gaussian"}
             "plus": jackknife+ or CV+ by the experiments of `fit`, which must test each row once;
             it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "minmax":
             wider, and holds at least level of the time. "jackknife": the prediction and quantiles
-            of held-out residuals; no guarantee. "gaussian": by the `return_std` of `predict`.
+            of held-out residuals; no guarantee. "full": full conformal prediction, the model
+            trained with every possible target of the new row; it holds at least level of the time.
+            "gaussian": by the `return_std` of `predict`.
 
         Returns
         -------
@@ -141,6 +144,9 @@ class Answers(WithoutRows):
         -----
         Barber, Candès, Ramdas & Tibshirani 2021. Where the experiments hold out whole groups (the
         `groups` of `fit`), the bounds are for a row of a *new* group: Lee, Barber & Willett 2023.
+        "full" refuses whole groups and rows of different weights; basis rows are trained on and do
+        not count. Where its set is not an interval, far from the data, the smallest interval around
+        it is returned, with a warning.
         The penalty was chosen on the same rows, which the theory does not cover; one number chosen
         from a grid makes little difference (docs: answers).
 
@@ -159,10 +165,14 @@ class Answers(WithoutRows):
         self._refuse_classes("predict_interval")
         check_is_fitted(self)
         if method not in METHODS:
-            raise InvalidInputError(f"method must be one of {METHODS}; got {method!r}.")
+            raise InvalidInputError(
+                f"method must be one of {METHODS}; got {method!r}.", argument="method"
+            )
         levels = tuple(check_level(value) for value in np.atleast_1d(np.asarray(level)).tolist())
         if not levels:
-            raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.")
+            raise InvalidInputError(
+                f"level must lie between 0 and 1; got {level!r}.", argument="level"
+            )
         bound = self._interval(method, levels)
         found = np.concatenate([bound(part) for part in local_parts(self._new_rows(X))])
         found = found[..., 0] if self._problem.flat else found
@@ -180,6 +190,8 @@ class Answers(WithoutRows):
 
             return normal
         problem, model = self._problem, self._fitted_model()
+        if method == "full":
+            return self._full(levels)
         tasks, errors, models = model.left_out()
         counted = counted_rows(tasks, problem.weights, skipped=problem.policy == "skip")
         rows = tasks.test.values[counted]
@@ -193,6 +205,36 @@ class Answers(WithoutRows):
             return bounds(models, rows, sizes, owners, quantiles, method, centre)  # type: ignore[arg-type]
 
         return jackknife
+
+    def _full(self, levels: tuple[float, ...]) -> Any:
+        """Return the function from rows to the bounds of full conformal prediction."""
+        problem, model, alphas = self._problem, self._fitted_model(), self._alpha_of_each(None)
+        if is_dask(problem.X):
+            raise NotSupportedError(
+                'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
+                argument="method",
+            )
+        used = problem.weights > 0
+        units = held_out_units(problem.experiments, problem.groups, used.size, used)
+        counted = rows_that_count(problem.weights, model.basis, units)
+        errors = training_errors(model.smoother, alphas)
+        quantiles = Quantiles(levels, counted.size)
+
+        def bound(rows: Any) -> FloatArray:
+            centre = self._decision(rows, checked=True)
+            found, broken = full_bounds(
+                model.smoother, rows, centre, errors, alphas, counted, quantiles
+            )
+            if broken.any():
+                warn(
+                    f"The targets that fit {int(broken.sum())} of {broken.size} new rows are no "
+                    "interval: these rows lie far from the data. The bounds are those of the "
+                    "smallest interval around them.",
+                    HoldfastWarning,
+                )
+            return found
+
+        return bound
 
     # -- influence, pairs, learning curves ---------------------------------------------------------
 
@@ -262,7 +304,8 @@ class Answers(WithoutRows):
         model, problem = self._fitted_model(), self._problem
         if model.reselects:
             raise NotSupportedError(
-                'held_out_basis="reselect" would train a model for every pair. Use another policy.'
+                'held_out_basis="reselect" would train a model for every pair. Use another policy.',
+                argument="held_out_basis",
             )
         if is_dask(problem.X):
             raise NotSupportedError("leave_pair_out needs rows in memory; got a Dask collection.")

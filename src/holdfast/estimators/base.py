@@ -235,7 +235,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         if self.alpha_per_target and self._classes is not None:
             raise NotSupportedError(
                 "alpha_per_target=True is for regression; the classes of a classifier are one "
-                "decision and share one alpha."
+                "decision and share one alpha.",
+                argument="alpha_per_target",
             )
         experiments = as_experiments(
             self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None

@@ -233,7 +233,8 @@ def resized(selector: Selector, n: int) -> Selector:
             return twin
     raise InvalidInputError(
         f"{type(selector).__name__} has no parameter n or max_size, so it cannot be asked for a "
-        "number of rows. Leave it out of the curve."
+        "number of rows. Leave it out of the curve.",
+        argument="selectors",
     )
 
 
@@ -250,7 +251,8 @@ def _named(selectors: Mapping[str, Selector] | Sequence[Selector] | None) -> dic
     if not selectors or not all(isinstance(value, Selector) for value in selectors.values()):
         raise InvalidInputError(
             "selectors must be selectors from holdfast.basis, in a sequence or by name; got "
-            f"{selectors!r}."
+            f"{selectors!r}.",
+            argument="selectors",
         )
     return dict(selectors)
 
@@ -259,7 +261,8 @@ def _check_policies(policies: Sequence[str]) -> None:
     unknown = [policy for policy in policies if policy not in POLICIES]
     if isinstance(policies, str) or not len(policies) or unknown:
         raise InvalidInputError(
-            f"policies must be a sequence of {', '.join(map(repr, POLICIES))}; got {policies!r}."
+            f"policies must be a sequence of {', '.join(map(repr, POLICIES))}; got {policies!r}.",
+            argument="policies",
         )
 
 
@@ -270,7 +273,8 @@ def _counts(sizes: ArrayLike | None, m: int) -> IntArray:
     given = np.atleast_1d(np.asarray(sizes))
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuf":
         raise InvalidInputError(
-            f"sizes must be a sequence of numbers or fractions of rows; got {sizes!r}."
+            f"sizes must be a sequence of numbers or fractions of rows; got {sizes!r}.",
+            argument="sizes",
         )
     return np.unique([how_many(size, m, "sizes") for size in given.tolist()])
 

@@ -81,7 +81,8 @@ class Checkpoint:
         except OSError as error:
             raise InvalidInputError(
                 f"checkpoint must be a folder, or a place where one can be made; got "
-                f"{str(folder)!r} ({error.strerror})."
+                f"{str(folder)!r} ({error.strerror}).",
+                argument="checkpoint",
             ) from error
         self._problem, self.seed = problem, problem.seed
         self._digest = sha256()

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from holdfast._typing import FloatArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.answers.calibration import (
+    CALIBRATIONS,
+    Calibration,
+    CalibrationScores,
+    calibrated,
+    compared,
+    shares,
+)
 from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
+from holdfast.estimators.problem import Problem
+from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scoring import decision_to_label_index, decision_to_proba
 
@@ -32,6 +44,12 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
 fit_intercept, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
 checkpoint, random_state
         As in `KernelRidgeCV`. `alpha_per_target` must stay False: the classes are one decision.
+    calibration : {"sigmoid", "isotonic"} or None, default=None
+        How `predict_proba` makes probabilities of decision values: by a calibrator that learns from
+        the held-out decisions of `fit` at the chosen penalty, as scikit-learn's
+        ``CalibratedClassifierCV(ensemble=False)`` with the same folds and without its fits.
+        "sigmoid" (Platt) for few rows, "isotonic" from about a thousand on. Labels, decisions and
+        scores stay what they are without it.
 
     Attributes
     ----------
@@ -40,6 +58,8 @@ checkpoint, random_state
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
 intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         As in `KernelRidgeCV`, with one target per class, or one in all for two classes.
+    calibration_ : Calibration or None
+        What was learned from the held-out decisions; `calibration_scores` says what it is worth.
 
     Notes
     -----
@@ -61,6 +81,58 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **CrossValidatedKernelRidge._parameter_constraints,
+        "calibration": [StrOptions(set(CALIBRATIONS)), None],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = None,
+        degree: Any = 3,
+        coef0: Any = 1.0,
+        kernel_params: dict[str, Any] | None = None,
+        alphas: ArrayLike | None = None,
+        basis: Any = None,
+        cv: Any = None,
+        held_out_basis: str = "remove",
+        fit_intercept: bool = True,
+        scoring: Any = None,
+        pooled: bool = True,
+        alpha_per_target: bool = False,
+        rule: str = "best",
+        jitter: float = 1e-10,
+        path: str = "auto",
+        memory_limit: float | str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        random_state: Any = None,
+        calibration: str | None = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            alphas=alphas,
+            basis=basis,
+            cv=cv,
+            held_out_basis=held_out_basis,
+            fit_intercept=fit_intercept,
+            scoring=scoring,
+            pooled=pooled,
+            alpha_per_target=alpha_per_target,
+            rule=rule,
+            jitter=jitter,
+            path=path,
+            memory_limit=memory_limit,
+            checkpoint=checkpoint,
+            random_state=random_state,
+        )
+        self.calibration = calibration
+
     @property
     def _classes(self) -> NDArray[Any]:
         return np.asarray(self.classes_)
@@ -70,7 +142,8 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
     ) -> tuple[FloatArray, NDArray[Any], bool]:
         if y is None:
             raise InvalidInputError(
-                "requires y to be passed, but the target y is None: pass one label per row."
+                "requires y to be passed, but the target y is None: pass one label per row.",
+                argument="y",
             )
         refuse_masked("y", y)
         with refusals("y"):
@@ -85,7 +158,8 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         if present.size < 2:
             raise InvalidInputError(
                 f"y must hold at least two classes with positive weight; got {present.size} class. "
-                "Add rows of another class."
+                "Add rows of another class.",
+                argument="y",
             )
         self.classes_, code = np.unique(labels, return_inverse=True)
         if self.classes_.size == 2:
@@ -93,6 +167,21 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         Y = np.full((n_rows, self.classes_.size), -1.0)
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
+
+    def _publish(self, problem: Problem, found: Found) -> None:
+        """Set the fitted attributes, and calibrate."""
+        super()._publish(problem, found)
+        self.calibration_: Calibration | None = None
+        if self.calibration is not None:
+            decision, positive, weights, _ = self._held_out_decisions()
+            self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
+
+    def _held_out_decisions(self) -> tuple[FloatArray, BoolArray, FloatArray, IntArray]:
+        """Return held-out decisions (k, v), whether rows have the class, weights, experiments."""
+        held = self.held_out(alphas=np.atleast_1d(self.alpha_))
+        rows, problem = held.experiments.test.values, self._problem
+        weights = shares(rows, problem.weights)
+        return held.values[0], problem.Y[rows] > 0, weights, held.experiments.test.owners
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return model values, (k,) for two classes (positive: the second), else (k, classes)."""
@@ -110,12 +199,50 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         """Return least-squares estimates of the class probabilities, shape (k, classes).
 
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
-        to one. They are not calibrated.
+        to one. They are not calibrated, unless `calibration` is "sigmoid" or "isotonic".
         """
         decision = self._decision(X)
-        count = self.classes_.size
+        count, calibration = self.classes_.size, getattr(self, "calibration_", None)
+        if calibration is not None:
+            found: FloatArray = on_rows(_calibrated, decision, calibration, columns=count)
+            return found
         values: FloatArray = on_rows(decision_to_proba, decision, count, columns=count)
         return values
+
+    def calibration_scores(self) -> dict[str, CalibrationScores]:
+        """Return log loss and Brier score of held-out probabilities before and after calibration.
+
+        Returns
+        -------
+        dict
+            ``"before"`` and ``"after"``, each with ``log_loss`` and ``brier``; smaller is better.
+            After: by calibrators that did not learn from the rows that they are judged by.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from holdfast import KernelRidgeClassifierCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> scores = KernelRidgeClassifierCV(calibration="sigmoid").fit(X, y).calibration_scores()
+        >>> bool(scores["after"].log_loss < scores["before"].log_loss)
+        True
+        """
+        check_is_fitted(self)
+        calibration = getattr(self, "calibration_", None)
+        if calibration is None:
+            raise InvalidInputError(
+                "calibration_scores needs a calibrated model; got calibration=None. Fit with "
+                'calibration="sigmoid" or "isotonic".',
+                argument="calibration",
+            )
+        decision, positive, weights, owners = self._held_out_decisions()
+        plain = decision_to_proba(decision, self.classes_.size)
+        before, after = compared(calibration.method, decision, plain, positive, weights, owners)
+        return {"before": before, "after": after}
+
+
+def _calibrated(values: FloatArray, calibration: Calibration) -> FloatArray:
+    return calibration.of_classes(values)
 
 
 def _labels(values: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,11 +45,14 @@ def refusals(name: str | None = None) -> Iterator[None]:
         text = " ".join(str(error).split())
         if name is not None:
             text = _clearer(name, text)
-        raise InvalidInputError(text) from error
+        elif found := re.match(r"The '(\w+)' parameter of ", text):  # of _validate_params
+            name = found[1]
+        raise InvalidInputError(text, argument=name) from error
     except TypeError as error:
         text = " ".join(str(error).split())
         raise InputTypeError(
-            f"{name or 'an argument'} cannot be used: {text}. Pass an array or a list of numbers."
+            f"{name or 'an argument'} cannot be used: {text}. Pass an array or a list of numbers.",
+            argument=name,
         ) from error
 
 
@@ -109,7 +113,8 @@ def _require_unique_names(X: Any) -> None:
     twice = next((name for name, count in counts.items() if count > 1), None)
     if twice is not None:
         raise InvalidInputError(
-            f"X must have unique column names; got {twice!r} more than once. Rename or drop one."
+            f"X must have unique column names; got {twice!r} more than once. Rename or drop one.",
+            argument="X",
         )
 
 
@@ -130,7 +135,9 @@ def _check_dask(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
     if rows.shape[0] == 0:
-        raise InvalidInputError("X must hold at least one row; got none. Pass the training rows.")
+        raise InvalidInputError(
+            "X must hold at least one row; got none. Pass the training rows.", argument="X"
+        )
     if reset:  # what an earlier fit on a table left behind
         for name in ("n_features_in_", "feature_names_in_"):
             vars(estimator).pop(name, None)
@@ -156,7 +163,8 @@ def require_finite(name: str, X: Any) -> None:
     nans = int(np.isnan(values).sum())
     raise InvalidInputError(
         f"{name} must be finite; got {nans} NaN and {count - nans} infinite values, the first in "
-        f"row {row}. Fill them in or leave those rows out."
+        f"row {row}. Fill them in or leave those rows out.",
+        argument=name,
     )
 
 
@@ -166,7 +174,8 @@ def check_targets(
     """Return regression targets as (m, v) float64, and whether y was one-dimensional."""
     if y is None:
         raise InvalidInputError(
-            "requires y to be passed, but the target y is None: pass one value per row."
+            "requires y to be passed, but the target y is None: pass one value per row.",
+            argument="y",
         )
     y = require_numbers("y", y)
     with refusals("y"):
@@ -184,7 +193,7 @@ def check_targets(
     flat = Y.ndim == 1
     Y = Y.reshape(-1, 1) if flat else Y
     if Y.shape[1] == 0:
-        raise InvalidInputError("y must hold at least one target; got 0 columns.")
+        raise InvalidInputError("y must hold at least one target; got 0 columns.", argument="y")
     require_finite("y", Y)
     seen = Y[weights > 0]
     if bias and seen.shape[0] > 1 and (seen == seen[0]).all():
@@ -193,6 +202,7 @@ def check_targets(
             f"y does not vary over the rows: {values}, so there is nothing to learn and no penalty "
             "is better than another. The model is that constant.",
             HoldfastWarning,
+            argument="y",
         )
     return np.array(Y, dtype=np.float64, order="C"), flat
 
@@ -203,7 +213,8 @@ def check_length(name: str, values: NDArray[Any], n_rows: int) -> None:
         got = values.shape[0] if values.ndim else "a single value"
         raise InvalidInputError(
             f"{name} must hold one value for each of the {n_rows} rows of X; got {got}. Pass X "
-            f"and {name} with the rows in the same order."
+            f"and {name} with the rows in the same order.",
+            argument=name,
         )
 
 
@@ -217,31 +228,36 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"sample_weight must hold numbers, one per row; got {type(sample_weight).__name__} "
-            f"({error}). Pass one number for each row of X."
+            f"({error}). Pass one number for each row of X.",
+            argument="sample_weight",
         ) from None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
         raise InvalidInputError(
             f"sample_weight must hold one number per row, shape ({n_rows},); got shape "
-            f"{weights.shape}. Sample weights must be 1D array or scalar."
+            f"{weights.shape}. Sample weights must be 1D array or scalar.",
+            argument="sample_weight",
         )
     if not np.isfinite(weights).all():
         raise InvalidInputError(
             "sample_weight must be finite; got "
             f"{int((~np.isfinite(weights)).sum())} values that are NaN or infinite. Use 0 for rows "
-            "that must not be trained on."
+            "that must not be trained on.",
+            argument="sample_weight",
         )
     if weights.min() < 0:
         raise InvalidInputError(
             f"sample_weight must not be negative; got {weights.min():g}. Use 0 for rows that must "
-            "not be trained on."
+            "not be trained on.",
+            argument="sample_weight",
         )
     refuse_large("sample_weight", 0.0, float(weights.max()))
     if weights.max() == 0:
         raise InvalidInputError(
             "sample_weight must be positive for some rows; got zero for every row. Give the rows "
-            "to train on a weight."
+            "to train on a weight.",
+            argument="sample_weight",
         )
     return weights
 
@@ -284,6 +300,8 @@ def warn_of_groups(problem: Problem, scoring: Scoring) -> None:
         "their group are trained on: the score is optimistic if rows of a group are alike. Pass "
         "cv=LeaveOneGroupOut(), or cv=LeaveOneOut() if that is meant.",
         HoldfastWarning,
+        argument="groups",
+        remedies=("cv",),
     )
 
 

@@ -295,7 +295,8 @@ def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> Kernel
     if is_dask(X):
         raise NotSupportedError(
             'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
-            "themselves with a kernel, or X.compute()."
+            "themselves with a kernel, or X.compute().",
+            argument="kernel",
         )
     if X.shape[0] == X.shape[1]:
         return PrecomputedRows(X)
@@ -303,13 +304,16 @@ def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> Kernel
     if rows is None or np.ndim(rows) != 1:
         raise InvalidInputError(
             "a precomputed kernel must be a square matrix of all rows; got shape "
-            f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers]."
+            f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers].",
+            argument="X",
+            remedies=("basis",),
         )
     columns = row_numbers("basis", rows, X.shape[0], mask=True, error=InvalidInputError)
     if columns.size != X.shape[1]:
         raise InvalidInputError(
             f"basis must name one row for each of the {X.shape[1]} columns of the precomputed "
-            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows."
+            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows.",
+            argument="basis",
         )
     return PrecomputedRows(X, columns=columns)
 
@@ -319,12 +323,15 @@ def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAnd
     if isinstance(kernel, Precomputed):
         raise NotSupportedError(
             'kernel="precomputed" has no values for points that are no rows. Pass the rows with a '
-            "kernel, or basis=[row numbers]; points may stand among the rows with weight zero."
+            "kernel, or basis=[row numbers]; points may stand among the rows with weight zero.",
+            argument="kernel",
+            remedies=("basis",),
         )
     if is_dask(X):
         raise NotSupportedError(
             "Points are for rows in memory; got a Dask array. Pass basis=[row numbers] or a number "
-            "of rows, or X.compute()."
+            "of rows, or X.compute().",
+            argument="basis",
         )
     return RowsAndPoints(kernel, X, basis.points(X))
 
@@ -339,7 +346,8 @@ def selector_of(problem: Problem) -> Selector | None:
             raise NotSupportedError(
                 'held_out_basis="reselect" chooses basis rows again from the training rows of '
                 f"each experiment, which {type(selector).__name__} does not allow. Pass a "
-                "number of rows or another selector."
+                "number of rows or another selector.",
+                argument="held_out_basis",
             )
     elif selector.data_dependent:
         warn(
@@ -347,6 +355,7 @@ def selector_of(problem: Problem) -> Selector | None:
             "later held out, so the held-out scores may be optimistic: use "
             'held_out_basis="reselect" for an estimate without that bias.',
             SelectionBiasWarning,
+            argument="held_out_basis",
         )
     return selector
 

@@ -111,7 +111,8 @@ class HeldOutQuestions(ABC):
             )
         elif groups is not None:
             raise InvalidInputError(
-                "groups must come with cv; got groups alone. Pass the cv that uses them as well."
+                "groups must come with cv; got groups alone. Pass the cv that uses them as well.",
+                argument="groups",
             )
         grid = problem.alphas if alphas is None else check_alphas(alphas)
         parts = []
@@ -164,7 +165,9 @@ class HeldOutQuestions(ABC):
         if draws > 1 and (selector is None or isinstance(selector, Fixed | Points)):
             raise NotSupportedError(
                 "basis_draws is for basis rows that are drawn; these are all rows or the user's "
-                "own. Pass basis=100 (or another number of rows) or a selector, and fit again."
+                "own. Pass basis=100 (or another number of rows) or a selector, and fit again.",
+                argument="basis_draws",
+                remedies=("basis",),
             )
         return draws
 
@@ -182,7 +185,8 @@ class HeldOutQuestions(ABC):
         if model.reselects:
             raise NotSupportedError(
                 'held_out_basis="reselect" retrains every experiment already: there is no fast '
-                "prediction to verify."
+                "prediction to verify.",
+                argument="held_out_basis",
             )
         count = whole_number("n_experiments", n_experiments)
         tasks = model.tasks(problem.experiments)

@@ -138,7 +138,8 @@ def robust_weights(
     if y.ndim != 1:
         raise InvalidInputError(
             "robust_weights takes one target, y of shape (m,), since all targets of a row share "
-            f"its weight; got shape {y.shape}. Call it for each target."
+            f"its weight; got shape {y.shape}. Call it for each target.",
+            argument="y",
         )
     base = check_weights(sample_weight, y.size)
     weights = np.ones(y.size)
@@ -160,6 +161,7 @@ def robust_weights(
         f"robust weights still change by {change:.2g} after {rounds} rounds; more rounds, or one "
         "penalty in alphas, may settle them.",
         HoldfastWarning,
+        remedies=("alphas",),
     )
     return RobustWeights(model, weights, errors, scale, rounds, False)
 
@@ -179,14 +181,19 @@ def _check(estimator: Any, residuals: str, cutoffs: tuple[float, float], least: 
     if not isinstance(estimator, KernelRidgeCV):
         raise NotSupportedError(
             f"robust_weights takes a KernelRidgeCV; got {type(estimator).__name__}. Classes have "
-            "no outlying targets: use sample_weight."
+            "no outlying targets: use sample_weight.",
+            argument="estimator",
         )
     check_choice("residuals", residuals, ("held_out", "fitted"))
     first, second = cutoffs
     if not 0 < check_positive("cutoffs", first) < check_positive("cutoffs", second):
-        raise InvalidInputError(f"cutoffs must increase; got {cutoffs!r}. Use (2.5, 3.0).")
+        raise InvalidInputError(
+            f"cutoffs must increase; got {cutoffs!r}. Use (2.5, 3.0).", argument="cutoffs"
+        )
     if not check_positive("least", least) <= 1.0:
-        raise InvalidInputError(f"least must lie in (0, 1]; got {least!r}. Use 1e-4.")
+        raise InvalidInputError(
+            f"least must lie in (0, 1]; got {least!r}. Use 1e-4.", argument="least"
+        )
 
 
 def _residuals(model: KernelRidgeCV, kind: str) -> FloatArray:

@@ -107,6 +107,7 @@ def warn_at_end(chosen: Candidate, tried: Sequence[tuple[Candidate, float]]) -> 
                 f"the best gamma is the {end} of those that were tried ({gamma:.3g}); a better one "
                 "may lie beyond: pass a list of widths as gamma, or `holdfast.tune` the kernel",
                 GridEdgeWarning,
+                argument="gamma",
             )
 
 

@@ -127,7 +127,8 @@ class WithoutRows(HeldOutQuestions):
         if self._problem.reselects:
             raise NotSupportedError(
                 'held_out_basis="reselect" gives every held-out model basis rows of its own, which '
-                "have no place in dual_coef_. Use predict_without."
+                "have no place in dual_coef_. Use predict_without.",
+                argument="held_out_basis",
             )
         models = self._models_without(held, self._alpha_of_each(alpha))
         ((_, fit),) = models.published()
@@ -157,7 +158,8 @@ class WithoutRows(HeldOutQuestions):
         if not 0 < held.size < m:
             raise HoldOutError(
                 f"rows must name some of the {m} rows and leave some to train on; got {held.size}. "
-                "The model on all rows is the fitted one: predict."
+                "The model on all rows is the fitted one: predict.",
+                argument="rows",
             )
         return held
 
@@ -168,7 +170,8 @@ class WithoutRows(HeldOutQuestions):
         if found.rows.size < held.size:
             raise HoldOutError(
                 f"row {np.setdiff1d(held, found.rows)[0]} is a basis row, which "
-                'held_out_basis="skip" never tests. Leave basis rows out of `rows`.'
+                'held_out_basis="skip" never tests. Leave basis rows out of `rows`.',
+                argument="rows",
             )
         return found.values[index, :, np.arange(alphas.size)].T
 
@@ -187,7 +190,9 @@ class WithoutRows(HeldOutQuestions):
         if wanted.shape not in ((), (v,)):
             raise InvalidInputError(
                 f"alpha must be one number, or one for each of the {v} targets; got shape "
-                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...)."
+                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...).",
+                argument="alpha",
+                remedies=("alphas",),
             )
         check_alphas(np.unique(wanted), "alpha")
         return np.broadcast_to(wanted.astype(np.float64), v)

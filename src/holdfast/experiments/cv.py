@@ -20,7 +20,8 @@ def leave_one_out(n_rows: int) -> Experiments:
     """Return the experiments that hold out each row once."""
     if n_rows < 2:
         raise HoldOutError(
-            f"leave-one-out needs at least two rows; got n_samples={n_rows}. Pass more rows."
+            f"leave-one-out needs at least two rows; got n_samples={n_rows}. Pass more rows.",
+            argument="cv",
         )
     singles = Ragged(np.arange(n_rows), np.arange(n_rows + 1))
     return Experiments(singles, singles)

@@ -49,7 +49,8 @@ class HoldOut:
             outside = tested[~np.isin(tested, held)][0]
             raise HoldOutError(
                 f"test rows must be a part of the held-out rows; row {outside} is tested but not "
-                "held out. Add it to held_out."
+                "held out. Add it to held_out.",
+                argument="test",
             )
         object.__setattr__(self, "held_out", held)
         object.__setattr__(self, "test", tested)
@@ -104,5 +105,6 @@ class Experiments:
             j = int(np.argmax(sizes >= n_rows))
             raise HoldOutError(
                 f"experiment {j} of cv holds out every row (n_samples={n_rows}); leave at least "
-                "one row to train on."
+                "one row to train on.",
+                argument="cv",
             )

@@ -55,7 +55,8 @@ def held_and_tested(
     if splits is None:
         raise InvalidInputError(
             "cv must be None (leave-one-out), a number of folds, a scikit-learn splitter, or an "
-            f"iterable of (train, test) pairs or HoldOut objects; got {cv!r}."
+            f"iterable of (train, test) pairs or HoldOut objects; got {cv!r}.",
+            argument="cv",
         )
     held: list[IntArray] = []
     tested: list[IntArray] = []
@@ -66,7 +67,8 @@ def held_and_tested(
     if not held:
         raise HoldOutError(
             "cv must yield at least one experiment; got none (an iterator yields its splits only "
-            "once: pass a list)."
+            "once: pass a list).",
+            argument="cv",
         )
     return held, tested
 
@@ -78,7 +80,8 @@ def _splits(
     if isinstance(cv, int | np.integer) and not 2 <= cv <= n_rows:
         raise HoldOutError(
             f"cv as a number of folds must lie between 2 and the number of rows ({n_rows}, "
-            f"n_samples={n_rows}); got {cv}. Pass more rows or fewer folds."
+            f"n_samples={n_rows}); got {cv}. Pass more rows or fewer folds.",
+            argument="cv",
         )
     splitter = check_cv(cv, y, classifier=classifier)
     rows = np.zeros((n_rows, 1)) if X is None else X
@@ -91,7 +94,9 @@ def _splits(
         advice = ""
         if groups is None and "groups" in str(error):
             advice = " Pass groups, one label per row."
-        raise HoldOutError(f"cv={cv!r} cannot split these rows: {error}{advice}") from error
+        raise HoldOutError(
+            f"cv={cv!r} cannot split these rows: {error}{advice}", argument="cv"
+        ) from error
 
 
 def _experiment(j: int, item: Any, n_rows: int) -> tuple[IntArray, IntArray]:
@@ -103,19 +108,22 @@ def _experiment(j: int, item: Any, n_rows: int) -> tuple[IntArray, IntArray]:
     except (TypeError, ValueError):
         raise InvalidInputError(
             "cv must yield (train, test) pairs of row numbers or HoldOut objects; item "
-            f"{j} is {type(item).__name__}."
+            f"{j} is {type(item).__name__}.",
+            argument="cv",
         ) from None
     train = row_numbers(f"train of experiment {j} of cv", train, n_rows)
     test = row_numbers(f"test of experiment {j} of cv", test, n_rows)
     if not test.size:
         raise HoldOutError(
-            f"experiment {j} of cv must have at least one test row; got none. Leave it out."
+            f"experiment {j} of cv must have at least one test row; got none. Leave it out.",
+            argument="cv",
         )
     out = np.ones(n_rows, dtype=bool)
     out[train] = False
     if not out[test].all():
         raise HoldOutError(
             f"experiment {j} of cv trains on a row that it tests (row "
-            f"{test[~out[test]][0]}); make train and test disjoint."
+            f"{test[~out[test]][0]}); make train and test disjoint.",
+            argument="cv",
         )
     return np.flatnonzero(out), test

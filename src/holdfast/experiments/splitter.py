@@ -109,7 +109,8 @@ def count_rows(X: Any, y: Any = None) -> int:
     except TypeError:
         raise InvalidInputError(
             "X must be given, one entry per row: this splitter counts its rows; got "
-            f"{type(rows).__name__}. Pass X to split and get_n_splits."
+            f"{type(rows).__name__}. Pass X to split and get_n_splits.",
+            argument="X",
         ) from None
 
 

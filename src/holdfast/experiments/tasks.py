@@ -116,7 +116,9 @@ def affected(basis: IntArray | None, policy: Policy) -> IntArray:
         raise NotSupportedError(
             f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
             "(basis=None), so every row is a basis row. Pass basis=..., or use "
-            'held_out_basis="remove".'
+            'held_out_basis="remove".',
+            argument="held_out_basis",
+            remedies=("basis",),
         )
     return nobody
 
@@ -165,7 +167,9 @@ def resolve(
             if not source.size:
                 raise HoldOutError(
                     'held_out_basis="skip" leaves no test rows: every tested row is a basis row. '
-                    "Use fewer basis rows or another policy."
+                    "Use fewer basis rows or another policy.",
+                    argument="held_out_basis",
+                    remedies=("basis",),
                 )
             held, test, removed = (ragged.items(source) for ragged in (held, test, removed))
     if not trained.all():
@@ -175,7 +179,8 @@ def resolve(
         j = int(source[np.argmax(left < 1)])
         raise HoldOutError(
             f"experiment {j} of cv leaves no row with positive weight to train on. Hold out fewer "
-            "rows or give the remaining rows a weight."
+            "rows or give the remaining rows a weight.",
+            argument="cv",
         )
     return Tasks(held, removed, test, source)
 
@@ -187,6 +192,8 @@ def _leaving(held: Ragged, position: IntArray, n_basis: int) -> Ragged:
         j = int(np.argmax(leaving.sizes >= n_basis))
         raise HoldOutError(
             f"experiment {j} of cv holds out every basis row (all {n_basis}), so nothing is left "
-            'to expand in. Use more basis rows or held_out_basis="keep".'
+            'to expand in. Use more basis rows or held_out_basis="keep".',
+            argument="cv",
+            remedies=("held_out_basis", "basis"),
         )
     return Ragged(position[leaving.values], leaving.ptr)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from holdfast.answers.calibration import CALIBRATIONS, Calibration
 from holdfast.basis import Points
 from holdfast.data.frames import LIBRARIES
 from holdfast.data.npz import briefly
@@ -103,6 +104,7 @@ def _check_fitted(fitted: dict[str, Any], classifier: bool) -> None:
     _require(fitted["_frames"] in (None, *LIBRARIES), "frames of a library that is not known")
     if classifier:
         _check_classes(fitted["classes_"], problem)
+        _check_calibration(fitted.get("calibration_"), problem.Y.shape[1])
 
 
 def _require(good: object, what: str) -> None:
@@ -291,3 +293,21 @@ def _check_classes(classes: Any, problem: Any) -> None:
     _require(v == (1 if classes.size == 2 else classes.size), "there are more classes than targets")
     known = problem.labels.ndim == 1 and np.isin(problem.labels, classes).all()
     _require(known, "rows are of other classes")
+
+
+def _check_calibration(calibration: Any, v: int) -> None:
+    if calibration is None:
+        return
+    _require(isinstance(calibration, Calibration), "the calibration is none")
+    _require(calibration.method in CALIBRATIONS, "the calibration is unknown")
+    sigmoid = calibration.method == "sigmoid"
+    for name, count in (("decisions", v), ("probabilities", 0 if sigmoid else v)):
+        arrays = getattr(calibration, name)
+        _require(isinstance(arrays, tuple) and len(arrays) == count, f"{name} are not there")
+        for i, array in enumerate(arrays):
+            _numbers(name, array, 2 if sigmoid else len(calibration.decisions[i]))
+    if not sigmoid:
+        sorted_ones = all((np.diff(x) >= 0).all() and x.size for x in calibration.decisions)
+        _require(sorted_ones, "the decisions of a calibrator are not sorted")
+        inside = all(((p >= 0) & (p <= 1)).all() for p in calibration.probabilities)
+        _require(inside, "the probabilities of a calibrator are none")

@@ -44,6 +44,7 @@ __all__ = ["Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
+    "holdfast.answers.calibration",
     "holdfast.basis",
     "holdfast.experiments",
     "holdfast.kernels",

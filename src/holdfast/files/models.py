@@ -58,7 +58,8 @@ def save(
         known = " and ".join(_CLASSES)
         raise InvalidInputError(
             f"model must be one of holdfast's estimators, {known}; got {cls.__module__}."
-            f"{cls.__qualname__}. Use joblib for your own subclasses."
+            f"{cls.__qualname__}. Use joblib for your own subclasses.",
+            argument="model",
         )
     parameters = getattr(model, "_fitted_with", None) or model.get_params(deep=False)
     state = {k: v for k, v in model.__getstate__().items() if k not in parameters}

@@ -99,4 +99,5 @@ def warn_of_rounding(alphas: FloatArray, rounding: FloatArray) -> None:
         "kernel.",
         PrecisionWarning,
         alphas=tuple(float(alpha) for alpha in alphas[told]),
+        argument="alphas",
     )

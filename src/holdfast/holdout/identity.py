@@ -336,5 +336,6 @@ class HeldSystem:
 def _interpolated(h: int, index: int) -> HoldOutError:
     return HoldOutError(
         f"the model interpolates the {h} rows of held-out set {index} exactly, so what it would "
-        "predict without them cannot be computed in double precision. Use larger alphas."
+        "predict without them cannot be computed in double precision. Use larger alphas.",
+        argument="alphas",
     )

@@ -44,7 +44,9 @@ class FunctionKernel(Kernel):
 
     def __post_init__(self) -> None:
         if not callable(self.func):
-            raise InvalidInputError(f"func must be callable as func(X, Z); got {self.func!r}.")
+            raise InvalidInputError(
+                f"func must be callable as func(X, Z); got {self.func!r}.", argument="func"
+            )
         object.__setattr__(self, "params", dict(self.params))
 
     def __hash__(self) -> int:
@@ -105,13 +107,15 @@ class SklearnKernel(Kernel):
         if not isinstance(self.kernel, gp.Kernel):
             raise InvalidInputError(
                 "kernel must be an object of sklearn.gaussian_process.kernels; got "
-                f"{self.kernel!r}."
+                f"{self.kernel!r}.",
+                argument="kernel",
             )
         parts = [self.kernel, *self.kernel.get_params(deep=True).values()]
         if any(isinstance(part, gp.WhiteKernel) for part in parts):
             raise InvalidInputError(
                 f"kernel must be a function of two rows; got {self.kernel!r} with a WhiteKernel: "
-                "leave it out, the penalty alpha takes its place."
+                "leave it out, the penalty alpha takes its place.",
+                argument="kernel",
             )
         object.__setattr__(self, "kernel", clone(self.kernel))
 
@@ -149,6 +153,7 @@ class SklearnKernel(Kernel):
         if sp.issparse(rows):
             raise InvalidInputError(
                 "X must be dense for a kernel of sklearn.gaussian_process; got a scipy.sparse "
-                "matrix: use holdfast's RBF, Matern, Polynomial or Linear, which keep it sparse."
+                "matrix: use holdfast's RBF, Matern, Polynomial or Linear, which keep it sparse.",
+                argument="X",
             )
         return rows

@@ -160,7 +160,9 @@ class Kernel(ABC):
         array([-0.607])
         """
         if not self.differentiable:
-            raise NotSupportedError(f"the derivatives of kernel {self!r} are not known.")
+            raise NotSupportedError(
+                f"the derivatives of kernel {self!r} are not known.", argument="kernel"
+            )
         return self._pulled(X if isinstance(X, RowPair) else RowPair(*numeric_pair(X, Z)))
 
     def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:

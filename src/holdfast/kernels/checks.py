@@ -26,7 +26,8 @@ def finite_number(name: str, value: Any) -> float:
     number = _as_float(value)
     if number is None:
         raise InvalidInputError(
-            f"{name} must be a finite number; got {value!r}: give one number, such as {name}=1.0."
+            f"{name} must be a finite number; got {value!r}: give one number, such as {name}=1.0.",
+            argument=name,
         )
     return number
 
@@ -37,7 +38,8 @@ def positive_number(name: str, value: Any) -> float:
     if number is None or number <= 0.0:
         raise InvalidInputError(
             f"{name} must be a finite number > 0; got {value!r}: give a positive number, such as "
-            f"{name}=1.0."
+            f"{name}=1.0.",
+            argument=name,
         )
     return number
 
@@ -52,7 +54,8 @@ def positive_width(name: str, value: Any) -> float | tuple[float, ...]:
         return tuple(float(entry) for entry in array)
     raise InvalidInputError(
         f"{name} must be a finite number > 0 or a 1-D array of such numbers, one per feature; got "
-        f"{value!r}: give positive widths only (leave a feature out by dropping its column)."
+        f"{value!r}: give positive widths only (leave a feature out by dropping its column).",
+        argument=name,
     )
 
 
@@ -71,18 +74,21 @@ def kernel_matrix(values: Any, shape: tuple[int, ...], name: str, *, copy: bool)
     if array.shape != shape:
         raise KernelError(
             f"kernel {name} must return shape {shape} (rows of X, rows of Z); got "
-            f"{array.shape}: return one value for every pair of rows."
+            f"{array.shape}: return one value for every pair of rows.",
+            argument="kernel",
         )
     if array.dtype.kind not in "biuf" and array.dtype.kind != "O":
         raise KernelError(
-            f"kernel {name} must return real numbers; got dtype {array.dtype}: return float64."
+            f"kernel {name} must return real numbers; got dtype {array.dtype}: return float64.",
+            argument="kernel",
         )
     try:
         result = np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
     except (TypeError, ValueError) as error:
         raise KernelError(
             f"kernel {name} must return real numbers; got dtype {array.dtype} ({error}): return "
-            "float64."
+            "float64.",
+            argument="kernel",
         ) from error
     require_finite(result, name)
     return result
@@ -100,5 +106,6 @@ def require_finite(values: FloatArray, name: str) -> None:
     if nans or infinite:
         raise KernelError(
             f"kernel {name} must return finite values; got {nans} NaN and {infinite} infinite of "
-            f"{values.size}: look for missing or huge values in X, or scale X."
+            f"{values.size}: look for missing or huge values in X, or scale X.",
+            argument="kernel",
         )

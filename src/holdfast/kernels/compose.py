@@ -22,7 +22,8 @@ def _require_kernel(kernel: Any) -> None:
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(
             f"a kernel can only be built from kernel objects; got {kernel!r}: wrap a callable in "
-            "FunctionKernel, a scikit-learn kernel in SklearnKernel, a name in resolve_kernel."
+            "FunctionKernel, a scikit-learn kernel in SklearnKernel, a name in resolve_kernel.",
+            argument="kernel",
         )
 
 
@@ -41,7 +42,9 @@ class _Combination(Kernel):
             # Both operations are associative: (a + b) + c is kept as one sum of three.
             flat.extend(kernel.kernels if type(kernel) is type(self) else (kernel,))
         if not flat:
-            raise InvalidInputError("kernels must hold at least one kernel; got none.")
+            raise InvalidInputError(
+                "kernels must hold at least one kernel; got none.", argument="kernels"
+            )
         object.__setattr__(self, "kernels", tuple(flat))
 
     @property
@@ -235,6 +238,7 @@ class Normalised(_OfOne):
         if bad.size:
             raise KernelError(
                 f"kernel {self!r} needs k(x, x) > 0 for every row; got {diagonal[bad[0]]!r} for "
-                f"row {bad[0]} ({bad.size} such rows): drop these rows or do not normalise."
+                f"row {bad[0]} ({bad.size} such rows): drop these rows or do not normalise.",
+                argument="kernel",
             )
         return np.sqrt(diagonal)

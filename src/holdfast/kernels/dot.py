@@ -86,7 +86,8 @@ class Polynomial(_OfProduct):
         degree = finite_number("degree", self.degree)
         if degree < 1 or degree != int(degree):
             raise InvalidInputError(
-                f"degree must be a whole number >= 1; got {self.degree!r}: give degree=2, 3, …"
+                f"degree must be a whole number >= 1; got {self.degree!r}: give degree=2, 3, …",
+                argument="degree",
             )
         object.__setattr__(self, "degree", int(degree))
         super().__post_init__()
@@ -203,7 +204,8 @@ def _non_negative(X: RowData) -> RowData:
     if values.size and values.min() < 0:
         raise InvalidInputError(
             f"Tanimoto needs rows of non-negative numbers; got {values.min()}: give bits or "
-            "counts, not centred or scaled columns."
+            "counts, not centred or scaled columns.",
+            argument="X",
         )
     return float64_rows(X)
 

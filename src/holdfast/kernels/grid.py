@@ -106,7 +106,9 @@ def kernel_grid(
     """
     kernels = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
     if not kernels:
-        raise InvalidInputError("kernel must name at least one kernel; got an empty list.")
+        raise InvalidInputError(
+            "kernel must name at least one kernel; got an empty list.", argument="kernel"
+        )
     values = {"gamma": gamma, "degree": degree, "coef0": coef0}
     found = []
     for entry in kernels:
@@ -128,7 +130,8 @@ def kernel_grid(
             found.append(Candidate(resolved, {"kernel": entry, **chosen}))
     if len(found) > 1 and any(isinstance(c.kernel, Precomputed) for c in found):
         raise InvalidInputError(
-            'kernel="precomputed" cannot be compared with other kernels: X is its matrix.'
+            'kernel="precomputed" cannot be compared with other kernels: X is its matrix.',
+            argument="kernel",
         )
     return found
 
@@ -140,7 +143,8 @@ def _automatic(
     if kernel == "precomputed" or not isinstance(kernel, str):
         raise InvalidInputError(
             'gamma="search" chooses the width of kernels that are given by name, such as "rbf"; '
-            f"got kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel."
+            f"got kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel.",
+            argument="gamma",
         )
     return widths(kernel) if widths is not None and "gamma" in names else None
 
@@ -154,10 +158,11 @@ def _values(name: str, value: Any) -> list[Any]:
         raise InvalidInputError(
             f"{name} must be a number or a one-dimensional list of values to compare; got "
             f"shape {np.shape(value)}. For one width per feature pass a kernel object, such as "
-            "RBF(gamma=[...])."
+            "RBF(gamma=[...]).",
+            argument=name,
         )
     if len(set(grid)) != len(grid):
-        raise InvalidInputError(f"{name} must not repeat a value; got {grid}.")
+        raise InvalidInputError(f"{name} must not repeat a value; got {grid}.", argument=name)
     return grid
 
 
@@ -194,7 +199,8 @@ def resolve_kernel(
     if kernel_params and (isinstance(kernel, str | Kernel | gp.Kernel)):
         raise InvalidInputError(
             f"kernel_params is for callable kernels only; got {dict(kernel_params)!r} with kernel "
-            f"{kernel!r}: use gamma, degree and coef0, or set parameters on the kernel object."
+            f"{kernel!r}: use gamma, degree and coef0, or set parameters on the kernel object.",
+            argument="kernel_params",
         )
     if isinstance(kernel, Kernel | Precomputed):
         return kernel
@@ -206,7 +212,8 @@ def resolve_kernel(
         return FunctionKernel(kernel, kernel_params or {})
     raise InvalidInputError(
         f"kernel must be one of {', '.join(KERNEL_NAMES)}, a kernel object or a callable(X, Z); "
-        f"got {kernel!r}."
+        f"got {kernel!r}.",
+        argument="kernel",
     )
 
 
@@ -219,20 +226,23 @@ def _named_kernel(
     if name not in NAMED:
         raise InvalidInputError(
             f"kernel must be one of {', '.join(KERNEL_NAMES)}, a kernel object or a "
-            f"callable(X, Z); got {name!r}: correct the name or pass an object."
+            f"callable(X, Z); got {name!r}: correct the name or pass an object.",
+            argument="kernel",
         )
     named = NAMED[name]
     if width is None and "gamma" in named.arguments:
         if not n_features:
             raise InvalidInputError(
                 f"gamma must be given for kernel {name!r} when the number of features is unknown; "
-                "got None: give a number > 0."
+                "got None: give a number > 0.",
+                argument="gamma",
             )
         width = 1.0 / n_features
     if isinstance(width, tuple) and n_features is not None and len(width) != n_features:
         raise InvalidInputError(
             f"gamma must be one number or one per feature; got {len(width)} numbers for "
-            f"{n_features} features: give {n_features} numbers."
+            f"{n_features} features: give {n_features} numbers.",
+            argument="gamma",
         )
     given = {"gamma": width, "degree": degree, "coef0": coef0}
     return named.make(**named.fixed, **{name: given[name] for name in named.arguments})

@@ -148,7 +148,8 @@ class PrecomputedRows(KernelData):
             if n_rows != n_columns:
                 raise InvalidInputError(
                     f"a precomputed kernel must be square; got shape {self._K.shape}: pass K(X, X) "
-                    "of all rows, or name the rows its columns stand for (columns=…)."
+                    "of all rows, or name the rows its columns stand for (columns=…).",
+                    argument="X",
                 )
             _require_symmetric(self._K, self._rows)
             self._columns = self._rows  # rows of the data -> columns of _K, −1: not there
@@ -157,7 +158,8 @@ class PrecomputedRows(KernelData):
         if index.shape != (n_columns,) or np.unique(index).size != index.size:
             raise InvalidInputError(
                 f"columns must name one row, each once, for each of the {n_columns} columns of K; "
-                f"got {index.size} numbers, {np.unique(index).size} of them different."
+                f"got {index.size} numbers, {np.unique(index).size} of them different.",
+                argument="columns",
             )
         _require_symmetric(self._K[index], index)
         self._columns = np.full(n_rows, -1)
@@ -211,7 +213,8 @@ class PrecomputedRows(KernelData):
             widths = sorted({self._K.shape[1], len(self)})
             raise InvalidInputError(
                 "with a precomputed kernel, X must be the kernel of the new rows with the training "
-                f"rows, {' or '.join(map(str, widths))} columns wide; got {new.shape[1]} columns."
+                f"rows, {' or '.join(map(str, widths))} columns wide; got {new.shape[1]} columns.",
+                argument="X",
             )
         return self._part(new, np.arange(new.shape[0]), index)
 
@@ -288,13 +291,15 @@ def _real_matrix(K: Any) -> npt.NDArray[Any]:
     if sp.issparse(K):
         raise InvalidInputError(
             "a precomputed kernel must be a dense 2-D array; got a scipy.sparse matrix: use "
-            "K.toarray()."
+            "K.toarray().",
+            argument="X",
         )
     matrix = np.asarray(K)
     if matrix.ndim != 2 or matrix.dtype.kind not in "biufO":
         raise InvalidInputError(
             "a precomputed kernel must be a 2-D array of real numbers; got shape "
-            f"{matrix.shape}, dtype {matrix.dtype}."
+            f"{matrix.shape}, dtype {matrix.dtype}.",
+            argument="X",
         )
     if matrix.dtype.kind != "O":
         return matrix
@@ -302,7 +307,8 @@ def _real_matrix(K: Any) -> npt.NDArray[Any]:
         return matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"a precomputed kernel must hold numbers; got an entry that is none ({error})."
+            f"a precomputed kernel must hold numbers; got an entry that is none ({error}).",
+            argument="X",
         ) from error
 
 
@@ -334,5 +340,6 @@ def _require_symmetric(K: npt.NDArray[Any], names: IntArray) -> None:
         raise KernelError(
             f"a precomputed kernel must be symmetric; got values for rows {i} and {j} that differ "
             f"by {worst:.3g} (largest entry {largest:.3g}): pass K(X, X), or its symmetric part "
-            "(K + K.T) / 2 if the difference is noise."
+            "(K + K.T) / 2 if the difference is noise.",
+            argument="X",
         )

@@ -50,7 +50,8 @@ class _Stationary(VectorKernel):
         if widths.size != n_features:
             raise InvalidInputError(
                 f"gamma must be one number or one per feature; got {widths.size} numbers for "
-                f"{n_features} features: give {n_features} numbers."
+                f"{n_features} features: give {n_features} numbers.",
+                argument="gamma",
             )
         return widths
 
@@ -78,7 +79,8 @@ class Euclidean(_Stationary):
         if not isinstance(self.gamma, float):
             raise NotSupportedError(
                 "from_squared_distances needs one gamma for all features; got one per feature: "
-                "call the kernel on the rows instead."
+                "call the kernel on the rows instead.",
+                argument="gamma",
             )
         out = np.empty_like(D2) if out is None else out
         for rows in row_blocks(D2.shape[0], math.prod(D2.shape[1:])):
@@ -174,7 +176,9 @@ class Matern(Euclidean):
         super().__post_init__()
         nu = finite_number("nu", self.nu)
         if nu not in (0.5, 1.5, 2.5):
-            raise InvalidInputError(f"nu must be 0.5, 1.5 or 2.5; got {self.nu!r}: choose one.")
+            raise InvalidInputError(
+                f"nu must be 0.5, 1.5 or 2.5; got {self.nu!r}: choose one.", argument="nu"
+            )
         object.__setattr__(self, "nu", nu)
 
     def _profile(self, q: FloatArray) -> None:
@@ -245,7 +249,8 @@ def _short_csr(X: RowData, factors: FloatArray | None) -> Any:
     if X.shape[1] > np.iinfo(np.int32).max:
         raise NotSupportedError(
             f"Laplacian takes sparse rows of at most 2**31 − 1 features; got {X.shape[1]}: hash "
-            "them to fewer."
+            "them to fewer.",
+            argument="X",
         )
     csr = float64_rows(sp.csr_matrix(X), factors)
     indices, indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)

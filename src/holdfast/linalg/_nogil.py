@@ -54,7 +54,8 @@ def too_large(name: str, size: int) -> NotSupportedError:
     """Return the error of a size that LAPACK's 32-bit integers cannot hold."""
     return NotSupportedError(
         f"the model is too large for LAPACK, whose integers end at 2,147,483,647; {name} would "
-        f"need {size:,}. Use fewer rows, or basis rows: basis=1000."
+        f"need {size:,}. Use fewer rows, or basis rows: basis=1000.",
+        remedies=("basis",),
     )
 
 

@@ -22,7 +22,8 @@ def _not_positive(alpha: float, pivot: float, p: int) -> KernelError:
     return KernelError(
         f"the {p} x {p} system is not positive definite at alpha = {alpha:.3g} (a pivot of "
         f"{pivot:.3g}): its solution would be rounding error. Use a larger alpha, a larger "
-        "`jitter`, or a positive semidefinite kernel"
+        "`jitter`, or a positive semidefinite kernel",
+        remedies=("alphas",),
     )
 
 
@@ -313,6 +314,8 @@ def reciprocal_shifts(
             alpha = np.ravel(alphas)[np.argmin(nearest)]
             raise KernelError(
                 f"the kernel is indefinite and has an eigenvalue at −{alpha:.3g}, so the system at "
-                "that alpha is singular. Use other alphas, or a positive semidefinite kernel."
+                "that alpha is singular. Use other alphas, or a positive semidefinite kernel.",
+                argument="kernel",
+                remedies=("alphas",),
             )
     return np.asarray(1.0 / shifted)

@@ -72,7 +72,8 @@ def not_definite(alpha: float, pivot: int, size: int) -> KernelError:
     """Return the error to raise when a Cholesky factorisation stops at a pivot."""
     return KernelError(
         f"the system at alpha={alpha:.3g} is not positive definite (pivot {pivot} of {size}); "
-        "use larger alphas, a larger jitter, or a positive semidefinite kernel."
+        "use larger alphas, a larger jitter, or a positive semidefinite kernel.",
+        remedies=("alphas",),
     )
 
 

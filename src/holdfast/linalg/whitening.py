@@ -42,7 +42,8 @@ def cholesky_basis(K_BB: FloatArray, jitter: float) -> FloatArray:
     if not np.isfinite(K_BB).all():
         raise KernelError(
             f"the kernel matrix of the {n} basis rows holds {np.sum(~np.isfinite(K_BB))} values "
-            "that are not finite; check the data and the kernel's parameters"
+            "that are not finite; check the data and the kernel's parameters",
+            argument="kernel",
         )
     shifted = np.array(K_BB, dtype=np.float64, order="F")
     shifted[np.diag_indices(n)] += jitter

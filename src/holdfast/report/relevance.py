@@ -138,7 +138,8 @@ def ask_relevance(
         if len(sources) != d:
             raise InvalidInputError(
                 f"sources must name the column of each of {d:,} features; it has {len(sources):,} "
-                "names. Leave it out to look at each feature by itself."
+                "names. Leave it out to look at each feature by itself.",
+                argument="sources",
             )
         places: dict[str, list[int]] = {}
         for j, key in enumerate(sources):

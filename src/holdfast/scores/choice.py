@@ -60,38 +60,46 @@ def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
         grid = np.asarray(alphas)
     except ValueError as error:  # ragged lists
         raise InvalidInputError(
-            f"{name} must be a number or a one-dimensional list of numbers, got {alphas!r}"
+            f"{name} must be a number or a one-dimensional list of numbers, got {alphas!r}",
+            argument=name,
         ) from error
     if grid.dtype.kind not in "iuf" and grid.size:
-        raise InvalidInputError(f"{name} must be real numbers, got values of type {grid.dtype}")
+        raise InvalidInputError(
+            f"{name} must be real numbers, got values of type {grid.dtype}", argument=name
+        )
     if grid.ndim > 1:
         raise InvalidInputError(
-            f"{name} must be a number or one-dimensional, got an array of shape {grid.shape}"
+            f"{name} must be a number or one-dimensional, got an array of shape {grid.shape}",
+            argument=name,
         )
     if grid.size == 0:
         raise InvalidInputError(
-            f"{name} must hold at least one value, got none: pass penalties, or None for a default"
+            f"{name} must hold at least one value, got none: pass penalties, or None for a default",
+            argument=name,
         )
     grid = np.atleast_1d(grid).astype(np.float64)
     if not np.isfinite(grid).all():
         bad = grid[~np.isfinite(grid)][0]
-        raise InvalidInputError(f"{name} must be finite, got {bad}: leave it out")
+        raise InvalidInputError(f"{name} must be finite, got {bad}: leave it out", argument=name)
     if grid.min() <= 0:
         raise InvalidInputError(
             f"{name} must be greater than 0, got {grid.min():g}; "
-            "for almost no penalty use a small value such as 1e-10"
+            "for almost no penalty use a small value such as 1e-10",
+            argument=name,
         )
     step = np.diff(grid)
     if (step < 0).any():
         first = int(np.argmax(step < 0))
         raise InvalidInputError(
             f"{name} must be in increasing order, got {grid[first]:g} before {grid[first + 1]:g}: "
-            f"pass np.sort({name})"
+            f"pass np.sort({name})",
+            argument=name,
         )
     if (step == 0).any():
         raise InvalidInputError(
             f"{name} must not repeat a value, got {grid[1:][step == 0][0]:g} more than once: "
-            f"pass np.unique({name})"
+            f"pass np.unique({name})",
+            argument=name,
         )
     return grid
 
@@ -132,11 +140,11 @@ def choose(
     alpha; with `per_target` each target has its own standard error.
     """
     if rule not in ("best", "1se"):
-        raise InvalidInputError(f"rule must be 'best' or '1se', got {rule!r}")
+        raise InvalidInputError(f"rule must be 'best' or '1se', got {rule!r}", argument="rule")
     table, se = _compared(scores, pooled=pooled, per_target=per_target)  # (a, v or 1) both
     undefined = np.asarray(np.isnan(table).all(axis=0))
     if undefined.any():
-        raise InvalidInputError(_nothing_defined(undefined, pooled=pooled))
+        raise InvalidInputError(_nothing_defined(undefined, pooled=pooled), argument="scoring")
     largest = np.nanmax(table, axis=0)
     best = _largest_within(table, TIE * np.abs(largest))
     # Where all penalties are alike, nothing lies beyond the ends.
@@ -171,13 +179,15 @@ def _one_standard_error(se: FloatArray | None, best: IntArray) -> FloatArray:
     if se is None:
         raise InvalidInputError(
             "rule='1se' for each target needs the standard error of each target: score with "
-            "each_target=True, or use rule='best'"
+            "each_target=True, or use rule='best'",
+            argument="rule",
         )
     width = np.asarray(np.take_along_axis(se, best[None], axis=0)[0])
     if np.isnan(width).any():
         raise InvalidInputError(
             "rule='1se' needs the standard error of the best score, which takes at least two "
-            "experiments with a defined score: use more experiments or rule='best'"
+            "experiments with a defined score: use more experiments or rule='best'",
+            argument="rule",
         )
     return width
 
@@ -219,6 +229,7 @@ def _warn_at_edge(best: IntArray, alphas: FloatArray) -> None:
             f"the best alpha is {' and '.join(parts)}; better values may lie beyond: "
             f"extend alphas {' and '.join(advice)}",
             GridEdgeWarning,
+            argument="alphas",
         )
 
 

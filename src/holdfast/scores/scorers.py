@@ -83,7 +83,8 @@ def decision_to_proba(decision: FloatArray, n_classes: int) -> FloatArray:
     if decision.ndim != 2 or decision.shape[1] != expected:
         raise InvalidInputError(
             f"decision must have shape (rows, {expected}) for {n_classes} classes, "
-            f"got {decision.shape}"
+            f"got {decision.shape}",
+            argument="decision",
         )
     f = np.hstack([-decision, decision]) if n_classes == 2 else decision
     proba = np.maximum((1.0 + f) / 2.0, 0.0)
@@ -192,7 +193,7 @@ class Scoring:
         """
         keep = weights > 0
         if not keep.any():
-            raise InvalidInputError(NO_WEIGHT)
+            raise InvalidInputError(NO_WEIGHT, argument="sample_weight")
         weights = weights[keep]
         passed = None if (weights == weights[0]).all() else weights
         kept = None if groups is None else groups[keep]
@@ -230,11 +231,13 @@ class Scoring:
             if undefined_is_nan and isinstance(error, ValueError):
                 return math.nan
             raise InvalidInputError(
-                f"scoring={self.name!r} cannot score these held-out predictions: {error}"
+                f"scoring={self.name!r} cannot score these held-out predictions: {error}",
+                argument="scoring",
             ) from error
         if not isinstance(value, numbers.Real):  # numpy's scalars are
             raise InvalidInputError(
-                f"scoring={self.name!r} must return one number, got {type(value).__name__}"
+                f"scoring={self.name!r} must return one number, got {type(value).__name__}",
+                argument="scoring",
             )
         return float(value) if math.isfinite(value) else math.nan
 
@@ -262,14 +265,17 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
         If `scoring` is none of these.
     """
     if classes is not None and len(classes) < 2:
-        raise InvalidInputError(f"scoring a classifier needs at least two classes, got {classes}")
+        raise InvalidInputError(
+            f"scoring a classifier needs at least two classes, got {classes}", argument="y"
+        )
     if scoring is None:
         scoring = "neg_mean_squared_error" if classes is None else "accuracy"
     if isinstance(scoring, str) and scoring in DENSITIES:
         if classes is not None:
             raise InvalidInputError(
                 f"scoring={scoring!r} is for regression: the decision values of a classifier are "
-                "no normal variables. Use 'accuracy', 'roc_auc' or 'neg_log_loss'."
+                "no normal variables. Use 'accuracy', 'roc_auc' or 'neg_log_loss'.",
+                argument="scoring",
             )
         return Scoring(scoring, _needs_law, None, False, None)
     if isinstance(scoring, str):
@@ -279,12 +285,14 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     else:
         raise InvalidInputError(
             "scoring must be None, the name of one scikit-learn scorer or one callable "
-            f"scorer(estimator, X, y), got {scoring!r}"
+            f"scorer(estimator, X, y), got {scoring!r}",
+            argument="scoring",
         )
     if _is_metric_function(scorer):
         raise InvalidInputError(
             f"scoring={name} is a metric and not a scorer: wrap it with "
-            "sklearn.metrics.make_scorer (greater_is_better=False for a loss)"
+            "sklearn.metrics.make_scorer (greater_is_better=False for a loss)",
+            argument="scoring",
         )
     fast = _fast_name(scorer)
     if (fast == "accuracy") != (classes is not None):
@@ -296,7 +304,8 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
 def _needs_law(estimator: Any, X: Any, y: Any) -> float:
     raise InvalidInputError(
         "log_density and crps score the predictive law, which predictions alone do not tell. Use "
-        "them as scoring of fit, or of held_out(...).score."
+        "them as scoring of fit, or of held_out(...).score.",
+        argument="scoring",
     )
 
 
@@ -311,7 +320,8 @@ def _named_scorer(name: str) -> Callable[..., float]:
         hint = f"did you mean {', '.join(repr(n) for n in near)}?" if near else ""
         raise InvalidInputError(
             f"scoring={name!r} is not the name of a scikit-learn scorer; "
-            + (hint or "sklearn.metrics.get_scorer_names() lists them")
+            + (hint or "sklearn.metrics.get_scorer_names() lists them"),
+            argument="scoring",
         ) from None
     return scorer
 

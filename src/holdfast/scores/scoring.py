@@ -153,7 +153,7 @@ def score_experiments(
     _check_shapes(scoring, predictions, rows, ptr, y)
     keep = weights[rows] > 0  # (k,)
     if not keep.any():
-        raise InvalidInputError(NO_WEIGHT)
+        raise InvalidInputError(NO_WEIGHT, argument="sample_weight")
     all_kept = bool(keep.all())
     ends = np.concatenate([[0], np.cumsum(keep)])[ptr]
     used = np.flatnonzero(np.diff(ends) > 0)  # experiments with a row of positive weight
@@ -192,17 +192,20 @@ def _check_shapes(
         n_columns, n_dims = (1 if len(scoring.classes) == 2 else len(scoring.classes)), 1
     if y.ndim != n_dims:
         raise InvalidInputError(
-            f"y must have {n_dims} dimension{'s' * (n_dims > 1)} here, got shape {y.shape}"
+            f"y must have {n_dims} dimension{'s' * (n_dims > 1)} here, got shape {y.shape}",
+            argument="y",
         )
     if predictions.ndim != 3 or predictions.shape[1:] != (len(rows), n_columns):
         raise InvalidInputError(
             f"predictions must have shape (alphas, {len(rows)}, {n_columns}), "
-            f"got {predictions.shape}"
+            f"got {predictions.shape}",
+            argument="predictions",
         )
     if ptr[0] != 0 or ptr[-1] != len(rows):
         raise InvalidInputError(
             f"ptr must run from 0 to {len(rows)}, the number of test rows, "
-            f"got {ptr[0]} to {ptr[-1]}"
+            f"got {ptr[0]} to {ptr[-1]}",
+            argument="ptr",
         )
 
 

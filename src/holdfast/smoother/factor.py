@@ -38,6 +38,7 @@ from holdfast.smoother.scale import Centre, RowScale, Targets, Unpenalised
 __all__ = [
     "EPS",
     "INVERSE_SHARE",
+    "SPECTRUM_SHARE",
     "Alone",
     "Coordinates",
     "Factor",
@@ -47,9 +48,8 @@ __all__ = [
 ]
 
 EPS = float(np.finfo(np.float64).eps)
-#: Errors of an eigendecomposition as a share of its bound, and of Cholesky factorisations of the
-#: same matrix: measured on real data, at most 0.15 for rows of like weights (0.5 for weights twelve
-#: decades apart), and a fifth of that.
+#: Errors of an eigendecomposition as a share of its bound eps ‖A‖, and of Cholesky factorisations
+#: of the same matrix: measured on real data, at most 0.15 and a fifth of that.
 SPECTRUM_SHARE, INVERSE_SHARE = 0.2, 0.1
 
 
@@ -339,7 +339,15 @@ class FeatureFactor(Coordinates):
 
 @dataclass(frozen=True)
 class KernelFactor(Coordinates):
-    """I − S = α V D' Vᵀ: dense models."""
+    """I − S = α V D' Vᵀ: dense models.
+
+    Attributes
+    ----------
+    rounding : float
+        Rounding errors of the decomposed matrix, in units of eps.
+    """
+
+    rounding: float
 
     kappa: ClassVar[float] = 0.0
 
@@ -353,18 +361,17 @@ class KernelFactor(Coordinates):
         return D * self.penalised
 
     def unit(self, alphas: FloatArray) -> FloatArray:
-        """Return eps ‖√wK√w‖: an eigendecomposition is backward stable, and no more."""
-        largest = np.abs(self.Lambda * self.penalised).max(initial=0.0)
-        return np.full(alphas.size, SPECTRUM_SHARE * EPS * largest)
+        """Return the errors of the decomposed matrix: backward stable, and no more."""
+        return np.full(alphas.size, EPS * self.rounding)
 
     def length(self, D: FloatArray) -> FloatArray:
         """Return ‖c‖."""
         return np.asarray(np.sqrt(np.square(self.R(D)) @ np.square(self.z)))
 
     def formed(self, D: FloatArray, length: FloatArray) -> FloatArray:
-        """Return eps ‖G‖ ‖√w y‖, which heavy rows feel, over eps ‖√wK√w‖ ‖c‖."""
-        largest = SPECTRUM_SHARE * np.abs(self.Lambda * self.penalised).max(initial=0.0)
-        return formed_share(np.abs(self.R(D)).max(axis=1), largest, self.targets.Ys, length)
+        """Return what forming G adds, which heavy rows feel, in units of the other errors."""
+        largest = np.abs(self.R(D)).max(axis=1)
+        return formed_share(largest, self.rounding, self.targets, self.scale, length)
 
     def outputs(self, rows: IntArray, V: FloatArray) -> FloatArray:
         """Return V·Λ without the weights; rows of weight zero already hold their outputs."""
@@ -397,10 +404,18 @@ class KernelFactor(Coordinates):
         return V if self.scale.everything else V[self.scale.trained]
 
 
-def formed_share(G: FloatArray, largest: float, Ys: FloatArray, length: FloatArray) -> FloatArray:
-    """Return ‖G‖ ‖√w y‖ / (‖√wK√w‖ ‖c‖) (a,), the largest over the targets."""
+def formed_share(
+    G: FloatArray, rounding: float, targets: Targets, scale: RowScale, length: FloatArray
+) -> FloatArray:
+    """Return ‖G‖ (‖√w y‖ + ‖√w‖ σ_y) / (rounding ‖c‖) (a,), the largest over the targets.
+
+    Errors of G meet the targets, and the held-out residuals, which are about as large as their
+    spread even where the targets of heavy rows happen to be small.
+    """
+    sizes = np.linalg.norm(targets.Ys, axis=0)
+    sizes += np.linalg.norm(scale.root[scale.trained]) * targets.spread
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (np.linalg.norm(Ys, axis=0) / length).max(axis=1) / largest
+        ratio = (sizes / length).max(axis=1) / rounding
     return np.where(np.isfinite(ratio), ratio, 0.0) * G
 
 

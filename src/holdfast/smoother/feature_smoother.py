@@ -298,6 +298,16 @@ class FeatureSmoother(Smoother):
         factor = self.factor(float(alphas.min()))
         return np.asarray(np.square(self.outputs(factor)(X)) @ factor.D(alphas).T)
 
+    def covariances(self, X: Any, alpha: float) -> FloatArray:
+        """Return φ(x) D φᵀ."""
+        factor, trained = self.factor(alpha), np.flatnonzero(self.scale.trained)
+        out = self.outputs(factor)(X) * factor.d(alpha)
+        found = np.empty((len(out), trained.size))
+        for part in row_blocks(trained.size, factor.size):
+            rows = trained[part]
+            found[:, part] = out @ factor.outputs(rows, factor.V[rows]).T
+        return found
+
     def half_residuals(self, alpha: float) -> FloatArray:
         """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
         factor = self.factor(alpha)

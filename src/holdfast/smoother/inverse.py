@@ -13,7 +13,7 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape
 from holdfast.linalg import solve_small
-from holdfast.smoother.factor import EPS, INVERSE_SHARE, Factor, formed_share
+from holdfast.smoother.factor import EPS, Factor, formed_share
 from holdfast.smoother.held import Held, noise
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 
@@ -144,8 +144,8 @@ class InverseFactor(Factor):
         G times √w y of the trained rows.
     centre : ndarray of shape (s, k)
         Qᵀ√wK, for the unpenalised part.
-    largest : float
-        About ‖√wK√w‖.
+    rounding : float
+        Rounding errors of the inverted matrix, in units of eps.
     targets : Targets
     scale : RowScale
     unpenalised : Unpenalised
@@ -156,7 +156,7 @@ class InverseFactor(Factor):
     K: FloatArray
     c: FloatArray
     centre: FloatArray
-    largest: float
+    rounding: float
     targets: Targets
     scale: RowScale
     unpenalised: Unpenalised
@@ -191,9 +191,9 @@ class InverseFactor(Factor):
             level=Q.T @ Ys,
             Ys=Ys,
             G=self.G,
-            unit=np.array([INVERSE_SHARE * EPS * self.largest]),
+            unit=np.array([EPS * self.rounding]),
             length=length,
-            formed=float(formed_share(largest, INVERSE_SHARE * self.largest, Ys, length)[0]),
+            formed=float(formed_share(largest, self.rounding, self.targets, self.scale, length)[0]),
         )
 
     def leverages(self, alpha: float) -> FloatArray:

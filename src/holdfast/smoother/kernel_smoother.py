@@ -35,7 +35,7 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.bordered import Bordered
-from holdfast.smoother.factor import EPS, INVERSE_SHARE, Factor, KernelFactor
+from holdfast.smoother.factor import EPS, INVERSE_SHARE, SPECTRUM_SHARE, Factor, KernelFactor
 from holdfast.smoother.feature_smoother import FeatureSmoother, by_penalty
 from holdfast.smoother.features import ColumnFeatures
 from holdfast.smoother.held import LOOKS, Held, HeldCoordinates, noise
@@ -189,6 +189,7 @@ class KernelSmoother(Smoother):
             targets=self.targets,
             scale=self.scale,
             unpenalised=self.unpenalised,
+            rounding=SPECTRUM_SHARE * float(np.abs(Lambda).max(initial=0.0)) + self._forming,
         )
         if self.scale.everything:
             return factor
@@ -219,10 +220,23 @@ class KernelSmoother(Smoother):
             G = complement.lift_symmetric(G)
         live, Q = self.scale.trained, self.unpenalised.Q * self.scale.root[:, None]
         centre = (Q.T @ self.K)[:, live]
-        c, largest = G @ self.targets.Ys[live], self._largest
+        c, rounding = G @ self.targets.Ys[live], INVERSE_SHARE * self._largest
         return InverseFactor(
-            G, alpha, self.K, c, centre, largest, self.targets, self.scale, self.unpenalised
+            G, alpha, self.K, c, centre, rounding, self.targets, self.scale, self.unpenalised
         )
+
+    @cached_property
+    def _forming(self) -> float:
+        """Rounding errors of forming √wK√w without the unpenalised columns, in units of eps.
+
+        The length of its longest row: independent errors of eps times each value. One heavy row
+        makes it as large as the norm.
+        """
+        weights, longest = self.weights, 0.0
+        for part in row_blocks(len(self.K), len(self.K)):
+            lengths = weights[part] * (np.square(self.K[part]) @ weights)
+            longest = max(longest, float(lengths.max(initial=0.0)))
+        return float(np.sqrt(longest))
 
     @cached_property
     def _largest(self) -> float:
@@ -246,7 +260,8 @@ class KernelSmoother(Smoother):
         if self.definite and not self._trusted and not self._semidefinite:
             raise KernelError(
                 "the kernel matrix is not positive semidefinite, so kernel least squares has no "
-                "minimum. Use a positive semidefinite kernel."
+                "minimum. Use a positive semidefinite kernel.",
+                argument="kernel",
             )
 
     @cached_property
@@ -378,25 +393,38 @@ class KernelSmoother(Smoother):
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the same on the diagonal, for new rows."""
-        factor, u, live = (
-            self.factor(float(alphas.min())),
-            self.unpenalised.anywhere(),
-            self.scale.trained,
-        )
-        n, p = int(live.sum()), factor.size - u.size
-        weighted, to_level, inner = self._along
-        K_new = self.outputs()(X)[:, :n]
-        out = ((K_new - u @ to_level[live].T) * self.scale.root[live]) @ factor.eigenvectors
+        u, live = self.unpenalised.anywhere(), self.scale.trained
+        K_new, out, factor = self._new_rows(X, float(alphas.min()))
+        weighted, _, inner = self._along
         prior = self._diagonal(X) - 2.0 * K_new @ (weighted[live] @ u) + u @ inner @ u
-        left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, :p].T
+        left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, : out.shape[1]].T
         return np.asarray(np.maximum(left, 0.0) / alphas + u @ u)
+
+    def covariances(self, X: Any, alpha: float) -> FloatArray:
+        """Return k√wG/√w without the unpenalised columns, and what these add."""
+        live = self.scale.trained
+        _, out, factor = self._new_rows(X, alpha)
+        weights = (out * factor.d(alpha)[: out.shape[1]]) @ factor.eigenvectors.T
+        return np.asarray(
+            weights / self.scale.root[live]
+            + self.unpenalised.anywhere() @ self.unpenalised.U[live].T
+        )
+
+    def _new_rows(self, X: Any, least: float) -> tuple[FloatArray, FloatArray, KernelFactor]:
+        """Return kernel values of new rows (k, n), their output coordinates, and the factor."""
+        factor, u, live = self.factor(least), self.unpenalised.anywhere(), self.scale.trained
+        K_new = self.outputs()(X)[:, : int(live.sum())]
+        centred = (K_new - u @ self._along[1][live].T) * self.scale.root[live]
+        return K_new, centred @ factor.eigenvectors, factor
 
     def _diagonal(self, X: Any) -> FloatArray:
         kernel = getattr(self.data, "kernel", None)
         if kernel is None:
             raise NotSupportedError(
                 "the variance of a new row needs k(x, x), which a precomputed kernel matrix does "
-                "not hold. Pass the rows with a kernel, or basis=..."
+                "not hold. Pass the rows with a kernel, or basis=...",
+                argument="kernel",
+                remedies=("basis",),
             )
         return KernelRows(kernel, X).diag()
 
@@ -486,7 +514,8 @@ class KernelSmoother(Smoother):
             f += equations.unpenalised.U[test] @ both[train.size :]
             count = alphas.size * targets.count
             grown = np.abs(f[:, count:]).reshape(-1, len(y), LOOKS).max(axis=(0, 2), initial=0.0)
-            size = INVERSE_SHARE * EPS * self._largest * np.linalg.norm(x, axis=1)  # (a, v)
+            # A tridiagonal reduction mixes all rows, as a spectrum does.
+            size = SPECTRUM_SHARE * EPS * self._largest * np.linalg.norm(x, axis=1)  # (a, v)
             error[:, j] = grown[owner] * (size / targets.spread).max(axis=1)
             where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
             values[:, where] = (
@@ -586,7 +615,8 @@ def _check_definite(Lambda: FloatArray, trace: float) -> None:
         raise KernelError(
             "the kernel matrix is not positive semidefinite: its smallest eigenvalue is "
             f"{low:.3g} against a largest of {high:.3g}, so kernel least squares has no minimum. "
-            "Use a positive semidefinite kernel, computed in float64."
+            "Use a positive semidefinite kernel, computed in float64.",
+            argument="kernel",
         )
 
 

@@ -87,7 +87,9 @@ def require_room(m: int, memory: float) -> None:
         raise InvalidInputError(
             f"a dense model of {m} rows needs {32e-9 * m**2:.3g} GB, more than the "
             f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
-            "rows), or raise memory_limit."
+            "rows), or raise memory_limit.",
+            argument="basis",
+            remedies=("memory_limit",),
         )
 
 
@@ -110,5 +112,6 @@ def require_symmetric(kernel: Kernel | Precomputed, data: KernelData) -> None:
         i, j = rows[np.array(np.unravel_index(np.argmax(gap), gap.shape))]
         raise KernelError(
             f"kernel must be symmetric; {name} gives values for rows {i} and {j} that differ "
-            f"by {gap.max():.3g} when the rows change places. Return k(x, z) = k(z, x)."
+            f"by {gap.max():.3g} when the rows change places. Return k(x, z) = k(z, x).",
+            argument="kernel",
         )

@@ -192,7 +192,8 @@ def without_rows(
     except np.linalg.LinAlgError as error:
         raise HoldOutError(
             "the rows that an experiment leaves to train on weigh nothing beside those that it "
-            "holds out. Use weights that are less far apart."
+            "holds out. Use weights that are less far apart.",
+            argument="sample_weight",
         ) from error
     A, rhs = A[:p, :p], b[:p] - cross.T @ level
     for u, v in zip(mean, cross, strict=True):

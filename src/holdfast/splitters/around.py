@@ -79,7 +79,8 @@ def leave_some(sizes: IntArray, n_rows: int, given: str, first: int = 0) -> None
         raise HoldOutError(
             f"{given} holds out all {n_rows} rows in experiment "
             f"{first + int(np.argmax(sizes >= n_rows))}: nothing is left to train on. Choose a "
-            "smaller value, or pass more rows."
+            "smaller value, or pass more rows.",
+            argument=given.partition("=")[0],
         )
 
 
@@ -96,17 +97,20 @@ def check_coordinates(coordinates: ArrayLike, n_rows: int | None = None) -> Floa
         raise InvalidInputError(
             "coordinates must be numbers of shape (rows, dimensions), or (rows,) for one; got "
             f"{type(coordinates).__name__}, shape {raw.shape}, dtype {raw.dtype}. Convert times to "
-            "numbers of your unit, such as (t - t[0]) / numpy.timedelta64(1, 'D')."
+            "numbers of your unit, such as (t - t[0]) / numpy.timedelta64(1, 'D').",
+            argument="coordinates",
         )
     if n_rows not in (None, len(found)):
         raise InvalidInputError(
             f"coordinates must hold one point for each of the {n_rows} rows; got {len(found)} "
-            "points. Make the splitter with the coordinates of exactly the rows that are split."
+            "points. Make the splitter with the coordinates of exactly the rows that are split.",
+            argument="coordinates",
         )
     finite = np.isfinite(found).all(axis=1)
     if not finite.all():
         raise InvalidInputError(
             f"coordinates must be finite; got {found[~finite][0]} in row "
-            f"{int(np.argmin(finite))}. Leave out rows without a known place."
+            f"{int(np.argmin(finite))}. Leave out rows without a known place.",
+            argument="coordinates",
         )
     return np.ascontiguousarray(found)

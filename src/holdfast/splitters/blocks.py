@@ -95,7 +95,8 @@ class SpatialBlocks(Splitter):
         if n_splits > counts.size:
             raise HoldOutError(
                 f"n_splits must be at most the number of cells that hold rows, {counts.size}; got "
-                f"{n_splits}. Choose smaller cells or fewer folds."
+                f"{n_splits}. Choose smaller cells or fewer folds.",
+                argument="n_splits",
             )
         load = np.zeros(n_splits)
         fold = np.empty(counts.size, dtype=np.int64)
@@ -111,6 +112,7 @@ class SpatialBlocks(Splitter):
         if given.shape not in ((), (n_dimensions,)):
             raise InvalidInputError(
                 f"size must be one number, or one for each of the {n_dimensions} dimensions; got "
-                f"{self.size!r}. It is in the unit of the coordinates."
+                f"{self.size!r}. It is in the unit of the coordinates.",
+                argument="size",
             )
         return widths

@@ -78,13 +78,15 @@ class LeaveHopsOut(AroundRows):
         if self.graph.shape != (n_rows, n_rows):
             raise InvalidInputError(
                 f"graph must have one row and one column for each of the {n_rows} rows; got "
-                f"shape {self.graph.shape}. Give rows without edges an empty row and column."
+                f"shape {self.graph.shape}. Give rows without edges an empty row and column.",
+                argument="graph",
             )
         numbers = self.graph.dtype.kind in "biuf"
         if not numbers or np.isnan(sp.coo_array(self.graph).data).any():
             raise InvalidInputError(
                 "graph must hold numbers, 0 where two rows are not connected; got entries of "
-                f"dtype {self.graph.dtype} that are not. Put 0 in their place."
+                f"dtype {self.graph.dtype} that are not. Put 0 in their place.",
+                argument="graph",
             )
         entries = sp.coo_array(self.graph)
         edge = entries.data != 0
@@ -101,13 +103,15 @@ class LeaveHopsOut(AroundRows):
             raise InvalidInputError(
                 "graph must be an adjacency matrix, dense or sparse, or pairs of row numbers of "
                 f"shape (edges, 2); got {type(self.graph).__name__} of shape {edges.shape} and "
-                f"dtype {edges.dtype}. Name each edge by the numbers of its two rows."
+                f"dtype {edges.dtype}. Name each edge by the numbers of its two rows.",
+                argument="graph",
             )
         wrong = edges[((edges < 0) | (edges >= n_rows)).any(axis=1)]
         if wrong.size:
             raise InvalidInputError(
                 f"graph must name rows from 0 to {n_rows - 1}; got the edge "
-                f"{tuple(wrong[0].tolist())}. Count rows from 0, in the order of X."
+                f"{tuple(wrong[0].tolist())}. Count rows from 0, in the order of X.",
+                argument="graph",
             )
         first, second = edges.astype(np.int64).T
         return first, second

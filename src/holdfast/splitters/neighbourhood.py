@@ -111,7 +111,8 @@ class LeaveNeighbourhoodOut(AroundRows):
         except (ValueError, TypeError) as error:
             raise InvalidInputError(
                 f"metric={self.metric!r} cannot measure these coordinates: {error} Pass what it "
-                "needs as metric_params, or another metric."
+                "needs as metric_params, or another metric.",
+                argument="metric",
             ) from error
 
 
@@ -120,7 +121,8 @@ def _on_sphere(degrees: FloatArray) -> FloatArray:
     if degrees.shape[1] != 2:
         raise InvalidInputError(
             'metric="haversine" needs two columns of coordinates, latitude and longitude in '
-            f"degrees; got {degrees.shape[1]}."
+            f"degrees; got {degrees.shape[1]}.",
+            argument="metric",
         )
     for column, name, most in ((0, "latitudes", 90), (1, "longitudes", 360)):
         far = np.abs(degrees[:, column]) > most
@@ -128,7 +130,8 @@ def _on_sphere(degrees: FloatArray) -> FloatArray:
             raise InvalidInputError(
                 f'metric="haversine" takes degrees, {name} between -{most} and {most}; got '
                 f"{degrees[far, column][0]} in row {int(np.argmax(far))}. The order of the columns "
-                "is latitude, longitude."
+                "is latitude, longitude.",
+                argument="metric",
             )
     latitude, longitude = np.radians(degrees).T
     across = np.cos(latitude)
@@ -146,5 +149,6 @@ def _algorithm(metric: Any) -> str:
     raise InvalidInputError(
         "metric must be a function metric(a, b) or the name of a metric between points that "
         f"sklearn.neighbors.NearestNeighbors knows; got {metric!r}. "
-        "sklearn.neighbors.VALID_METRICS lists them."
+        "sklearn.neighbors.VALID_METRICS lists them.",
+        argument="metric",
     )

@@ -100,7 +100,8 @@ class PurgedKFold(Splitter):
         if k > n_rows:
             raise HoldOutError(
                 f"n_splits must be at most the number of rows, {n_rows}; got {k}. Pass more rows "
-                "or ask for fewer folds."
+                "or ask for fewer folds.",
+                argument="n_splits",
             )
         sizes = np.bincount(np.arange(n_rows) % k)
         stop = np.cumsum(sizes)
@@ -162,7 +163,8 @@ class TimeSteps(Splitter):
         if n_rows // (k + 1) < 1 or n_rows - k * (n_rows // (k + 1)) - gap < 1:
             raise HoldOutError(
                 f"{k} steps in time and a gap of {gap} leave no row to train on before the first "
-                f"step ({n_rows} rows). Ask for fewer steps, or a smaller gap."
+                f"step ({n_rows} rows). Ask for fewer steps, or a smaller gap.",
+                argument="n_splits",
             )
         held, test = [], []
         for before, now in TimeSeriesSplit(k, gap=gap).split(order):
@@ -173,7 +175,8 @@ class TimeSteps(Splitter):
         if not held:
             raise HoldOutError(
                 "all rows that could be trained on are of one moment with those to be tested: "
-                "there is nothing before them. Ask for fewer steps."
+                "there is nothing before them. Ask for fewer steps.",
+                argument="n_splits",
             )
         return Experiments(Ragged.from_arrays(held), Ragged.from_arrays(test))
 
@@ -182,6 +185,7 @@ class TimeSteps(Splitter):
         if times.dtype.kind not in "biufmM":
             raise InvalidInputError(
                 f"times must be numbers or dates; got dtype {times.dtype}. Convert texts by "
-                "pandas.to_datetime or numpy.datetime64."
+                "pandas.to_datetime or numpy.datetime64.",
+                argument="times",
             )
         return times

@@ -41,16 +41,22 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and len(self.delimiter) != 1:
-            raise InvalidInputError(f"delimiter must be one character; got {self.delimiter!r}.")
+            raise InvalidInputError(
+                f"delimiter must be one character; got {self.delimiter!r}.", argument="delimiter"
+            )
         if self.decimal not in (None, ".", ","):
-            raise InvalidInputError(f"decimal must be '.' or ','; got {self.decimal!r}.")
+            raise InvalidInputError(
+                f"decimal must be '.' or ','; got {self.decimal!r}.", argument="decimal"
+            )
         for name in ("header", "dayfirst"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "dayfirst" and value is None):
-                raise InvalidInputError(f"{name} must be True or False; got {value!r}.")
+                raise InvalidInputError(
+                    f"{name} must be True or False; got {value!r}.", argument=name
+                )
         na: Any = self.na
         if isinstance(na, str) or not all(isinstance(mark, str) for mark in na):
-            raise InvalidInputError(f"na must be a list of texts; got {na!r}.")
+            raise InvalidInputError(f"na must be a list of texts; got {na!r}.", argument="na")
         object.__setattr__(self, "na", tuple(na))
         if self.encoding is not None:
             object.__setattr__(self, "encoding", _known_encoding(self.encoding))
@@ -77,5 +83,6 @@ def _known_encoding(encoding: str) -> str:
     except (LookupError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"encoding must be the name of one, such as utf-8, latin-1, cp1252 or utf-16; got "
-            f"{encoding!r}."
+            f"{encoding!r}.",
+            argument="encoding",
         ) from error

@@ -315,5 +315,6 @@ def _refuse_missing(table: Table, names: Sequence[str]) -> None:
         raise InvalidInputError(
             f"Values are missing (of {table.n_rows:,} rows; {told}{more}). Say impute=True to fill "
             "in the median or the most frequent level, leave columns out with drop=[...], or "
-            "remove those rows from the file."
+            "remove those rows from the file.",
+            remedies=("impute", "drop"),
         )

@@ -59,18 +59,19 @@ class Roles:
         drop : str, optional
             Names, separated by commas, of columns that are not features.
         """
-        asked = {"--target": target, "--group": group, "--weight": weight, "--time": time}
-        for option, name in asked.items():
+        asked = {"target": target, "group": group, "weight": weight, "time": time}
+        for argument, name in asked.items():
             if name is not None:
-                _check_known(name, source, option)
+                _check_known(name, source, argument)
         taken = {target, group, weight} - {None}
-        dropped = set(split_names(drop, source, "--drop")) if drop else set()
+        dropped = set(split_names(drop, source, "drop")) if drop else set()
         if features is not None:
-            chosen = split_names(features, source, "--features")
+            chosen = split_names(features, source, "features")
             for name in chosen:
                 if name in taken:
                     raise InvalidInputError(
-                        f"--features: {name!r} is already the target, group or weight column."
+                        f"features: {name!r} is already the target, group or weight column.",
+                        argument="features",
                     )
         else:
             chosen = [name for name in source.names if name not in taken]
@@ -85,7 +86,7 @@ class Roles:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-def split_names(text: str, source: Source, option: str) -> list[str]:
+def split_names(text: str, source: Source, argument: str) -> list[str]:
     """Return the columns in a list separated by commas; a column's own commas are tried first."""
     known = set(source.names)
     if text in known:
@@ -93,9 +94,9 @@ def split_names(text: str, source: Source, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            _check_known(name, source, option)
+            _check_known(name, source, argument)
     if len(set(names)) != len(names):
-        raise InvalidInputError(f"{option} names a column twice: {text!r}.")
+        raise InvalidInputError(f"{argument} names a column twice: {text!r}.", argument=argument)
     return names
 
 
@@ -110,7 +111,7 @@ def check_columns(names: Sequence[str], source: Source) -> None:
         )
 
 
-def _check_known(name: str, source: Source, option: str) -> None:
+def _check_known(name: str, source: Source, argument: str) -> None:
     if name in source.names:
         return
     near = difflib.get_close_matches(name, source.names, n=1)
@@ -118,5 +119,6 @@ def _check_known(name: str, source: Source, option: str) -> None:
     shown = ", ".join(map(quoted, source.names[:12]))
     more = f" and {len(source.names) - 12} more" if len(source.names) > 12 else ""
     raise InvalidInputError(
-        f"{option}: {source.label} has no column {quoted(name)}.{hint} It has {shown}{more}."
+        f"{argument}: {source.label} has no column {quoted(name)}.{hint} It has {shown}{more}.",
+        argument=argument,
     )

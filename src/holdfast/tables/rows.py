@@ -60,13 +60,15 @@ def open_rows(
         if columns is not None or to is not None:
             raise InvalidInputError(
                 f"columns and to are for Parquet, Feather and Arrow files; {source.name} is a .npy "
-                "file. Take columns of the array itself: rows[:, [0, 2]]."
+                "file. Take columns of the array itself: rows[:, [0, 2]].",
+                argument="columns",
             )
         return _mapped(source)
     if magic[:4] != b"PAR1" and magic != b"ARROW1":
         raise InvalidInputError(
             f"path must be a .npy, Parquet, Feather (version 2) or Arrow file; {source.name} is "
-            "none of these. Convert it, or read it into memory with pandas or polars."
+            "none of these. Convert it, or read it into memory with pandas or polars.",
+            argument="path",
         )
     return _converted(source, magic[:4] == b"PAR1", columns, to)
 
@@ -152,20 +154,24 @@ def _chosen(schema: Any, columns: Sequence[str] | None, label: str) -> list[str]
     """Return the names of the columns to convert; raise unless they are there, and numbers."""
     names: list[str] = schema.names
     if isinstance(columns, str):
-        raise InvalidInputError(f"columns must be a list of names; got {columns!r}: use [...].")
+        raise InvalidInputError(
+            f"columns must be a list of names; got {columns!r}: use [...].", argument="columns"
+        )
     chosen = names if columns is None else list(columns)
     missing = [name for name in chosen if name not in names]
     if missing or not chosen:
         raise InvalidInputError(
             f"columns must name columns of {label}, which has {', '.join(map(repr, names[:12]))}; "
-            f"got {', '.join(map(repr, missing)) or 'none'}."
+            f"got {', '.join(map(repr, missing)) or 'none'}.",
+            argument="columns",
         )
     for name in chosen:
         kind = schema.field(name).type
         if not holds_numbers(kind):
             raise InvalidInputError(
                 f"{label}: the column {name!r} is of type {kind}; columns must hold numbers. "
-                "Encode it as numbers first, or leave it out with columns=[...]."
+                "Encode it as numbers first, or leave it out with columns=[...].",
+                argument="columns",
             )
     return chosen
 

@@ -74,7 +74,8 @@ class Table:
         if not rows.size:
             raise InvalidInputError(
                 f"The target column {name!r} has no values: all {self.n_rows:,} are missing. Name "
-                "another column."
+                "another column.",
+                argument="target",
             )
         return rows
 
@@ -84,7 +85,8 @@ class Table:
         if infinite := int(np.isinf(reading.values).sum()):
             raise InvalidInputError(
                 f"The {role} column {name!r} has {infinite:,} infinite values among "
-                f"{self.n_rows:,} rows. Leave those rows out of the file."
+                f"{self.n_rows:,} rows. Leave those rows out of the file.",
+                argument=role,
             )
         return reading.values
 
@@ -114,17 +116,19 @@ class Table:
         """Return a column without missing values, of one of the kinds if any are named."""
         reading = self.readings[name]
         if reading.trouble and trouble:
-            raise InvalidInputError(f"The {role} column {name!r} {reading.trouble}.")
+            raise InvalidInputError(f"The {role} column {name!r} {reading.trouble}.", argument=role)
         if kinds and reading.kind not in kinds:
             example = f"text such as {quoted(next(iter(reading.levels), ''))}"
             held = {"category": example, "empty": "no values"}.get(reading.kind, "dates")
             raise InvalidInputError(
-                f"The {role} column {name!r} must hold {words}; it holds {held}."
+                f"The {role} column {name!r} must hold {words}; it holds {held}.",
+                argument=role,
             )
         if reading.missing:
             raise InvalidInputError(
                 f"The {role} column {name!r} has {reading.missing:,} missing values among "
-                f"{self.n_rows:,} rows. Leave those rows out of the file."
+                f"{self.n_rows:,} rows. Leave those rows out of the file.",
+                argument=role,
             )
         return reading
 
@@ -195,10 +199,11 @@ def as_table(
     else:
         raise InvalidInputError(
             "frame must be a frame of pandas, polars or Arrow, or a mapping of columns; got "
-            f"{type(frame).__module__}.{type(frame).__qualname__}."
+            f"{type(frame).__module__}.{type(frame).__qualname__}.",
+            argument="frame",
         )
     if len({len(array) for array in arrays.values()}) != 1:
-        raise InvalidInputError("frame must have columns, all of one length.")
+        raise InvalidInputError("frame must have columns, all of one length.", argument="frame")
     return _table(arrays, options or ReadOptions(), text, formats)
 
 

@@ -199,7 +199,8 @@ def column_names(first: Sequence[str], header: bool, label: str) -> tuple[str, .
         raise InvalidInputError(
             f"The first line of {label} holds numbers only ({', '.join(first[:4])}, …), not the "
             "names of columns. If the file has no header line, say header=False; the columns are "
-            "then called c0, c1, …"
+            "then called c0, c1, …",
+            argument="header",
         )
     return tuple(cell.strip() for cell in first)
 

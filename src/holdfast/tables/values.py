@@ -166,7 +166,8 @@ def understand(
         kind = array.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         raise InvalidInputError(
-            f"The column {name!r} holds bytes that are not text. Leave it out with drop=[...]."
+            f"The column {name!r} holds bytes that are not text. Leave it out with drop=[...].",
+            remedies=("drop",),
         )
     dated = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     if holds_text(kind) or (as_text and (dated or holds_numbers(kind))):
@@ -180,7 +181,8 @@ def understand(
     if not holds_numbers(kind):
         raise InvalidInputError(
             f"The column {name!r} is of type {kind}; columns must hold numbers, booleans, text, "
-            "dates or times. Leave it out with drop=[...]."
+            "dates or times. Leave it out with drop=[...].",
+            remedies=("drop",),
         )
     numbers = as_numbers(array)
     return Reading("yes/no", numbers) if pa.types.is_boolean(kind) else _number(numbers)

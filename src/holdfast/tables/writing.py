@@ -26,13 +26,16 @@ def check_writable(path: str) -> None:
     """Raise if `write_columns` could not write such a file: better before the work than after."""
     if path != "-" and not path.lower().endswith((".csv", ".parquet")):
         raise InvalidInputError(
-            f"The name of the file to write must end in .csv or .parquet; got {path!r}."
+            f"The name of the file to write must end in .csv or .parquet; got {path!r}.",
+            argument="path",
         )
     if path.lower().endswith(".parquet"):
         import_extra("pyarrow", f"Writing {path}")
     folder = Path(path).parent
     if path != "-" and not folder.is_dir():
-        raise InvalidInputError(f"Cannot write {path}: there is no folder {str(folder)!r}.")
+        raise InvalidInputError(
+            f"Cannot write {path}: there is no folder {str(folder)!r}.", argument="path"
+        )
 
 
 def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:

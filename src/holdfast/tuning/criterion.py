@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
-from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels import Kernel
 from holdfast.kernels.base import Pullback
 from holdfast.kernels.checks import require_finite
 from holdfast.kernels.products import RowPair
-from holdfast.tuning.coordinates import Coordinates
 from holdfast.tuning.dense import evaluate_dense
 from holdfast.tuning.problem import Problem, make_problem
+from holdfast.tuning.space import Coordinates
 from holdfast.tuning.sparse import evaluate_sparse
 
 __all__ = ["Criterion", "Evaluation"]
@@ -53,6 +52,8 @@ class Criterion:
         Rows, targets and experiments.
     ard : bool
         Whether every feature has its own gamma.
+    coordinates : Coordinates
+        What a point stands for.
 
     Notes
     -----
@@ -67,7 +68,7 @@ class Criterion:
     --------
     >>> import numpy as np
     >>> from holdfast import KernelRidgeCV
-    >>> from holdfast.tuning import Criterion
+    >>> from holdfast.tuning.criterion import Criterion
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50, 3))
     >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=50)
@@ -77,15 +78,8 @@ class Criterion:
     """
 
     problem: Problem
-    ard: bool = False
-
-    def __post_init__(self) -> None:
-        self.coordinates  # noqa: B018  # refuses kernels without parameters to search for
-
-    @cached_property
-    def coordinates(self) -> Coordinates:
-        """What a point stands for."""
-        return Coordinates.of(self.problem.kernel, self.problem.n_features, self.ard)
+    ard: bool
+    coordinates: Coordinates
 
     @classmethod
     def of(
@@ -111,21 +105,14 @@ class Criterion:
         ard : bool
             One gamma per feature.
         """
-        return cls(make_problem(model, X, y, sample_weight, groups), ard)
+        problem = make_problem(model, X, y, sample_weight, groups)
+        coordinates = Coordinates.of(problem.kernel, int(problem.X.shape[1]), ard)
+        return cls(problem, ard, coordinates)
 
     @property
     def differentiable(self) -> bool:
         """Whether the gradient is known."""
         return self.problem.kernel.differentiable
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates of a point."""
-        return self.coordinates.size
-
-    def kernel(self, point: FloatArray) -> Kernel:
-        """Return the kernel at a point."""
-        return self.coordinates.kernel_at(point)
 
     def evaluate(self, point: ArrayLike, gradient: bool = True) -> Evaluation:
         """Return value, losses and (unless not asked for) gradient at a point.
@@ -135,42 +122,21 @@ class Criterion:
         point : array-like of shape (2,) or (1 + d,)
             log alpha and log gamma (log kernel parameters).
         gradient : bool
-            Whether to compute the gradient.
+            Whether to compute the gradient, which takes a kernel that has one.
         """
-        at = np.asarray(point, dtype=np.float64)
-        if at.shape != (self.size,):
-            raise InvalidInputError(
-                f"a point must hold log alpha and log {', log '.join(self.coordinates.names)}, "
-                f"shape ({self.size},); got shape {at.shape}."
+        at, coordinates = np.asarray(point, dtype=np.float64), self.coordinates
+        alpha, kernel = float(np.exp(at[0])), coordinates.kernel_at(at)
+        values, pullbacks = zip(*(_values(kernel, pair) for pair in self._pairs), strict=True)
+        evaluate: Any = evaluate_dense if self.problem.Z is None else evaluate_sparse
+        losses, adjoint = evaluate(self.problem, *values, alpha, gradient)
+        slopes = None
+        if adjoint is not None:
+            by_kernel = (
+                coordinates.gradient(pullback(bar))
+                for pullback, bar in zip(pullbacks, adjoint[1:], strict=True)
             )
-        if gradient and not self.differentiable:
-            raise NotSupportedError(
-                "the gradient is known for RBF and Matern, and for sums, products and multiples "
-                f"of these and of kernels without parameters; got {self.problem.kernel!r}. "
-                'Use method="nelder-mead", or a grid of gammas with KernelRidgeCV.'
-            )
-        evaluate = self._dense if self.problem.Z is None else self._sparse
-        losses, slopes = evaluate(at, gradient)
+            slopes = np.append(alpha * adjoint[0], sum(by_kernel))
         return Evaluation(float(losses.sum()), losses, slopes)
-
-    def _dense(self, at: FloatArray, gradient: bool) -> tuple[FloatArray, FloatArray | None]:
-        alpha = float(np.exp(at[0]))
-        K, pullback = self._values(at, self._pairs[0])
-        losses, adjoint = evaluate_dense(self.problem, K, alpha, gradient)
-        if adjoint is None:
-            return losses, None
-        slopes = self.coordinates.gradient(pullback(adjoint.K))
-        return losses, np.append(alpha * adjoint.alpha, slopes)
-
-    def _sparse(self, at: FloatArray, gradient: bool) -> tuple[FloatArray, FloatArray | None]:
-        alpha = float(np.exp(at[0]))
-        (K, pullback), (K_BB, pullback_BB) = (self._values(at, pair) for pair in self._pairs)
-        losses, adjoint = evaluate_sparse(self.problem, K, K_BB, alpha, gradient)
-        if adjoint is None:
-            return losses, None
-        slopes = self.coordinates.gradient(pullback(adjoint.K))
-        slopes += self.coordinates.gradient(pullback_BB(adjoint.K_BB))
-        return losses, np.append(alpha * adjoint.alpha, slopes)
 
     @cached_property
     def _pairs(self) -> tuple[RowPair, ...]:
@@ -178,12 +144,12 @@ class Criterion:
         X, Z = self.problem.X, self.problem.Z
         return (RowPair(X),) if Z is None else (RowPair(X, Z), RowPair(Z))
 
-    def _values(self, at: FloatArray, pair: RowPair) -> tuple[FloatArray, Pullback]:
-        """Return kernel values, and the way back to the parameters if there is one."""
-        kernel = self.kernel(at)
-        if kernel.differentiable:
-            K, pullback = kernel.value_and_pullback(pair)
-        else:
-            K, pullback = kernel(pair.X, pair.Z), lambda P: {}
-        require_finite(K, repr(kernel))
-        return K, pullback
+
+def _values(kernel: Kernel, pair: RowPair) -> tuple[FloatArray, Pullback | None]:
+    """Return kernel values, and the way back to the parameters if there is one."""
+    if kernel.differentiable:
+        K, pullback = kernel.value_and_pullback(pair)
+    else:
+        K, pullback = kernel(pair.X, pair.Z), None
+    require_finite(K, repr(kernel))
+    return K, pullback

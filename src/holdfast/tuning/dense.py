@@ -10,14 +10,12 @@ on the test rows, let G_HH μ = ρ. Because dG = −G dK̃ G, also on that compl
 which is a product of two matrices with a column per experiment and target where experiments are
 few, and G Ω G − (Gμ)cᵀ, with Ω made of the blocks μ_j r_jᵀ, where they are many (leave-one-out).
 
-A criterion of the law of the tested rows also depends on I − S_HH = αG_HH itself. With the adjoint
-−Ψ_j of that matrix (`holdfast.tuning.solved`), the blocks of Ω gain αΨ_j, and ∂L/∂α loses
+A criterion of the distribution of the tested rows also depends on I − S_HH = αG_HH itself. With the
+adjoint −Ψ_j of that matrix (`holdfast.tuning.solved`), the blocks of Ω gain αΨ_j, and ∂L/∂α loses
 ⟨Ψ_j, G_HH⟩.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,33 +23,19 @@ from holdfast._typing import FloatArray
 from holdfast.exceptions import KernelError
 from holdfast.smoother import KernelSmoother
 from holdfast.smoother.inverse import InverseFactor
+from holdfast.tuning.losses import walk
 from holdfast.tuning.problem import Problem
 from holdfast.tuning.solved import Slopes, Solved
-from holdfast.tuning.walk import walk
 
-__all__ = ["DenseAdjoint", "evaluate_dense"]
-
-
-@dataclass(frozen=True)
-class DenseAdjoint:
-    """Derivatives of the criterion.
-
-    Attributes
-    ----------
-    alpha : float
-        ∂L/∂α.
-    K : ndarray of shape (m, m)
-        ∂L/∂K, not symmetric: only its sum with its transpose has a meaning.
-    """
-
-    alpha: float
-    K: FloatArray
+__all__ = ["evaluate_dense"]
 
 
 def evaluate_dense(
     problem: Problem, K: FloatArray, alpha: float, gradient: bool
-) -> tuple[FloatArray, DenseAdjoint | None]:
-    """Return the loss of each experiment (experiments,) and, if asked for, the adjoint.
+) -> tuple[FloatArray, tuple[float, FloatArray] | None]:
+    """Return the loss of each experiment (experiments,) and, if asked for, ∂L/∂α and ∂L/∂K.
+
+    Of the latter (m, m) only the sum with its transpose has a meaning.
 
     Parameters
     ----------
@@ -64,15 +48,17 @@ def evaluate_dense(
     Notes
     -----
     m³ flops for the inverse and Σ |H|³/3 for the held-out systems; the adjoint adds
-    2 m² min(v times experiments, Σ|H|), and that of a law 2 m² Σ|H| and 2 m Σ|H|². Experiments past
-    the promise are trained from scratch, as the estimator does; the gradient is as it is.
+    2 m² min(v times experiments, Σ|H|), that of a distribution 2 m² Σ|H| and 2 m Σ|H|². Experiments
+    past the promise are trained from scratch, as the estimator does; the gradient is as it is.
     """
     smoother = KernelSmoother(K, problem.weights, problem.Y, problem.unpenalised)
     factor = smoother.single(alpha)
     if not isinstance(factor, InverseFactor):
         raise KernelError(
             f"the kernel matrix is not positive definite at alpha = {alpha:.3g}: its rounding "
-            "errors are larger than the penalty. Use larger alphas, or scale the features."
+            "errors are larger than the penalty. Use larger alphas, or scale the features.",
+            argument="kernel",
+            remedies=("alphas",),
         )
     adjoint = _Adjoint(factor, problem) if gradient else None
     losses = walk(problem, smoother, factor, alpha, alpha, adjoint)
@@ -83,7 +69,7 @@ def evaluate_dense(
     slope = float(np.trace(K_bar)) + adjoint.alpha
     K_bar *= root[:, None]
     K_bar *= root
-    return losses, DenseAdjoint(slope, K_bar)
+    return losses, (slope, K_bar)
 
 
 class _Adjoint:
@@ -92,8 +78,8 @@ class _Adjoint:
     def __init__(self, factor: InverseFactor, problem: Problem) -> None:
         self.G, self.c, self.penalty = factor.G, factor.c, factor.alpha
         held = problem.tasks.held.sizes
-        # A law takes a column for each held-out row, whatever the number of experiments.
-        self.low_rank = not problem.goal.of_law and len(held) * self.c.shape[1] < int(held.sum())
+        # A distribution takes a column for each held-out row, however few the experiments are.
+        self.low_rank = problem.loss.separate and len(held) * self.c.shape[1] < int(held.sum())
         self.left: list[FloatArray] = []
         self.right: list[FloatArray] = []
         # Ω G, and Σ_j μ_j: only rows that are held out are not zero
@@ -103,28 +89,21 @@ class _Adjoint:
 
     def add(self, found: Solved, slopes: Slopes) -> None:
         """Add the tasks of one block."""
-        H, r, mu = found.block.H, found.r, found.pull_residuals(slopes)
+        block, r, mu = found.block, found.r, found.pull_residuals(slopes)
+        H = block.shape.H
         if self.low_rank:
             for rows, r_j, mu_j in zip(H, r, mu, strict=True):
                 columns = self.G[rows].T
                 self.left.append(columns @ mu_j)
                 self.right.append(columns @ r_j - self.c)
             return
-        if H.shape[1] == 1:
-            part = np.einsum("bhv,bhv->bh", mu, r)[:, :, None] * self.G[H]
-        else:
-            part = (mu @ r.swapaxes(1, 2)) @ self.G[H]
+        part = (mu @ r.swapaxes(1, 2)) @ self.G[H]
         if slopes.covariance is not None:
             pulled = found.pull_covariance(slopes.covariance, self.penalty * self.G[H])
             self.alpha -= float(np.take_along_axis(pulled, H[:, :, None], 2).sum()) / self.penalty
             part += pulled
-        if found.block.distinct:
-            self.middle[H] += part
-            self.mu[H] += mu
-            return
-        for rows, part_j, mu_j in zip(H, part, mu, strict=True):
-            self.middle[rows] += part_j
-            self.mu[rows] += mu_j
+        block.add_rows(self.middle, part)
+        block.add_rows(self.mu, mu)
 
     def finish(self) -> FloatArray:
         """Return ∂L/∂K̃."""

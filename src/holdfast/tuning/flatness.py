@@ -115,7 +115,7 @@ def flatness(
     from the criterion itself, a few values per end: the criterion is not quadratic so far out.
     """
     hessian = _hessian(criterion, point) if criterion.differentiable else None
-    one_percent = criterion.problem.goal.percent(best.value)
+    one_percent = criterion.problem.loss.percent(best.value)
     thresholds = (one_percent, standard_error(best.losses, criterion.problem.share))
     ranges = np.empty((2, point.size, 2))
     for i in range(point.size):
@@ -216,5 +216,5 @@ def relevance(
         difference = criterion.evaluate(without, gradient=False).losses - best.losses
         rise[j], error[j] = difference.sum(), standard_error(difference, share)
     relevant = ~at_bound & (rise > DOUBT * error)
-    small = rise + DOUBT * error < NEGLIGIBLE * criterion.problem.goal.percent(best.value)
+    small = rise + DOUBT * error < NEGLIGIBLE * criterion.problem.loss.percent(best.value)
     return Relevance(rise, error, relevant, ~relevant & (at_bound | small))

@@ -4,6 +4,10 @@ Each is the score of the same name in ``KernelRidgeCV`` with the sign turned rou
 with what the experiments give, stack by stack; then it tells what each contributes, and its
 derivatives by residuals and covariances (`holdfast.tuning.solved`).
 
+Slopes of the squared error are known stack by stack. Those of a distribution need the noise
+variance, which all experiments share: then the adjoint takes a second walk over the experiments,
+and systems are factorised again rather than kept.
+
 The noise variance σ̂² = Σ rᵀC⁻¹r / n depends on all n tested rows. It makes the density largest, so
 that the log density does not change with it to first order; the CRPS does.
 """
@@ -13,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -25,10 +29,13 @@ from holdfast.holdout import predict
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
 from holdfast.smoother import Smoother
-from holdfast.tuning.problem import Problem
-from holdfast.tuning.solved import CovarianceSlope, Slopes, Solved
+from holdfast.smoother.factor import Factor
+from holdfast.tuning.solved import Block, CovarianceSlope, Slopes, Solved
 
-__all__ = ["LOSSES", "Loss"]
+if TYPE_CHECKING:
+    from holdfast.tuning.problem import Problem
+
+__all__ = ["LOSSES", "Adjoint", "Loss", "walk"]
 
 
 class Loss(ABC):
@@ -41,21 +48,52 @@ class Loss(ABC):
         Of all rows at this point.
     """
 
+    #: What the criterion is called.
+    words: ClassVar[str]
     #: Whether the slopes of an experiment are known without the others.
     separate: ClassVar[bool] = False
+    #: Whether a row counts by its weight in the mean, or else each as one.
+    weighted: ClassVar[bool] = True
+
+    @staticmethod
+    def descend(value: float) -> tuple[float, float]:
+        """Return what a search descends on, and its derivative by the criterion.
+
+        It does not depend on the unit of y, but for a constant: the logarithm of an error, or twice
+        minus the log density, which is the logarithm of a variance where nothing else changes.
+        """
+        value = max(value, float(np.finfo(float).tiny))
+        return float(np.log(value)), 1.0 / value
+
+    @staticmethod
+    def percent(value: float) -> float:
+        """Return a rise of one per cent; of a log density, what 1 % more variance costs."""
+        return 0.01 * value
 
     def __init__(self, problem: Problem, smoother: Smoother) -> None:
         self.problem, self.smoother = problem, smoother
         self.unit = smoother.targets.unit
         self.total = problem.test_weight
+        self.root = np.sqrt(problem.weights)
+        self.errors = np.empty((problem.tasks.test.values.size, problem.Y.shape[1]))
 
-    @abstractmethod
     def add(self, found: Solved) -> None:
         """Take in stacked experiments."""
+        shape = found.block.shape
+        self.errors[shape.out] = found.tested * (self.unit / self.root[shape.T][:, :, None])
 
-    @abstractmethod
-    def replace(self, chosen: IntArray, tasks: Tasks, errors: FloatArray, alpha: float) -> None:
-        """Take in experiments that were trained from scratch, by their errors y − f₋H (k, v)."""
+    def retrain(self, chosen: IntArray, alpha: float) -> tuple[Tasks, IntArray]:
+        """Replace what some experiments gave by what training them from scratch gives.
+
+        Returns their tasks, and the places of their rows among all tested rows.
+        """
+        tasks = self.problem.tasks.select(chosen)
+        (values,) = predict(self.smoother, tasks, np.array([alpha]), "single")
+        test = tasks.test
+        place = self.problem.tasks.test.ptr[chosen][test.owners] - test.ptr[test.owners]
+        place += np.arange(test.values.size)
+        self.errors[place] = self.problem.Y[test.values] - values
+        return tasks, place
 
     @abstractmethod
     def contributions(self) -> FloatArray:
@@ -65,73 +103,56 @@ class Loss(ABC):
     def slopes(self, found: Solved) -> Slopes:
         """Return the derivatives by what stacked experiments gave."""
 
-    def train(self, chosen: IntArray, alpha: float) -> None:
-        """Replace what some experiments gave by what training them from scratch gives."""
-        tasks = self.problem.tasks.select(chosen)
-        (values,) = predict(self.smoother, tasks, np.array([alpha]), "single")
-        self.replace(chosen, tasks, self.problem.Y[tasks.test.values] - values, alpha)
+    def _weighted_sums(self, values: FloatArray) -> FloatArray:
+        """Return Σ w values / Σ w over the tested rows of each experiment."""
+        test = self.problem.tasks.test
+        share = self.problem.weights[test.values] / self.total
+        return np.bincount(test.owners, share * values, len(test)).astype(np.float64)
 
 
 class SquaredError(Loss):
     """Σ w r² / Σ w, the mean over targets."""
 
-    separate = True
-
-    def __init__(self, problem: Problem, smoother: Smoother) -> None:
-        super().__init__(problem, smoother)
-        self.squares = np.empty(len(problem.tasks))
-
-    def add(self, found: Solved) -> None:
-        """Take in stacked experiments."""
-        self.squares[found.block.source] = np.einsum("btv,btv->b", found.tested, found.tested)
-
-    def replace(self, chosen: IntArray, tasks: Tasks, errors: FloatArray, alpha: float) -> None:
-        """Take in experiments that were trained from scratch."""
-        squares = np.square(errors / self.unit).sum(axis=1)
-        squares *= self.problem.weights[tasks.test.values]
-        self.squares[chosen] = np.bincount(tasks.test.owners, weights=squares, minlength=len(tasks))
+    words, separate = "mean squared error", True
 
     def contributions(self) -> FloatArray:
         """Return what each experiment adds to the criterion."""
-        return np.asarray(self.squares / self.total * self.unit**2)
+        squares = np.square(self.errors / self.unit).sum(axis=1)
+        return self._weighted_sums(squares) * self.unit**2
 
     def slopes(self, found: Solved) -> Slopes:
         """Return 2 r / Σ w."""
         return Slopes(2.0 * self.unit**2 / self.total * found.tested)
 
 
-class _Law(Loss):
-    """A loss of the normal law of the held-out targets."""
+class _OfDistribution(Loss):
+    """A loss of the normal distribution of the held-out targets."""
 
     def __init__(self, problem: Problem, smoother: Smoother) -> None:
         super().__init__(problem, smoother)
-        test, v = problem.tasks.test, problem.Y.shape[1]
-        self.spread = Spread(
-            np.empty((1, test.values.size)),
-            np.empty((1, len(test))),
-            np.empty((1, len(test), v)),
-            test.sizes,
-            self.unit,
+        rows, tasks = len(self.errors), len(problem.tasks)
+        moments = (
+            np.empty((1, rows)),
+            np.empty((1, tasks)),
+            np.empty((1, tasks, problem.Y.shape[1])),
         )
-        self.errors = np.empty((1, test.values.size, v))
-        self.root = np.sqrt(problem.weights)
+        self.spread = Spread(*moments, problem.tasks.test.sizes, self.unit)
 
     def add(self, found: Solved) -> None:
         """Take in stacked experiments."""
-        law, shape = self.spread, found.block.shape
-        root = self.root[shape.T]
-        law.log_det[0, shape.index] = found.log_det - 2.0 * np.log(root).sum(axis=1)
-        law.square[0, shape.index] = (found.tested * found.weighted).sum(axis=1)
-        self.errors[0, shape.out] = found.tested * (self.unit / root[:, :, None])
+        super().add(found)
+        shape, root = found.block.shape, self.root[found.block.shape.T]
+        self.spread.log_det[0, shape.index] = found.log_det - 2.0 * np.log(root).sum(axis=1)
+        self.spread.square[0, shape.index] = (found.tested * found.weighted).sum(axis=1)
 
-    def replace(self, chosen: IntArray, tasks: Tasks, errors: FloatArray, alpha: float) -> None:
-        """Take in experiments that were trained from scratch: the estimator's own law."""
+    def retrain(self, chosen: IntArray, alpha: float) -> tuple[Tasks, IntArray]:
+        """Replace what some experiments gave, second moments included."""
+        tasks, place = super().retrain(chosen, alpha)
         models = HeldOutModels(self.smoother, tasks, np.array([alpha]))
-        own, law, test = spread(models, models.alphas, errors[None]), self.spread, tasks.test
-        place = self.problem.tasks.test.ptr[chosen][test.owners] - test.ptr[test.owners]
-        place += np.arange(test.values.size)
-        law.log_det[:, chosen], law.square[:, chosen] = own.log_det, own.square
-        law.variance[:, place], self.errors[:, place] = own.variance, errors
+        own = spread(models, models.alphas, self.errors[None, place])
+        self.spread.log_det[:, chosen], self.spread.square[:, chosen] = own.log_det, own.square
+        self.spread.variance[:, place] = own.variance
+        return tasks, place
 
     @property
     def noise(self) -> FloatArray:
@@ -140,13 +161,26 @@ class _Law(Loss):
         if not (noise > 0.0).all():
             raise HoldOutError(
                 f"target {int(np.argmin(noise))} is predicted without error, so its held-out "
-                "density is infinite. Leave scoring=None, or leave that target out."
+                "density is infinite. Leave scoring=None, or leave that target out.",
+                argument="scoring",
             )
         return noise
 
 
-class LogDensity(_Law):
+class LogDensity(_OfDistribution):
     """Minus the log density of the tested targets, jointly within an experiment, mean per row."""
+
+    words, weighted = "minus log density", False
+
+    @staticmethod
+    def descend(value: float) -> tuple[float, float]:
+        """Return twice the criterion: another unit of y shifts it."""
+        return 2.0 * value, 2.0
+
+    @staticmethod
+    def percent(value: float) -> float:
+        """Return what 1 % more variance costs: shares of a logarithm mean nothing."""
+        return 0.005
 
     def contributions(self) -> FloatArray:
         """Return what each experiment adds to the criterion."""
@@ -160,8 +194,10 @@ class LogDensity(_Law):
         return Slopes(2.0 * tau * found.weighted, CovarianceSlope(level, tau))
 
 
-class RankedProbability(_Law):
+class RankedProbability(_OfDistribution):
     """The continuous ranked probability score, weighted mean over rows and targets."""
+
+    words = "CRPS"
 
     def add(self, found: Solved) -> None:
         """Take in stacked experiments."""
@@ -172,10 +208,9 @@ class RankedProbability(_Law):
     def contributions(self) -> FloatArray:
         """Return what each experiment adds to the criterion."""
         assert self.noise.size
-        test = self.problem.tasks.test
-        values = crps(self.errors[0], standard_deviations(self.spread)[0]).sum(axis=1)
-        values *= self.problem.weights[test.values] / self.total
-        return np.bincount(test.owners, weights=values, minlength=len(test)).astype(np.float64)
+        return self._weighted_sums(
+            crps(self.errors, standard_deviations(self.spread)[0]).sum(axis=1)
+        )
 
     def slopes(self, found: Solved) -> Slopes:
         """Return the slopes at fixed σ̂², and those through it."""
@@ -191,12 +226,12 @@ class RankedProbability(_Law):
     def _through_noise(self) -> FloatArray:
         """∂L/∂σ̂² of each target over the number of tested rows: ∂L/∂(rᵀC⁻¹r), shape (v,)."""
         test, std = self.problem.tasks.test.values, standard_deviations(self.spread)[0]
-        _, by_std = crps_slopes(self.errors[0], std)
+        _, by_std = crps_slopes(self.errors, std)
         weights = self.problem.weights[test] / self.total
         return np.asarray((weights @ (by_std * std)) / (2.0 * self.noise * test.size))
 
 
-#: By the name of the score.
+#: What can be tuned for, by the name of the score in ``KernelRidgeCV``.
 LOSSES: MappingProxyType[str, type[Loss]] = MappingProxyType(
     {
         "neg_mean_squared_error": SquaredError,
@@ -204,3 +239,56 @@ LOSSES: MappingProxyType[str, type[Loss]] = MappingProxyType(
         "crps": RankedProbability,
     }
 )
+
+
+class Adjoint(Protocol):
+    """Collects the derivatives by the kernel."""
+
+    def add(self, found: Solved, slopes: Slopes) -> None:
+        """Add those of stacked experiments."""
+
+
+def walk(
+    problem: Problem,
+    smoother: Smoother,
+    factor: Factor,
+    alpha: float,
+    scale: float,
+    adjoint: Adjoint | None,
+) -> FloatArray:
+    """Return what each experiment adds to the criterion (experiments,), and tell the adjoint.
+
+    Parameters
+    ----------
+    problem : Problem
+    smoother, factor : Smoother, Factor
+        Of all rows, at this penalty.
+    alpha, scale : float
+        The penalty, and what I − S_HH is in units of (`Solved`).
+    adjoint : Adjoint or None
+
+    Notes
+    -----
+    Experiments whose error passes the promise are trained from scratch, as the estimator does.
+    """
+    lost = np.zeros(len(problem.tasks), dtype=bool)
+    loss = problem.loss(problem, smoother)
+
+    def solved(block: Block) -> Solved:
+        return Solved(block, factor.held(block.shape, np.array([alpha])), scale)
+
+    for block in problem.blocks:
+        found = solved(block)
+        loss.add(found)
+        root = factor.scale.root[block.shape.H]
+        lost[block.shape.index] |= found.system.lost(factor.targets.spread, root)
+        if adjoint is not None and loss.separate:
+            adjoint.add(found, loss.slopes(found))
+    if lost.any():
+        loss.retrain(np.flatnonzero(lost), alpha)
+    contributions = loss.contributions()
+    if adjoint is not None and not loss.separate:
+        for block in problem.blocks:
+            found = solved(block)
+            adjoint.add(found, loss.slopes(found))
+    return contributions

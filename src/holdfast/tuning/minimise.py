@@ -28,13 +28,11 @@ from holdfast.tuning.flatness import relevance as measure_relevance
 from holdfast.tuning.result import Trials, TuneResult
 from holdfast.tuning.space import Bounds, look_around, search_bounds, start_points
 
-__all__ = ["Trial", "tune"]
+__all__ = ["tune"]
 
-#: The search ends when what it descends on (`Goal.descend`) changes by less than this from step to
-#: step …
-CHANGE = 1e-8
-#: … or no derivative of it is larger than this.
-SLOPE = 1e-5
+#: The search ends when what it descends on (`Loss.descend`) changes by less than this from step to
+#: step, or no derivative of it is larger than that.
+STOP = {"ftol": 1e-8, "gtol": 1e-5}
 #: Evaluations along the common scale of all gammas, before they part.
 TOGETHER = 20
 
@@ -139,7 +137,8 @@ def tune(
         raise NotSupportedError(
             'method="lbfgs" needs a kernel whose gradient is known: RBF, Matern, and sums, '
             f"products and multiples of them; got {criterion.problem.kernel!r}. Use "
-            'method="nelder-mead", or a grid of gammas with KernelRidgeCV.'
+            'method="nelder-mead", or a grid of gammas with KernelRidgeCV.',
+            argument="method",
         )
     limits = search_bounds(criterion, bounds)
     given = None if start is None else start_points(criterion, start, limits)
@@ -162,15 +161,20 @@ def tune(
 
 def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
     if method not in ("lbfgs", "nelder-mead"):
-        raise InvalidInputError(f'method must be "lbfgs" or "nelder-mead"; got {method!r}.')
+        raise InvalidInputError(
+            f'method must be "lbfgs" or "nelder-mead"; got {method!r}.', argument="method"
+        )
     if method == "nelder-mead" and ard:
         raise NotSupportedError(
             "Nelder–Mead is for two parameters and loses its way among one gamma per feature. Use "
-            'method="lbfgs" with ard=True, or ard=False.'
+            'method="lbfgs" with ard=True, or ard=False.',
+            argument="method",
         )
     for name, value in (("n_starts", n_starts), ("max_evaluations", max_evaluations)):
         if value != int(value) or value < 1:
-            raise InvalidInputError(f"{name} must be a whole number of at least 1; got {value!r}.")
+            raise InvalidInputError(
+                f"{name} must be a whole number of at least 1; got {value!r}.", argument=name
+            )
 
 
 class _Run:
@@ -185,10 +189,8 @@ class _Run:
     ) -> None:
         self.criterion, self.limits = criterion, limits
         self.max_evaluations, self.callback = max_evaluations, callback
-        self.points: list[FloatArray] = []
-        self.values: list[float] = []
-        self.slopes: list[float] = []
-        self.starts: list[int] = []
+        #: Of each trial its point, value, length of the gradient and start.
+        self.tried: list[tuple[FloatArray, float, float, int]] = []
         self.start = -1
         self.best: tuple[FloatArray, Evaluation] | None = None
         self.success, self.message = False, "nothing was tried"
@@ -212,8 +214,8 @@ class _Run:
                         self.message = "no step lowers the criterion any more: rounding decides"
         except _Enough:
             self.success = False
-            self.message = f"stopped after {len(self.values)} evaluations, before convergence"
-            if len(self.values) < self.max_evaluations:
+            self.message = f"stopped after {len(self.tried)} evaluations, before convergence"
+            if len(self.tried) < self.max_evaluations:
                 self.message = "stopped by the callback"
         if self.best is None and self.error is not None:
             raise self.error
@@ -228,7 +230,7 @@ class _Run:
         """Follow the gradient from a point, all gammas together and then each by itself."""
         if self.criterion.ard and point.size > 2:
             point = self._together(point)
-        return self._lbfgs(self.evaluate, point, self.limits, None)
+        return self._lbfgs(self.evaluate, point, self.limits)
 
     def _together(self, point: FloatArray) -> FloatArray:
         """Return where the search ends when all gammas share one factor."""
@@ -251,10 +253,10 @@ class _Run:
         function: Callable[[FloatArray], tuple[float, FloatArray]],
         point: FloatArray,
         limits: FloatArray,
-        at_most: int | None,
+        at_most: int | None = None,
     ) -> Any:
-        options: dict[str, Any] = {"ftol": CHANGE, "gtol": SLOPE, "maxiter": self.max_evaluations}
-        options["maxfun"] = self.max_evaluations if at_most is None else at_most
+        most = self.max_evaluations
+        options = {**STOP, "maxiter": most, "maxfun": at_most or most}
         return minimize(
             function, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
         )
@@ -277,33 +279,33 @@ class _Run:
         Where the criterion falls without a feature, the search had ended in a valley of its own: it
         goes on from there.
         """
-        for _ in range(self.criterion.size):
+        for _ in range(self.limits.shape[0]):
             assert self.best is not None
             point, best = self.best
             found = measure_relevance(self.criterion, point, best, self.limits)
-            least = self.criterion.problem.goal.percent(best.value)
+            least = self.criterion.problem.loss.percent(best.value)
             if found is None or found.rise.min() > -least:
                 break
             worst = 1 + int(found.rise.argmin())
             point = point.copy()
             point[worst] = self.limits[worst, 0]
-            self.search(lambda at: self._lbfgs(self.evaluate, at, self.limits, None), [point])
+            self.search(lambda at: self._lbfgs(self.evaluate, at, self.limits), [point])
         return found
 
     def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
         """Return what is descended on and its gradient, and record them."""
-        if len(self.values) >= self.max_evaluations:
+        if len(self.tried) >= self.max_evaluations:
             raise _Enough
-        point, goal = np.array(point, dtype=np.float64), self.criterion.problem.goal
+        point, loss = np.array(point, dtype=np.float64), self.criterion.problem.loss
         try:
             found = self.criterion.evaluate(point, gradient)
         except (HoldOutError, KernelError) as error:
             self.error = error
             self._note(point, float("nan"), float("nan"))
             # Higher than anything seen so far, and flat: a line search steps back from there.
-            worst = np.nanmax(self.values) if np.isfinite(self.values).any() else 1.0
-            return goal.descend(float(worst))[0] + 1.0, np.zeros(point.size)
-        value, factor = goal.descend(found.value)
+            worst = max((tried[1] for tried in self.tried if np.isfinite(tried[1])), default=1.0)
+            return loss.descend(worst)[0] + 1.0, np.zeros(point.size)
+        value, factor = loss.descend(found.value)
         slope = np.zeros(point.size) if found.gradient is None else factor * found.gradient
         if self.best is None or found.value < self.best[1].value:
             self.best = point, found
@@ -311,15 +313,11 @@ class _Run:
         return value, slope
 
     def _note(self, point: FloatArray, value: float, slope: float) -> None:
-        self.points.append(point)
-        self.values.append(value)
-        self.slopes.append(slope)
-        self.starts.append(self.start)
-        report(len(self.values), self.max_evaluations, "tuning")
-        if self.callback is not None:
-            seen = Trial(len(self.values), float(np.exp(point[0])), np.exp(point[1:]), value)
-            if self.callback(seen):
-                raise _Enough
+        self.tried.append((point, value, slope, self.start))
+        report(len(self.tried), self.max_evaluations, "tuning")
+        seen = Trial(len(self.tried), float(np.exp(point[0])), np.exp(point[1:]), value)
+        if self.callback is not None and self.callback(seen):
+            raise _Enough
 
     def warn_at_bounds(self) -> None:
         """Warn if the optimum may lie beyond the bounds; with ARD, gammas may well end there."""
@@ -338,22 +336,23 @@ class _Run:
         """Return the outcome."""
         assert self.best is not None
         point, best = self.best
-        problem, points = self.criterion.problem, np.array(self.points)
+        problem = self.criterion.problem
+        points, values, slopes, starts = map(np.array, zip(*self.tried, strict=True))
         return TuneResult(
-            kernel=self.criterion.kernel(point),
+            kernel=self.criterion.coordinates.kernel_at(point),
             alpha=float(np.exp(point[0])),
             criterion=best.value,
-            criterion_name=problem.goal.words,
+            criterion_name=problem.loss.words,
             standard_error=standard_error(best.losses, problem.share),
             trials=Trials(
                 np.exp(points[:, 0]),
                 np.exp(points[:, 1:]),
-                np.array(self.values),
-                np.array(self.slopes),
-                np.array(self.starts, dtype=np.int64),
+                values,
+                slopes,
+                starts,
                 tuple(self.criterion.coordinates.labels),
             ),
-            n_evaluations=len(self.values),
+            n_evaluations=len(self.tried),
             success=self.success,
             message=self.message,
             basis_indices=problem.basis,

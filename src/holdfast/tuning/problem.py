@@ -26,60 +26,17 @@ from holdfast.exceptions import (
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.experiments import Experiments, Ragged, Shape, Tasks, resolve
+from holdfast.experiments import Ragged, Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother import Unpenalised
-from holdfast.tuning.coordinates import n_kernels
-from holdfast.tuning.goals import GOALS, Goal
+from holdfast.tuning.losses import LOSSES, Loss
+from holdfast.tuning.solved import Block
 
-__all__ = ["Block", "Problem", "make_problem"]
+__all__ = ["Problem", "make_problem"]
 
-#: Doubles that the held-out rows of one stack of tasks may take.
-STACK_DOUBLES = 2**21
-
-
-@dataclass(frozen=True)
-class Block:
-    """Tasks of one shape, stacked.
-
-    Attributes
-    ----------
-    shape : Shape
-        Rows held out and tested, positions in the basis that are removed.
-    where : ndarray of int, shape (b, t), or None
-        Places in H of the rows that are tested; None: all of H, in order.
-    distinct : bool
-        Whether no row is in two of the held-out sets.
-    """
-
-    shape: Shape
-    where: IntArray | None
-    distinct: bool
-
-    @property
-    def H(self) -> IntArray:
-        """Held-out rows (b, h)."""
-        return self.shape.H
-
-    @property
-    def source(self) -> IntArray:
-        """The experiments (b,)."""
-        return self.shape.index
-
-    def tested(self, values: FloatArray) -> FloatArray:
-        """Return the values (b, t, v) of the tested rows among those of H (b, h, v)."""
-        if self.where is None:
-            return values
-        return np.asarray(np.take_along_axis(values, self.where[:, :, None], axis=1))
-
-    def scattered(self, values: FloatArray) -> FloatArray:
-        """Return (b, h, v) with values (b, t, v) at the tested rows of H and zero elsewhere."""
-        if self.where is None:
-            return values
-        spread = np.zeros((*self.H.shape, values.shape[2]))
-        np.put_along_axis(spread, self.where[:, :, None], values, axis=1)
-        return spread
+#: Doubles that the held-out and tested rows of one stack of tasks may take.
+STACK_DOUBLES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +54,8 @@ class Problem:
     Y : ndarray of shape (m, v)
         Targets, without their weighted mean if there is a bias.
     weights : ndarray of shape (m,)
-    bias : bool
+    unpenalised : Unpenalised
+        The bias, if there is one.
     jitter : float
         ε relative to the mean diagonal of K_BB.
     tasks : Tasks
@@ -107,13 +65,9 @@ class Problem:
         How much each row counts where it is tested: its weight, or one.
     basis : ndarray of int or None
         Basis rows, numbered as the user's rows.
-    experiments : Experiments
-        As the user gave them.
     estimator : estimator
         One with the user's parameters.
-    codes : ndarray of shape (all rows, v)
-        Targets as given; ±1 for a classifier.
-    goal : Goal
+    loss : subclass of Loss
         What is minimised.
     """
 
@@ -122,26 +76,14 @@ class Problem:
     Z: RowData | None
     Y: FloatArray
     weights: FloatArray
-    bias: bool
+    unpenalised: Unpenalised
     jitter: float
     tasks: Tasks
     blocks: tuple[Block, ...]
     counts: FloatArray
     basis: IntArray | None
-    experiments: Experiments
     estimator: Any
-    codes: FloatArray
-    goal: Goal
-
-    @property
-    def unpenalised(self) -> Unpenalised:
-        """The bias, if there is one."""
-        return Unpenalised.bias(self.weights, self.bias)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features d."""
-        return int(self.X.shape[1])
+    loss: type[Loss]
 
     @property
     def test_weight(self) -> float:
@@ -176,41 +118,37 @@ def make_problem(
     estimator = _estimator(model)
     _check_kernel(estimator)
     training, (candidate,) = estimator._prepare(X, y, sample_weight, groups)
-    goal = _goal(estimator)
-    if goal.of_law:
-        resolve_scoring(goal.scoring, classes=estimator._classes)  # refuses classifiers
-    kernel = cast(Kernel, candidate.kernel)
-    rows, Y, weights, experiments = training.X, training.Y, training.weights, training.experiments
+    loss = _loss(estimator)
+    if not loss.separate:
+        resolve_scoring(estimator.scoring, classes=estimator._classes)  # refuses classifiers
     if not (
         estimator.cv is None or isinstance(estimator.cv, int) or hasattr(estimator.cv, "split")
     ):
-        estimator.cv = experiments  # an iterator is used up by now
+        estimator.cv = training.experiments  # an iterator is used up by now
+    kernel = cast(Kernel, candidate.kernel)
     basis = _basis(training, kernel)
-    live = weights > 0
-    tasks = resolve(experiments, weights=weights, basis=basis, policy=training.policy)
+    live, bias = training.weights > 0, bool(estimator.fit_intercept)
+    tasks = resolve(
+        training.experiments, weights=training.weights, basis=basis, policy=training.policy
+    )
     tasks = _counted(tasks, live)
-    w = weights[live]
-    X_live, Z = take_rows(rows, np.flatnonzero(live)), None
+    w, Y = training.weights[live], training.Y[live]
     if basis is None:
-        _check_memory(w.size, training.memory, 5 + n_kernels(kernel))
-    else:
-        Z = take_rows(rows, basis)
+        _check_memory(w.size, training.memory, kernel)
     return Problem(
         kernel=kernel,
-        X=X_live,
-        Z=Z,
-        Y=Y[live] - (w @ Y[live] / w.sum()) * estimator.fit_intercept,
+        X=take_rows(training.X, np.flatnonzero(live)),
+        Z=None if basis is None else take_rows(training.X, basis),
+        Y=Y - (w @ Y / w.sum()) * bias,
         weights=w,
-        bias=bool(estimator.fit_intercept),
+        unpenalised=Unpenalised.bias(w, bias),
         jitter=float(estimator.jitter),
         tasks=tasks,
-        blocks=_blocks(tasks, (w.size if Z is None else Z.shape[0]) + 1),
-        counts=w if goal.weighted else np.ones_like(w),
+        blocks=_blocks(tasks, (w.size if basis is None else basis.size) + 1),
+        counts=w if loss.weighted else np.ones_like(w),
         basis=basis,
-        experiments=experiments,
         estimator=estimator,
-        codes=Y,
-        goal=goal,
+        loss=loss,
     )
 
 
@@ -222,32 +160,35 @@ def _estimator(model: Any) -> Any:
     if not isinstance(model, CrossValidatedKernelRidge):
         raise InvalidInputError(
             "model must be a KernelRidgeCV, a KernelRidgeClassifierCV or a dict of their "
-            f"parameters; got {type(model).__name__}."
+            f"parameters; got {type(model).__name__}.",
+            argument="model",
         )
     # Not sklearn's clone: it cannot copy an iterator of splits.
     estimator = type(model)(**model.get_params(deep=False))
     estimator._validate_params()
     if isinstance(estimator.gamma, str):  # "search": finding the width is what tuning does
         estimator.gamma = None
-    _goal(estimator)
+    _loss(estimator)
     if estimator.alpha_per_target:
         raise NotSupportedError(
             "tuning finds one alpha for all targets; got alpha_per_target=True. Tune with "
-            "alpha_per_target=False, then result.estimator(alpha_per_target=True) refines alpha."
+            "alpha_per_target=False, then result.estimator(alpha_per_target=True) refines alpha.",
+            argument="alpha_per_target",
         )
     return estimator
 
 
-def _goal(estimator: Any) -> Goal:
+def _loss(estimator: Any) -> type[Loss]:
     """Return what the estimator's score asks to minimise."""
     scoring = "neg_mean_squared_error" if estimator.scoring is None else estimator.scoring
-    if not isinstance(scoring, str) or scoring not in GOALS:
+    if not isinstance(scoring, str) or scoring not in LOSSES:
         raise NotSupportedError(
             "tuning minimises the held-out mean squared error (scoring=None), or maximises "
             f'"log_density" or "crps"; got scoring={estimator.scoring!r}. Take one of these, or '
-            "search a grid of gammas with KernelRidgeCV, which takes any score."
+            "search a grid of gammas with KernelRidgeCV, which takes any score.",
+            argument="scoring",
         )
-    return GOALS[scoring]
+    return LOSSES[scoring]
 
 
 def _check_kernel(estimator: Any) -> None:
@@ -256,13 +197,15 @@ def _check_kernel(estimator: Any) -> None:
     if len(candidates) > 1:
         raise InvalidInputError(
             "tuning starts from one kernel; got a list of kernels or gammas. Pass one kernel, and "
-            "start=… for several starting points."
+            "start=… for several starting points.",
+            argument="kernel",
         )
     kernel = candidates[0].kernel
     if isinstance(kernel, Precomputed) or kernel.accepts_objects:
         raise NotSupportedError(
             f"kernel={estimator.kernel!r} has no gamma to tune. Use RBF, Matern or another kernel "
-            "with a gamma, or compare several kernels on a grid with KernelRidgeCV."
+            "with a gamma, or compare several kernels on a grid with KernelRidgeCV.",
+            argument="kernel",
         )
 
 
@@ -275,7 +218,8 @@ def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
         raise NotSupportedError(
             f'tuning takes held_out_basis="remove", "keep" or "skip"; got '
             f'"{training.policy}". Tune with "remove", then judge the result with '
-            f'result.estimator(held_out_basis="{training.policy}", basis=...).'
+            f'result.estimator(held_out_basis="{training.policy}", basis=...).',
+            argument="held_out_basis",
         )
     if selector.data_dependent:
         warnings.warn(
@@ -287,21 +231,29 @@ def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
     if isinstance(selector, Points):
         raise NotSupportedError(
             "tuning takes basis rows; got Points, which are no rows. Tune with basis=[row "
-            "numbers] or a number of rows, then pass the points with the gamma that was found."
+            "numbers] or a number of rows, then pass the points with the gamma that was found.",
+            argument="basis",
         )
     data = rows_with_kernel(kernel, training.X, training.basis)
     return choose_basis(training, selector, data)
 
 
-def _check_memory(m: int, memory: float, matrices: int) -> None:
+def _check_memory(m: int, memory: float, kernel: Kernel) -> None:
     # the values of each kernel, slopes, distances, G, and two products of the adjoint
-    size = 8.0 * matrices * m**2
+    size = 8.0 * (5 + _n_kernels(kernel)) * m**2
     if size > memory:
         raise InvalidInputError(
             f"tuning a dense model of {m} rows needs {1e-9 * size:.3g} GB, more than the "
             f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
-            "rows), or raise memory_limit."
+            "rows), or raise memory_limit.",
+            argument="basis",
+            remedies=("memory_limit",),
         )
+
+
+def _n_kernels(kernel: Kernel) -> int:
+    """Return how many kernels a kernel is made of, itself included."""
+    return 1 + sum(_n_kernels(part) for part in kernel.parts.values())
 
 
 def _counted(tasks: Tasks, live: Any) -> Tasks:
@@ -309,7 +261,9 @@ def _counted(tasks: Tasks, live: Any) -> Tasks:
     test = tasks.test.filter(live[tasks.test.values])
     left = np.flatnonzero(test.sizes > 0)
     if not left.size:
-        raise HoldOutError("no test row of cv has weight; give some of them a sample_weight.")
+        raise HoldOutError(
+            "no test row of cv has weight; give some of them a sample_weight.", argument="cv"
+        )
     number = np.cumsum(live) - 1
     held, test, removed = (part.items(left) for part in (tasks.held, test, tasks.removed))
     return Tasks(
@@ -322,26 +276,16 @@ def _counted(tasks: Tasks, live: Any) -> Tasks:
 
 def _blocks(tasks: Tasks, p: int) -> tuple[Block, ...]:
     """Return the tasks in stacks of one shape, each of bounded size."""
-    found = []
-    for shape in tasks.shapes():
-        h = max(1, shape.H.shape[1])
-        step = max(1, STACK_DOUBLES // (h * p))
-        for start in range(0, len(shape.index), step):
-            part = slice(start, start + step)
-            stack = shape.cut(part)
-            distinct = np.unique(stack.H).size == stack.H.size
-            found.append(Block(stack, _places(stack.H, stack.T), distinct))
-    return tuple(found)
+    return tuple(
+        Block(stack, _places(stack.H, stack.T), np.unique(stack.H).size == stack.H.size)
+        for stack in tasks.stacks(p, STACK_DOUBLES)
+    )
 
 
 def _places(H: IntArray, T: IntArray) -> IntArray | None:
     """Return where in H (b, h) the rows T (b, t) are; None when they are the same rows."""
-    if H.shape == T.shape and np.array_equal(H, T):
+    if np.array_equal(H, T):
         return None
     order = np.argsort(H, axis=1)
-    # One search for all tasks: each task's rows are lifted above those of the task before.
-    lift = (np.arange(len(H)) * (max(H.max(initial=0), T.max()) + 1))[:, None]
-    ranked = (np.take_along_axis(H, order, axis=1) + lift).ravel()
-    wanted = (T + lift).ravel()
-    found = np.searchsorted(ranked, wanted) - np.repeat(np.arange(len(H)), T.shape[1]) * H.shape[1]
-    return np.take_along_axis(order, found.reshape(T.shape), axis=1)
+    each = zip(H, T, order, strict=True)
+    return np.array([o[np.searchsorted(held, rows, sorter=o)] for held, rows, o in each])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.exceptions import MissingDependencyError
+from holdfast.data.frames import make_frame
 from holdfast.kernels import Kernel
 from holdfast.tuning.flatness import Flatness, Relevance
 
@@ -150,18 +150,12 @@ class TuneResult:
 
     def to_frame(self) -> pandas.DataFrame:
         """Return everything that was tried as a pandas table, one row per trial."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError(
-                "to_frame() needs pandas, which is not installed: pip install holdfast[frames]."
-            ) from None
-        return pd.DataFrame(
-            {
-                "start": self.trials.start,
-                "alpha": self.trials.alpha,
-                **dict(zip(self.trials.names, self.trials.gamma.T, strict=True)),
-                "criterion": self.trials.criterion,
-                "gradient_norm": self.trials.gradient_norm,
-            }
-        )
+        trials = self.trials
+        columns = {
+            "start": trials.start,
+            "alpha": trials.alpha,
+            **dict(zip(trials.names, trials.gamma.T, strict=True)),
+            "criterion": trials.criterion,
+            "gradient_norm": trials.gradient_norm,
+        }
+        return cast("pandas.DataFrame", make_frame(columns, "pandas"))

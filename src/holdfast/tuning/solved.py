@@ -1,4 +1,4 @@
-"""Stacked experiments at one penalty: their residuals, the law of their tested rows, the way back.
+"""Stacked experiments at one penalty: residuals, the distribution of tested rows, the way back.
 
 With A = I − S_HH the held-out residuals are r = A⁻¹e, and the targets of the tested rows T ⊂ H have
 the covariance C = (A⁻¹)_TT in units of the noise variance (`holdfast.holdout.spread`). A loss that
@@ -17,13 +17,54 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast._typing import FloatArray
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Shape
 from holdfast.holdout.identity import HeldSystem
 from holdfast.linalg import Definite
 from holdfast.smoother import Held
-from holdfast.tuning.problem import Block
 
-__all__ = ["CovarianceSlope", "Slopes", "Solved"]
+__all__ = ["Block", "CovarianceSlope", "Slopes", "Solved"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Tasks of one shape, stacked.
+
+    Attributes
+    ----------
+    shape : Shape
+        Rows held out and tested, positions in the basis that are removed.
+    where : ndarray of int, shape (b, t), or None
+        Places in H of the rows that are tested; None: all of H, in order.
+    distinct : bool
+        Whether no row is in two of the held-out sets.
+    """
+
+    shape: Shape
+    where: IntArray | None
+    distinct: bool
+
+    def tested(self, values: FloatArray) -> FloatArray:
+        """Return the values (b, t, v) of the tested rows among those of H (b, h, v)."""
+        if self.where is None:
+            return values
+        return np.asarray(np.take_along_axis(values, self.where[:, :, None], axis=1))
+
+    def scattered(self, values: FloatArray) -> FloatArray:
+        """Return (b, h, v) with values (b, t, v) at the tested rows of H and zero elsewhere."""
+        if self.where is None:
+            return values
+        spread = np.zeros((*self.shape.H.shape, values.shape[2]))
+        np.put_along_axis(spread, self.where[:, :, None], values, axis=1)
+        return spread
+
+    def add_rows(self, total: FloatArray, part: FloatArray) -> None:
+        """Add (b, h, k) to the held-out rows of `total` (m, k)."""
+        if self.distinct:
+            total[self.shape.H] += part
+            return
+        for rows, own in zip(self.shape.H, part, strict=True):
+            total[rows] += own
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +134,7 @@ class Solved:
         """Whether the tested rows are the held-out ones."""
         return self.block.where is None
 
-    # -- the law of the tested rows ----------------------------------------------------------------
+    # -- the distribution of the tested rows -------------------------------------------------------
 
     @cached_property
     def _columns(self) -> FloatArray:

@@ -1,21 +1,33 @@
-"""The bounds of a search and its starting points."""
+"""What a point of the search stands for, the bounds of the search and its starting points."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
 from holdfast.data.rows import take_rows
-from holdfast.exceptions import InvalidInputError
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.kernels import Constant, Kernel, Normalised, Product, Scaled, Sum
 from holdfast.kernels.products import squared_distances
-from holdfast.tuning.criterion import Criterion
-from holdfast.tuning.problem import Problem
 
-__all__ = ["Bounds", "look_around", "reference_gamma", "search_bounds", "start_points"]
+if TYPE_CHECKING:
+    from holdfast.tuning.criterion import Criterion
+    from holdfast.tuning.problem import Problem
+
+__all__ = [
+    "Bounds",
+    "Coordinates",
+    "look_around",
+    "reference_gamma",
+    "search_bounds",
+    "start_points",
+]
 
 Bounds = Mapping[str, Any]
 
@@ -29,6 +41,100 @@ GAMMA = (1e-6, 1e4)
 FACTOR = (1e-5, 1e5)
 #: The median distance is taken over a sample of this many rows.
 SAMPLE = 1000
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The coordinates of a search: log alpha, then the logarithms of these kernel parameters.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The family; parameters that are not searched for keep its values.
+    names : tuple of str
+        The parameters that are searched for.
+    sizes : tuple of int
+        How many numbers each has: one, or one per feature.
+    """
+
+    kernel: Kernel
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, kernel: Kernel, n_features: int, ard: bool) -> Self:
+        """Return the coordinates of a kernel's search, with one gamma per feature if `ard`.
+
+        Notes
+        -----
+        Every positive parameter is searched for, except factors that alpha stands for already: a
+        multiple of the whole kernel changes no model whose penalty is multiplied, too.
+        """
+        redundant, scale = _spare(kernel)
+        held = {*redundant, scale}
+        names = tuple(name for name in kernel.positive_parameters if name not in held)
+        if not names:
+            raise NotSupportedError(
+                f"kernel {kernel!r} has no gamma to tune. Use RBF, Matern or another kernel with "
+                "a gamma, or compare kernels on a grid: KernelRidgeCV chooses alpha for each.",
+                argument="kernel",
+            )
+        wide = kernel.feature_parameters if ard else ()
+        if ard and not wide:
+            raise NotSupportedError(
+                f"ard=True needs a kernel with one gamma per feature; got {kernel!r}. Use RBF or "
+                "Matern, or ard=False.",
+                argument="ard",
+            )
+        return cls(kernel, names, tuple(n_features if name in wide else 1 for name in names))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, with that of alpha."""
+        return 1 + sum(self.sizes)
+
+    @property
+    def widths(self) -> NDArray[np.bool_]:
+        """Which of the coordinates after alpha are gammas."""
+        return np.repeat([name.endswith("gamma") for name in self.names], self.sizes)
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each coordinate after alpha, numbered where there is one per feature."""
+        return [
+            name if size == 1 else f"{name}_{j}"
+            for name, size in zip(self.names, self.sizes, strict=True)
+            for j in range(size)
+        ]
+
+    def kernel_at(self, point: FloatArray) -> Kernel:
+        """Return the kernel at a point."""
+        pieces = np.split(np.exp(point[1:]), np.cumsum(self.sizes)[:-1])
+        values = (float(p[0]) if p.size == 1 else tuple(p.tolist()) for p in pieces)
+        return self.kernel.with_params(**dict(zip(self.names, values, strict=True)))
+
+    def gradient(self, slopes: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the derivatives by the coordinates after alpha, from those by all parameters."""
+        return np.concatenate([slopes[name] for name in self.names])
+
+
+def _spare(kernel: Kernel) -> tuple[list[str], str | None]:
+    """Return the parameters that others make redundant, and one that multiplies the kernel."""
+    found = {name: _spare(part) for name, part in kernel.parts.items()}
+    redundant = [f"{name}__{p}" for name, (inner, _) in found.items() for p in inner]
+    scales = [f"{name}__{scale}" for name, (_, scale) in found.items() if scale is not None]
+    if isinstance(kernel, Constant):
+        return [], "value"
+    if isinstance(kernel, Scaled):
+        return redundant + scales, "factor"
+    if isinstance(kernel, Product):
+        return redundant + scales[1:], scales[0] if scales else None
+    if isinstance(kernel, Sum):
+        # Where every part has a factor, one of them may stay as it is.
+        return redundant, scales[0] if len(scales) == len(found) else None
+    if isinstance(kernel, Normalised):
+        return redundant + scales, None
+    return [], None
 
 
 def reference_gamma(problem: Problem, ard: bool) -> FloatArray:
@@ -78,7 +184,8 @@ def search_bounds(criterion: Criterion, bounds: Bounds | None) -> FloatArray:
     if unknown:
         known = ", ".join(f'"{name}"' for name in names)
         raise InvalidInputError(
-            f'bounds must be a dict with the keys "alpha" and {known}; got {sorted(unknown)}.'
+            f'bounds must be a dict with the keys "alpha" and {known}; got {sorted(unknown)}.',
+            argument="bounds",
         )
     weight = float(criterion.problem.weights.mean())
     found = [_interval("alpha", given.get("alpha", np.array(ALPHA) * weight), 1)]
@@ -93,11 +200,14 @@ def _interval(name: str, value: Any, size: int) -> FloatArray:
     limits = np.asarray(value, dtype=np.float64)
     if limits.shape not in ((2,), (size, 2)) or not np.isfinite(limits).all():
         raise InvalidInputError(
-            f"bounds of {name} must be (low, high) or {size} such pairs; got {value!r}."
+            f"bounds of {name} must be (low, high) or {size} such pairs; got {value!r}.",
+            argument="bounds",
         )
     limits = np.broadcast_to(limits, (size, 2))
     if not ((limits[:, 0] > 0) & (limits[:, 0] < limits[:, 1])).all():
-        raise InvalidInputError(f"bounds of {name} must satisfy 0 < low < high; got {value!r}.")
+        raise InvalidInputError(
+            f"bounds of {name} must satisfy 0 < low < high; got {value!r}.", argument="bounds"
+        )
     return limits
 
 
@@ -108,11 +218,14 @@ def start_points(criterion: Criterion, start: Any, bounds: FloatArray) -> list[F
     for pair in pairs:
         if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
             raise InvalidInputError(
-                f"start must be a pair (alpha, gamma) or a list of such pairs; got {pair!r}."
+                f"start must be a pair (alpha, gamma) or a list of such pairs; got {pair!r}.",
+                argument="start",
             )
         values = np.append(float(pair[0]), _start_values(criterion, pair[1]))
         if not (np.isfinite(values).all() and (values > 0).all()):
-            raise InvalidInputError(f"start must hold positive numbers; got {pair!r}.")
+            raise InvalidInputError(
+                f"start must hold positive numbers; got {pair!r}.", argument="start"
+            )
         points.append(np.clip(np.log(values), bounds[:, 0], bounds[:, 1]))
     return points
 
@@ -126,7 +239,8 @@ def _start_values(criterion: Criterion, given: Any) -> FloatArray:
     if set(given) != set(coordinates.names):
         raise InvalidInputError(
             f"start must give a value for each of {', '.join(coordinates.names)}; got "
-            f"{sorted(given)}."
+            f"{sorted(given)}.",
+            argument="start",
         )
     sizes = zip(coordinates.names, coordinates.sizes, strict=True)
     return np.hstack([np.broadcast_to(given[name], size) for name, size in sizes])

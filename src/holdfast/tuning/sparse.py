@@ -14,14 +14,12 @@ columns of the saddle matrix [[I, K̃_B], [K̃_Bᵀ, −α(K_BB + εI)]], so one
     ∂L/∂K̃_B = (Σ_j P_H(r_j d_jᵀ − μ_j β_jᵀ) − ỹ (Σ_j d_j)ᵀ + V Θ) Nᵀ
     ∂L/∂K_BB = α/2 N Θ Nᵀ,    ∂L/∂α = ½ ⟨Θ, L⁻¹L⁻ᵀ⟩,     Θ = Σ_j d_jβ_jᵀ + β_jd_jᵀ
 
-A criterion of the law of the tested rows also depends on I − V_H M V_Hᵀ itself. With the adjoint
-−Ψ_j of that matrix (`holdfast.tuning.solved`), the first sum gains 2Ψ_j V_H M and Θ loses
+A criterion of the distribution of the tested rows also depends on I − V_H M V_Hᵀ itself. With the
+adjoint −Ψ_j of that matrix (`holdfast.tuning.solved`), the first sum gains 2Ψ_j V_H M and Θ loses
 2 M V_HᵀΨ_j V_H M. No Cholesky factor is differentiated, and nothing is larger than m × n.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,36 +27,17 @@ from holdfast._typing import FloatArray
 from holdfast.smoother import FeatureSmoother, HeldCoordinates
 from holdfast.smoother.factor import FeatureFactor
 from holdfast.smoother.features import KnownColumns
+from holdfast.tuning.losses import walk
 from holdfast.tuning.problem import Problem
 from holdfast.tuning.solved import Slopes, Solved
-from holdfast.tuning.walk import walk
 
-__all__ = ["SparseAdjoint", "evaluate_sparse"]
-
-
-@dataclass(frozen=True)
-class SparseAdjoint:
-    """Derivatives of the criterion.
-
-    Attributes
-    ----------
-    alpha : float
-        ∂L/∂α.
-    K : ndarray of shape (m, n)
-        ∂L/∂K of the rows with the basis rows.
-    K_BB : ndarray of shape (n, n)
-        ∂L/∂K_BB, symmetric.
-    """
-
-    alpha: float
-    K: FloatArray
-    K_BB: FloatArray
+__all__ = ["evaluate_sparse"]
 
 
 def evaluate_sparse(
     problem: Problem, K: FloatArray, K_BB: FloatArray, alpha: float, gradient: bool
-) -> tuple[FloatArray, SparseAdjoint | None]:
-    """Return the loss of each experiment (experiments,) and, if asked for, the adjoint.
+) -> tuple[FloatArray, tuple[float, FloatArray, FloatArray] | None]:
+    """Return the loss of each experiment (experiments,), and if asked for ∂L/∂α, ∂L/∂K, ∂L/∂K_BB.
 
     Parameters
     ----------
@@ -86,13 +65,6 @@ def evaluate_sparse(
     return losses, None if adjoint is None else adjoint.finish(problem, alpha)
 
 
-def _transposed(r: FloatArray, V: FloatArray) -> FloatArray:
-    """Return rᵀ V (b, v, p) for r (b, h, v) and V (b, h, p)."""
-    if r.shape[1] == 1:
-        return np.asarray(r.swapaxes(1, 2) * V)
-    return np.asarray(r.swapaxes(1, 2) @ V)
-
-
 class _Adjoint:
     """Collects the sums over experiments, then returns the derivatives."""
 
@@ -110,27 +82,22 @@ class _Adjoint:
         assert isinstance(held, HeldCoordinates)
         V, p = held.constrained_rows(), held.row_size
         beta = held.betas(r[None], slice(0, len(V)))[:, 0]  # (b, v, p)
-        d = _transposed(mu, V)
-        pulled = _outer(mu, beta)  # (b, h, p)
+        d = mu.swapaxes(1, 2) @ V  # (b, v, p)
+        pulled = mu @ beta  # (b, h, p)
         # Σ_v d βᵀ = V_Mᵀ (Σ_v μ βᵀ): of the two, the form with fewer rows.
         if mu.shape[1] <= mu.shape[2]:
             self.Theta += V.reshape(-1, p).T @ pulled.reshape(-1, p)
         else:
             self.Theta += d.reshape(-1, p).T @ beta.reshape(-1, p)
         self.d += d.sum(axis=0)
-        part = _outer(r, d)
-        part -= pulled
+        part = r @ d - pulled
         if slopes.covariance is not None:
             pulled = found.pull_covariance(slopes.covariance, V)
             self.Theta -= V.reshape(-1, p).T @ pulled.reshape(-1, p)
             part += 2.0 * pulled
-        if block.distinct:
-            self.rows[block.H] += part
-            return
-        for rows, part_j in zip(block.H, part, strict=True):
-            self.rows[rows] += part_j
+        block.add_rows(self.rows, part)
 
-    def finish(self, problem: Problem, alpha: float) -> SparseAdjoint:
+    def finish(self, problem: Problem, alpha: float) -> tuple[float, FloatArray, FloatArray]:
         """Return the derivatives; overwrites the sums."""
         n = len(self.N)
         Theta = self.Theta + self.Theta.T
@@ -140,11 +107,4 @@ class _Adjoint:
         K_bar = self.rows[:, :n] @ N.T
         slope = 0.5 * float(np.sum(inner * (self.T.T @ self.T)))
         K_bar *= np.sqrt(problem.weights)[:, None]
-        return SparseAdjoint(slope, K_bar, 0.5 * alpha * (N @ inner @ N.T))
-
-
-def _outer(r: FloatArray, d: FloatArray) -> FloatArray:
-    """Return Σ_v r dᵀ (b, h, p) for r (b, h, v) and d (b, v, p)."""
-    if r.shape[2] == 1:
-        return np.asarray(r * d)
-    return np.asarray(r @ d)
+        return slope, K_bar, 0.5 * alpha * (N @ inner @ N.T)

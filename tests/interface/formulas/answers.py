@@ -80,6 +80,24 @@ def _():
 
 
 @example(
+    "answers.full_conformal.full_bounds",
+    "smoother.kernel_smoother.KernelSmoother.covariances",
+)
+def _():
+    """With the target at an end of the set, the new row's residual is as large as another."""
+    equal = KernelRidgeCV("rbf", gamma=0.4, alphas=[ALPHA]).fit(X, y)
+    ends = equal.predict_interval(X_new, level=0.8, method="full")
+    for x, k, two in zip(X_new, K_new, ends, strict=True):
+        system = np.ones((m + 2, m + 2))
+        system[: m + 1, : m + 1] = np.block([[K, k[:, None]], [k[None], np.ones((1, 1))]])
+        system[: m + 1, : m + 1] += ALPHA * np.eye(m + 1)
+        system[-1, -1] = 0.0
+        for end in two:
+            e = np.abs(ALPHA * solve(system, np.r_[y, end, 0.0])[: m + 1])
+            assert np.sort(e[:-1])[-floor(0.2 * (m + 1))] == pytest.approx(e[-1], rel=1e-9), x
+
+
+@example(
     "holdout.spread.spread",
     "holdout.spread.Spread.noise",
     "answers.gaussian.standard_deviations",

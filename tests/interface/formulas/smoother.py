@@ -282,18 +282,20 @@ def _():
 @example(
     "smoother.factor.KernelFactor.unit",
     "smoother.factor.KernelFactor.formed",
+    "smoother.kernel_smoother.KernelSmoother._forming",
     "smoother.kernel_smoother.KernelSmoother._largest",
 )
 def _():
-    P = np.eye(m) - Q @ Q.T
-    largest = norm(P @ (root[:, None] * K * root) @ P, 2)
+    P, A = np.eye(m) - Q @ Q.T, root[:, None] * K * root
+    rounding = 0.2 * norm(P @ A @ P, 2) + norm(A, axis=1).max()
     factor, at = kernel_smoother().factor(alpha), np.array([alpha])
-    same(factor.unit(at), [0.2 * EPS * largest])
+    same(factor.unit(at), [EPS * rounding])
     D, c = factor.D(at), dense_G(alpha) @ Ys
-    ratio = (norm(Ys, axis=0) / norm(c, axis=0)).max()
-    same(factor.formed(D, factor.length(D)), [norm(dense_G(alpha), 2) * ratio / (0.2 * largest)])
-    whole = norm(root[:, None] * K * root, 2)
-    assert 0.9 * whole < kernel_smoother()._largest <= whole * (1 + 1e-12)
+    sizes = norm(Ys, axis=0) + norm(root) * Y.std(axis=0)
+    ratio = (sizes / norm(c, axis=0)).max()
+    same(factor.formed(D, factor.length(D)), [norm(dense_G(alpha), 2) * ratio / rounding])
+    same(kernel_smoother()._forming, norm(A, axis=1).max())
+    assert 0.9 * norm(A, 2) < kernel_smoother()._largest <= norm(A, 2) * (1 + 1e-12)
 
 
 @example("smoother.factor.Coordinates.leverages", "smoother.inverse.InverseFactor.leverages")

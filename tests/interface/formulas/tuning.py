@@ -61,13 +61,13 @@ def slope(function: Callable[[float], float], step: float = 1e-5) -> float:
 
 @example("tuning.dense.evaluate_dense")
 def _():
-    losses, adjoint = evaluate_dense(problem(None), K, alpha, True)
+    losses, (by_alpha, by_K) = evaluate_dense(problem(None), K, alpha, True)
     assert losses.sum() == pytest.approx(loss(K, alpha))
     direction = rng.normal(size=(m, m))
     direction = direction + direction.T
     expected = slope(lambda t: loss(K + t * direction, alpha))
-    assert np.vdot(adjoint.K, direction) == pytest.approx(expected, rel=1e-6)
-    assert adjoint.alpha == pytest.approx(slope(lambda t: loss(K, alpha + t)), rel=1e-6)
+    assert np.vdot(by_K, direction) == pytest.approx(expected, rel=1e-6)
+    assert by_alpha == pytest.approx(slope(lambda t: loss(K, alpha + t)), rel=1e-6)
     # Σ_j G_{:H} μ_j (G_{:H} r_j − c)ᵀ, with G_HH μ = ∂L/∂r
     q = (root / norm(root))[:, None]
     inner = inv(root[:, None] * K * root + alpha * np.eye(m))
@@ -78,23 +78,23 @@ def _():
         mu = solve(G[np.ix_(fold, fold)], 2 * r / (w.sum() * v))
         total += (G[:, fold] @ mu) @ (G[:, fold] @ r - c).T
     total = root[:, None] * total * root
-    same(adjoint.K + adjoint.K.T, total + total.T, digits=7)
+    same(by_K + by_K.T, total + total.T, digits=7)
 
 
 @example("tuning.sparse.evaluate_sparse")
 def _():
     K_B, K_BB = K[:, B], K[np.ix_(B, B)]
-    losses, adjoint = evaluate_sparse(problem(B), K_B, K_BB, alpha, True)
+    losses, (by_alpha, by_K, by_BB) = evaluate_sparse(problem(B), K_B, K_BB, alpha, True)
     assert losses.sum() == pytest.approx(loss(K_B, alpha, K_BB))
     step, inner = rng.normal(size=(m, n)), rng.normal(size=(n, n))
     inner = inner + inner.T
     np.fill_diagonal(inner, 0.0)  # the shift ε follows the diagonal
     expected = slope(lambda t: loss(K_B + t * step, alpha, K_BB))
-    assert np.vdot(adjoint.K, step) == pytest.approx(expected, rel=1e-6)
+    assert np.vdot(by_K, step) == pytest.approx(expected, rel=1e-6)
     expected = slope(lambda t: loss(K_B, alpha, K_BB + t * inner))
-    assert np.vdot(adjoint.K_BB, inner) == pytest.approx(expected, rel=1e-6)
+    assert np.vdot(by_BB, inner) == pytest.approx(expected, rel=1e-6)
     expected = slope(lambda t: loss(K_B, alpha + t, K_BB))
-    assert adjoint.alpha == pytest.approx(expected, rel=1e-6)
+    assert by_alpha == pytest.approx(expected, rel=1e-6)
 
 
 @example("tuning.losses.LogDensity.slopes", "tuning.losses.RankedProbability.slopes")
@@ -110,20 +110,21 @@ def _():
         return law_criterion(K + t * direction, Y, folds, a, scoring, **how)
 
     for scoring in ("log_density", "crps"):
-        losses, adjoint = evaluate_dense(problem(None, scoring), K, alpha, True)
+        losses, (by_alpha, by_K) = evaluate_dense(problem(None, scoring), K, alpha, True)
         assert losses.sum() == pytest.approx(naive(scoring, None))
         expected = slope(lambda t: naive(scoring, None, t))  # noqa: B023  # called at once
-        assert np.vdot(adjoint.K, direction) == pytest.approx(expected, rel=1e-6)
+        assert np.vdot(by_K, direction) == pytest.approx(expected, rel=1e-6)
         expected = slope(lambda t: naive(scoring, None, a=alpha + t))  # noqa: B023
-        assert adjoint.alpha == pytest.approx(expected, rel=1e-6)
+        assert by_alpha == pytest.approx(expected, rel=1e-6)
         K_B, K_BB = K[:, B], K[np.ix_(B, B)]
-        losses, sparse = evaluate_sparse(problem(B, scoring), K_B, K_BB, alpha, True)
+        sparse = evaluate_sparse(problem(B, scoring), K_B, K_BB, alpha, True)
+        losses, (by_alpha, by_K, by_BB) = sparse
         assert losses.sum() == pytest.approx(naive(scoring, B))
-        found = np.vdot(sparse.K, direction[:, B]) + np.vdot(sparse.K_BB, direction[np.ix_(B, B)])
+        found = np.vdot(by_K, direction[:, B]) + np.vdot(by_BB, direction[np.ix_(B, B)])
         expected = slope(lambda t: naive(scoring, B, t))  # noqa: B023
         assert found == pytest.approx(expected, rel=1e-6)
         expected = slope(lambda t: naive(scoring, B, a=alpha + t))  # noqa: B023
-        assert sparse.alpha == pytest.approx(expected, rel=1e-6)
+        assert by_alpha == pytest.approx(expected, rel=1e-6)
 
 
 @example("tuning.solved.Solved.pull_covariance")
@@ -134,10 +135,10 @@ def _():
     for where in (None, np.array([[2, 0]])):  # all held-out rows are tested, or two of them
         (block, *_) = part.blocks
         block = replace(block, shape=block.shape.cut(slice(0, 1)), where=where)
-        H = block.H[0]
+        H = block.shape.H[0]
         T = np.arange(H.size) if where is None else where[0]
         if where is not None:
-            block = replace(block, shape=block.shape._replace(T=block.H[:, T]))
+            block = replace(block, shape=block.shape._replace(T=block.shape.H[:, T]))
         found = Solved(block, factor.held(block.shape, np.array([alpha])), alpha)
         C = inv(alpha * factor.G[np.ix_(H, H)])
         C_T, r = C[np.ix_(T, T)], found.r[0][T]

@@ -9,7 +9,6 @@ from sklearn.model_selection import LeaveOneGroupOut
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.displays import (
-    ContourDisplay,
     CVCurveDisplay,
     Display,
     GroupScoresDisplay,
@@ -219,18 +218,6 @@ def test_group_scores_of_classifier(classifier):
     made = GroupScoresDisplay.from_estimator(classifier)
     assert made.score_name == "share of errors"
     np.testing.assert_allclose(made.overall, 1 - classifier.best_score_)
-
-
-def test_contour():
-    values = np.array([[1.0, 5.0], [2.0, 3.0]])
-    axes = {"alphas": np.array([1.0, 2.0]), "gammas": np.array([3.0, 4.0])}
-    made = ContourDisplay(**axes, values=values, score_name="R²").plot()
-    assert made.best == (2.0, 3.0)
-    assert made.best_.get_xdata()[0] == 2.0
-    assert made.ax_.get_yscale() == "log"
-    assert made.colorbar_.ax.get_ylabel() == "R²"
-    assert ContourDisplay(**axes, values=values, lower_is_better=True).best == (1.0, 3.0)
-    assert ContourDisplay(**axes, values=np.ones((2, 2))).plot().contours_ is not None
 
 
 def test_influence_has_leverage_and_labels(model, classifier):

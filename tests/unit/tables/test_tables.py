@@ -200,7 +200,7 @@ def test_unknown_columns_come_with_a_hint(tmp_path):
     with open_source(path) as source:
         with pytest.raises(InvalidInputError, match="Did you mean 'subject'"):
             Roles.choose(source, target="y", group="subjct")
-        with pytest.raises(InvalidInputError, match=r"--features: data\.csv has no column 'nope'"):
+        with pytest.raises(InvalidInputError, match=r"^features: data\.csv has no column 'nope'"):
             Roles.choose(source, target="y", features="age,nope")
         with pytest.raises(InvalidInputError, match="already the target"):
             Roles.choose(source, target="y", features="age,y")

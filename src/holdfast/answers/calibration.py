@@ -1,0 +1,194 @@
+"""Class probabilities from held-out decision values: Platt's sigmoid, or isotonic regression.
+
+A calibrator learns from decisions about rows that the model did not see; decisions about training
+rows are too sure of themselves. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` gets such
+decisions by fitting the model once more for each fold; here they are there already. What is learned
+from them is the same: one calibrator for each class against the rest, then probabilities scaled to
+sum to one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.isotonic import IsotonicRegression
+
+from holdfast._typing import BoolArray, FloatArray, IntArray
+
+__all__ = ["CALIBRATIONS", "Calibration", "CalibrationScores", "calibrated", "compared", "shares"]
+
+CALIBRATIONS = ("sigmoid", "isotonic")
+#: Newton steps for two numbers; ten are many.
+MOST_STEPS = 100
+#: Parts of the rows, each judged by calibrators that learned from the others.
+PARTS = 10
+
+
+class CalibrationScores(NamedTuple):
+    """How good probabilities are, smaller being better.
+
+    Attributes
+    ----------
+    log_loss : float
+        Minus the mean log probability of the class that a row has.
+    brier : float
+        Mean squared difference between probabilities and what happened, as scikit-learn's
+        ``brier_score_loss``: half the sum over the classes where there are two, else the sum.
+    """
+
+    log_loss: float
+    brier: float
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """From decision values to probabilities, target by target.
+
+    Attributes
+    ----------
+    method : {"sigmoid", "isotonic"}
+    decisions : tuple of ndarray
+        Of each target, for "isotonic": the decision values between which probabilities are
+        interpolated. For "sigmoid": the slope s and the intercept c of 1 / (1 + exp(−sf − c)).
+    probabilities : tuple of ndarray
+        Of each target, for "isotonic": the probabilities there. Empty for "sigmoid".
+    """
+
+    method: Literal["sigmoid", "isotonic"]
+    decisions: tuple[FloatArray, ...]
+    probabilities: tuple[FloatArray, ...]
+
+    def each(self, decision: FloatArray) -> FloatArray:
+        """Return the probability (k, v) of every target by itself, of decision values (k, v)."""
+        if self.method == "sigmoid":
+            slope, intercept = np.array(self.decisions).T
+            return np.asarray(expit(decision * slope + intercept))
+        maps = zip(decision.T, self.decisions, self.probabilities, strict=True)
+        return np.stack([np.interp(f, x, p) for f, x, p in maps], axis=1)
+
+    def of_classes(self, decision: FloatArray) -> FloatArray:
+        """Return probabilities (k, classes) that sum to one; one target is that of two classes."""
+        p = self.each(decision)
+        if p.shape[1] == 1:
+            return np.hstack([1.0 - p, p])
+        total = p.sum(axis=1, keepdims=True)
+        even = np.full_like(p, 1.0 / p.shape[1])
+        return np.asarray(np.divide(p, total, out=even, where=total > 0))
+
+
+def shares(rows: IntArray, weights: FloatArray) -> FloatArray:
+    """Return the weights (k,) of tested rows: those tested several times count once in all."""
+    return np.asarray(weights[rows] / np.bincount(rows, minlength=weights.size)[rows])
+
+
+def calibrated(
+    method: Literal["sigmoid", "isotonic"],
+    decision: FloatArray,
+    positive: BoolArray,
+    weights: FloatArray,
+) -> Calibration:
+    """Return what held-out decision values say about probabilities.
+
+    Parameters
+    ----------
+    method : {"sigmoid", "isotonic"}
+    decision : ndarray of shape (k, v)
+        Held-out decision values.
+    positive : ndarray of bool, shape (k, v)
+        Whether a row has the class of each column.
+    weights : ndarray of shape (k,)
+        Rows of weight zero do not count.
+    """
+    used = weights > 0
+    if not used.all():
+        decision, positive, weights = decision[used], positive[used], weights[used]
+    pairs = zip(decision.T, positive.T, strict=True)
+    if method == "sigmoid":
+        return Calibration(method, tuple(_platt(f, own, weights) for f, own in pairs), ())
+    fits = [
+        IsotonicRegression(out_of_bounds="clip").fit(f, own.astype(float), weights)
+        for f, own in pairs
+    ]
+    return Calibration(
+        method,
+        tuple(fit.X_thresholds_ for fit in fits),
+        tuple(fit.y_thresholds_ for fit in fits),
+    )
+
+
+def _platt(f: FloatArray, positive: BoolArray, weights: FloatArray) -> FloatArray:
+    """Return slope and intercept of the sigmoid that is most likely, by Newton's method.
+
+    Platt 2000: targets are (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) instead of 1 and 0, so that the most
+    likely sigmoid exists whatever the decisions are.
+    """
+    n = np.array([weights[~positive].sum(), weights[positive].sum()])
+    target = np.where(positive, (n[1] + 1.0) / (n[1] + 2.0), 1.0 / (n[0] + 2.0))
+    centre = np.average(f, weights=weights)
+    width = np.sqrt(np.average(np.square(f - centre), weights=weights)) or 1.0
+    Z = np.column_stack([(f - centre) / width, np.ones(f.size)])
+
+    def loss(theta: FloatArray) -> float:
+        raw = Z @ theta
+        return float(weights @ (np.logaddexp(0.0, raw) - target * raw))
+
+    theta = np.array([0.0, np.log((n[1] + 1.0) / (n[0] + 1.0))])
+    total = weights.sum()
+    for _ in range(MOST_STEPS):
+        p = expit(Z @ theta)
+        gradient = Z.T @ (weights * (p - target))
+        curvature = (Z.T * (weights * p * (1.0 - p))) @ Z
+        step, *_ = np.linalg.lstsq(curvature, gradient, rcond=None)  # equal decisions: no slope
+        gain = gradient @ step
+        if gain > 1e-6 * total:  # nearer than that whole steps are right, and the loss is rounded
+            while loss(theta - step) > loss(theta) - 0.1 * gradient @ step:
+                step /= 2.0
+        theta = theta - step
+        if gain <= 1e-24 * total:
+            break
+    return np.array([theta[0] / width, theta[1] - theta[0] * centre / width])
+
+
+def compared(
+    method: Literal["sigmoid", "isotonic"],
+    decision: FloatArray,
+    plain: FloatArray,
+    positive: BoolArray,
+    weights: FloatArray,
+    owners: IntArray,
+) -> tuple[CalibrationScores, CalibrationScores]:
+    """Return the scores of plain and of calibrated probabilities of held-out rows.
+
+    Parameters
+    ----------
+    method, decision, positive, weights
+        As in `calibrated`.
+    plain : ndarray of shape (k, classes)
+        Probabilities without calibration.
+    owners : ndarray of int, shape (k,)
+        The experiment of each row. Those of every tenth experiment are judged by calibrators that
+        learned from the others: isotonic regression follows what it has seen.
+    """
+    better, part = np.empty_like(plain), owners % min(PARTS, int(owners.max()) + 1)
+    for own in np.unique(part):
+        inside = part == own
+        if (weights[~inside] > 0).any():
+            others = calibrated(method, decision[~inside], positive[~inside], weights[~inside])
+        else:  # a single experiment
+            others = calibrated(method, decision, positive, weights)
+        better[inside] = others.of_classes(decision[inside])
+    happened = np.hstack([~positive, positive]) if positive.shape[1] == 1 else positive
+    return _scores(plain, happened, weights), _scores(better, happened, weights)
+
+
+def _scores(p: FloatArray, happened: NDArray[np.bool_], weights: FloatArray) -> CalibrationScores:
+    least = np.finfo(float).eps
+    told = np.log(np.clip(p[happened], least, 1.0))  # in each row one class happened
+    square = np.square(p - happened).sum(axis=1) / (2.0 if p.shape[1] == 2 else 1.0)
+    return CalibrationScores(
+        float(-np.average(told, weights=weights)), float(np.average(square, weights=weights))
+    )

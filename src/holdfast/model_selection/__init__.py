@@ -1,0 +1,35 @@
+"""scikit-learn's functions of model selection without the refits: the same numbers, exactly.
+
+`Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
+fixed hyper-parameters are linear smoothers, and so are pipelines of these after transformers that
+learn nothing. Their held-out predictions follow from one fit (`holdfast.holdout`). Everything else
+is left to scikit-learn, with a warning that names what has no closed form: changing an import never
+breaks code.
+
+| module | what it holds |
+|---|---|
+| `recognise` | from an estimator to the smoother that it is, or to the reason why it is none |
+| `transformers` | pipelines: steps that learn nothing, weights of each step |
+| `held_out` | predictions of all splits from one smoother |
+| `stand_in` | what scikit-learn's own functions are run with, so that scoring is theirs |
+| `answering` | from arguments to answers |
+| `functions` | the functions |
+
+>>> from sklearn.datasets import load_diabetes
+>>> from sklearn.linear_model import Ridge
+>>> from sklearn.model_selection import LeaveOneOut
+>>> from holdfast.model_selection import cross_val_score
+>>> X, y = load_diabetes(return_X_y=True)
+>>> scores = cross_val_score(Ridge(), X, y, cv=LeaveOneOut(), scoring="neg_mean_squared_error")
+>>> round(float(scores.mean()))
+-3328
+"""
+
+from holdfast.model_selection.functions import (
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    validation_curve,
+)
+
+__all__ = ["cross_val_predict", "cross_val_score", "cross_validate", "validation_curve"]

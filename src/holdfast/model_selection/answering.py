@@ -1,0 +1,175 @@
+"""From the arguments of a function of scikit-learn to the answers that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import hash as content_hash  # type: ignore[import-untyped]
+from sklearn import get_config
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from holdfast._typing import FloatArray
+from holdfast.exceptions import HoldfastWarning, warn
+from holdfast.model_selection.held_out import experiments_of, predictions
+from holdfast.model_selection.recognise import Form, Refit, form_of, is_known, penalty_of
+from holdfast.model_selection.stand_in import Answers, Case
+from holdfast.model_selection.transformers import Parts, parts_of, transformed, weights_of
+
+__all__ = ["answers_of", "case_of", "routed", "tell"]
+
+#: Numbers that held-out predictions of all candidates may take (1 GB).
+MOST_DOUBLES = 2**27
+
+
+def tell(function: str, refit: Refit) -> None:
+    """Warn that a job is left to scikit-learn, if there is something to say."""
+    if refit.reason:
+        warn(
+            f"{function} is left to scikit-learn, which refits the model for every split: there is "
+            f"no closed form, since {refit.reason}.",
+            HoldfastWarning,
+        )
+
+
+def routed() -> bool:
+    """Whether scikit-learn routes metadata by request."""
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def case_of(
+    estimator: Any, X: Any, y: Any, groups: Any, cv: Any, params: Mapping[str, Any] | None
+) -> Case:
+    """Return what is asked, with the splits made.
+
+    Raises
+    ------
+    Refit
+        If something is wrong with it that scikit-learn should say, or the estimator is not known.
+    """
+    params = {} if params is None else params
+    if y is None or (routed() and groups is not None):
+        raise Refit
+    parts = parts_of(estimator)
+    if not is_known(parts.model):
+        raise Refit(f"{type(parts.model).__name__} is not a linear smoother that is known here")
+    try:
+        X, y = indexable(X, y)
+        splitter = check_cv(cv, y, classifier=is_classifier(estimator))
+        asked = _split_params(splitter, params) if routed() else {"groups": groups}
+        splits = list(splitter.split(X, y, **asked))
+    except Exception as error:  # whatever it is, scikit-learn says it better
+        raise Refit from error
+    return Case(estimator, X, y, params, splitter, splits)
+
+
+def _split_params(splitter: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a splitter has asked for, under metadata routing."""
+    found = {}
+    for name, asked in get_routing_for_object(splitter).split.requests.items():
+        key = name if asked is True else asked
+        if isinstance(key, str) and params.get(key) is not None:
+            found[name] = params[key]
+    return found
+
+
+def answers_of(
+    case: Case, candidates: Sequence[Mapping[str, Any]] = ({},), *, everything: bool = False
+) -> Answers:
+    """Return the held-out predictions of all candidates in all splits.
+
+    Parameters
+    ----------
+    case : Case
+    candidates : sequence of dict
+        Parameters that differ from those of the estimator.
+    everything : bool
+        Whether the rows that a split trains on are predicted too.
+
+    Raises
+    ------
+    Refit
+        If one of the candidates has no closed form.
+
+    Notes
+    -----
+    Candidates that differ in the penalty only share one smoother.
+    """
+    experiments = experiments_of(case.splits, len(case), everything)
+    kinds: dict[str, list[int]] = {}
+    models = [_with(case.estimator, candidate) for candidate in candidates]
+    parts = [parts_of(model) for model in models]
+    for i, own in enumerate(parts):
+        kinds.setdefault("" if len(parts) == 1 else _kind(own), []).append(i)
+    values: list[FloatArray] = [np.empty(0)] * len(candidates)
+    rows = _Rows(case)
+    form = None
+    for members in kinds.values():
+        first = parts[members[0]]
+        weights = weights_of(first, case.fit_params, routed=routed())
+        form = form_of(first.model, rows(first), case.y, weights.model)
+        form = _standardised(form, first, weights.scaler)
+        penalties = np.stack([penalty_of(parts[i].model, form) for i in members])
+        if len(candidates) * experiments.test.values.size * form.Y.shape[1] > MOST_DOUBLES:
+            raise Refit("predictions of all candidates and splits would take more than 1 GB")
+        if form.classes is not None:
+            _require_two_classes(form, case)
+        for i, found in zip(members, predictions(form, experiments, penalties), strict=True):
+            values[i] = found
+    assert form is not None
+    return Answers(case, experiments, values, form.flat, form.classes, candidates)
+
+
+def _with(estimator: Any, params: Mapping[str, Any]) -> Any:
+    if not params:
+        return estimator
+    try:
+        return clone(estimator).set_params(**params)
+    except Exception as error:  # whatever it is, scikit-learn says it better
+        raise Refit from error
+
+
+def _kind(parts: Parts) -> str:
+    """Return what all candidates have in common that differ in the penalty only."""
+    own = parts.model.get_params(deep=True)
+    alpha = own.pop("alpha", None)
+    zero = np.ndim(alpha) == 0 and alpha == 0
+    steps = [(type(step), step.get_params(deep=True)) for step in parts.before]
+    scaler = None if parts.scaler is None else parts.scaler.get_params()
+    try:
+        return str(content_hash((type(parts.model), own, zero, steps, scaler)))
+    except Exception as error:  # a parameter that cannot be pickled
+        raise Refit("a parameter of the estimator cannot be compared") from error
+
+
+class _Rows:
+    """Rows after the transformers, which are applied once for all candidates that share them."""
+
+    def __init__(self, case: Case) -> None:
+        self._case, self._last, self._rows = case, None, case.X
+
+    def __call__(self, parts: Parts) -> Any:
+        if not parts.before:
+            return self._case.X
+        key = content_hash([(type(step), step.get_params(deep=True)) for step in parts.before])
+        if key != self._last:
+            self._last, self._rows = key, transformed(parts.before, self._case.X, self._case.y)
+        return self._rows
+
+
+def _standardised(form: Form, parts: Parts, sample_weight: Any) -> Form:
+    if parts.scaler is None:
+        return form
+    raise Refit("StandardScaler learns from the rows of each fold")
+
+
+def _require_two_classes(form: Form, case: Case) -> None:
+    """Leave splits that train on one class alone to scikit-learn."""
+    labels = np.asarray(case.y)
+    if all(np.unique(labels[train]).size > 1 for train, _ in case.splits):
+        return
+    raise Refit("a split trains on a single class")

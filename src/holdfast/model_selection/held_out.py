@@ -1,0 +1,155 @@
+"""Held-out predictions of all splits from one smoother."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from holdfast import holdout
+from holdfast._typing import FloatArray, IntArray
+from holdfast.data.memory import memory_bytes
+from holdfast.exceptions import HoldfastError, HoldfastWarning, warn
+from holdfast.experiments import Experiments, Ragged, Tasks, resolve
+from holdfast.holdout.plan import make_plan
+from holdfast.kernels import Precomputed
+from holdfast.kernels.matrix import KernelRows, PrecomputedRows
+from holdfast.linalg import pieces_alone
+from holdfast.model_selection import least_squares
+from holdfast.model_selection.recognise import Form, Refit
+from holdfast.smoother import KernelSmoother, Smoother, Unpenalised
+from holdfast.smoother.make import make_smoother, require_room
+
+__all__ = ["experiments_of", "predictions", "tasks_of"]
+
+Split = tuple[IntArray, IntArray]
+
+
+def experiments_of(splits: Iterable[Split], m: int, everything: bool) -> Experiments:
+    """Return splits as experiments: what is not trained on is held out.
+
+    Parameters
+    ----------
+    splits : iterable of (train, test)
+    m : int
+        Number of rows.
+    everything : bool
+        Whether the rows that are trained on are predicted too.
+
+    Raises
+    ------
+    Refit
+        If a split trains on a row that it tests, or twice on a row.
+    """
+    held, tested, every = [], [], np.arange(m)
+    out = np.empty(m, dtype=bool)
+    for train, test in splits:
+        train, test = np.asarray(train), np.asarray(test)
+        if train.dtype == bool or test.dtype == bool or not train.size or not test.size:
+            raise Refit
+        out[:] = True
+        out[train] = False
+        rows = np.flatnonzero(out)
+        if rows.size + train.size != m:
+            raise Refit("a split trains on a row more than once")
+        if not out[test].all():
+            raise Refit("a split tests rows that it trains on")
+        held.append(rows)
+        tested.append(every if everything else test)
+    return Experiments(Ragged.from_arrays(held), Ragged.from_arrays(tested))
+
+
+def tasks_of(experiments: Experiments, weights: FloatArray) -> Tasks:
+    """Return the tasks of experiments: rows without a weight are never trained on."""
+    try:
+        return resolve(experiments, weights=weights, basis=None, policy="remove")
+    except HoldfastError as error:  # no row is left
+        raise Refit from error
+
+
+def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> FloatArray:
+    """Return predictions (a, k, v) of all test rows, laid end to end, by the held-out models.
+
+    Parameters
+    ----------
+    form : Form
+    experiments : Experiments
+    penalties : ndarray of shape (a, v)
+        Of each target.
+    """
+    tasks = tasks_of(experiments, form.weights)
+    if form.kernel is None:
+        return _unpenalised(form, tasks)[None]
+    grid, index = np.unique(penalties, return_inverse=True)
+    Y = form.Y
+    if form.normalised:
+        Y = np.hstack([Y, np.ones((len(Y), 1))])
+    try:
+        with pieces_alone(len(Y)):
+            smoother = _smoother(form, Y)
+            path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
+            values = holdout.predict(smoother, tasks, grid, path)
+    except (HoldfastError, np.linalg.LinAlgError) as error:
+        raise Refit from error
+    if form.normalised:
+        # f₋H[y] + ȳ₋H (1 − f₋H[1]): the model of y less its mean, and the mean
+        means = _training_means(form.Y, tasks)[tasks.test.owners]
+        values = values[..., :-1] + means * (1.0 - values[..., -1:])
+    if grid.size == 1:
+        return np.broadcast_to(values, (len(penalties), *values.shape[1:]))
+    v = penalties.shape[1]
+    index = index.reshape(penalties.shape)
+    if (index == index[:, :1]).all():
+        return values[index[:, 0]]
+    return np.stack([values[own, :, np.arange(v)].T for own in index])
+
+
+def _unpenalised(form: Form, tasks: Tasks) -> FloatArray:
+    """Return predictions (k, v) of least squares; scikit-learn's where a column is undetermined."""
+    values, lost = least_squares.held_out(form, tasks)
+    sets = np.flatnonzero(lost)
+    if sets.size:
+        warn(
+            f"{sets.size} of {len(tasks)} splits leave a column without a penalty undetermined: "
+            "their models are refitted, with scikit-learn's answer of minimum norm.",
+            HoldfastWarning,
+        )
+    every = np.arange(len(form.Y))
+    for j in sets.tolist():
+        train, test = np.setdiff1d(every, tasks.held[j]), tasks.test[j]
+        model = LinearRegression(fit_intercept=form.bias)
+        model.fit(form.rows[train], form.Y[train], sample_weight=form.weights[train])
+        values[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = model.predict(form.rows[test])
+    return values
+
+
+def _smoother(form: Form, Y: FloatArray) -> Smoother:
+    assert form.kernel is not None
+    unpenalised, memory = Unpenalised.bias(form.weights, form.bias), memory_bytes(None)
+    if isinstance(form.kernel, Precomputed):
+        require_room(len(Y), memory)
+        data = PrecomputedRows(form.rows)
+        return KernelSmoother(
+            data, form.weights, Y, unpenalised, memory, definite=form.definite, trusted=True
+        )
+    rows = KernelRows(form.kernel, form.rows)
+    return make_smoother(
+        form.kernel,
+        rows,
+        form.rows,
+        form.weights,
+        Y,
+        unpenalised,
+        basis=None,
+        epsilon=0.0,
+        memory=memory,
+    )
+
+
+def _training_means(Y: FloatArray, tasks: Tasks) -> FloatArray:
+    """Return the mean target (J, v) of the rows that each task trains on."""
+    held = np.zeros((len(tasks), Y.shape[1]))
+    np.add.at(held, tasks.held.owners, Y[tasks.held.values])
+    left = len(Y) - tasks.held.sizes
+    return np.asarray((Y.sum(axis=0) - held) / left[:, None])

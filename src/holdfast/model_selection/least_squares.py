@@ -1,0 +1,63 @@
+"""Least squares without a penalty: every column, and the bias, is unpenalised.
+
+With √w [X, 1] = QR the model of all rows is ŷ = Q Qᵀy, and that of the rows without H solves
+
+    (I − Q_HᵀQ_H) b = Qᵀy − Q_Hᵀy_H        in the coordinates of Q,
+
+p × p for any H. The smallest eigenvalue of the matrix tells whether the rows that are left still
+determine every column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast._typing import BoolArray, FloatArray
+from holdfast.experiments import Tasks
+from holdfast.model_selection.recognise import Form, Refit
+
+__all__ = ["held_out"]
+
+#: Below this share of a column's length the rows that are left do not determine it.
+DETERMINED = 1e-9
+
+
+def held_out(form: Form, tasks: Tasks) -> tuple[FloatArray, BoolArray]:
+    """Return predictions (test rows, v), and which tasks leave a column undetermined.
+
+    Predictions of those tasks are not filled.
+
+    Raises
+    ------
+    Refit
+        If all rows together leave a column undetermined.
+    """
+    m = len(form.Y)
+    Z = np.column_stack([form.rows, np.ones(m)]) if form.bias else form.rows
+    lengths = np.linalg.norm(Z, axis=0)
+    root = np.sqrt(form.weights)
+    # Centred columns lose no accuracy to a large mean, and the bias takes it up.
+    if form.bias and form.rows.shape[1]:
+        mean = np.average(form.rows, axis=0, weights=form.weights)
+        Z = np.column_stack([form.rows - mean, np.ones(m)])
+    if Z.shape[1] > m:
+        raise Refit(f"{m} rows leave {Z.shape[1]} columns without a penalty undetermined")
+    Q, R = np.linalg.qr(root[:, None] * Z)
+    own = np.abs(np.diag(R))
+    if (own <= DETERMINED * np.linalg.norm(R, axis=0)).any() or not lengths.all():
+        raise Refit("the columns are linearly dependent, and without a penalty undetermined")
+    out = np.linalg.solve(R.T, Z.T).T  # rows in the coordinates of Q, whatever their weight
+    Ys = root[:, None] * form.Y
+    z = Q.T @ Ys
+    values = np.empty((tasks.test.values.size, form.Y.shape[1]))
+    lost = np.zeros(len(tasks), dtype=bool)
+    for j in range(len(tasks)):
+        H = tasks.held[j]
+        A = np.eye(len(R)) - Q[H].T @ Q[H]
+        eigenvalues, vectors = np.linalg.eigh(A)
+        lost[j] = eigenvalues[0] <= DETERMINED
+        if not lost[j]:
+            right = z - Q[H].T @ Ys[H]
+            b = vectors @ ((vectors.T @ right) / eigenvalues[:, None])
+            values[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = out[tasks.test[j]] @ b
+    return values, lost

@@ -1,0 +1,347 @@
+"""From an estimator of scikit-learn to the linear smoother that it is, or to why it is none.
+
+`Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
+fixed hyper-parameters predict ŷ = S y: a kernel or the columns of X, a penalty, a bias or none, row
+weights. Transformers before them that learn nothing are applied once (`transformers`). Whatever is
+not exactly so raises `Refit`, and the caller leaves the job to scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import Kernel as GaussianKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import type_of_target
+
+from holdfast._typing import AnyArray, FloatArray
+from holdfast.kernels import Kernel, Linear, Precomputed
+from holdfast.model_selection.scaling import Scaling
+
+__all__ = ["Form", "Refit", "form_of", "is_known", "penalty_of"]
+
+#: Iterative solvers count as exact if they are asked to be about this accurate.
+EXACT_TOLERANCE = 1e-10
+#: Solvers of `Ridge` that give the minimum itself.
+DIRECT_SOLVERS = ("auto", "cholesky", "svd")
+#: Kernels of scikit-learn, by name, whose matrices have no negative eigenvalue.
+SEMIDEFINITE = ("linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")
+
+
+class Refit(Exception):
+    """Held-out predictions must come from scikit-learn's own refits.
+
+    Parameters
+    ----------
+    reason : str
+        What has no closed form; empty where nothing needs to be said, because arguments are such
+        that scikit-learn raises an error, or because refitting is cheaper.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A linear smoother, apart from its penalty.
+
+    Attributes
+    ----------
+    kernel : Kernel, Precomputed or None
+        None: least squares without a penalty on the columns of `rows`.
+    rows : array or sparse matrix of shape (m, d)
+        Rows after the transformers; the kernel matrix for `Precomputed`.
+    bias : bool
+    weights : ndarray of shape (m,)
+    Y : ndarray of shape (m, v)
+        Targets; ±1 for classes.
+    flat : bool
+        Whether predictions have one dimension.
+    classes : ndarray or None
+        Labels, sorted, of a classifier.
+    normalised : bool
+        Whether the mean of the training targets is taken out before the fit.
+    shift : float
+        What the penalty gains: the noise of a `WhiteKernel`.
+    scaling : Scaling or None
+        How columns are standardised inside each experiment.
+    definite : bool
+        Whether the kernel matrix is positive semidefinite.
+    """
+
+    kernel: Kernel | Precomputed | None
+    rows: Any
+    bias: bool
+    weights: FloatArray
+    Y: FloatArray
+    flat: bool
+    classes: AnyArray | None = None
+    normalised: bool = False
+    shift: float = 0.0
+    scaling: Scaling | None = None
+    definite: bool = True
+
+
+# -- targets and weights ---------------------------------------------------------------------------
+
+
+def _real_rows(X: Any) -> Any:
+    """Return rows as float64, or leave what scikit-learn would refuse or round to it."""
+    if getattr(X, "dtype", None) == np.float32:
+        raise Refit("X is float32, in which scikit-learn computes; X.astype(float) has one")
+    try:
+        return check_array(X, accept_sparse="csr", dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise Refit from error
+
+
+def _real_targets(model: Any, y: Any, m: int) -> tuple[FloatArray, bool]:
+    """Return targets (m, v), and whether predictions have one dimension."""
+    try:
+        Y = check_array(y, ensure_2d=False, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise Refit from error
+    if Y.ndim not in (1, 2) or len(Y) != m:
+        raise Refit
+    flat = Y.ndim == 1 or (Y.shape[1] == 1 and not _keeps_column(model.__class__))
+    return np.ascontiguousarray(Y.reshape(m, -1)), flat
+
+
+@cache
+def _keeps_column(kind: type) -> bool:
+    """Whether predictions of targets of shape (m, 1) are of that shape: versions differ."""
+    X = np.arange(3.0)[:, None]
+    return bool(kind().fit(X, X).predict(X).ndim == 2)
+
+
+def _row_weights(sample_weight: Any, m: int) -> FloatArray:
+    if sample_weight is None:
+        return np.ones(m)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise Refit from error
+    if weights.shape != (m,) or not np.isfinite(weights).all() or weights.min() < 0.0:
+        raise Refit
+    if weights.max() == 0.0:
+        raise Refit
+    return weights
+
+
+def _labels(y: Any, m: int) -> tuple[FloatArray, AnyArray]:
+    """Return ±1 columns of a classifier, one for two classes, and the classes."""
+    labels = np.asarray(y)
+    if labels.shape != (m,) or type_of_target(labels) not in ("binary", "multiclass"):
+        raise Refit("y holds several labels for each row")
+    classes, code = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise Refit
+    Y = np.where(code[:, None] == np.arange(classes.size), 1.0, -1.0)
+    return np.ascontiguousarray(Y[:, 1:] if classes.size == 2 else Y), classes
+
+
+# -- estimators ------------------------------------------------------------------------------------
+
+
+def _require_direct(model: Any, rows: Any) -> None:
+    """Refuse solvers that stop before the minimum: their answers are no function of the data."""
+    solver = model.solver
+    if solver == "auto" and sp.issparse(rows):
+        solver = "sparse_cg"
+    if solver in DIRECT_SOLVERS:
+        return
+    if solver in ("sparse_cg", "lsqr") and model.tol <= EXACT_TOLERANCE:
+        return
+    raise Refit(
+        f"{type(model).__name__} is solved by {solver!r} here, which stops at tol={model.tol:g}; "
+        f"tol={EXACT_TOLERANCE:g} or less has one"
+    )
+
+
+def _ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
+    if model.positive:
+        raise Refit(f"{type(model).__name__}(positive=True) is no linear function of y")
+    rows = _real_rows(X)
+    _require_direct(model, rows)
+    Y, flat = _real_targets(model, y, rows.shape[0])
+    weights = _row_weights(sample_weight, rows.shape[0])
+    kernel = None if np.ndim(model.alpha) == 0 and model.alpha == 0 else Linear()
+    return Form(kernel, rows, bool(model.fit_intercept), weights, Y, flat)
+
+
+def _classifier(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
+    if model.positive:
+        raise Refit("RidgeClassifier(positive=True) is no linear function of y")
+    rows = _real_rows(X)
+    _require_direct(model, rows)
+    m = rows.shape[0]
+    Y, classes = _labels(y, m)
+    weights = _row_weights(sample_weight, m)
+    if isinstance(model.class_weight, Mapping):
+        weights = weights * [model.class_weight.get(label, 1.0) for label in np.asarray(y).tolist()]
+        weights = _row_weights(weights, m)
+    elif model.class_weight is not None:
+        raise Refit(
+            f"RidgeClassifier(class_weight={model.class_weight!r}) weighs the rows of each fold "
+            "differently; a dict of weights has one"
+        )
+    if np.ndim(model.alpha) or model.alpha == 0:
+        raise Refit
+    bias = bool(model.fit_intercept)
+    return Form(Linear(), rows, bias, weights, Y, classes.size == 2, classes)
+
+
+def _least_squares(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
+    if model.positive:
+        raise Refit("LinearRegression(positive=True) is no linear function of y")
+    if sp.issparse(X):
+        raise Refit("LinearRegression solves sparse rows by iterations that stop early")
+    rows = _real_rows(X)
+    Y, flat = _real_targets(model, y, rows.shape[0])
+    weights = _row_weights(sample_weight, rows.shape[0])
+    return Form(None, rows, bool(model.fit_intercept), weights, Y, flat)
+
+
+def _kernel_ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
+    rows = _real_rows(X)
+    m = rows.shape[0]
+    Y, flat = _real_targets(model, y, m)
+    weights = _row_weights(sample_weight, m)
+    if isinstance(model.kernel, str) and model.kernel == "linear" and rows.shape[1] < m:
+        return Form(Linear(), rows, False, weights, Y, flat)
+    try:
+        K = np.asarray(model._get_kernel(rows), dtype=np.float64)
+    except Exception as error:  # whatever it is, scikit-learn says it better
+        raise Refit from error
+    if K.shape != (m, m):
+        raise Refit
+    definite = model.kernel in SEMIDEFINITE or isinstance(model.kernel, GaussianKernel)
+    definite = definite or _is_semidefinite(K)
+    return Form(Precomputed(), K, False, weights, Y, flat, definite=definite)
+
+
+def _is_semidefinite(K: FloatArray) -> bool:
+    """Whether a matrix has no negative eigenvalues, to rounding."""
+    shifted = K + 1e-12 * np.trace(K) * np.eye(len(K))
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _gaussian_process(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
+    if sample_weight is not None or np.size(model.alpha) > 1:
+        raise Refit  # scikit-learn takes no weights, and noise of each row for all rows only
+    kernel = ConstantKernel() * RBF() if model.kernel is None else model.kernel
+    if model.optimizer is not None and (model.kernel is None or kernel.n_dims):
+        raise Refit(
+            "GaussianProcessRegressor chooses the parameters of its kernel again in every fit; "
+            "kernel=fitted.kernel_ with optimizer=None has one"
+        )
+    try:
+        rows = _real_rows(X) if kernel.requires_vector_input else np.asarray(X)
+        if sp.issparse(rows):
+            raise Refit
+        K, shift = _noise_apart(kernel, rows)
+    except (TypeError, ValueError) as error:
+        raise Refit from error
+    m = K.shape[0]
+    Y, flat = _real_targets(model, y, m)
+    if model.n_targets not in (None, Y.shape[1]):
+        raise Refit
+    normalised = bool(model.normalize_y)
+    return Form(Precomputed(), K, False, np.ones(m), Y, flat, normalised=normalised, shift=shift)
+
+
+def _noise_apart(kernel: Any, rows: Any) -> tuple[FloatArray, float]:
+    """Return the kernel matrix without its white noise, and the variance of that."""
+    K = np.array(kernel(rows), dtype=np.float64)
+    parts = [kernel, *kernel.get_params(deep=True).values()]
+    if not any(isinstance(part, WhiteKernel) for part in parts):
+        return K, 0.0
+    plain = kernel(rows, rows).diagonal()  # noise is between a row and itself only
+    noise = K.diagonal() - plain
+    shift = float(np.mean(noise))
+    if np.abs(noise - shift).max() > 1e-12 * max(1.0, abs(shift)):
+        raise Refit("the noise of the WhiteKernel differs between rows")
+    np.fill_diagonal(K, plain)
+    return K, shift
+
+
+#: What is recognised: exactly these classes, since a subclass may predict anything.
+FORMS: dict[type, Callable[[Any, Any, Any, Any], Form]] = {
+    Ridge: _ridge,
+    RidgeClassifier: _classifier,
+    LinearRegression: _least_squares,
+    KernelRidge: _kernel_ridge,
+    GaussianProcessRegressor: _gaussian_process,
+}
+
+
+def is_known(estimator: BaseEstimator) -> bool:
+    """Whether an estimator without transformers may have a closed form."""
+    return type(estimator) in FORMS
+
+
+def form_of(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Form:
+    """Return the smoother that an estimator makes of rows, apart from its penalty.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of `FORMS`.
+    X, y, sample_weight
+        As for its `fit`.
+
+    Raises
+    ------
+    Refit
+        If there is no closed form.
+    """
+    if not is_known(estimator):
+        raise Refit(f"{type(estimator).__name__} has none")
+    try:
+        estimator._validate_params()
+    except (TypeError, ValueError) as error:
+        raise Refit from error
+    return FORMS[type(estimator)](estimator, X, y, sample_weight)
+
+
+def penalty_of(estimator: Any, form: Form) -> FloatArray:
+    """Return the penalty of each target (v,).
+
+    Raises
+    ------
+    Refit
+        If one is missing, zero or negative.
+    """
+    v = form.Y.shape[1]
+    if form.kernel is None:
+        if isinstance(estimator, Ridge) and not _is_zero(estimator.alpha):
+            raise Refit
+        return np.zeros(v)
+    alpha = np.asarray(estimator.alpha)
+    if alpha.dtype.kind not in "iuf" or alpha.shape not in ((), (1,), (v,)):
+        raise Refit
+    penalty = np.broadcast_to(alpha.astype(np.float64) + form.shift, (v,))
+    if not (np.isfinite(penalty).all() and penalty.min() > 0.0):
+        raise Refit("a penalty of zero leaves the model to rounding errors")
+    return penalty
+
+
+def _is_zero(alpha: Any) -> bool:
+    return isinstance(alpha, Real) and float(alpha) == 0.0

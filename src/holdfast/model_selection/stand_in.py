@@ -1,0 +1,340 @@
+"""An estimator that looks its predictions up: what scikit-learn's own functions are run with.
+
+Scoring, several metrics at once, errors, metadata and the choice between `predict` and
+`decision_function` are scikit-learn's business and stay so. Its functions get row numbers instead
+of rows, and a stand-in for the estimator. The stand-in is told by `fit` which rows a split trains
+on, and answers with the held-out predictions that are known already (`Answers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import _safe_split
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.experiments import Experiments
+
+__all__ = ["Answers", "Case", "KnownSplits", "StandIn", "on_rows", "stand_in"]
+
+Split = tuple[IntArray, IntArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """What the user asked about: an estimator, its rows, how they are split.
+
+    Attributes
+    ----------
+    estimator : estimator
+    X, y : rows and targets, as given
+    fit_params : dict
+        What `fit` of the estimator receives beside them, one value per row.
+    cv : splitter
+    splits : list of (train, test)
+    """
+
+    estimator: Any
+    X: Any
+    y: Any
+    fit_params: Mapping[str, Any]
+    cv: Any
+    splits: Sequence[Split]
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Held-out predictions of some candidates in all splits.
+
+    Attributes
+    ----------
+    case : Case
+    experiments : Experiments
+    values : sequence of ndarray of shape (test rows, v)
+        Model values of each candidate, laid end to end as `experiments.test` is.
+    flat : bool
+        Whether predictions have one dimension.
+    classes : ndarray or None
+    candidates : sequence of dict
+        Parameters of each candidate.
+    """
+
+    case: Case
+    experiments: Experiments
+    values: Sequence[FloatArray]
+    flat: bool
+    classes: AnyArray | None
+    candidates: Sequence[Mapping[str, Any]] = field(default=({},))
+
+    @cached_property
+    def _known(self) -> dict[bytes, int]:
+        """The split that trains on some rows, which are given as bytes."""
+        return {_key(train): j for j, (train, _) in enumerate(self.case.splits)}
+
+    def split_of(self, train: IntArray) -> int:
+        """Return which split trains on these rows; −1 for none."""
+        return self._known.get(_key(train), -1)
+
+    def rows(self, j: int) -> tuple[IntArray, IntArray]:
+        """Return the rows whose predictions a split knows, sorted, and where these are."""
+        found = self._sorted.get(j)
+        if found is None:
+            test, start = self.experiments.test, int(self.experiments.test.ptr[j])
+            order = np.argsort(test[j], kind="stable")
+            found = self._sorted[j] = test[j][order], start + order
+        return found
+
+    @cached_property
+    def _sorted(self) -> dict[int, tuple[IntArray, IntArray]]:
+        return {}
+
+    def lookup(self, candidate: int, j: int, rows: IntArray) -> FloatArray | None:
+        """Return model values (k, v) of some rows, or None if one of them is not known."""
+        if j < 0:
+            return None
+        known, places = self.rows(j)
+        at = np.minimum(np.searchsorted(known, rows), known.size - 1)
+        if not np.array_equal(known[at], rows):
+            return None
+        return np.asarray(self.values[candidate][places[at]])
+
+    def refitted(self, candidate: int, train: IntArray) -> Any:
+        """Return the estimator itself, fitted: for what a model is asked beside predictions."""
+        case = self.case
+        model = clone(case.estimator).set_params(**clone_values(self.candidates[candidate]))
+        X, y = _safe_split(model, case.X, case.y, train)
+        params = {name: _safe_indexing(value, train) for name, value in case.fit_params.items()}
+        return model.fit(X, y, **params)
+
+
+def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters that no other estimator shares."""
+    return {name: clone(value, safe=False) for name, value in params.items()}
+
+
+def _key(train: IntArray) -> bytes:
+    return np.ascontiguousarray(train, dtype=np.int64).tobytes()
+
+
+class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """Answers for the models of all splits; its rows are row numbers.
+
+    Parameters
+    ----------
+    answers : Answers
+    candidate : int
+        Which candidate it stands for.
+    """
+
+    def __init__(self, answers: Answers, candidate: int = 0) -> None:
+        self.answers = answers
+        self.candidate = candidate
+
+    def __sklearn_clone__(self) -> Self:
+        """Return another that answers from the same predictions."""
+        return type(self)(self.answers, self.candidate)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, those of the answers left out."""
+        return {"answers": self.answers, "candidate": self.candidate}
+
+    def set_params(self, **params: Any) -> Self:
+        """Stand for another candidate."""
+        self.candidate = params["candidate"]
+        return self
+
+    def fit(self, rows: IntArray, y: Any = None, **params: Any) -> Self:
+        """Look up which split trains on these rows."""
+        self._train = rows[:, 0]
+        self._split = self.answers.split_of(self._train)
+        return self
+
+    def values(self, rows: IntArray) -> FloatArray | None:
+        """Return model values (k, v) of rows, if they are known."""
+        return self.answers.lookup(self.candidate, self._split, rows[:, 0])
+
+    def predict(self, rows: IntArray) -> AnyArray:
+        """Return predictions of rows."""
+        return self._response("predict", rows)
+
+    def _response(self, method: str, rows: IntArray) -> AnyArray:
+        values = self.values(rows)
+        if values is None:
+            case = self.answers.case
+            X, _ = _safe_split(case.estimator, case.X, None, rows[:, 0], self._train)
+            return np.asarray(getattr(self.refitted(), method)(X))
+        return self._shown(method, values)
+
+    def _shown(self, method: str, values: FloatArray) -> AnyArray:
+        return values[:, 0] if self.answers.flat else values
+
+    def refitted(self) -> Any:
+        """Return the estimator itself, fitted to the rows of the split."""
+        return self.answers.refitted(self.candidate, self._train)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what the estimator asks for."""
+        return get_routing_for_object(self.answers.case.estimator)
+
+    def _get_metadata_request(self) -> Any:
+        return self.answers.case.estimator._get_metadata_request()
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the estimator's tags; rows are numbers, not a kernel matrix."""
+        tags = get_tags(self.answers.case.estimator)
+        tags.input_tags.pairwise = False
+        return tags
+
+
+class _Regressor(RegressorMixin, StandIn):  # type: ignore[misc]  # sklearn is untyped
+    pass
+
+
+class _Classifier(ClassifierMixin, StandIn):  # type: ignore[misc]  # sklearn is untyped
+    """Knows the classes of the rows of its split."""
+
+    def fit(self, rows: IntArray, y: Any = None, **params: Any) -> Self:
+        super().fit(rows, y, **params)
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, rows: IntArray) -> AnyArray:
+        """Return model values of rows."""
+        return self._response("decision_function", rows)
+
+    def _shown(self, method: str, values: FloatArray) -> AnyArray:
+        labels = self.answers.classes
+        assert labels is not None
+        return shown_classes(values, labels, self._present(labels), self.classes_, method)
+
+    def _present(self, labels: AnyArray) -> AnyArray:
+        """Return which of all classes the rows of the split have."""
+        own = _safe_indexing(self.answers.case.y, self._train)
+        return np.isin(labels, np.unique(np.asarray(own)))
+
+
+def shown_classes(
+    values: FloatArray, labels: AnyArray, present: AnyArray, names: AnyArray, method: str
+) -> AnyArray:
+    """Return decisions or labels from one model value per class, one in all for two classes.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k, v)
+    labels : ndarray
+        All classes.
+    present : ndarray of bool
+        Those that were trained on.
+    names : ndarray
+        What they are called.
+    method : {"predict", "decision_function"}
+    """
+    if labels.size > 2:
+        values = values[:, present]
+        if values.shape[1] == 2:  # the second against the first
+            values = values[:, 1:]
+    decision = values[:, 0] if values.shape[1] == 1 else values
+    if method == "decision_function":
+        return decision
+    chosen = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+    return np.asarray(names[chosen])
+
+
+def stand_in(answers: Answers, candidate: int = 0) -> StandIn:
+    """Return the stand-in for an estimator, a regressor or a classifier as it is."""
+    kind = _Classifier if is_classifier(answers.case.estimator) else _Regressor
+    return kind(answers, candidate)
+
+
+class KnownSplits:
+    """A splitter that gives the splits of another, which were made once.
+
+    Parameters
+    ----------
+    cv : splitter
+        The other, which decides about metadata.
+    splits : list of (train, test)
+    """
+
+    def __init__(self, cv: Any, splits: Sequence[Split]) -> None:
+        self.cv, self.splits = cv, splits
+
+    def split(self, X: Any = None, y: Any = None, groups: Any = None, **params: Any) -> Any:
+        """Yield (train, test)."""
+        return iter(self.splits)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, **params: Any) -> int:
+        """Return how many there are."""
+        return len(self.splits)
+
+    def get_metadata_routing(self) -> Any:
+        """Return what the other asks for."""
+        return get_routing_for_object(self.cv)
+
+
+# -- scorers that are functions --------------------------------------------------------------------
+
+
+class _Fitted:
+    """A fitted estimator for a function that scores: predictions are known, the rest is refitted.
+
+    Parameters
+    ----------
+    stand_in : StandIn
+    X : rows
+        The rows that are scored, as the function gets them.
+    rows : ndarray of int
+        Their numbers.
+    """
+
+    def __init__(self, stand_in: StandIn, X: Any, rows: IntArray) -> None:
+        self._stand_in, self._X, self._rows = stand_in, X, rows
+
+    def predict(self, X: Any) -> Any:
+        """Return predictions of rows, without a refit for those that are scored."""
+        if X is self._X:
+            return self._stand_in.predict(self._rows)
+        return self._model.predict(X)
+
+    @cached_property
+    def _model(self) -> Any:
+        return self._stand_in.refitted()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._model, name)
+
+
+def _on_rows(scorer: Callable[..., Any], case: Case) -> Callable[..., Any]:
+    """Return a user's function of (estimator, X, y) for a stand-in and row numbers."""
+
+    @wraps(scorer)
+    def scored(model: StandIn, rows: IntArray, y: Any = None, **params: Any) -> Any:
+        X, _ = _safe_split(case.estimator, case.X, None, rows[:, 0], model._train)
+        arguments = (_Fitted(model, X, rows), X) if y is None else (_Fitted(model, X, rows), X, y)
+        return scorer(*arguments, **params)
+
+    if hasattr(scorer, "get_metadata_routing"):
+        scored.get_metadata_routing = scorer.get_metadata_routing  # type: ignore[attr-defined]
+    return scored
+
+
+def on_rows(scoring: Any, case: Case) -> Any:
+    """Return `scoring` for stand-ins: functions of a user get the rows themselves."""
+    if isinstance(scoring, Mapping):
+        return {name: on_rows(scorer, case) for name, scorer in scoring.items()}
+    own = callable(scoring) and not hasattr(scoring, "_score_func")
+    if own and not str(getattr(scoring, "__module__", "")).startswith("sklearn.metrics"):
+        return _on_rows(scoring, case)
+    return scoring

@@ -1,0 +1,205 @@
+"""The steps before a model: which of them learn nothing, and rows after these.
+
+A transformer that learns nothing from the rows gives a row the same values whoever is trained on,
+so it is applied once, to all rows. That is decided by a list of scikit-learn's classes and by the
+tag ``requires_fit``, and looked at: some rows alone must become what they become among the others
+(a function may centre what it is given).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.kernel_approximation import AdditiveChi2Sampler
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from holdfast.model_selection.recognise import Refit
+
+__all__ = ["Parts", "Weights", "parts_of", "transformed", "weights_of"]
+
+#: Transformers whose `fit` learns no more than the number of columns.
+STATELESS = (PolynomialFeatures, AdditiveChi2Sampler)
+#: Rows that are transformed alone, to see whether that changes them.
+LOOKED_AT = 64
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model and what stands before it.
+
+    Attributes
+    ----------
+    before : tuple of transformers
+        They learn nothing.
+    scaler : StandardScaler or None
+        Directly before the model, learned inside each experiment.
+    model : estimator
+        The last step.
+    names : tuple of str
+        Names of the steps: those of `before`, the scaler, the model; empty without a pipeline.
+    """
+
+    before: tuple[Any, ...]
+    scaler: StandardScaler | None
+    model: BaseEstimator
+    scaler_name: str
+    model_name: str
+    names: tuple[str, ...]
+
+
+def parts_of(estimator: Any) -> Parts:
+    """Return an estimator, or a pipeline of several steps, by its parts.
+
+    Raises
+    ------
+    Refit
+        If a step learns from the rows.
+    """
+    if type(estimator) is not Pipeline:
+        return Parts((), None, estimator, "", "", ())
+    try:
+        estimator._validate_names([name for name, _ in estimator.steps])
+    except (TypeError, ValueError) as error:
+        raise Refit from error
+    steps = [(n, s) for n, s in estimator.steps[:-1] if s is not None and s != "passthrough"]
+    name, last = estimator.steps[-1]
+    if type(last) is Pipeline or last is None or isinstance(last, str):
+        raise Refit("the last step of the Pipeline is no model")
+    scaler, scaler_name = None, ""
+    if steps and type(steps[-1][1]) is StandardScaler:
+        scaler_name, scaler = steps.pop()
+    for _, step in steps:
+        _require_stateless(step)
+    before = tuple(step for _, step in steps)
+    return Parts(before, scaler, last, scaler_name, name, tuple(n for n, _ in steps))
+
+
+def _require_stateless(step: Any) -> None:
+    """Refuse a transformer that learns from the rows, by its name."""
+    inner = _inside(step)
+    if inner is not None:
+        for part in inner:
+            _require_stateless(part)
+        return
+    if isinstance(step, str):  # "drop", "passthrough"
+        return
+    if type(step) in STATELESS:
+        return
+    try:
+        learns = get_tags(step).requires_fit
+    except Exception as error:  # not an estimator
+        raise Refit from error
+    if learns:
+        raise Refit(f"{type(step).__name__} learns from the rows of each fold")
+
+
+def _inside(step: Any) -> Iterator[Any] | None:
+    """Return the transformers that a composed one consists of, or None."""
+    if type(step) is Pipeline:
+        return iter([part for _, part in step.steps if part is not None])
+    if type(step) is FeatureUnion:
+        return iter([part for _, part in step.transformer_list])
+    if type(step) is ColumnTransformer:
+        return iter([*(part for _, part, _ in step.transformers), step.remainder])
+    return None
+
+
+def transformed(before: tuple[Any, ...], X: Any, y: Any) -> Any:
+    """Return rows after transformers that learn nothing.
+
+    Raises
+    ------
+    Refit
+        If the transformers fail, or give some rows alone other values.
+    """
+    if not before:
+        return X
+    try:
+        whole, some, index = X, X, None
+        for step in before:
+            own = clone(step)
+            with config_context(transform_output="default"):
+                whole = own.fit_transform(whole, y)
+                if index is None:
+                    m = whole.shape[0]
+                    some_rows = np.linspace(0, m - 1, max(1, min(m // 2, LOOKED_AT)))
+                    index = np.unique(some_rows.astype(int))
+                    some = _safe_indexing(X, index)
+                some = own.transform(some)
+        same = np.allclose(_dense(some), _dense(whole[index]), rtol=1e-9, atol=0, equal_nan=True)
+    except Exception as error:  # whatever it is, scikit-learn says it better
+        raise Refit from error
+    if not same:
+        name = " and ".join(type(step).__name__ for step in before)
+        raise Refit(f"{name} gives a row other values beside other rows")
+    return whole
+
+
+def _dense(rows: Any) -> Any:
+    return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Row weights, or None, of the model and of the scaler before it."""
+
+    model: Any = None
+    scaler: Any = None
+
+
+def weights_of(parts: Parts, params: Mapping[str, Any], *, routed: bool) -> Weights:
+    """Return the row weights that `fit` of a model and of its scaler receive.
+
+    Parameters
+    ----------
+    parts : Parts
+    params : mapping
+        Parameters that the user passes on to `fit`, with scikit-learn's names.
+    routed : bool
+        Whether metadata are routed by request, and not by these names.
+
+    Raises
+    ------
+    Refit
+        If another parameter than the weights is meant for a step.
+    """
+    if routed:
+        steps = [parts.model, parts.scaler, *parts.before]
+        found = [_requested(step, params) for step in steps]
+        return Weights(found[0], found[1])
+    given = {name: value for name, value in params.items() if value is not None}
+    named = [f"{name}__sample_weight" for name in (parts.model_name, parts.scaler_name) if name]
+    if not parts.model_name:
+        named = ["sample_weight"]
+    if given.keys() - set(named):
+        raise Refit
+    values = [given.get(name) for name in named]
+    return Weights(values[0], values[1] if len(values) > 1 else None)
+
+
+def _requested(step: Any, params: Mapping[str, Any]) -> Any:
+    """Return the weights that a step has asked for, under metadata routing."""
+    if step is None or _inside(step) is not None:
+        return None
+    found = None
+    for method in ("fit", "transform", "fit_transform"):
+        requests = getattr(get_routing_for_object(step), method).requests
+        for name, asked in requests.items():
+            key = name if asked is True else asked
+            value = params.get(key) if isinstance(key, str) else None
+            if value is None:
+                continue
+            if name != "sample_weight" or method == "transform":
+                raise Refit
+            found = value
+    return found

@@ -1,0 +1,184 @@
+"""What has no closed form goes to scikit-learn, with a word; metadata are routed as there."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.model_selection as theirs
+from sklearn import config_context
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
+from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, SplineTransformer
+
+import holdfast.model_selection as ours
+from holdfast.exceptions import HoldfastWarning
+
+M = 40
+
+
+def rows():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(M, 3))
+    return X, X @ [1.0, 2.0, 0.0] + rng.normal(size=M), rng.integers(0, 5, M), rng.uniform(1, 2, M)
+
+
+def centred(X):
+    return X - X.mean(axis=0)
+
+
+class Shifted(Ridge):
+    def predict(self, X):
+        return super().predict(X) + 1.0
+
+
+WITHOUT = {
+    "Lasso": Lasso(alpha=0.1),
+    "RandomForestRegressor": RandomForestRegressor(n_estimators=3, random_state=0),
+    "Shifted": Shifted(),
+    "positive=True": Ridge(positive=True),
+    "LinearRegression(positive=True)": LinearRegression(positive=True),
+    "'lsqr'": Ridge(solver="lsqr"),
+    "MinMaxScaler": make_pipeline(MinMaxScaler(), Ridge()),
+    "SplineTransformer": make_pipeline(SplineTransformer(), Ridge()),
+    "beside other rows": make_pipeline(FunctionTransformer(centred), Ridge()),
+    "optimizer=None": GaussianProcessRegressor(RBF(), alpha=0.3),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("reason", WITHOUT)
+def test_the_reason_is_named_and_the_numbers_are_theirs(reason):
+    X, y, _, _ = rows()
+    model = WITHOUT[reason]
+    with pytest.warns(HoldfastWarning, match=reason.replace("(", r"\(").replace(")", r"\)")):
+        found = ours.cross_val_score(model, X, y, cv=3)
+    np.testing.assert_array_equal(found, theirs.cross_val_score(model, X, y, cv=3))
+    with pytest.warns(HoldfastWarning, match="cross_val_predict is left to scikit-learn"):
+        found = ours.cross_val_predict(model, X, y, cv=3)
+    np.testing.assert_array_equal(found, theirs.cross_val_predict(model, X, y, cv=3))
+
+
+def test_balanced_classes():
+    X, y, _, _ = rows()
+    model = RidgeClassifier(class_weight="balanced")
+    with pytest.warns(HoldfastWarning, match="weighs the rows of each fold"):
+        found = ours.cross_val_score(model, X, y > 0, cv=3)
+    np.testing.assert_array_equal(found, theirs.cross_val_score(model, X, y > 0, cv=3))
+
+
+@pytest.mark.parametrize("kind", [np.float32, "sparse"])
+def test_numbers_that_are_rounded_there(kind):
+    X, y, _, _ = rows()
+    X = sp.csr_matrix(X) if kind == "sparse" else X.astype(kind)
+    with pytest.warns(HoldfastWarning, match="float32|stops at tol"):
+        found = ours.cross_val_predict(Ridge(), X, y, cv=3)
+    np.testing.assert_array_equal(found, theirs.cross_val_predict(Ridge(), X, y, cv=3))
+
+
+def test_estimators_are_returned():
+    X, y, _, _ = rows()
+    found = ours.cross_validate(Ridge(), X, y, cv=3, return_estimator=True)
+    assert [type(model) for model in found["estimator"]] == [Ridge] * 3
+    assert found["estimator"][0].coef_.shape == (3,)
+
+
+@pytest.mark.parametrize("split", [([0, 0, 1, 2, 3], [4]), ([0, 1, 2, 3], [3, 4])])
+def test_splits_that_are_no_hold_out(split):
+    X, y, _, _ = rows()
+    with pytest.warns(HoldfastWarning, match="more than once|tests rows that it trains on"):
+        found = ours.cross_val_score(Ridge(), X, y, cv=[split], scoring="neg_mean_squared_error")
+    expected = theirs.cross_val_score(Ridge(), X, y, cv=[split], scoring="neg_mean_squared_error")
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "change"),
+    [
+        (Ridge(), {"y": None}),
+        (Ridge(alpha=-1.0), {}),
+        (Ridge(), {"y": np.arange(5.0)}),
+        (Ridge(), {"X": np.full((M, 2), np.nan)}),
+        (Ridge(), {"cv": 200}),
+        (Ridge(), {"cv": GroupKFold(3)}),
+        (Ridge(), {"params": {"nonsense": 1}}),
+        (KernelRidge(kernel="nonsense"), {}),
+        (KernelRidge(kernel="precomputed"), {}),
+        (Ridge(), {"scoring": "nonsense"}),
+    ],
+)
+def test_errors_are_theirs(model, change):
+    X, y, _, _ = rows()
+    given = {"X": X, "y": y, "cv": 3, "error_score": "raise", **change}
+    with pytest.raises(Exception) as expected:  # noqa: PT011
+        theirs.cross_val_score(model, **given)
+    with pytest.raises(type(expected.value)) as found:
+        ours.cross_val_score(model, **given)
+    assert str(found.value) == str(expected.value)
+
+
+def test_failed_fits_are_scored_as_there():
+    X, y, _, _ = rows()
+    X[3] = np.nan
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        found = ours.cross_val_score(Ridge(), X, y, cv=3, error_score=-1.0)
+    assert any("fits failed" in str(one.message) for one in seen)
+    assert (found == -1.0).any()
+
+
+def test_columns_that_a_split_leaves_undetermined():
+    X, y, _, _ = rows()
+    X[:, 2] = 0.0
+    X[:3, 2] = [1.0, 2.0, -1.0]
+    with pytest.warns(HoldfastWarning, match="1 of 4 splits leave a column"):
+        found = ours.cross_val_predict(LinearRegression(), X, y, cv=KFold(4))
+    np.testing.assert_allclose(
+        found, theirs.cross_val_predict(LinearRegression(), X, y, cv=KFold(4)), rtol=1e-8
+    )
+    X[:, 2] = X[:, 1]
+    with pytest.warns(HoldfastWarning, match="linearly dependent"):
+        ours.cross_val_predict(LinearRegression(), X, y, cv=KFold(4))
+
+
+# -- metadata --------------------------------------------------------------------------------------
+
+
+def test_metadata_reach_model_splitter_and_scorer():
+    X, y, groups, weights = rows()
+    scorer = make_scorer(mean_squared_error)
+    with config_context(enable_metadata_routing=True):
+        given = {
+            "cv": GroupKFold(3).set_split_request(groups=True),
+            "scoring": scorer.set_score_request(sample_weight="importance"),
+            "params": {"sample_weight": weights, "groups": groups, "importance": weights**2},
+            "return_train_score": True,
+        }
+        for model in (
+            Ridge().set_fit_request(sample_weight=True),
+            make_pipeline(
+                FunctionTransformer(np.abs),
+                KernelRidge(kernel="rbf").set_fit_request(sample_weight=True),
+            ),
+        ):
+            found = ours.cross_validate(model, X, y, **given)
+            expected = theirs.cross_validate(model, X, y, **given)
+            for name in ("test_score", "train_score"):
+                np.testing.assert_allclose(found[name], expected[name], rtol=1e-9)
+
+
+def test_metadata_that_nobody_asked_for():
+    X, y, groups, weights = rows()
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(Exception, match="sample_weight"):
+            ours.cross_val_score(Ridge(), X, y, params={"sample_weight": weights})
+        with pytest.raises(ValueError, match="groups"):
+            ours.cross_val_score(Ridge(), X, y, groups=groups)
