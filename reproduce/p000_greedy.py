@@ -117,7 +117,7 @@ def unit(options: Options, progress: Progress) -> Outcome:
 )
 def wide(options: Options, progress: Progress) -> Outcome:
     """Return the outcome with the width that predicts best."""
-    return _greedy(preliminary(), besides(decide), WIDE_NOTE, options, progress)
+    return _greedy(preliminary(), besides(decide), f"{WIDE_NOTE} {_CHANCE}", options, progress)
 
 
 @experiment(
@@ -248,6 +248,11 @@ def _many(part: Mapping[str, Any], few: Mapping[str, Any]) -> list[Claim]:
     ]
 
 
+_CHANCE = (
+    "An earlier run of 1,000 other samples found a bias of +0.0033 ± 0.0004 for approach 1 with 27 "
+    "basis rows, 2.7 standard errors from the one above. Today's code gives +0.0033 again on the "
+    "samples of that run: what differs is the samples."
+)
 _NOTES = (
     "The selection needs a λ of its own, which the paper does not give: here it is the one with "
     "the lowest leave-one-out error in the preliminary experiment, the same for all points of "

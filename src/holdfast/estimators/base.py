@@ -36,6 +36,7 @@ from holdfast.estimators.inputs import (
     warn_of_groups,
 )
 from holdfast.estimators.model import expanded_in, linear_factor, rows_with_kernel
+from holdfast.estimators.policies import PolicyQuestions
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import Found, Further, search
 from holdfast.estimators.widths import WidthSearch
@@ -54,7 +55,7 @@ from holdfast.smoother.make import is_primal
 from holdfast.smoother.rows import row_blocks
 
 
-class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     # "no_validation": checked where it is used, with a clearer message.
