@@ -126,9 +126,10 @@ def _because(statement: Statement) -> str:
     """Return why a statement does not hold, or the numbers that leave it open."""
     for claim in statement.claims:
         if claim.holds is statement.holds:
-            where = f"{claim.case}: " if claim.case else ""
-            said = claim.why if claim.holds is False and claim.why else f"{where}{claim.evidence}."
-            return f" {said[0].upper()}{said[1:]}"
+            if claim.holds is False and claim.why:
+                return f" {claim.why[0].upper()}{claim.why[1:]}"
+            where = f" ({claim.case})" if claim.case else ""
+            return f" Here{where}: {claim.evidence}."
     return ""
 
 

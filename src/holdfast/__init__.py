@@ -19,6 +19,7 @@ _WHERE = {
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
     "robust_weights": "holdfast.estimators.robust",
+    "show_versions": "holdfast.versions",
     "tune": "holdfast.tuning",
 }
 _MODULES = (
@@ -47,6 +48,7 @@ __all__ = [  # resolved by __getattr__
     "model_selection",
     "report",
     "robust_weights",
+    "show_versions",
     "splitters",
     "tune",
     "tuning",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
     from holdfast.tuning import tune
+    from holdfast.versions import show_versions
 
 
 def __getattr__(name: str) -> Any:

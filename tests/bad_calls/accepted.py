@@ -94,7 +94,7 @@ CALLS = [
     yes("fit(list of lists, y)", lambda: fit(X.tolist()), "A list is an array in other words."),
     yes("fit(sparse matrix, y)", lambda: fit(sp.csr_array(X)), "Kept sparse."),
     yes("fit(frame with truth values, y)", lambda: fit(FRAME.assign(t=Y > 0)), "As for arrays."),
-    yes("fit(X * 1e-200, y)", lambda: fit(X * 1e-200), "To this kernel all rows are alike, and the mean is the answer; scale X if it is not yours."),
+    yes("fit(X * 1e-200, y)", lambda: fit(X * 1e-200), "To this kernel all rows are alike, and the mean is the answer; a warning says so and names the scale of X.", HoldfastWarning),
     yes("fit(X * 1e140, y)", lambda: fit(X * 1e140), "Squares do not overflow; every row is far from every other."),
     yes("fit(X with a constant column, y)", lambda: fit(np.c_[X, ONES]), "It changes no distance."),
     yes("fit(X with repeated rows, y)", lambda: fit(np.r_[X, X], np.r_[Y, Y]), "The penalty keeps the model unique."),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bad_calls import Call
-from bad_calls.forgery import FORGERIES, X, forge, raw_manifest, saved
+from bad_calls.forgery import FORGERIES, forge, raw_manifest, saved
 from holdfast import load
 from holdfast.exceptions import (
     FileFormatError,
@@ -23,10 +23,9 @@ from holdfast.exceptions import (
 )
 from holdfast.files import save, write_text
 from holdfast.tables import open_source, read_columns
-from holdfast.tables.rows import open_rows
 
 pa = pytest.importorskip("pyarrow")
-MODELS, ROWS, TABLES, WRITING = "Model files", "Rows on disk", "Tables", "Writing"
+MODELS, TABLES, WRITING = "Model files", "Tables", "Writing"
 
 
 def model_call(name: str, make: Callable[[Path], Any], *words: str) -> Call:
@@ -142,13 +141,6 @@ def parquet(path: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"a": [1.0, 2.0]}), path)
 
 
-def dated(path: Path) -> None:
-    import pyarrow.parquet
-
-    days = np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]")
-    pyarrow.parquet.write_table(pa.table({"d": days}), path)
-
-
 def text(content: str | bytes) -> Callable[[Path], None]:
     data = content.encode() if isinstance(content, str) else content
     return lambda path: path.write_bytes(data)
@@ -166,25 +158,6 @@ def table_call(
             read_columns(source, source.names)
 
     return Call(TABLES, name, f"reading t{suffix}: {name}", run, error, words)
-
-
-def rows_call(
-    name: str, make: Callable[[Path], Any], error: type[Exception], *words: str, **options: Any
-) -> Call:
-    def run(folder: Path) -> None:
-        path = folder / "rows"
-        make(path)
-        open_rows(path, **options)
-
-    return Call(ROWS, name, f"open_rows({name})", run, error, words)
-
-
-def array_file(array: Any) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        with path.open("wb") as file:
-            np.save(file, array, allow_pickle=True)
-
-    return write
 
 
 def shorter(make: Callable[[Path], Any], by: int) -> Callable[[Path], None]:
@@ -232,8 +205,6 @@ def _deep(folder: Path) -> None:
     KernelRidgeCV(kernel_params={"a": value}).save(folder / "m")
 
 
-MODEL = array_file(X)
-
 CALLS = [
     Call(MODELS, "no such file", "load('nowhere')", lambda f: load(f / "no"), FileNotFoundError),
     Call(MODELS, "a folder", "load(folder)", load, IsADirectoryError),
@@ -258,29 +229,6 @@ CALLS = [
         "contradicts",
     ),
     *(forged_call(name) for name in FORGERIES),
-    # -- rows on disk
-    Call(ROWS, "no such file", "open_rows('no')", lambda f: open_rows(f / "no"), FileNotFoundError),
-    Call(ROWS, "a folder", "open_rows(folder)", open_rows, IsADirectoryError),
-    Call(ROWS, "None", "open_rows(None)", lambda f: open_rows(None), InputTypeError, ("path",)),
-    rows_call("a pickle", array_file(np.array([{}, 1], dtype=object)), FileFormatError, "pickle"),
-    rows_call("a vector", array_file(np.ones(3)), FileFormatError, "rows and columns", "(3,)"),
-    rows_call("complex numbers", array_file(X * 1j), FileFormatError, "complex128"),
-    rows_call("text", array_file(np.array([["a"]])), FileFormatError, "<U1"),
-    rows_call("dates", array_file(np.zeros((2, 2), "M8[s]")), FileFormatError, "datetime64"),
-    rows_call("fields", array_file(np.zeros(2, [("a", float)])), FileFormatError, "dtype"),
-    rows_call("cut short", shorter(MODEL, 8), FileFormatError, "cut short"),
-    rows_call("only half a header", text(npy((3, 2))[:30]), FileFormatError, "cut short"),
-    rows_call("a shape of 10¹³", text(npy((10**13, 2))), FileFormatError, "cut short"),
-    rows_call("a negative shape", text(npy((-3, 2))), FileFormatError, "shape"),
-    rows_call("a header of brackets", text(npy("((((" * 500)), FileFormatError, "damaged"),
-    rows_call("CSV", text("a,b\n1,2\n"), InvalidInputError, "none of these"),
-    rows_call("nothing", text(""), InvalidInputError, "none of these"),
-    rows_call("columns of .npy", MODEL, InvalidInputError, "columns and to", columns=["a"]),
-    rows_call("Parquet cut short", shorter(parquet, 20), InvalidInputError, "damaged"),
-    rows_call("an unknown column", parquet, InvalidInputError, "columns must name", columns=["z"]),
-    rows_call("columns as text", parquet, InvalidInputError, "list of names", columns="a"),
-    rows_call("no columns", parquet, InvalidInputError, "columns must name", columns=[]),
-    rows_call("a date in Parquet", dated, InvalidInputError, "date32"),
     # -- tables
     table_call("empty", ".csv", text(""), InvalidInputError, "is empty"),
     table_call("names alone", ".csv", text("a,b\n"), InvalidInputError, "no rows"),

@@ -82,19 +82,6 @@ def table(kind: str) -> Callable[[Path, np.random.Generator], None]:
     return read
 
 
-def rows(kind: str) -> Callable[[Path, np.random.Generator], None]:
-    """Rows on disk, of this kind, with some bytes changed."""
-
-    def read(folder: Path, rng: np.random.Generator) -> None:
-        from holdfast.tables.rows import open_rows
-
-        path = folder / "spoilt"
-        path.write_bytes(spoil(seeds.table(kind), rng))
-        np.asarray(open_rows(path)).sum()
-
-    return read
-
-
 KINDS: dict[str, Callable[[Path, np.random.Generator], Any]] = {
     "model": model,
     "forged": forged,
@@ -110,7 +97,4 @@ KINDS: dict[str, Callable[[Path, np.random.Generator], Any]] = {
             "stream",
         )
     },
-    "rows-npy": rows("npy"),
-    "rows-parquet": rows("parquet-rows"),
-    "rows-arrow": rows("arrow-rows"),
 }

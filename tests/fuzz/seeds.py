@@ -61,10 +61,7 @@ def table(kind: str) -> bytes:
         return gzip.compress(text.encode(), mtime=0) if kind == "csv.gz" else text.encode()
     buffer = io.BytesIO()
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    if kind == "npy":
-        np.save(buffer, np.arange(80.0).reshape(40, 2))
-    else:
-        _arrow(kind, columns, buffer)
+    _arrow(kind, columns, buffer)
     return buffer.getvalue()
 
 
@@ -75,12 +72,11 @@ def _arrow(kind: str, columns: dict[str, Any], buffer: io.BytesIO) -> None:
     import pyarrow.parquet
 
     numbers = {name: [float(v) if v else None for v in columns[name]] for name in ("a", "b", "n")}
-    if not kind.endswith("-rows"):
-        numbers["t"] = list(columns["t"])
-        numbers["d"] = pa.array(columns["t"]).dictionary_encode()
-        numbers["f"] = [v > "text 2" for v in columns["t"]]
+    numbers["t"] = list(columns["t"])
+    numbers["d"] = pa.array(columns["t"]).dictionary_encode()
+    numbers["f"] = [v > "text 2" for v in columns["t"]]
     made = pa.table(numbers)
-    if kind.startswith("parquet"):
+    if kind == "parquet":
         pyarrow.parquet.write_table(made, buffer)
     elif kind == "stream":
         with pyarrow.ipc.new_stream(buffer, made.schema) as writer:

@@ -1,6 +1,7 @@
 """Bad input: one clear sentence, a specific exception, and nothing is changed."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -28,7 +29,9 @@ from bad_calls.fits import (
 from bad_calls.questions import HOLD_OUTS, QUESTIONS
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import (
+    GridEdgeWarning,
     HoldfastError,
+    HoldfastWarning,
     HoldOutError,
     InvalidInputError,
     NotSupportedError,
@@ -242,3 +245,19 @@ def test_later_changes_of_the_weights_do_not_reach_the_model():
     expected = model.held_out().values.copy()
     weights[:] = 0.0
     np.testing.assert_array_equal(model.held_out().values, expected)
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_rows_whose_squares_vanish_are_told():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    tiny = 1e-170 * X
+    with pytest.warns(HoldfastWarning, match="squares are zero.*Multiply it by") as caught:
+        KernelRidgeCV().fit(tiny, y)
+    assert caught[0].message.argument == "X"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HoldfastWarning)
+        warnings.simplefilter("ignore", GridEdgeWarning)
+        model = KernelRidgeCV().fit(1e160 * tiny, y)
+        model.predict(tiny)  # new rows may lie anywhere
+        KernelRidgeCV("precomputed", alphas=[1e-152, 1e-151]).fit(1e-152 * X @ X.T, y)

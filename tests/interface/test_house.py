@@ -25,6 +25,7 @@ ORDER = (
     "_typing",
     "exceptions",
     "progress",
+    "versions",
     "data",
     "linalg",
     "experiments",

@@ -250,6 +250,8 @@ def _prepared(
     size = float(factor.unit(at)[0] * (factor.length(D[None])[0] / smoother.targets.spread).max())
     R = factor.R(D)
     V, y = factor.V[rows], smoother.targets.Y[rows]
+    if not smoother.unpenalised.constant:  # a level that all rows share does not change an order
+        y = y + smoother.unpenalised.level(rows, smoother.targets.level)
     fitted, gap = V @ (R[:, None] * factor.z), np.einsum("ij,ij,j->i", V, V, R)
     if factor.kappa:
         reach = np.sqrt(np.maximum(gap, 0.0))

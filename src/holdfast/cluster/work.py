@@ -27,7 +27,7 @@ from holdfast.smoother.source import HeldSums, Identity
 _NOTHING = np.empty((0, 0))
 #: The scaling and unpenalised columns of no rows, replaced by those of a task's own rows.
 NO_SCALE = RowScale(np.empty(0), np.empty(0, dtype=bool), True)
-NO_COLUMNS = Unpenalised(_NOTHING, _NOTHING, _NOTHING, True, ())
+NO_COLUMNS = Unpenalised(_NOTHING, _NOTHING, _NOTHING, _NOTHING, True, ())
 
 
 @dataclass(frozen=True)

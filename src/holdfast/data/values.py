@@ -17,10 +17,12 @@ import scipy.sparse as sp
 from holdfast._typing import AnyArray
 from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError, warn
 
-__all__ = ["LARGEST", "refuse_large", "refuse_masked", "require_numbers"]
+__all__ = ["LARGEST", "refuse_large", "refuse_masked", "require_numbers", "warn_of_small"]
 
 #: The largest size of a number: the sum of a hundred million squares of such is still finite.
 LARGEST = 1e150
+#: Squares of smaller numbers lose accuracy, and soon are zero.
+SMALLEST = 1e-150
 
 _ADVICE = {
     "m": "Turn times into numbers in the unit that you want.",
@@ -40,7 +42,8 @@ def refuse_masked(
         if isinstance(part, np.ma.MaskedArray) and (hidden := int(np.ma.getmaskarray(part).sum())):
             raise error(
                 f"{name} must not hide values; got a masked array with {hidden} of {part.size} "
-                "values masked. Leave those rows out, or fill the values in (numpy.ma.filled)."
+                "values masked. Leave those rows out, or fill the values in (numpy.ma.filled).",
+                argument=name,
             )
 
 
@@ -192,5 +195,18 @@ def refuse_large(name: str, low: float, high: float) -> None:
         raise InvalidInputError(
             f"{name} must hold numbers of size up to {LARGEST:g}, whose squares can still be "
             f"added; got {size:.3g}. Divide {name} by a constant.",
+            argument=name,
+        )
+
+
+def warn_of_small(name: str, low: float, high: float) -> None:
+    """Warn of numbers whose squares vanish, given the smallest and the largest of them."""
+    size = max(-low, high)
+    if 0.0 < size < SMALLEST:
+        warn(
+            f"{name} holds numbers of size up to {size:.3g} only, whose squares are zero in double "
+            "precision: most kernels see all rows as one. Multiply it by a constant such as "
+            f"{10.0 ** -np.ceil(np.log10(size)):.0e}.",
+            HoldfastWarning,
             argument=name,
         )

@@ -275,7 +275,9 @@ class Answers(WithoutRows):
 
     def _change_without(self, held: Ragged, j: int) -> HeldOutCoefficients:
         """Return the coefficients on all rows minus those without one set of rows."""
-        full = self._coefficients(self._dual_coef, self._intercept, self._linear_coef)
+        full = self._coefficients(
+            self._dual_coef, self._intercept, self._linear_coef, self._trend_coef
+        )
         return full - self.coef_without(held[j])
 
     def leave_pair_out(

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.cluster.rows import DaskRows, expand
 from holdfast.data.dask import is_dask, local, on_rows
 from holdfast.data.frames import library_of
@@ -39,6 +39,14 @@ from holdfast.estimators.model import expanded_in, linear_factor, rows_with_kern
 from holdfast.estimators.policies import PolicyQuestions
 from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import Found, Further, search
+from holdfast.estimators.trend import (
+    column_errors,
+    make_trend,
+    parted,
+    refuse_matrix,
+    trend_of,
+    trend_values,
+)
 from holdfast.estimators.widths import WidthSearch
 from holdfast.exceptions import NotSupportedError, warn
 from holdfast.experiments import POLICIES, as_experiments
@@ -75,6 +83,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         "cv": "no_validation",
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
+        "trend": "no_validation",
         "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
@@ -99,6 +108,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         cv: Any = None,
         held_out_basis: str = "remove",
         fit_intercept: bool = True,
+        trend: Any = None,
         scoring: Any = None,
         pooled: bool = True,
         alpha_per_target: bool = False,
@@ -119,6 +129,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         self.cv = cv
         self.held_out_basis = held_out_basis
         self.fit_intercept = fit_intercept
+        self.trend = trend
         self.scoring = scoring
         self.pooled = pooled
         self.alpha_per_target = alpha_per_target
@@ -239,6 +250,9 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
                 "decision and share one alpha.",
                 argument="alpha_per_target",
             )
+        refuse_matrix(self.trend, (candidate.kernel for candidate in candidates))
+        names = getattr(self, "feature_names_in_", None)
+        trend = make_trend(self.trend, rows, names, bias=self.fit_intercept)
         experiments = as_experiments(
             self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None
         )
@@ -258,6 +272,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
             jitter=self.jitter,
             path=self.path,
             memory=memory,
+            trend=trend,
         )
         if self.cv is None:
             warn_of_groups(problem, resolve_scoring(self.scoring, classes=self._classes))
@@ -348,7 +363,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         if isinstance(model.data, DaskRows) and fit.linear is None:
             self._basis_rows = model.data.gather(self.basis_indices_)  # predict without a cluster
         self._linear_coef, self._dual_coef = fit.linear, fit.dual
-        self._intercept = fit.unpenalised.sum(axis=0)  # one column of ones, or none
+        self._intercept, self._trend_coef = parted(fit.unpenalised, problem.bias)
         self.dual_coef_ = fit.dual[:, 0] if problem.flat else fit.dual
         self.intercept_ = float(self._intercept[0]) if problem.flat else self._intercept
 
@@ -358,7 +373,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
     def coef_(self) -> FloatArray:
         """Coefficients of the columns of X, for a linear kernel: (d,), or (v, d) of v targets.
 
-        ``X @ coef_.T + intercept_`` is what the model predicts. Other kernels have none.
+        ``X @ coef_.T + intercept_`` is what the model predicts, beside a trend. Other kernels have
+        none.
         """
         check_is_fitted(self)
         factor = linear_factor(self._kernel)
@@ -375,12 +391,44 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
             coef = factor * np.asarray(basis.X.T @ self._dual_coef)
         return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
 
+    @property
+    def trend_names_(self) -> AnyArray:
+        """Names of the columns of the trend, shape (s,)."""
+        return np.array(trend_of(self).names, dtype=object)
+
+    @property
+    def trend_coef_(self) -> FloatArray:
+        """Coefficients of the columns of the trend: (s,), or (v, s) of v targets."""
+        trend_of(self)
+        coef = self._trend_coef
+        return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
+
+    @property
+    def trend_coef_std_(self) -> FloatArray:
+        """Standard errors of ``trend_coef_`` under the Gaussian view, with ``noise_variance_``.
+
+        σ²(ZᵀC⁻¹Z)⁻¹ on the diagonal, C = K/α + W⁻¹: generalised least squares, in which the kernel
+        part is a random function of covariance σ²K/α.
+        """
+        trend_of(self)
+        smoother, alphas = self._fitted_model().smoother, np.atleast_1d(self.alpha_)
+        std = column_errors(smoother, alphas, np.atleast_1d(self.noise_variance_))
+        std = std[:, int(self._problem.bias) :]
+        return std[0] if self._problem.flat else std
+
     def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
         """Return model values for new rows, shape (k, v); the model's own are checked already."""
         check_is_fitted(self)
         rows = X
         if not checked:
             rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
+        values = self._without_trend(rows)
+        if self._problem.trend is not None:
+            values = values + trend_values(rows, (self._problem.trend, self._trend_coef))
+        return values
+
+    def _without_trend(self, rows: Any) -> FloatArray:
+        """Return the kernel part and the intercept of new rows, shape (k, v)."""
         if is_dask(rows):
             lazy: FloatArray = self._lazy_decision(rows)
             return lazy

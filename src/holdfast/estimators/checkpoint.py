@@ -175,6 +175,7 @@ def _of_problem(problem: Problem) -> list[Any]:
         problem.policy,
         problem.bias,
         problem.jitter,
+        *([] if problem.trend is None else [problem.unpenalised.Q]),
     ]
 
 

@@ -41,7 +41,7 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     Parameters
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
-fit_intercept, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
+fit_intercept, trend, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
 checkpoint, random_state
         As in `KernelRidgeCV`. `alpha_per_target` must stay False: the classes are one decision.
     calibration : {"sigmoid", "isotonic"} or None, default=None
@@ -56,7 +56,8 @@ checkpoint, random_state
     classes_ : ndarray
         Class labels, sorted.
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
-intercept_, coef_, jitter_, n_features_in_, feature_names_in_
+intercept_, coef_, trend_coef_, trend_coef_std_, trend_names_, jitter_, n_features_in_, \
+feature_names_in_
         As in `KernelRidgeCV`, with one target per class, or one in all for two classes.
     calibration_ : Calibration or None
         What was learned from the held-out decisions; `calibration_scores` says what it is worth.
@@ -99,6 +100,7 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
         cv: Any = None,
         held_out_basis: str = "remove",
         fit_intercept: bool = True,
+        trend: Any = None,
         scoring: Any = None,
         pooled: bool = True,
         alpha_per_target: bool = False,
@@ -121,6 +123,7 @@ intercept_, coef_, jitter_, n_features_in_, feature_names_in_
             cv=cv,
             held_out_basis=held_out_basis,
             fit_intercept=fit_intercept,
+            trend=trend,
             scoring=scoring,
             pooled=pooled,
             alpha_per_target=alpha_per_target,

@@ -18,7 +18,7 @@ from holdfast._typing import FloatArray
 from holdfast.basis.resolve import as_selector
 from holdfast.data.dask import as_dask_rows, is_dask
 from holdfast.data.rows import as_rows
-from holdfast.data.values import refuse_large, require_numbers
+from holdfast.data.values import refuse_large, require_numbers, warn_of_small
 from holdfast.estimators.problem import Problem
 from holdfast.exceptions import (
     HoldfastError,
@@ -103,7 +103,9 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
             estimator=estimator,
             input_name="X",
         )
-        require_finite("X", rows)
+        span = require_finite("X", rows)
+        if reset and not estimator.__sklearn_tags__().input_tags.pairwise:
+            warn_of_small("X", *span)
         validate_data(estimator, X, reset=reset, skip_check_array=True)  # width and names
     return rows
 
@@ -144,15 +146,18 @@ def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
     return rows
 
 
-def require_finite(name: str, X: Any) -> None:
-    """Refuse NaN and infinite values, and say where the first is; and those that square to such."""
+def require_finite(name: str, X: Any) -> tuple[float, float]:
+    """Return the smallest and the largest value.
+
+    NaN and infinite values, and those that square to such, are refused.
+    """
     values: NDArray[Any] = X.data if sp.issparse(X) else X
     if not values.size:
-        return
+        return 0.0, 0.0
     low, high = float(values.min()), float(values.max())  # needs no boolean array of X's size
     if np.isfinite(low) and np.isfinite(high):
         refuse_large(name, low, high)
-        return
+        return low, high
     bad = ~np.isfinite(values)
     count = int(bad.sum())
     first = int(np.argmax(bad.ravel()))

@@ -36,7 +36,6 @@ from holdfast.smoother import (
     FeatureSmoother,
     OtherBasis,
     Smoother,
-    Unpenalised,
     basis_epsilon,
 )
 from holdfast.smoother.make import make_smoother, require_symmetric
@@ -246,7 +245,7 @@ def make_model(
     """Return the model of a kernel on all rows of a problem."""
     require_symmetric(kernel, data)
     epsilon = basis_epsilon(data, basis, problem.jitter)
-    unpenalised = Unpenalised.bias(problem.weights, problem.bias)
+    unpenalised = problem.unpenalised
     smoother: Smoother
     if isinstance(data, DaskRows):
         features = cluster_features(data, basis, epsilon)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast._typing import AnyArray, FloatArray
+from holdfast.estimators.trend import Trend
 from holdfast.experiments import Experiments, Policy
+from holdfast.smoother import Unpenalised
 
 __all__ = ["Problem"]
 
@@ -41,6 +43,8 @@ class Problem:
     path : str
     memory : float
         Bytes that feature rows may take.
+    trend : Trend or None
+        The unpenalised columns, the bias among them; None: a bias alone, or nothing.
     """
 
     X: Any
@@ -58,6 +62,15 @@ class Problem:
     jitter: float
     path: str
     memory: float
+    trend: Trend | None = None
+
+    @property
+    def unpenalised(self) -> Unpenalised:
+        """The columns of the model that carry no penalty."""
+        if self.trend is None:
+            return Unpenalised.bias(self.weights, self.bias)
+        Z = self.trend.of_rows(self.X)
+        return Unpenalised.of(Z, self.weights, self.trend.all_names, self.trend)
 
     @property
     def on_basis(self) -> bool:

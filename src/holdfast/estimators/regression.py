@@ -55,6 +55,12 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         each experiment, by retraining ("reselect").
     fit_intercept : bool, default=True
         Whether to fit a bias without penalty.
+    trend : None, "linear", list of columns, callable or transformer, default=None
+        Further columns without penalty beside the kernel part: all columns of X ("linear"), those
+        named (by name or number), or what ``trend(X)`` or ``trend.transform(X)`` returns for rows
+        as an array. Universal kriging, partially linear models and fixed effects are this. A
+        transformer is fitted once, to all rows. Experiments that leave a column undetermined are
+        refused by its name.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of
@@ -113,6 +119,10 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     dual_coef_ : ndarray of shape (n,) or (n, v)
         Coefficients of the basis rows.
     intercept_ : float or ndarray of shape (v,)
+    trend_coef_, trend_coef_std_ : ndarray of shape (s,) or (v, s)
+        Coefficients of the columns of the trend, and their standard errors.
+    trend_names_ : ndarray of shape (s,)
+        What those columns are called.
     coef_ : ndarray of shape (d,) or (v, d)
         For a linear kernel only: coefficients of the columns of X, as in scikit-learn's `Ridge`.
     jitter_ : float
@@ -126,8 +136,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     -----
     With basis rows B, held-out rows H, policy "remove" and weights w, the held-out model minimises
     ``Σ_{i∉H} w_i (y_i − b − Σ_j a_j k(x_i,x_j))² + λ aᵀ(K + εI)a``, where j and K run over the
-    basis rows B∖H that are not held out. The predictions of all these models come from one
-    factorisation of the whole data.
+    basis rows B∖H that are not held out; a trend z(x)·c joins the bias b. The predictions of all
+    these models come from one factorisation of the whole data.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from holdfast.data.values import refuse_masked
 from holdfast.estimators.inputs import check_rows, takes_objects
 from holdfast.estimators.model import Model
 from holdfast.estimators.questions import HeldOutQuestions
+from holdfast.estimators.trend import parted
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import (
     Experiments,
@@ -41,16 +42,21 @@ class HeldOutCoefficients:
     intercept : float or ndarray of shape (v,)
     coef : ndarray of shape (d,) or (v, d), or None
         As ``coef_``, for a linear kernel with fewer columns than rows.
+    trend_coef : ndarray of shape (s,) or (v, s), or None
+        As ``trend_coef_``, for a model with a trend.
     """
 
     dual_coef: FloatArray
     intercept: float | FloatArray
     coef: FloatArray | None = None
+    trend_coef: FloatArray | None = None
 
     def __sub__(self, other: HeldOutCoefficients) -> HeldOutCoefficients:
-        coef = None if self.coef is None or other.coef is None else self.coef - other.coef
         return HeldOutCoefficients(
-            self.dual_coef - other.dual_coef, self.intercept - other.intercept, coef
+            self.dual_coef - other.dual_coef,
+            self.intercept - other.intercept,
+            _difference(self.coef, other.coef),
+            _difference(self.trend_coef, other.trend_coef),
         )
 
 
@@ -60,6 +66,7 @@ class WithoutRows(HeldOutQuestions):
     _dual_coef: FloatArray
     _intercept: FloatArray
     _linear_coef: FloatArray | None
+    _trend_coef: FloatArray
 
     def predict_without(
         self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
@@ -140,16 +147,25 @@ class WithoutRows(HeldOutQuestions):
         else:
             dual = fit.dual
             dual[gone] = 0.0
-        return self._coefficients(dual, fit.unpenalised.sum(axis=0), fit.linear)
+        intercept, trend = parted(fit.unpenalised, self._problem.bias)
+        return self._coefficients(dual, intercept, fit.linear, trend)
 
     def _coefficients(
-        self, dual: FloatArray, intercept: FloatArray, linear: FloatArray | None
+        self,
+        dual: FloatArray,
+        intercept: FloatArray,
+        linear: FloatArray | None,
+        trend: FloatArray,
     ) -> HeldOutCoefficients:
-        coef = None if linear is None else np.ascontiguousarray(linear.T)
+        """Return coefficients (., v) in the shapes that `fit` gives them."""
+        own = None if self._problem.trend is None else trend
+        coef, of_trend = (
+            None if part is None else np.ascontiguousarray(part.T) for part in (linear, own)
+        )
         if not self._problem.flat:
-            return HeldOutCoefficients(dual, intercept, coef)
-        coef = None if coef is None else coef[0]
-        return HeldOutCoefficients(dual[:, 0], float(intercept[0]), coef)
+            return HeldOutCoefficients(dual, intercept, coef, of_trend)
+        coef, of_trend = (None if part is None else part[0] for part in (coef, of_trend))
+        return HeldOutCoefficients(dual[:, 0], float(intercept[0]), coef, of_trend)
 
     def _rows_to_leave(self, rows: ArrayLike) -> IntArray:
         """Return the numbers of rows that a model should never have seen: some, and not all."""
@@ -209,6 +225,10 @@ class WithoutRows(HeldOutQuestions):
                 f"{what} is for regression: the targets of a classifier are classes. Use "
                 "decision_function, predict_proba or held_out(...).labels()."
             )
+
+
+def _difference(a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
+    return None if a is None or b is None else np.asarray(a - b)
 
 
 def untested(model: Model, experiments: Experiments) -> Tasks:

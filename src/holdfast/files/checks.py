@@ -226,6 +226,7 @@ def _check_coefficients(fitted: dict[str, Any], problem: Any) -> None:
         _require(np.array_equal(rows, np.arange(m)), "a dense model expands in all rows")
     _numbers("the coefficients", fitted["_dual_coef"], rows.size, v)
     _numbers("the intercept", fitted["_intercept"], v)
+    _check_trend(problem.trend, fitted.get("_trend_coef"), problem)
     linear = fitted["_linear_coef"]
     if linear is not None:
         _numbers("the coefficients of the columns", linear, problem.X.shape[1], v)
@@ -236,6 +237,27 @@ def _check_coefficients(fitted: dict[str, Any], problem: Any) -> None:
     else:
         _numbers("intercept_", fitted["intercept_"], v)
     _check_basis_rows(fitted["_basis_rows"], rows.size)
+
+
+def _check_trend(trend: Any, coefficients: Any, problem: Any) -> None:
+    """Check the unpenalised columns; files of early versions know the bias only."""
+    from holdfast.estimators.trend import Trend
+
+    count, v = 0, problem.Y.shape[1]
+    if trend is not None:
+        _require(isinstance(trend, Trend) and trend.bias is problem.bias, "the trend is none")
+        names, columns = trend.names, trend.columns
+        good = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+        _require(good and names, "the columns of the trend have no names")
+        count = len(names)
+        if columns is not None:
+            good = isinstance(columns, tuple) and len(columns) == count and problem.X.ndim == 2
+            good = good and all(type(j) is int and 0 <= j < problem.X.shape[1] for j in columns)
+            _require(good, "the trend names columns that X does not have")
+        else:
+            _require(callable(trend.function), "the trend has neither columns nor a function")
+    if trend is not None or coefficients is not None:
+        _numbers("the coefficients of the trend", coefficients, count, v)
 
 
 def _check_basis_rows(kept: Any, n: int) -> None:

@@ -53,6 +53,7 @@ _OWN_MODULES = (
     "holdfast.tables.learned",
     "holdfast.tables.options",
     "holdfast.estimators.problem",
+    "holdfast.estimators.trend",
 )
 # Where classes that older files name are now.
 _MOVED = {

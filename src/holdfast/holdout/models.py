@@ -97,7 +97,7 @@ class HeldOutModels:
     @cached_property
     def again(self) -> BoolArray:
         """Which tasks are trained again: those past the promise, if that is affordable."""
-        if self.basis is not None:
+        if self.basis is not None or self.smoother.learned:
             return np.ones(len(self), dtype=bool)
         lost = ~(self.error <= LOST)
         sizes = self.tasks.held.sizes[lost]
@@ -123,6 +123,7 @@ class HeldOutModels:
     @cached_property
     def _solved(self) -> list[tuple[Shape, list[_Part]]]:
         """The residuals of all tasks, stack by stack, for each penalty."""
+        self.smoother.unpenalised.require_determined(self.tasks.held)
         solved = []
         for shape in self._shapes():
             parts = []
@@ -202,11 +203,11 @@ class HeldOutModels:
         for j, own in self.smoothers():
             factor = own.coordinates(self.alphas)
             models = own.model(factor, self.alphas)
-            # Its targets lacked the level of the whole model: the same column in other units.
+            # Its targets lacked the level of the whole model: the same columns in other units.
             s = own.unpenalised.count
             if s:
-                units = self.smoother.unpenalised.anywhere() / own.unpenalised.anywhere()
-                models[:, -s:] += self.smoother.targets.level.T * units
+                level = self.smoother.unpenalised.coefficients(self.smoother.targets.level)
+                models[:, -s:] += (own.unpenalised.R @ level).T
             yield j, own, factor, models
 
     def only(self) -> tuple[Outputs, FloatArray]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, warn
 from holdfast.scores.scoring import MAX_SPLITS, Scores
@@ -63,45 +63,34 @@ def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
             f"{name} must be a number or a one-dimensional list of numbers, got {alphas!r}",
             argument=name,
         ) from error
+    fault = _fault(np.atleast_1d(grid), name)
+    if fault:
+        raise InvalidInputError(f"{name} must {fault}", argument=name)
+    return np.atleast_1d(grid).astype(np.float64)
+
+
+def _fault(grid: AnyArray, name: str) -> str | None:
+    """Return what a grid of penalties must be and is not."""
     if grid.dtype.kind not in "iuf" and grid.size:
-        raise InvalidInputError(
-            f"{name} must be real numbers, got values of type {grid.dtype}", argument=name
-        )
+        return f"be real numbers, got values of type {grid.dtype}"
     if grid.ndim > 1:
-        raise InvalidInputError(
-            f"{name} must be a number or one-dimensional, got an array of shape {grid.shape}",
-            argument=name,
-        )
+        return f"be a number or one-dimensional, got an array of shape {grid.shape}"
     if grid.size == 0:
-        raise InvalidInputError(
-            f"{name} must hold at least one value, got none: pass penalties, or None for a default",
-            argument=name,
-        )
-    grid = np.atleast_1d(grid).astype(np.float64)
+        return "hold at least one value, got none: pass penalties, or None for a default"
     if not np.isfinite(grid).all():
-        bad = grid[~np.isfinite(grid)][0]
-        raise InvalidInputError(f"{name} must be finite, got {bad}: leave it out", argument=name)
+        return f"be finite, got {grid[~np.isfinite(grid)][0]}: leave it out"
     if grid.min() <= 0:
-        raise InvalidInputError(
-            f"{name} must be greater than 0, got {grid.min():g}; "
-            "for almost no penalty use a small value such as 1e-10",
-            argument=name,
-        )
-    step = np.diff(grid)
+        least = f"{grid.min():g}; for almost no penalty use a small value such as 1e-10"
+        return f"be greater than 0, got {least}"
+    step = np.diff(grid.astype(np.float64))
     if (step < 0).any():
-        first = int(np.argmax(step < 0))
-        raise InvalidInputError(
-            f"{name} must be in increasing order, got {grid[first]:g} before {grid[first + 1]:g}: "
-            f"pass np.sort({name})",
-            argument=name,
-        )
+        i = int(np.argmax(step < 0))
+        pair = f"{grid[i]:g} before {grid[i + 1]:g}"
+        return f"be in increasing order, got {pair}: pass np.sort({name})"
     if (step == 0).any():
-        raise InvalidInputError(
-            f"{name} must not repeat a value, got {grid[1:][step == 0][0]:g} more than once: "
-            f"pass np.unique({name})",
-            argument=name,
-        )
-    return grid
+        twice = f"{grid[1:][step == 0][0]:g} more than once"
+        return f"not repeat a value, got {twice}: pass np.unique({name})"
+    return None
 
 
 def choose(
@@ -159,29 +148,18 @@ def choose(
     return Choice(int(indices[0]), float(alphas[indices[0]]), float(score[0]))
 
 
-def _compared(
-    scores: Scores, *, pooled: bool, per_target: bool
-) -> tuple[FloatArray, FloatArray | None]:
+def _compared(scores: Scores, *, pooled: bool, per_target: bool) -> tuple[FloatArray, FloatArray]:
     """Return the scores to compare and their standard errors: (a, v), v = 1 for a joint choice."""
     if not per_target or scores.per_target is None:
         return (scores.pooled if pooled else scores.mean)[:, None], scores.se[:, None]
     table = scores.per_target if pooled else scores.per_target_mean
-    if table is None:
-        raise InvalidInputError(
-            "a choice for each target by the mean over experiments needs the scores of each "
-            "target and experiment: score with each_target=True, or use pooled=True"
-        )
-    return table, scores.per_target_se
+    assert table is not None  # whoever chooses for each target scores each
+    se = scores.per_target_se
+    return table, np.full_like(table, np.nan) if se is None else se
 
 
-def _one_standard_error(se: FloatArray | None, best: IntArray) -> FloatArray:
+def _one_standard_error(se: FloatArray, best: IntArray) -> FloatArray:
     """Return the standard error of the best score of each column."""
-    if se is None:
-        raise InvalidInputError(
-            "rule='1se' for each target needs the standard error of each target: score with "
-            "each_target=True, or use rule='best'",
-            argument="rule",
-        )
     width = np.asarray(np.take_along_axis(se, best[None], axis=0)[0])
     if np.isnan(width).any():
         raise InvalidInputError(

@@ -15,14 +15,12 @@ import numpy.typing as npt
 
 from holdfast._typing import FloatArray, IntArray
 
-__all__ = ["METRICS", "Metric", "MomentScores", "ScoredRows", "experiment_blocks", "moment_scores"]
+__all__ = ["METRICS", "Metric", "ScoredRows", "experiment_blocks", "moment_scores"]
 
 
 MAX_BLOCKS = 20
 
 _BATCH = 1 << 16  # values in a cache
-
-_UNUSED = np.zeros(1)  # the spread for a metric that does not use it
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,25 +48,6 @@ class ScoredRows:
     def counts(self) -> IntArray:
         """Number of rows of each experiment."""
         return np.diff(self.ptr)
-
-
-@dataclass(frozen=True, eq=False)
-class MomentScores:
-    """Scores of a few alphas, for each target.
-
-    Attributes
-    ----------
-    pooled : (b, v) ndarray
-        Scores of all rows together.
-    splits : (b, n_used, v) ndarray
-        Scores of each experiment.
-    replicates : (b, n_blocks, v) ndarray or None
-        Scores of all rows without one block of experiments; None where `splits` are all defined.
-    """
-
-    pooled: FloatArray
-    splits: FloatArray
-    replicates: FloatArray | None
 
 
 @dataclass(frozen=True)
@@ -147,73 +126,45 @@ def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
     return np.asarray(np.add.reduceat(values, starts, axis=-2))
 
 
-def _spread(y: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the weighted variance of each target: exactly 0 if it is constant, nan for one row."""
-    if len(y) < 2:
-        return np.full(y.shape[1], np.nan)
-    total = weights.sum()
-    centred = y - weights @ y / total
-    variance = weights @ (centred * centred) / total
+def _spreads(y: FloatArray, weights: FloatArray, ptr: IntArray) -> FloatArray:
+    """Return the weighted variances (n, v) of y in each experiment; 0 if constant, nan of a row."""
+    starts, counts, w = ptr[:-1], np.diff(ptr), weights[:, None]
+    total = _segment_sums(w, starts)
+    mean = _segment_sums(w * y, starts) / total
+    centred = y - np.repeat(mean, counts, axis=0)
+    variance = _segment_sums(w * centred * centred, starts) / total
     # Rounding of the mean would make a constant target seem to vary.
-    return np.where(y.max(axis=0) == y.min(axis=0), 0.0, variance)
-
-
-def _split_spread(rows: ScoredRows, y: FloatArray) -> FloatArray:
-    """Return `_spread` of every experiment: (n_used, v)."""
-    starts = rows.ptr[:-1]
-    weights = rows.weights[:, None]
-    total = _segment_sums(weights, starts)
-    mean = _segment_sums(weights * y, starts) / total
-    centred = y - np.repeat(mean, rows.counts, axis=0)
-    variance = _segment_sums(weights * centred * centred, starts) / total
-    constant = np.maximum.reduceat(y, starts, axis=0) == np.minimum.reduceat(y, starts, axis=0)
-    variance[constant] = 0.0
-    variance[rows.counts < 2] = np.nan
+    variance[np.maximum.reduceat(y, starts) == np.minimum.reduceat(y, starts)] = 0.0
+    variance[counts < 2] = np.nan
     return variance
 
 
-@dataclass(frozen=True, eq=False)
-class _OtherBlocks:
-    """Means over the rows outside each block of experiments.
-
-    Attributes
-    ----------
-    order, starts : ndarray
-        Experiments sorted by block, and where each block starts in that order.
-    total : (n_blocks, 1) ndarray
-        Weight of the rows outside each block.
-    spread : (n_blocks, v) ndarray
-        Weighted variance of y over those rows.
-    """
-
-    order: IntArray
-    starts: IntArray
-    total: FloatArray
-    spread: FloatArray
-
-    def mean(self, sums: FloatArray) -> FloatArray:
-        """Return the weighted means (b, n_blocks, v) outside each block; sums: (b, n_used, v)."""
-        others = 1.0 - np.eye(len(self.starts))  # adds up the other blocks: nothing cancels
-        return others @ _segment_sums(sums[:, self.order], self.starts) / self.total
-
-
-def _other_blocks(rows: ScoredRows, y: FloatArray) -> _OtherBlocks:
+def _replicates(
+    metric: Metric, rows: ScoredRows, y: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a function from sums (b, n_used, v) to scores without each block (b, blocks, v)."""
     block = experiment_blocks(len(rows.ptr) - 1)
-    row_block = np.repeat(block, rows.counts)
-    kept = [row_block != b for b in range(int(block.max()) + 1)]
-    order = np.argsort(block, kind="stable")
-    return _OtherBlocks(
-        order=order,
-        starts=np.searchsorted(block[order], np.arange(len(kept))),
-        total=np.array([[rows.weights[k].sum()] for k in kept]),
-        spread=np.array([_spread(y[k], rows.weights[k]) for k in kept]),
-    )
+    row_block, order = np.repeat(block, rows.counts), np.argsort(block, kind="stable")
+    kept = [np.flatnonzero(row_block != b) for b in range(int(block.max()) + 1)]
+    starts = np.searchsorted(block[order], np.arange(len(kept)))
+    total = np.array([[rows.weights[k].sum()] for k in kept])
+    spread = [_spreads(y[k], rows.weights[k], np.array([0, k.size]))[0] for k in kept]
+    others = 1.0 - np.eye(len(kept))  # adds up the other blocks: nothing cancels
+
+    def scores(sums: FloatArray) -> FloatArray:
+        mean = others @ _segment_sums(sums[:, order], starts) / total
+        return _finite(metric.finish(mean, np.array(spread)))
+
+    return scores
 
 
 def moment_scores(
     metric: Metric, rows: ScoredRows, predictions: Callable[[slice], FloatArray], n_alphas: int
-) -> Iterator[MomentScores]:
-    """Return, a few alphas at a time, the scores per target: pooled, of experiments, replicates.
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
+    """Return, a few alphas at a time, the scores of each target.
+
+    Those of all rows together (b, v), of each experiment (b, n_used, v), and of all rows without
+    one block of experiments (b, n_blocks, v), or None where all experiments have a score.
 
     Parameters
     ----------
@@ -238,21 +189,21 @@ def moment_scores(
     starts = rows.ptr[:-1]
     split_weight = _segment_sums(weights, starts)
     jackknife = metric.uses_spread and len(starts) > 1 and bool((rows.counts < 2).any())
-    others = _other_blocks(rows, y) if jackknife else None
-    whole_spread = _spread(y, rows.weights) if metric.uses_spread else _UNUSED
-    split_spread = _split_spread(rows, y) if metric.uses_spread else _UNUSED
+    replicates = _replicates(metric, rows, y) if jackknife else None
+    whole_spread = split_spread = np.zeros(1)  # for a metric that does not use it
+    if metric.uses_spread:
+        split_spread = _spreads(y, rows.weights, rows.ptr)
+        whole_spread = _spreads(y, rows.weights, rows.ptr[[0, -1]])[0]
     batch = max(1, _BATCH // max(1, y.size))
     for i in range(0, n_alphas, batch):
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
             values = metric.row_value(predictions(slice(i, i + batch)), y)
             values *= weights
             sums = _segment_sums(values, starts)  # (b, n_used, v)
-            pooled = metric.finish(sums.sum(axis=1) / total, whole_spread)
-            splits = metric.finish(sums / split_weight, split_spread)
-            replicates = None
-            if others is not None:
-                replicates = _finite(metric.finish(others.mean(sums), others.spread))
-        yield MomentScores(_finite(pooled), _finite(splits), replicates)
+            pooled = _finite(metric.finish(sums.sum(axis=1) / total, whole_spread))
+            splits = _finite(metric.finish(sums / split_weight, split_spread))
+            without = None if replicates is None else replicates(sums)
+        yield pooled, splits, without
 
 
 def _finite(scores: FloatArray) -> FloatArray:

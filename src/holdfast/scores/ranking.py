@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,24 +23,13 @@ NO_ORDER = (
 )
 
 
-@dataclass(frozen=True)
-class PairCounts:
-    """Pairs of rows of one group, counted group by group; arrays of shape (n_groups,).
+class PairCounts(NamedTuple):
+    """Pairs of rows of one group, counted group by group; arrays of shape (n_groups,)."""
 
-    Attributes
-    ----------
-    different : ndarray
-        Pairs with different targets: those that count.
-    distinguished : ndarray
-        Pairs with different predictions.
-    concordant, discordant : ndarray
-        Pairs that the predictions put in the right and in the wrong order.
-    """
-
-    different: FloatArray
-    distinguished: FloatArray
-    concordant: FloatArray
-    discordant: FloatArray
+    different: FloatArray  # with different targets: those that count
+    distinguished: FloatArray  # with different predictions
+    concordant: FloatArray  # that the predictions put in the right order
+    discordant: FloatArray  # … and in the wrong order
 
 
 def count_pairs(y: FloatArray, predictions: FloatArray, groups: IntArray) -> PairCounts:
@@ -222,25 +211,15 @@ def _inversions(rank: IntArray, groups: IntArray, n: int) -> FloatArray:
 
     Notes
     -----
-    Bit by bit from the highest: among rows that agree in the bits above, a pair is inverted here if
-    an earlier row has the bit and a later one does not. Then these rows are separated by the bit,
-    in their order, and the next bit follows. The rows of a group stay together throughout.
+    A pair is inverted in the highest bit in which its ranks differ: among rows that agree in the
+    bits above, an earlier row has the bit and a later one does not.
     """
     total = np.zeros(n)
-    place = np.arange(rank.size)
-    alike = _changes(groups)
-    for bit in reversed(range(int(rank.max()).bit_length())):
-        has = (rank >> bit) & 1
-        start = _starts(alike)
+    for bit in range(int(rank.max()).bit_length()):
+        above = rank >> (bit + 1)
+        order = np.lexsort((above, groups))  # keeps the order of rows that agree
+        has, run = (rank[order] >> bit) & 1, _changes(groups) | _changes(above[order])
         before = np.cumsum(has) - has
-        before -= before[start]  # earlier rows of the run that have the bit
+        before -= before[_starts(run)]  # earlier rows of the run that have the bit
         total += _sums(groups, np.where(has == 0, before, 0), n)
-        run = np.cumsum(alike) - 1
-        without = np.bincount(run, 1 - has).astype(np.int64)[run]
-        target = np.where(has == 1, start + without + before, place - before)
-        moved = np.empty_like(rank)
-        moved[target] = rank
-        first = np.zeros(rank.size, dtype=bool)
-        first[start + without * (without < np.bincount(run)[run])] = True
-        rank, alike = moved, alike | first
     return total

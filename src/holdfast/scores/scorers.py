@@ -79,13 +79,6 @@ def decision_to_proba(decision: FloatArray, n_classes: int) -> FloatArray:
     ``p_k ∝ max((1 + f_k) / 2, 0)``; two classes use ``[-f, f]``. Where every term vanishes there
     is nothing to normalise and the row falls back to the softmax of its decision values.
     """
-    expected = 1 if n_classes == 2 else n_classes
-    if decision.ndim != 2 or decision.shape[1] != expected:
-        raise InvalidInputError(
-            f"decision must have shape (rows, {expected}) for {n_classes} classes, "
-            f"got {decision.shape}",
-            argument="decision",
-        )
     f = np.hstack([-decision, decision]) if n_classes == 2 else decision
     proba = np.maximum((1.0 + f) / 2.0, 0.0)
     total = proba.sum(axis=1, keepdims=True)

@@ -5,7 +5,7 @@ The common metrics are computed from sums (`holdfast.scores.metrics`), all other
 scorer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metrics import (
     METRICS,
-    MomentScores,
     ScoredRows,
     experiment_blocks,
     moment_scores,
@@ -150,7 +149,6 @@ def score_experiments(
     count as exchangeable and independent, which those with overlapping test rows are not.
     """
     predictions = np.asarray(predictions)
-    _check_shapes(scoring, predictions, rows, ptr, y)
     keep = weights[rows] > 0  # (k,)
     if not keep.any():
         raise InvalidInputError(NO_WEIGHT, argument="sample_weight")
@@ -182,33 +180,6 @@ def score_experiments(
     return replace(found, splits=splits)
 
 
-def _check_shapes(
-    scoring: Scoring, predictions: AnyArray, rows: IntArray, ptr: IntArray, y: AnyArray
-) -> None:
-    """Refuse shapes that would broadcast to a wrong score."""
-    if scoring.classes is None:
-        n_columns, n_dims = y.shape[-1], 2
-    else:
-        n_columns, n_dims = (1 if len(scoring.classes) == 2 else len(scoring.classes)), 1
-    if y.ndim != n_dims:
-        raise InvalidInputError(
-            f"y must have {n_dims} dimension{'s' * (n_dims > 1)} here, got shape {y.shape}",
-            argument="y",
-        )
-    if predictions.ndim != 3 or predictions.shape[1:] != (len(rows), n_columns):
-        raise InvalidInputError(
-            f"predictions must have shape (alphas, {len(rows)}, {n_columns}), "
-            f"got {predictions.shape}",
-            argument="predictions",
-        )
-    if ptr[0] != 0 or ptr[-1] != len(rows):
-        raise InvalidInputError(
-            f"ptr must run from 0 to {len(rows)}, the number of test rows, "
-            f"got {ptr[0]} to {ptr[-1]}",
-            argument="ptr",
-        )
-
-
 def _fast_scores(
     scoring: Scoring,
     scored: ScoredRows,
@@ -219,41 +190,42 @@ def _fast_scores(
     if scoring.classes is not None:
         index = _label_index(scored.y, scoring.classes)[:, None]
         scored = ScoredRows(index, scored.weights, scored.ptr)
-    n_targets = scored.y.shape[1]
-    pooled = np.empty((n_alphas, n_targets))
-    mean, se = np.empty_like(pooled), np.empty_like(pooled)
-    splits = np.empty((n_alphas, len(scored.ptr) - 1))
-    replicates = []
     found = moment_scores(METRICS[str(scoring.fast)], scored, predictions_of, n_alphas)
-    done = 0
-    for s in found:
-        now = slice(done, done := done + len(s.pooled))
-        # Scores of several targets are the uniform average over targets, as in scikit-learn.
-        splits[now] = s.splits[..., 0] if n_targets == 1 else s.splits.mean(axis=2)
-        if s.replicates is not None:
-            replicates.append(s.replicates.mean(axis=2))
-        pooled[now] = s.pooled
-        if n_targets > 1:
-            mean[now], se[now] = _of_targets(s)
-    by_target = {"per_target": pooled, "per_target_mean": mean, "per_target_se": se}
-    return _summarise(
-        pooled.mean(axis=1),
-        splits,
-        np.concatenate(replicates) if replicates else None,
-        by_target if n_targets > 1 else {},
-    )
+    return _of_targets(found, (n_alphas, len(scored.ptr) - 1))
 
 
-def _of_targets(s: MomentScores) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over experiments, and its standard error, of each alpha and target."""
+def _of_targets(
+    parts: Iterable[tuple[FloatArray, FloatArray, FloatArray | None]], shape: tuple[int, int]
+) -> Scores:
+    """Return Scores (a, n_experiments) from those of each target, a few alphas at a time.
+
+    Scores of several targets are the uniform average over targets, as in scikit-learn.
+    """
+    splits, replicates, done = np.empty(shape), [], 0
+    each: list[tuple[FloatArray, FloatArray, FloatArray]] = []
 
     def flat(values: FloatArray) -> FloatArray:  # (b, n, v) -> (b v, n)
         return values.transpose(0, 2, 1).reshape(-1, values.shape[1])
 
-    mean = _mean_and_std(flat(s.splits))[0]
-    replicates = None if s.replicates is None else flat(s.replicates)
-    se = _standard_error(flat(s.splits), replicates)
-    return mean.reshape(s.pooled.shape), se.reshape(s.pooled.shape)
+    for pooled, own, without in parts:
+        one = pooled.shape[1] == 1
+        splits[done : (done := done + len(pooled))] = own[..., 0] if one else own.mean(axis=2)
+        mean = se = pooled
+        if not one:
+            mean = _mean_and_std(flat(own))[0].reshape(pooled.shape)
+            se = _standard_error(flat(own), None if without is None else flat(without))
+        each.append((pooled, mean, se.reshape(pooled.shape)))
+        if without is not None:
+            replicates.append(without.mean(axis=2))
+    names = ("per_target", "per_target_mean", "per_target_se")
+    by_target = {name: np.concatenate(own) for name, *own in zip(names, *each, strict=True)}
+    pooled = by_target["per_target"]
+    return _summarise(
+        pooled.mean(axis=1),
+        splits,
+        np.concatenate(replicates) if replicates else None,
+        by_target if pooled.shape[1] > 1 else {},
+    )
 
 
 def _label_index(labels: AnyArray, classes: AnyArray) -> FloatArray:
@@ -375,19 +347,9 @@ def _summarise(
 
 def summarise(by_target: FloatArray, splits: FloatArray) -> Scores:
     """Return Scores from those of each target, pooled (a, v) and of each experiment (a, n, v)."""
-    means = [_mean_and_std(splits[:, :, t])[0] for t in range(splits.shape[2])]
     used = ~np.isnan(splits).all(axis=(0, 2))
-    fields: dict[str, FloatArray] = {}
-    if by_target.shape[1] > 1:
-        errors = [_standard_error(splits[:, used, t], None) for t in range(splits.shape[2])]
-        fields = {
-            "per_target": by_target,
-            "per_target_mean": np.stack(means, axis=1),
-            "per_target_se": np.stack(errors, axis=1),
-        }
-    whole = splits.mean(axis=2)
-    found = _summarise(by_target.mean(axis=1), whole[:, used], None, fields)
-    return replace(found, splits=whole)
+    own = splits[:, used]
+    return replace(_of_targets([(by_target, own, None)], own.shape[:2]), splits=splits.mean(axis=2))
 
 
 def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
@@ -408,20 +370,10 @@ def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
     The standard error is that of the average. Where some chunks have replicates and others do not,
     it is the average of the chunks' standard errors, which is never smaller.
     """
-    if len(scores_list) != len(sizes) or not sizes:
-        raise InvalidInputError(
-            f"combine needs one size for each chunk, got {len(scores_list)} chunks and "
-            f"{len(sizes)} sizes"
-        )
-    if any(s.per_target is None and n != 1 for s, n in zip(scores_list, sizes, strict=True)):
-        raise InvalidInputError("combine needs the score of every target: regression only")
     share = np.asarray(sizes, dtype=np.float64) / sum(sizes)
 
     def average(arrays: Sequence[FloatArray]) -> FloatArray:
-        total = np.zeros_like(arrays[0])
-        for part, array in zip(share, arrays, strict=True):
-            total += part * array
-        return total
+        return np.asarray(sum(part * array for part, array in zip(share, arrays, strict=True)))
 
     splits = average([s.splits for s in scores_list])
     # An experiment without weight is nan throughout and counts in no mean.

@@ -147,6 +147,11 @@ class Smoother(ABC):
     # -- sizes -------------------------------------------------------------------------------------
 
     @property
+    def learned(self) -> bool:
+        """Whether features depend on the training rows, so that the identity does not hold."""
+        return False
+
+    @property
     @abstractmethod
     def n_basis(self) -> int | None:
         """The number of basis rows; None where every row is one, or none is."""
@@ -247,6 +252,14 @@ class Smoother(ABC):
     @abstractmethod
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the variance (k, a) of f on new rows, in units of the noise."""
+
+    @abstractmethod
+    def level_covariance(self, alpha: float) -> FloatArray:
+        """Return the covariance (s, s) of what `coefficients` takes, in units of the noise.
+
+        The unpenalised columns as the model has them, before they share anything with the
+        penalised part: (QᵀC⁻¹Q)⁻¹ with C = K̃/α + I.
+        """
 
     @abstractmethod
     def covariances(self, X: Any, alpha: float) -> FloatArray:

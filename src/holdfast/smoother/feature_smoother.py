@@ -189,6 +189,11 @@ class FeatureSmoother(Smoother):
     # -- sizes -------------------------------------------------------------------------------------
 
     @property
+    def learned(self) -> bool:
+        """Whether columns have units of their own in each experiment."""
+        return self.features.learned
+
+    @property
     def n_basis(self) -> int | None:
         """The number n of basis rows; None for a linear kernel."""
         return self.features.n_basis
@@ -249,8 +254,8 @@ class FeatureSmoother(Smoother):
     def outputs(self, factor: Factor | None) -> FeatureOutputs:
         """Return v(x) in the coordinates of a factor."""
         assert isinstance(factor, FeatureFactor)
-        u = self.unpenalised.anywhere()
-        return FeatureOutputs(self.source.portable(), factor.B, factor.T, u)
+        columns = self.unpenalised.elsewhere()
+        return FeatureOutputs(self.source.portable(), factor.B, factor.T, columns)
 
     def model(self, factor: Factor | None, alphas: FloatArray) -> FloatArray:
         """Return θ (v, p + s) with the targets' level."""
@@ -297,6 +302,13 @@ class FeatureSmoother(Smoother):
         """Return φ·Dφ."""
         factor = self.factor(float(alphas.min()))
         return np.asarray(np.square(self.outputs(factor)(X)) @ factor.D(alphas).T)
+
+    def level_covariance(self, alpha: float) -> FloatArray:
+        """Return I + B T D TᵀBᵀ: the features take their part along Q with them."""
+        factor = self.factor(alpha)
+        p, s = factor.B.shape[1], self.unpenalised.count
+        moved = factor.B.total @ factor.T
+        return np.asarray(np.eye(s) + (moved * factor.d(alpha)[:p]) @ moved.T)
 
     def covariances(self, X: Any, alpha: float) -> FloatArray:
         """Return φ(x) D φᵀ."""
@@ -411,6 +423,7 @@ class FeatureSmoother(Smoother):
         values = np.empty((a, tasks.test.values.size, v))
         solved: dict[int, Any] = {}
         error = np.zeros((a, len(tasks)))
+        units = self.features.units_without(tasks.held) if self.learned else None
 
         def known(j: int) -> HeldSums | None:
             found = None if sums is None else sums.find(tasks.held[j])
@@ -421,8 +434,11 @@ class FeatureSmoother(Smoother):
             corner = np.eye(Q.shape[1]) - Q_H.T @ Q_H
             N_E = system.constraints(tasks.removed[j])
             equations = without_rows(system, of_held, corner, columns, N_E, long)
-            found = solved[j] = solve(equations, alphas, targets.spread)
-            theta, looks = equations.complete(found.theta), equations.centred(found.looks)
+            own_units = np.ones(1) if units is None else units[j]
+            scaled = equations if units is None else equations.in_units(own_units)
+            found = solved[j] = solve(scaled, alphas, targets.spread)
+            theta = equations.complete(found.theta / own_units[:, None])
+            looks = equations.centred(found.looks / own_units[:, None])
             parts = [m.transpose(1, 0, 2).reshape(self.order, -1) for m in (theta, looks)]
             return np.hstack(parts)
 
@@ -440,8 +456,8 @@ class FeatureSmoother(Smoother):
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
     ) -> FeatureSmoother:
         """Return the smoother without rows and basis rows, whitened by itself."""
-        features = self.features.changed(removed, basis)
         weights, unpenalised = self._retrained(held)
+        features = self.features.changed(removed, basis).retrained(weights)
         Y = self.targets.Y
         more = self.memory, self._make_source
         return FeatureSmoother(features, weights, Y, unpenalised, *more)
@@ -469,11 +485,15 @@ class FeatureSmoother(Smoother):
 
         m p² for the Gram matrix; no kernel is evaluated and nothing is whitened.
         """
-        system = self._state
-        if not isinstance(system.W, np.ndarray):
-            return None
         weights, unpenalised = self._retrained(held)
-        features = self._ready(system, removed)
+        features: Features
+        if self.learned:
+            features = self.features.retrained(weights)
+        else:
+            system = self._state
+            if not isinstance(system.W, np.ndarray):
+                return None
+            features = self._ready(system, removed)
         return FeatureSmoother(features, weights, self.original_targets(), unpenalised, self.memory)
 
     def _ready(self, system: System, removed: IntArray) -> ReadyFeatures:

@@ -313,7 +313,7 @@ class KernelSmoother(Smoother):
         """Return kernel values with the trained rows, and the unpenalised columns."""
         data = PrecomputedRows(self.data) if isinstance(self.data, np.ndarray) else self.data
         live = np.flatnonzero(self.scale.trained)
-        return KernelOutputs(data, live, self.unpenalised.anywhere())
+        return KernelOutputs(data, live, self.unpenalised.elsewhere())
 
     def model(self, factor: Factor | None, alphas: FloatArray) -> FloatArray:
         """Return coefficients (v, q) of the trained rows, then along the unpenalised columns."""
@@ -393,29 +393,36 @@ class KernelSmoother(Smoother):
 
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the same on the diagonal, for new rows."""
-        u, live = self.unpenalised.anywhere(), self.scale.trained
-        K_new, out, factor = self._new_rows(X, float(alphas.min()))
+        K_new, u, out, factor = self._new_rows(X, float(alphas.min()))
         weighted, _, inner = self._along
-        prior = self._diagonal(X) - 2.0 * K_new @ (weighted[live] @ u) + u @ inner @ u
+        cross = 2.0 * (K_new @ weighted[self.scale.trained]) - u @ inner
+        prior = self._diagonal(X) - (cross * u).sum(axis=1)
         left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, : out.shape[1]].T
-        return np.asarray(np.maximum(left, 0.0) / alphas + u @ u)
+        return np.asarray(np.maximum(left, 0.0) / alphas + np.square(u).sum(axis=1)[:, None])
 
     def covariances(self, X: Any, alpha: float) -> FloatArray:
         """Return k√wG/√w without the unpenalised columns, and what these add."""
         live = self.scale.trained
-        _, out, factor = self._new_rows(X, alpha)
+        _, u, out, factor = self._new_rows(X, alpha)
         weights = (out * factor.d(alpha)[: out.shape[1]]) @ factor.eigenvectors.T
-        return np.asarray(
-            weights / self.scale.root[live]
-            + self.unpenalised.anywhere() @ self.unpenalised.U[live].T
-        )
+        return np.asarray(weights / self.scale.root[live] + u @ self.unpenalised.U[live].T)
 
-    def _new_rows(self, X: Any, least: float) -> tuple[FloatArray, FloatArray, KernelFactor]:
-        """Return kernel values of new rows (k, n), their output coordinates, and the factor."""
-        factor, u, live = self.factor(least), self.unpenalised.anywhere(), self.scale.trained
-        K_new = self.outputs()(X)[:, : int(live.sum())]
+    def _new_rows(
+        self, X: Any, least: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray, KernelFactor]:
+        """Return k (k, n) and u (k, s) of new rows, their output coordinates, and the factor."""
+        factor, live = self.factor(least), self.scale.trained
+        K_new, u = np.split(self.outputs()(X), [int(live.sum())], axis=1)
         centred = (K_new - u @ self._along[1][live].T) * self.scale.root[live]
-        return K_new, centred @ factor.eigenvectors, factor
+        return K_new, u, centred @ factor.eigenvectors, factor
+
+    def level_covariance(self, alpha: float) -> FloatArray:
+        """Return I + (QᵀK̃Q − QᵀK̃ V D VᵀK̃Q)/α: the kernel takes its part along Q with it."""
+        factor, live = self.factor(alpha), self.scale.trained
+        p, s = factor.size - self.unpenalised.count, self.unpenalised.count
+        _, to_level, inner = self._along
+        moved = (to_level[live].T * self.scale.root[live]) @ factor.eigenvectors
+        return np.asarray(np.eye(s) + (inner - (moved * factor.d(alpha)[:p]) @ moved.T) / alpha)
 
     def _diagonal(self, X: Any) -> FloatArray:
         kernel = getattr(self.data, "kernel", None)

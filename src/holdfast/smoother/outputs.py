@@ -16,7 +16,7 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.kernels.matrix import KernelData
 from holdfast.smoother.features import Features
-from holdfast.smoother.scale import Centre
+from holdfast.smoother.scale import Centre, NewColumns
 
 __all__ = ["FeatureOutputs", "KernelOutputs", "Outputs"]
 
@@ -45,30 +45,27 @@ class FeatureOutputs(Outputs):
         The features' part along the unpenalised columns.
     T : ndarray of shape (p, p)
         The map that follows.
-    u : ndarray of shape (s,)
-        The unpenalised columns of any row: a bias is the same everywhere.
+    columns : NewColumns
+        The unpenalised columns u(x).
     """
 
     features: Features
     B: Centre
     T: FloatArray
-    u: FloatArray
+    columns: NewColumns
 
     @property
     def size(self) -> int:
         """The number p + s of coordinates."""
-        return int(self.B.shape[1]) + self.u.size
+        return int(self.B.shape[1]) + self.columns.count
 
     def __call__(self, X: Any) -> FloatArray:
         """Return [(φ(x) − uB)T, u]."""
-        block = self.features.new_rows(X)
-        if self.u.size:
-            block -= self.u @ self.B.first
-            block -= self.u @ self.B.rest
-        block = block @ self.T
-        if not self.u.size:
-            return block
-        return np.hstack([block, np.broadcast_to(self.u, (len(block), self.u.size))])
+        block, u = self.features.new_rows(X), self.columns(X)
+        if u.size:
+            block -= u @ self.B.first
+            block -= u @ self.B.rest
+        return _beside(block @ self.T, u)
 
 
 @dataclass(frozen=True)
@@ -80,21 +77,26 @@ class KernelOutputs(Outputs):
     data : KernelData
     rows : ndarray of int
         The trained rows.
-    u : ndarray of shape (s,)
+    columns : NewColumns
+        The unpenalised columns u(x).
     """
 
     data: KernelData
     rows: IntArray
-    u: FloatArray
+    columns: NewColumns
 
     @property
     def size(self) -> int:
         """Trained rows and unpenalised columns."""
-        return self.rows.size + self.u.size
+        return self.rows.size + self.columns.count
 
     def __call__(self, X: Any) -> FloatArray:
         """Return [k(x, ·), u]."""
-        block = self.data.predict_block(X, self.rows)
-        if not self.u.size:
-            return block
-        return np.hstack([block, np.broadcast_to(self.u, (len(block), self.u.size))])
+        return _beside(self.data.predict_block(X, self.rows), self.columns(X))
+
+
+def _beside(block: FloatArray, u: FloatArray) -> FloatArray:
+    """Return the block (k, p) followed by u (k, s), or (1, s) for every row."""
+    if not u.shape[1]:
+        return block
+    return np.hstack([block, np.broadcast_to(u, (len(block), u.shape[1]))])

@@ -10,20 +10,27 @@ this folder needs to ask.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray
 from holdfast.exceptions import InvalidInputError
+from holdfast.experiments import Ragged
 from holdfast.linalg import one_blas_thread, solve_small
 
-__all__ = ["Centre", "RowScale", "Targets", "Unpenalised"]
+__all__ = ["Centre", "ColumnsOf", "NewColumns", "RowScale", "Targets", "Unpenalised"]
+
+#: From rows that are not in the data to the unpenalised columns Z (k, s).
+ColumnsOf = Callable[[Any], FloatArray]
 
 #: Targets whose spread is this share of their size are constant: it is rounding error.
 CONSTANT = 1e-14
+#: Where less than this of a column's length is left, its rank is looked at in earnest.
+NEARLY = 1e-4
 #: Of many targets this many are looked at.
 SOME = 4
 
@@ -78,6 +85,8 @@ class Unpenalised:
 
     Attributes
     ----------
+    Z : ndarray of shape (m, s)
+        The columns as they are.
     U : ndarray of shape (m, s)
         Rows u_i = z_i R⁻¹ for every row of the data.
     Q : ndarray of shape (m, s)
@@ -88,16 +97,26 @@ class Unpenalised:
         Whether all rows of U are the same: a bias alone, or no column at all.
     names : tuple of str
         What the columns are called, for errors.
+    columns_of : callable or None
+        From new rows to Z, where that varies over the rows.
     """
 
+    Z: FloatArray
     U: FloatArray
     Q: FloatArray
     R: FloatArray
     constant: bool
     names: tuple[str, ...]
+    columns_of: ColumnsOf | None = None
 
     @classmethod
-    def of(cls, Z: FloatArray, weights: FloatArray, names: Sequence[str] = ()) -> Unpenalised:
+    def of(
+        cls,
+        Z: FloatArray,
+        weights: FloatArray,
+        names: Sequence[str] = (),
+        columns_of: ColumnsOf | None = None,
+    ) -> Unpenalised:
         """Return the columns Z (m, s) under these weights.
 
         Raises
@@ -111,14 +130,14 @@ class Unpenalised:
         if s == 1 and bool((Z == 1.0).all()):  # the bias: nothing to factorise
             norm = float(np.sqrt(weights.sum()))
             U = np.full((len(Z), 1), 1.0 / norm)
-            return cls(U, root[:, None] / norm, np.array([[norm]]), True, names)
+            return cls(Z, U, root[:, None] / norm, np.array([[norm]]), True, names)
         Q, R = np.linalg.qr(root[:, None] * Z)
         lost = _undetermined(R, len(Z))
         if lost is not None:
             raise InvalidInputError(_undetermined_column(names[lost]))
         Q[root == 0.0] = 0.0  # to the last digit
         U = solve_small(R.T, Z.T).T if s else Z
-        return cls(np.ascontiguousarray(U), Q, R, not s, names)
+        return cls(Z, np.ascontiguousarray(U), Q, R, not s, names, columns_of)
 
     @classmethod
     def bias(cls, weights: FloatArray, fit_intercept: bool) -> Unpenalised:
@@ -131,22 +150,37 @@ class Unpenalised:
         return int(self.U.shape[1])
 
     def take(self, rows: Index) -> Unpenalised:
-        """Return the same columns on some rows; Q is then no longer orthonormal."""
-        return Unpenalised(self.U[rows], self.Q[rows], self.R, self.constant, self.names)
+        """Return the same columns of some rows, and of no new ones; Q is not orthonormal there."""
+        part = {name: getattr(self, name)[rows] for name in ("Z", "U", "Q")}
+        return replace(self, columns_of=None, **part)
 
     def retrained(self, weights: FloatArray) -> Unpenalised:
         """Return the same columns made orthonormal under other weights."""
         if self.constant:
             return Unpenalised.bias(weights, bool(self.count))
-        return Unpenalised.of(self.U @ self.R, weights, self.names)
+        return Unpenalised.of(self.Z, weights, self.names, self.columns_of)
 
-    def require_determined(self, held: IntArray) -> None:
-        """Refuse a hold-out that leaves a column undetermined, by its name.
+    def require_determined(self, held: Ragged) -> None:
+        """Refuse experiments that hold out so much that a column is undetermined, by its name.
 
-        A bias needs one row, which every experiment leaves.
+        A bias needs one row, which every experiment leaves. Held-out rows whose Q_HᵀQ_H is clearly
+        smaller than I leave enough of every column; the others are looked at one by one.
         """
         if self.constant:
             return
+        rows, s = self.Q[held.values], self.count
+        lost = np.bincount(held.owners, np.square(rows).sum(axis=1), minlength=len(held))
+        near = np.flatnonzero(lost > 1.0 - NEARLY)  # the trace is no less than the largest value
+        for part in np.array_split(near, 1 + near.size // 1024) if near.size else []:
+            some = held.items(part)
+            pairs = self.Q[some.values][:, :, None] * self.Q[some.values][:, None]
+            grams = np.add.reduceat(pairs, some.ptr[:-1], axis=0) if some.values.size else pairs
+            left = np.linalg.eigvalsh(np.eye(s) - grams)[:, 0]
+            for j in part[left < NEARLY].tolist():
+                self._require_left(held[j])
+
+    def _require_left(self, held: IntArray) -> None:
+        """Refuse one hold-out that leaves a column undetermined."""
         left = np.delete(self.Q, held, axis=0)
         R = np.asarray(np.linalg.qr(left, mode="r"))
         own = np.append(np.abs(np.diag(R)), np.zeros(max(0, self.count - len(R))))
@@ -160,10 +194,10 @@ class Unpenalised:
             return np.asarray(self.U[0] @ B)
         return np.asarray(self.U[rows] @ B)
 
-    def anywhere(self) -> FloatArray:
-        """Return u (s,) of any row, also one that is not in the data."""
-        assert self.constant, "columns that vary over the rows are known for those of the data only"
-        return np.asarray(self.U[0])
+    def elsewhere(self) -> NewColumns:
+        """Return the map from rows that are not in the data to u(x)."""
+        assert self.constant or self.columns_of is not None, "columns of these rows only"
+        return NewColumns(self.R, self.columns_of)
 
     def project_out(self, values: FloatArray) -> FloatArray:
         """Return (I − QQᵀ) values for values (m, k) of all rows; the array is overwritten."""
@@ -174,6 +208,32 @@ class Unpenalised:
     def coefficients(self, along: FloatArray) -> FloatArray:
         """Return coefficients (s, v) of the columns Z from coordinates along Q."""
         return solve_small(self.R, along) if self.count else along
+
+
+@dataclass(frozen=True)
+class NewColumns:
+    """The unpenalised columns of rows that are not in the data, u(x) = z(x) R⁻¹.
+
+    Attributes
+    ----------
+    R : ndarray of shape (s, s)
+    columns_of : callable or None
+        From rows to z(x); None where that is one for every row, or where there is no column.
+    """
+
+    R: FloatArray
+    columns_of: ColumnsOf | None
+
+    @property
+    def count(self) -> int:
+        """The number s of columns."""
+        return len(self.R)
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return u (k, s), or (1, s) where it is the same for every row."""
+        s = self.count
+        Z = np.ones((1, s)) if self.columns_of is None else self.columns_of(X)
+        return np.asarray(solve_small(self.R.T, Z.T).T) if s else Z
 
 
 @dataclass(frozen=True)

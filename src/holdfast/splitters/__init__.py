@@ -8,6 +8,7 @@ has. These splitters hold out the neighbourhood as well and test its centre, or 
 | `LeaveNeighbourhoodOut` | all rows within a radius of a row, in any metric | that row |
 | `HBlock` | the h rows before and after a row | that row |
 | `LeaveHopsOut` | all nodes within some hops of a node | that node |
+| `LeaveCorrelatedOut` | the rows that a kernel holds to be most alike a row | that row |
 | `TimeSteps` | everything from a moment on | what comes next |
 | `PurgedKFold` | a block of time, some rows before and after it | the block |
 | `SpatialBlocks` | a cell of a grid, or several | the cell |
@@ -19,12 +20,14 @@ trees and sparse products, never by a matrix of all distances.
 
 from holdfast.experiments.splitter import Splitter
 from holdfast.splitters.blocks import SpatialBlocks
+from holdfast.splitters.correlated import LeaveCorrelatedOut
 from holdfast.splitters.hops import LeaveHopsOut
 from holdfast.splitters.neighbourhood import LeaveNeighbourhoodOut
 from holdfast.splitters.time_order import HBlock, PurgedKFold, TimeSteps
 
 __all__ = [
     "HBlock",
+    "LeaveCorrelatedOut",
     "LeaveHopsOut",
     "LeaveNeighbourhoodOut",
     "PurgedKFold",

@@ -105,37 +105,58 @@ class TextFile:
     def read(self, names: Sequence[str], as_text: Collection[str]) -> Mapping[str, Any]:
         """Return the named columns as Arrow arrays."""
         import pyarrow as pa
-        import pyarrow.csv
 
-        wide = len(names) > _WIDE
+        kinds = dict.fromkeys(as_text, pa.string())
         try:
-            table = pyarrow.csv.read_csv(
-                pa.BufferReader(self.data),
-                read_options=pyarrow.csv.ReadOptions(
-                    column_names=list(self.names),
-                    skip_rows=self.skipped,
-                    encoding="utf-8" if self.encoding.startswith("utf-8") else self.encoding,
-                    # In one piece: then a line of any length, and a late surprise, do no harm.
-                    block_size=min(len(self.data), _MOST_BLOCK),
-                ),
-                parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=b'"' in self.data
-                ),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    # Arrow looks each of them up among all others, which takes long for many.
-                    include_columns=None if wide else list(names),
-                    column_types=dict.fromkeys(as_text, pa.string()),
-                    null_values=[*MISSING, *self.options.na],
-                    strings_can_be_null=True,
-                    decimal_point=self.decimal()[0],
-                    check_utf8=True,
-                ),
-            )
+            try:
+                table = self._parsed(names, {**self._looks(names), **kinds})
+            except pa.ArrowInvalid:  # the first lines did not tell
+                table = self._parsed(names, kinds)
         except pa.ArrowInvalid as error:
             told = self.fault() or briefly(error)
             raise InvalidInputError(f"{self.label} cannot be read: {told}.") from error
         places = {name: i for i, name in enumerate(table.column_names)}
         return {name: table.column(places[name]) for name in names}
+
+    def _looks(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return which of many columns hold numbers in the first lines.
+
+        Arrow tries seven kinds for each column, which takes longer than reading a wide table.
+        """
+        import pyarrow as pa
+
+        if len(names) <= _WIDE:
+            return {}
+        columns = zip(self.names, zip(*self.lines, strict=True), strict=False)
+        return {n: pa.float64() for n, cells in columns if all(map(_NUMBER.fullmatch, cells))}
+
+    def _parsed(self, names: Sequence[str], kinds: dict[str, Any]) -> Any:
+        """Return the Arrow table of some columns, some of them of known kinds."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(self.data),
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=list(self.names),
+                skip_rows=self.skipped,
+                encoding="utf-8" if self.encoding.startswith("utf-8") else self.encoding,
+                # In one piece: then a line of any length, and a late surprise, do no harm.
+                block_size=min(len(self.data), _MOST_BLOCK),
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=b'"' in self.data
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                # Arrow looks each of them up among all others, which takes long for many.
+                include_columns=None if len(names) > _WIDE else list(names),
+                column_types=kinds,
+                null_values=[*MISSING, *self.options.na],
+                strings_can_be_null=True,
+                decimal_point=self.decimal()[0],
+                check_utf8=True,
+            ),
+        )
 
     def fault(self) -> str | None:
         """Return what is wrong with the cells, and in which line; None if nothing is."""

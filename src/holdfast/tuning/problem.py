@@ -55,7 +55,7 @@ class Problem:
         Targets, without their weighted mean if there is a bias.
     weights : ndarray of shape (m,)
     unpenalised : Unpenalised
-        The bias, if there is one.
+        The bias, if there is one, and the trend.
     jitter : float
         ε relative to the mean diagonal of K_BB.
     tasks : Tasks
@@ -141,7 +141,7 @@ def make_problem(
         Z=None if basis is None else take_rows(training.X, basis),
         Y=Y - (w @ Y / w.sum()) * bias,
         weights=w,
-        unpenalised=Unpenalised.bias(w, bias),
+        unpenalised=training.unpenalised.take(live).retrained(w),
         jitter=float(estimator.jitter),
         tasks=tasks,
         blocks=_blocks(tasks, (w.size if basis is None else basis.size) + 1),

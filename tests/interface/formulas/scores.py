@@ -39,12 +39,12 @@ def _():
 @example("scores.metrics.moment_scores")
 def _():
     rows = ScoredRows(Y, w, np.arange(m + 1))  # one row in each experiment: R² needs a jackknife
-    (found,) = moment_scores(METRICS["r2"], rows, lambda alphas: GUESS[alphas], 1)
+    ((pooled, _, replicates),) = moment_scores(METRICS["r2"], rows, lambda alphas: GUESS[alphas], 1)
     spread = (w[:, None] * (Y - w @ Y / w.sum()) ** 2).sum(axis=0) / w.sum()
-    same(found.pooled[0], 1 - mse(GUESS[0], np.arange(m)) / spread)
+    same(pooled[0], 1 - mse(GUESS[0], np.arange(m)) / spread)
     scoring = resolve_scoring("r2")
     scores = score_experiments(scoring, GUESS[:1], np.arange(m), rows.ptr, Y, w)
-    theta = found.replicates[0].mean(axis=1)
+    theta = replicates[0].mean(axis=1)
     g = theta.size
     same(scores.se[0], np.sqrt((g - 1) / g * ((theta - theta.mean()) ** 2).sum()))
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from holdfast.splitters import (
     HBlock,
+    LeaveCorrelatedOut,
     LeaveHopsOut,
     LeaveNeighbourhoodOut,
     PurgedKFold,
@@ -26,6 +27,14 @@ def _():
     assert held(LeaveNeighbourhoodOut(X, 1.5)) == [set(np.flatnonzero(row <= 1.5)) for row in apart]
     rows = np.arange(m)
     assert held(HBlock(3)) == [set(np.flatnonzero(abs(rows - i) <= 3)) for i in rows]
+
+
+@example("splitters.LeaveCorrelatedOut")
+def _():
+    K = 1.0 + X @ X.T
+    alike = np.abs(K) / np.sqrt(np.outer(np.diag(K), np.diag(K)))
+    most = np.argsort(-alike, axis=1)[:, :4]
+    assert held(LeaveCorrelatedOut(K, 4 / m)) == [set(row) for row in most]
 
 
 @example("splitters.LeaveHopsOut")

@@ -183,9 +183,9 @@ def count_distances(monkeypatch):
     import holdfast.kernels.stationary as stationary
 
     for module in (holdfast.kernels.matrix, stationary):
-        if hasattr(module, "squared_distances"):
+        if hasattr(module, "distance_matrix"):
             monkeypatch.setattr(
-                module, "squared_distances", counted(module.__name__, module.squared_distances)
+                module, "distance_matrix", counted(module.__name__, module.distance_matrix)
             )
     return calls
 

@@ -131,17 +131,6 @@ def test_a_decision_of_zero_is_for_the_first_class():
 # -- chunks of targets -------------------------------------------------------------------------
 
 
-def test_one_chunk_without_scores_of_its_targets_is_enough_to_refuse():
-    _, _, one = made([4, 5])
-    _, _, two = made([4, 5], v=2)
-    combine([one, two], [1, 2])
-    for sizes in ([2, 2], [3, 2]):
-        with pytest.raises(InvalidInputError, match="regression only"):
-            combine([one, two], sizes)
-    with pytest.raises(InvalidInputError, match="0 chunks and 0 sizes"):
-        combine([], [])
-
-
 def test_targets_that_lack_their_own_scores_have_none_together():
     _, _, with_each = made([4, 5], v=2, name="explained_variance", each_target=True)
     _, _, without = made([4, 5], v=2, name="explained_variance")

@@ -640,27 +640,6 @@ def test_a_classifier_needs_two_classes():
         resolve_scoring(None, classes=np.array([1]))
 
 
-@pytest.mark.parametrize(
-    ("shape", "y_shape", "last", "message"),
-    [
-        ((1, 4, 1), (4, 3), 4, r"predictions must have shape \(alphas, 4, 3\)"),
-        ((4, 1), (4, 1), 4, "predictions must have shape"),
-        ((1, 4, 1), (4,), 4, "y must have 2 dimensions"),
-        ((1, 4, 1), (4, 1), 3, "ptr must run from 0 to 4"),
-    ],
-)
-def test_shapes_that_would_broadcast_are_refused(shape, y_shape, last, message):
-    with pytest.raises(InvalidInputError, match=message):
-        score_experiments(
-            resolve_scoring(None),
-            np.zeros(shape),
-            np.arange(4),
-            np.array([0, last]),
-            np.zeros(y_shape),
-            np.ones(4),
-        )
-
-
 # --- decision values -----------------------------------------------------------------------------
 
 
@@ -683,12 +662,6 @@ def test_probabilities_where_every_term_vanishes_are_a_softmax():
     decision = np.array([[-1000.0, -1001.0, -2000.0], [-1.0, -1.0, -1.0]])
     expected = [[1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1)), 0.0], [1 / 3] * 3]
     np.testing.assert_allclose(decision_to_proba(decision, 3), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("shape", "n_classes"), [((4, 2), 2), ((4, 1), 3), ((4,), 2)])
-def test_probabilities_of_wrong_shapes(shape, n_classes):
-    with pytest.raises(InvalidInputError, match="decision must have shape"):
-        decision_to_proba(np.zeros(shape), n_classes)
 
 
 # --- chunks of targets ---------------------------------------------------------------------------
@@ -737,19 +710,3 @@ def test_combining_chunks_of_which_one_has_replicates_bounds_the_standard_error(
     np.testing.assert_allclose(found.se, (parts[0].se + parts[1].se) / 2)
     assert np.isnan(found.splits[:, 0]).all()
     np.testing.assert_allclose(found.mean, np.nanmean(found.splits, axis=1))
-
-
-def test_combine_refuses_what_it_cannot_average():
-    labels = np.array([0, 1, 2, 0])
-    scores = score_experiments(
-        resolve_scoring(None, classes=np.arange(3)),
-        np.zeros((1, 4, 3)),
-        np.arange(4),
-        np.array([0, 4]),
-        labels,
-        np.ones(4),
-    )
-    with pytest.raises(InvalidInputError, match="regression only"):
-        combine([scores], [3])
-    with pytest.raises(InvalidInputError, match="one size for each chunk"):
-        combine([scores], [1, 1])

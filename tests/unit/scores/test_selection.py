@@ -155,15 +155,6 @@ def test_a_single_target_chosen_per_target_gives_arrays_of_length_one():
     assert choice.alpha.shape == choice.score.shape == (1,)
 
 
-def test_missing_scores_of_each_target_are_asked_for():
-    only_pooled = {"per_target": PER_TARGET["per_target"]}
-    scores = scores_of([0.0, 0.1, 0.3, 0.2, 0.1], **only_pooled)
-    np.testing.assert_array_equal(pick(scores, per_target=True).indices, [1, 2])
-    for options in ({"pooled": False}, {"rule": "1se"}):
-        with pytest.raises(InvalidInputError, match="each_target=True"):
-            pick(scores, per_target=True, **options)
-
-
 def test_a_target_without_any_score_is_an_error():
     table = np.array(PER_TARGET["per_target"])
     table[:, 1] = NAN

@@ -396,13 +396,13 @@ def test_columns_that_the_rest_determines():
     eps = np.finfo(float).eps
     trend = np.c_[base, np.r_[np.zeros(9), 1.0]]
     columns = Unpenalised.of(trend, weights, ("base", "last"))
-    columns.require_determined(np.array([0, 1]))
+    columns.require_determined(Ragged.from_arrays([np.array([0, 1]), np.array([0])]))
     with pytest.raises(InvalidInputError, match="unpenalised last"):
-        columns.require_determined(np.array([9]))
+        columns.require_determined(Ragged.from_arrays([np.array([2]), np.array([9])]))
     with pytest.raises(InvalidInputError, match="unpenalised base"):
-        columns.require_determined(np.arange(9))
+        columns.require_determined(Ragged.from_arrays([np.array([2]), np.arange(9)]))
     with pytest.raises(InvalidInputError, match="unpenalised base"):
-        columns.require_determined(np.arange(10))
+        columns.require_determined(Ragged.from_arrays([np.array([2]), np.arange(10)]))
     for gap, lost in ((1e5 * eps, False), (1e3 * eps, True)):
         near = np.c_[np.ones(10), 1.0 + gap * np.arange(10)]
         if lost:

@@ -24,8 +24,10 @@ import holdfast
 from holdfast import KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, as_experiments
+from holdfast.kernels import RBF
 from holdfast.splitters import (
     HBlock,
+    LeaveCorrelatedOut,
     LeaveHopsOut,
     LeaveNeighbourhoodOut,
     PurgedKFold,
@@ -55,6 +57,8 @@ SPLITTERS = [
     SpatialBlocks(PLACES, 3.0),
     SpatialBlocks(PLACES, [2.0, 5.0], n_splits=4, random_state=0),
     TimeSteps(PLACES[:, 1].round(), 2, gap=2),
+    LeaveCorrelatedOut(RBF(gamma=0.5), 0.1, X=X),
+    LeaveCorrelatedOut(rbf_kernel(PLACES), 0.2),
 ]
 NAMES = [f"{type(splitter).__name__}-{i}" for i, splitter in enumerate(SPLITTERS)]
 
