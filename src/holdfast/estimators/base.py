@@ -32,6 +32,7 @@ from holdfast.estimators.inputs import (
     check_weights,
     own_rows,
     refusals,
+    refuse_standardize,
     takes_objects,
     warn_of_groups,
 )
@@ -61,6 +62,7 @@ from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.make import is_primal
 from holdfast.smoother.rows import row_blocks
+from holdfast.smoother.standardise import StandardisedColumns
 
 
 class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
@@ -84,6 +86,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
         "trend": "no_validation",
+        "standardize": ["boolean"],
         "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
@@ -109,6 +112,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         held_out_basis: str = "remove",
         fit_intercept: bool = True,
         trend: Any = None,
+        standardize: bool = False,
         scoring: Any = None,
         pooled: bool = True,
         alpha_per_target: bool = False,
@@ -130,6 +134,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         self.held_out_basis = held_out_basis
         self.fit_intercept = fit_intercept
         self.trend = trend
+        self.standardize = standardize
         self.scoring = scoring
         self.pooled = pooled
         self.alpha_per_target = alpha_per_target
@@ -251,6 +256,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
                 argument="alpha_per_target",
             )
         refuse_matrix(self.trend, (candidate.kernel for candidate in candidates))
+        if self.standardize:
+            refuse_standardize(self, rows, [candidate.kernel for candidate in candidates])
         names = getattr(self, "feature_names_in_", None)
         trend = make_trend(self.trend, rows, names, bias=self.fit_intercept)
         experiments = as_experiments(
@@ -273,6 +280,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
             path=self.path,
             memory=memory,
             trend=trend,
+            standardize=self.standardize,
         )
         if self.cv is None:
             warn_of_groups(problem, resolve_scoring(self.scoring, classes=self._classes))
@@ -332,8 +340,11 @@ class CrossValidatedKernelRidge(Answers, Certainty, PolicyQuestions, BaseEstimat
         if problem.alphas.size:
             return [Penalties(problem.alphas)] * len(candidates)
         totals, least = np.empty(len(candidates)), np.full(len(candidates), np.inf)
+        X = problem.X
+        if problem.standardize:
+            X = StandardisedColumns(X, problem.weights).rows(slice(None))
         for i, candidate in enumerate(candidates):
-            data = rows_with_kernel(candidate.kernel, problem.X, problem.basis)
+            data = rows_with_kernel(candidate.kernel, X, problem.basis)
             totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
             if is_primal(candidate.kernel, problem.X, problem.basis):
                 rank = int(problem.X.shape[1])
