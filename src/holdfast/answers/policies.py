@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.held_out import HeldOutPredictions, held_out
 from holdfast.answers.partitions import partitions as random_folds
+from holdfast.answers.problem import Problem
 from holdfast.answers.units import codes_of
 from holdfast.basis import Fixed, Points
 from holdfast.basis.resolve import as_selector
@@ -20,9 +22,6 @@ from holdfast.data.frames import make_frame
 from holdfast.data.numbers import whole_number
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, HoldOut, leave_group_out
-
-if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["Policies", "PolicyScore", "Variation", "policies", "variation"]
 
@@ -100,7 +99,7 @@ class Policies:
         One for each policy that was asked for and is possible.
     left_out : dict of str to str
         Policies that were not computed, and why.
-    scoring : str, callable or None
+    scoring : str
         What was scored.
     classifier : bool
         Whether the model is a classifier.
@@ -108,7 +107,7 @@ class Policies:
 
     scores: tuple[PolicyScore, ...]
     left_out: dict[str, str]
-    scoring: Any
+    scoring: str
     classifier: bool
 
     def __getitem__(self, name: str) -> PolicyScore:
@@ -120,7 +119,7 @@ class Policies:
         raise KeyError(f"{name!r} was not computed; there are {known}.")
 
     def __repr__(self) -> str:
-        lines = [f"<held-out {_name(self.scoring, self.classifier)} by policy"]
+        lines = [f"<held-out {self.scoring} by policy"]
         for one in self.scores:
             head = f"{one.name:<9} {one.score:>10.4g}  {one.tested} tested, {one.speaks_of}: "
             lines += textwrap.wrap(head + one.meaning, 98, subsequent_indent=" " * 22)
@@ -168,7 +167,7 @@ class Variation:
         into folds, greater is better.
     n_splits : int
         Folds of a partition.
-    scoring : str, callable or None
+    scoring : str
         What was scored.
     classifier : bool
         Whether the model is a classifier.
@@ -176,7 +175,7 @@ class Variation:
 
     scores: FloatArray
     n_splits: int
-    scoring: Any
+    scoring: str
     classifier: bool
 
     @property
@@ -231,7 +230,7 @@ class Variation:
         if parts > 1:
             spread.append(f"the partition by ± {self.by_partition:.2g}")
         return (
-            f"<held-out {_name(self.scoring, self.classifier)} {self.mean:.4g} ± {self.total:.2g}: "
+            f"<held-out {self.scoring} {self.mean:.4g} ± {self.total:.2g}: "
             f"{draws} draws of the basis, {parts} partitions into {self.n_splits} folds; "
             f"{', '.join(spread) or 'nothing varied'}>"
         )
@@ -267,11 +266,11 @@ class Variation:
 
 
 def policies(
-    model: Any, names: Sequence[str] | None = None, *, cv: Any = None, groups: Any = None
+    fitted: Fitted, names: Sequence[str] | None = None, *, cv: Any = None, groups: Any = None
 ) -> Policies:
-    """Return the held-out score of a fitted model under every policy; see ``model.policies``."""
-    problem = model._problem
-    labels = problem.groups if groups is None else np.asarray(groups)
+    """Return the held-out score under every policy; see ``model.policies``."""
+    problem, goal = fitted.problem, fitted.goal
+    labels: Any = problem.groups if groups is None else np.asarray(groups)
     if groups is not None and labels.shape != (problem.weights.size,):
         raise InvalidInputError(
             f"groups must hold one label per row, shape ({problem.weights.size},); got shape "
@@ -289,16 +288,18 @@ def policies(
         if why:
             left_out[name] = why
             continue
-        held = _held_out_under(model, name, cv, labels)
+        whole = name == "groups"
+        asked = fitted.changed(policy="remove" if whole else name)
+        held = _at_penalty(asked, leave_group_out(labels) if whole else cv)
         scores.append(PolicyScore(name, float(held.score()[0]), held.rows.size, *MEANINGS[name]))
-    return Policies(tuple(scores), left_out, held.scoring, held.classes is not None)
+    return Policies(tuple(scores), left_out, goal.scoring.name, goal.classes is not None)
 
 
 def variation(
-    model: Any, n_splits: int, draws: int | None, partitions: int, random_state: int
+    fitted: Fitted, n_splits: int, draws: int | None, partitions: int, random_state: int
 ) -> Variation:
-    """Return how the estimate of a fitted model varies; see ``model.variation``."""
-    problem = model._problem
+    """Return how the estimate varies; see ``model.variation``."""
+    problem, goal = fitted.problem, fitted.goal
     folds, count = whole_number("n_splits", n_splits), whole_number("partitions", partitions)
     drawn = _is_drawn(problem)
     draws = (10 if drawn else 1) if draws is None else whole_number("draws", draws)
@@ -308,30 +309,20 @@ def variation(
             "basis=100 (or another number of rows) or a selector, and fit again.",
             argument="draws",
         )
-    m = problem.weights.size
-    unit = np.arange(m) if problem.groups is None else codes_of(problem.groups)
-    classes = problem.labels if problem.labels.ndim == 1 else None
+    unit = np.arange(problem.weights.size) if problem.groups is None else codes_of(problem.groups)
+    labels = None if goal.classes is None else problem.labels
     scores = np.empty((draws, count))
     for p in range(count):
-        parts = random_folds(unit, classes, problem.weights, folds, [random_state, p])
-        held = _held_out_at_penalty(model, [HoldOut(part) for part in parts], basis_draws=draws)
+        parts = random_folds(unit, labels, problem.weights, folds, [random_state, p])
+        held = _at_penalty(fitted, [HoldOut(part) for part in parts], draws)
         scores[:, p] = [part.score()[0] for part in _each_draw(held, draws)]
-    return Variation(scores, folds, held.scoring, held.classes is not None)
+    return Variation(scores, folds, goal.scoring.name, goal.classes is not None)
 
 
-def _held_out_under(model: Any, name: str, cv: Any, groups: Any) -> HeldOutPredictions:
-    """Return held-out predictions under a policy, or of whole groups, at the penalty."""
-    if name == "groups":
-        cv, name = leave_group_out(groups), "remove"
-    twin = copy.copy(model)
-    twin._problem = dataclasses.replace(model._problem, policy=name)
-    return _held_out_at_penalty(twin, cv)
-
-
-def _held_out_at_penalty(model: Any, cv: Any, **options: Any) -> HeldOutPredictions:
+def _at_penalty(fitted: Fitted, cv: Any, draws: int = 1) -> HeldOutPredictions:
     """Return held-out predictions at the penalty of each target."""
-    grid, index = np.unique(np.atleast_1d(model.alpha_), return_inverse=True)
-    held: HeldOutPredictions = model.held_out(cv, alphas=grid, **options)
+    grid, index = np.unique(fitted.alphas, return_inverse=True)
+    held = held_out(fitted, cv, alphas=grid, basis_draws=draws)
     if grid.size == 1:
         return held
     values = held.values[index, :, np.arange(index.size)].T[None]  # each target at its own
@@ -351,13 +342,13 @@ def _checked(names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _is_drawn(problem: Any) -> bool:
+def _is_drawn(problem: Problem) -> bool:
     """Return whether the basis rows are drawn or chosen, not all rows nor the user's own."""
     selector = as_selector(problem.basis, problem.weights.size)
     return selector is not None and not isinstance(selector, Fixed | Points)
 
 
-def _impossible(problem: Any, name: str, groups: Any) -> str:
+def _impossible(problem: Problem, name: str, groups: Any) -> str:
     """Return why a policy cannot be asked of this problem, or nothing."""
     if name == "groups":
         return "" if groups is not None else "needs groups, which fit was not given"
@@ -383,12 +374,3 @@ def _each_draw(held: HeldOutPredictions, draws: int) -> Iterator[HeldOutPredicti
         start, stop = listed.test.ptr[index[0]], listed.test.ptr[index[-1] + 1]
         some = Experiments(listed.held_out.items(index), listed.test.items(index))
         yield dataclasses.replace(held, experiments=some, values=held.values[:, start:stop])
-
-
-def _name(scoring: Any, classifier: bool) -> str:
-    """Return the name of a score."""
-    if scoring is None:
-        return "accuracy" if classifier else "neg_mean_squared_error"
-    if isinstance(scoring, str):
-        return scoring
-    return str(getattr(scoring, "name", getattr(scoring, "__name__", "score")))

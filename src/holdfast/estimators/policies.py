@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.policies import Policies, Variation, policies, variation
 
 
-class PolicyQuestions:
+class PolicyQuestions(ABC):
     """What the ways of holding out basis rows estimate, and how an estimate varies."""
+
+    @abstractmethod
+    def _asked(self) -> Fitted:
+        """Return the fitted model as a value."""
 
     def policies(
         self,
@@ -59,8 +64,7 @@ class PolicyQuestions:
         >>> bool(np.isclose(found["remove"].score, model.best_score_)), found["skip"].tested
         (True, 80)
         """
-        check_is_fitted(self)
-        return policies(self, names, cv=cv, groups=groups)
+        return policies(self._asked(), names, cv=cv, groups=groups)
 
     def variation(
         self,
@@ -108,5 +112,4 @@ class PolicyQuestions:
         >>> found.scores.shape, found.by_draw > found.by_partition
         ((4, 3), True)
         """
-        check_is_fitted(self)
-        return variation(self, n_splits, draws, partitions, random_state)
+        return variation(self._asked(), n_splits, draws, partitions, random_state)

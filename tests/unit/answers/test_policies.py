@@ -170,7 +170,7 @@ def test_components_are_what_they_say():
     by_draw, by_partition, totals = [], [], []
     for _ in range(300):
         scores = 2.0 * rng.normal(size=(8, 1)) + rng.normal(size=(1, 8))
-        result = Variation(scores + 0.5 * rng.normal(size=(8, 8)), 5, None, False)
+        result = Variation(scores + 0.5 * rng.normal(size=(8, 8)), 5, "r2", False)
         by_draw.append(result.by_draw**2)
         by_partition.append(result.by_partition**2)
         totals.append(result.total**2)
@@ -182,7 +182,7 @@ def test_components_are_what_they_say():
     assert one.total == one.by_partition == pytest.approx(np.sqrt(0.5))
     assert "the partition by" in repr(one)
     assert "draw of the basis rows moves" not in repr(one)
-    assert "nothing varied" in repr(Variation(np.array([[1.0]]), 5, None, True))
+    assert "nothing varied" in repr(Variation(np.array([[1.0]]), 5, "accuracy", True))
 
 
 def test_more_basis_rows_vary_less():
