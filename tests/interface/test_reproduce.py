@@ -892,7 +892,7 @@ def test_a_headline_counts_statements_not_cases(only_toy, tmp_path):
     assert "The papers make 4 statements" in index
     assert "1 hold, 2 do not, and 1 stay open" in index
     assert "- 007 Figure 1, [toy-fig1](toy-fig1.md): c. Because of the moon" in index
-    assert "- 007 Figure 1, [toy-fig1](toy-fig1.md): The toy rolls. Here (moon): too far away." in index
+    assert "(toy-fig1.md): The toy rolls. Here (moon): too far away." in index
 
 
 def test_the_command_on_a_page_runs_what_the_page_shows():
