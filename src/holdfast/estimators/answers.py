@@ -214,6 +214,12 @@ class Answers(WithoutRows):
                 'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
                 argument="method",
             )
+        if problem.standardize:
+            raise NotSupportedError(
+                'method="full" adds the new row to the training rows, which with standardize=True '
+                'changes the units of all columns. Use method="plus".',
+                argument="method",
+            )
         used = problem.weights > 0
         units = held_out_units(problem.experiments, problem.groups, used.size, used)
         counted = rows_that_count(problem.weights, model.basis, units)
@@ -308,6 +314,12 @@ class Answers(WithoutRows):
             raise NotSupportedError(
                 'held_out_basis="reselect" would train a model for every pair. Use another policy.',
                 argument="held_out_basis",
+            )
+        if problem.standardize:
+            raise NotSupportedError(
+                "leave_pair_out with standardize=True would train a model for every pair. Scale X "
+                "once before and leave standardize out.",
+                argument="standardize",
             )
         if is_dask(problem.X):
             raise NotSupportedError("leave_pair_out needs rows in memory; got a Dask collection.")

@@ -32,6 +32,7 @@ from holdfast.estimators.inputs import (
     check_weights,
     own_rows,
     refusals,
+    refuse_standardize,
     takes_objects,
     warn_of_groups,
 )
@@ -60,6 +61,7 @@ from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.make import is_primal
 from holdfast.smoother.rows import row_blocks
+from holdfast.smoother.standardise import StandardisedColumns
 
 
 class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
@@ -83,6 +85,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
         "trend": "no_validation",
+        "standardize": ["boolean"],
         "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
@@ -108,6 +111,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         held_out_basis: str = "remove",
         fit_intercept: bool = True,
         trend: Any = None,
+        standardize: bool = False,
         scoring: Any = None,
         pooled: bool = True,
         alpha_per_target: bool = False,
@@ -129,6 +133,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.held_out_basis = held_out_basis
         self.fit_intercept = fit_intercept
         self.trend = trend
+        self.standardize = standardize
         self.scoring = scoring
         self.pooled = pooled
         self.alpha_per_target = alpha_per_target
@@ -250,6 +255,8 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                 argument="alpha_per_target",
             )
         refuse_matrix(self.trend, (candidate.kernel for candidate in candidates))
+        if self.standardize:
+            refuse_standardize(self, rows, [candidate.kernel for candidate in candidates])
         names = getattr(self, "feature_names_in_", None)
         trend = make_trend(self.trend, rows, names, bias=self.fit_intercept)
         experiments = as_experiments(
@@ -272,6 +279,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             path=self.path,
             memory=memory,
             trend=trend,
+            standardize=self.standardize,
         )
         if self.cv is None:
             warn_of_groups(problem, resolve_scoring(self.scoring, classes=self._classes))
@@ -331,8 +339,11 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         if problem.alphas.size:
             return [Penalties(problem.alphas)] * len(candidates)
         totals, least = np.empty(len(candidates)), np.full(len(candidates), np.inf)
+        X = problem.X
+        if problem.standardize:
+            X = StandardisedColumns(X, problem.weights).rows(slice(None))
         for i, candidate in enumerate(candidates):
-            data = rows_with_kernel(candidate.kernel, problem.X, problem.basis)
+            data = rows_with_kernel(candidate.kernel, X, problem.basis)
             totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
             if is_primal(candidate.kernel, problem.X, problem.basis):
                 rank = int(problem.X.shape[1])

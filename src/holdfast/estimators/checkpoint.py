@@ -176,6 +176,7 @@ def _of_problem(problem: Problem) -> list[Any]:
         problem.bias,
         problem.jitter,
         *([] if problem.trend is None else [problem.unpenalised.Q]),
+        *(["standardize"] if problem.standardize else []),
     ]
 
 

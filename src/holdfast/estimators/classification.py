@@ -52,7 +52,7 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     Parameters
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
-fit_intercept, trend, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
+fit_intercept, trend, standardize, scoring, pooled, alpha_per_target, rule, jitter, path, \
 checkpoint, random_state
         As in `KernelRidgeCV`. `alpha_per_target` is for multi-label targets; otherwise the classes
         are one decision.
@@ -115,6 +115,7 @@ feature_names_in_
         held_out_basis: str = "remove",
         fit_intercept: bool = True,
         trend: Any = None,
+        standardize: bool = False,
         scoring: Any = None,
         pooled: bool = True,
         alpha_per_target: bool = False,
@@ -138,6 +139,7 @@ feature_names_in_
             held_out_basis=held_out_basis,
             fit_intercept=fit_intercept,
             trend=trend,
+            standardize=standardize,
             scoring=scoring,
             pooled=pooled,
             alpha_per_target=alpha_per_target,

@@ -39,6 +39,7 @@ from holdfast.smoother import (
     basis_epsilon,
 )
 from holdfast.smoother.make import make_smoother, require_symmetric
+from holdfast.smoother.standardise import StandardisedColumns
 
 __all__ = [
     "LeftOut",
@@ -257,6 +258,9 @@ def make_model(
             problem.memory,
             partial(DaskSource, X=data.X),
         )
+    elif problem.standardize:
+        columns = StandardisedColumns(problem.X, problem.weights)
+        smoother = FeatureSmoother(columns, problem.weights, problem.Y, unpenalised, problem.memory)
     else:
         smoother = make_smoother(
             kernel,

@@ -45,6 +45,8 @@ class Problem:
         Bytes that feature rows may take.
     trend : Trend or None
         The unpenalised columns, the bias among them; None: a bias alone, or nothing.
+    standardize : bool
+        Whether columns are in units of their standard deviation, in each experiment its own.
     """
 
     X: Any
@@ -63,6 +65,7 @@ class Problem:
     path: str
     memory: float
     trend: Trend | None = None
+    standardize: bool = False
 
     @property
     def unpenalised(self) -> Unpenalised:

@@ -61,6 +61,11 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         as an array. Universal kriging, partially linear models and fixed effects are this. A
         transformer is fitted once, to all rows. Experiments that leave a column undetermined are
         refused by its name.
+    standardize : bool, default=False
+        For a linear kernel: divide each column by its standard deviation over the training rows, in
+        every experiment by its own. It is what a `StandardScaler` learned inside each fold does;
+        means are left to the bias. Other kernels refuse it: scaling would change every kernel value
+        in every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of

@@ -149,6 +149,7 @@ def _check_problem(problem: Any) -> None:
     check_alphas(problem.alphas)
     _require(type(problem.flat) is bool and (v == 1 or not problem.flat), "flat is wrong")
     _require(type(problem.bias) is bool, "the bias is neither there nor not")
+    _require(type(problem.standardize) is bool, "standardize is neither true nor false")
     _require(type(problem.seed) is int and problem.seed >= 0, "the seed is none")
     _require(problem.policy in POLICIES, "the policy is unknown")
     _require(problem.path in ("auto", *PATHS), "the path is unknown")

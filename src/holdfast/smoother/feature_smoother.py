@@ -213,6 +213,7 @@ class FeatureSmoother(Smoother):
             basis=self.n_basis,
             memory=self.memory if self.source.keeps else 0.0,
             factorised=self._factor is not None,
+            learned=self.learned,
             summed=self._disjoint_sets(tasks) is not None or self._atoms(tasks) is not None,
         )
 
