@@ -13,8 +13,8 @@ from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring
 
 if TYPE_CHECKING:
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "score_held_out"]
 
