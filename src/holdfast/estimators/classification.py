@@ -206,10 +206,14 @@ feature_names_in_
 
     def _held_out_decisions(self) -> tuple[FloatArray, BoolArray, FloatArray, IntArray]:
         """Return held-out decisions (k, v), whether rows have the class, weights, experiments."""
-        held = self.held_out(alphas=np.atleast_1d(self.alpha_))
-        rows, problem = held.experiments.test.values, self._problem
+        problem = self._problem
+        grid, index = np.unique(self.alpha_, return_inverse=True)
+        held = self.held_out(alphas=grid)
+        rows = held.experiments.test.values
+        v = problem.Y.shape[1]
+        decision = held.values[np.broadcast_to(index, v), :, np.arange(v)].T
         weights = shares(rows, problem.weights)
-        return held.values[0], problem.Y[rows] > 0, weights, held.experiments.test.owners
+        return decision, problem.Y[rows] > 0, weights, held.experiments.test.owners
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return model values, (k,) for two classes (positive: the second), else (k, classes).

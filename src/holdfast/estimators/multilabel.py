@@ -43,8 +43,8 @@ def check_label_matrix(y: Any, n_rows: int, weights: FloatArray) -> FloatArray:
         raise InvalidInputError(
             "y must be one column of labels, or for multi-label targets a matrix of 0 and 1; got "
             f"{values[row, column]} in row {row}, column {column} of an array of shape "
-            f"{values.shape}. Pass a 1d array of classes, or say with 0 and 1 which labels each row "
-            "has.",
+            f"{values.shape}. Pass a 1d array of classes, or say with 0 and 1 which labels each "
+            "row has.",
             argument="y",
         )
     if not values[weights > 0].any():

@@ -25,7 +25,9 @@ from holdfast.exceptions import InvalidInputError, NotSupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
-X, Y = make_multilabel_classification(120, 6, 5, n_labels=2, random_state=0)
+X, Y = make_multilabel_classification(
+    n_samples=120, n_features=6, n_classes=5, n_labels=2, random_state=0
+)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
 NEW = np.random.default_rng(0).normal(size=(30, 6))
 WEIGHTS = np.random.default_rng(1).integers(0, 3, size=120).astype(float)
