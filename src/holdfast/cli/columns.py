@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.fitting import Data
 from holdfast.cli.specs import CvSpec
-from holdfast.cli.wording import in_options
+from holdfast.cli.wording import said
 from holdfast.exceptions import HoldfastError
 from holdfast.kernels import Lookup
+
+if TYPE_CHECKING:
+    from holdfast.tables.notes import Note
 
 __all__ = ["check_pipeline", "raise_notes"]
 
@@ -31,10 +34,15 @@ def raise_notes(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[st
         by_time=cv.by_time,
         by_group=cv.needs_groups,
     )
-    found = [*notes_on(question)]
+    found = [_worded(note) for note in notes_on(question)]
     if cv.by_time and data.moments is None:
         found.append(_order_taken(data))
-    return tuple(in_options(text) for text in found)
+    return tuple(found)
+
+
+def _worded(note: Note) -> str:
+    options = " ".join(said(name, value) for name, value in note.say)
+    return f"{note.text} ({options})" if options else note.text
 
 
 def _order_taken(data: Data) -> str:
@@ -45,7 +53,7 @@ def _order_taken(data: Data) -> str:
             continue
         moments = data.table.moments(name)
         if (moments[1:] < moments[:-1]).any():
-            return f"{told}; that is not the order of {name!r}. Say time={name!r} to take that."
+            return f"{told}; that is not the order of {name!r}. {said('time', name)} takes that."
         return f"{told}, which is the order of {name!r}."
     return f"{told}; if a column holds the time, name it with --time."
 

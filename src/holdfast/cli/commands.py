@@ -26,7 +26,7 @@ from holdfast.cli.fitting import (
     read_data,
 )
 from holdfast.cli.specs import CvSpec
-from holdfast.cli.wording import in_options
+from holdfast.cli.wording import said, with_options
 from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.tables import (
     Learned,
@@ -222,9 +222,8 @@ def _with_others(
         try:
             predictions = np.asarray(model.predict(data.preparation.transform(others)))
         except InvalidInputError as error:
-            remark(
-                f"note: rows without a target are not predicted: {in_options(str(error))}", quiet
-            )
+            told = with_options(error)
+            remark(f"note: rows without a target are not predicted: {told}", quiet)
             return columns
     for text in messages:
         remark(f"note: {text}", quiet)
@@ -270,7 +269,8 @@ def run_predict(options: argparse.Namespace) -> int:
     if filled:
         told = ", ".join(f"{name!r} {count:,}" for name, count in list(filled.items())[:12])
         messages.append(f"Missing values were filled in as when the model was fitted ({told}).")
-    if remembered := preparation.learned_.options.kept_in(source.options):
+    if same := preparation.learned_.options.kept_in(source.options):
+        remembered = " and ".join(said(name, value) for name, value in same.items())
         messages.append(f"The file was read as the training rows were, with {remembered}.")
     columns = {name: _plain_column(table, name) for name in kept}
     columns["prediction"] = predictions
@@ -278,7 +278,7 @@ def run_predict(options: argparse.Namespace) -> int:
         columns["low"], columns["high"] = bounds[:, 0], bounds[:, 1]
     write_columns(options.out, columns)
     for text in messages:
-        remark(f"note: {in_options(text)}", options.quiet)
+        remark(f"note: {text}", options.quiet)
     if scored and not options.quiet:
         _tell_score(table, scored, predictions)
     if options.out != "-":

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast import progress
-from holdfast.cli.wording import in_options
+from holdfast.cli.wording import with_options
 
 if TYPE_CHECKING:
     from holdfast.report.blocks import Block
@@ -64,7 +64,7 @@ def collected_warnings() -> Iterator[list[str]]:
     messages: list[str] = []
 
     def collect(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = in_options(str(message))
+        text = with_options(message) if isinstance(message, Warning) else message
         text = text[:1].upper() + text[1:]
         if text not in messages and not issubclass(category, _OF_DEVELOPERS):
             messages.append(text)

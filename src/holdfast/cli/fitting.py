@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from holdfast.cli.matrices import check_matrix_options, roles_beside_a_matrix, with_places
 from holdfast.cli.specs import CvSpec, parse_alphas, parse_basis, parse_cv, parse_gamma
-from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
 from holdfast.progress import report
 from holdfast.tables import (
@@ -122,7 +121,7 @@ def read_data(options: argparse.Namespace) -> Data:
         source.label,
         source.checksum,
         (
-            *map(in_options, source.notes),
+            *source.notes,
             *_left_out_rows(others.size, whole.n_rows, roles.target),
             *(matrix or _sentences(preparation, features)),
         ),
@@ -193,7 +192,7 @@ def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
         except InvalidInputError as error:
             if "must hold numbers" not in str(error):
                 raise
-            raise InvalidInputError(f"{error} To predict classes, say classify=True.") from error
+            raise InvalidInputError(f"{error} To predict classes, say --classify.") from error
     labels = table.labels(name, "target")
     if len(np.unique(labels)) > max(20, len(labels) // 2):
         raise InvalidInputError(
@@ -290,12 +289,27 @@ def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
         time=options.time,
         gap=options.gap,
     )
+    if data is not None:
+        _check_folds(made, data)
     if data is None or data.moments is None or not made.by_time:
         return made
     from holdfast.splitters import TimeSteps
 
     steps = TimeSteps(data.moments, made.cv.n_splits, made.cv.gap)
     return dataclasses.replace(made, cv=steps)
+
+
+def _check_folds(made: CvSpec, data: Data) -> None:
+    """Refuse more folds than there is to put into them, before scikit-learn does."""
+    folds = getattr(made.cv, "n_splits", None) or 0
+    needed = folds + 1 if made.by_time else folds
+    things = data.groups if made.needs_groups and data.groups is not None else data.rows
+    there, kind = len(np.unique(things)), "groups" if made.needs_groups else "rows"
+    if needed > there:
+        raise InvalidInputError(
+            f"--cv: {folds:,} {'steps' if made.by_time else 'folds'} need at least {needed:,} "
+            f"{kind}; there are {there:,}."
+        )
 
 
 def timely_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any, list[str]]:
