@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.calibration import Calibration
@@ -48,7 +49,7 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
         "parameters": model._fitted_with,
         "data": {
             "X": problem.X,
-            "y": problem.labels,
+            "y": sp.csr_array(problem.Y > 0) if model._multilabel else problem.labels,
             "flat": problem.flat,
             "sample_weight": problem.weights,
             "groups": problem.groups,
@@ -126,7 +127,8 @@ def _problem(
     With the experiments, penalties, seed and basis of that fit: a splitter may draw others, and
     the default grid and number of basis rows depend on more than the rows.
     """
-    y, names = np.asarray(data["y"]), data["names"]
+    y, names = data["y"], data["names"]
+    y = y if sp.issparse(y) else np.asarray(y)
     if names is not None:
         good = isinstance(names, np.ndarray) and names.shape == np.shape(data["X"])[1:]
         _require(good and all(type(name) is str for name in names), "names are not of the columns")

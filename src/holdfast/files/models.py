@@ -59,8 +59,8 @@ def save(
     -----
     Parameters, rows, experiments, penalties and coefficients are written as arrays and JSON
     (`holdfast.data.archive` describes the layout, `holdfast.files.codec` the types). Whatever
-    follows from them is made again: the model is rebuilt through the checks of `fit`. A kernel that is a function is written by
-    its import name.
+    follows from them is made again: the model is rebuilt through the checks of `fit`. A kernel that
+    is a function is written by its import name.
     """
     from holdfast.estimators.saved import parts_of
 
