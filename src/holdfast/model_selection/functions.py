@@ -68,6 +68,7 @@ def cross_val_predict(
         answers = answers_of(case)
     except Refit as refit:
         tell("cross_val_predict", refit)
+        estimator = refit.instead or estimator
         return _cross_val_predict(
             estimator,
             X,
@@ -151,6 +152,7 @@ return_train_score, return_estimator, return_indices, error_score
         answers = answers_of(case, everything=return_train_score)
     except Refit as refit:
         tell("cross_validate", refit)
+        estimator = refit.instead or estimator
         return dict(
             _cross_validate(
                 estimator,
@@ -216,6 +218,7 @@ def cross_val_score(
         answers = answers_of(case)
     except Refit as refit:
         tell("cross_val_score", refit)
+        estimator = refit.instead or estimator
         more = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
         scores = _cross_val_score(estimator, X, y, scoring=scoring, cv=cv, **more, **given)
         return np.asarray(scores)
@@ -280,6 +283,7 @@ error_score, params
         answers = answers_of(case, candidates, everything=True)
     except Refit as refit:
         tell("validation_curve", refit)
+        estimator = refit.instead or estimator
         found = _validation_curve(
             estimator,
             X,

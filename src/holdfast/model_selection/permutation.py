@@ -94,7 +94,9 @@ def permutation_test_score(
         form, penalty = form_and_penalty(case)
         scorer = check_scoring(estimator, scoring=on_rows(scoring, case))
     except (Refit, ValueError, TypeError) as error:
-        tell("permutation_test_score", error if isinstance(error, Refit) else Refit())
+        refit = error if isinstance(error, Refit) else Refit()
+        tell("permutation_test_score", refit)
+        estimator = refit.instead or estimator
         more = {"groups": groups, "cv": cv, "n_permutations": n_permutations, "n_jobs": n_jobs}
         if params is not None:
             more["params"] = params
