@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_validate as _cross_validate
 from sklearn.model_selection import validation_curve as _validation_curve
 
 from holdfast._typing import AnyArray, FloatArray
-from holdfast.model_selection.answering import answers_of, case_of, tell
+from holdfast.model_selection.answering import answers_of, case_of, routed, tell
 from holdfast.model_selection.recognise import Refit
 from holdfast.model_selection.stand_in import Answers, KnownSplits, on_rows, stand_in
 
@@ -81,7 +81,7 @@ def cross_val_predict(
             pre_dispatch=pre_dispatch,
             method=method,
         )
-    if method == "predict" and answers.classes is None:
+    if method == "predict" and answers.classes is None and not routed():
         values = np.empty((len(case), answers.values[0].shape[1]))
         values[test] = answers.values[0]
         return values[:, 0] if answers.flat else values
