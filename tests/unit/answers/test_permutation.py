@@ -316,7 +316,12 @@ def test_a_class_that_leaves_with_its_group():
     X, groups = rng.normal(size=(40, 2)), np.arange(40) // 8
     y = np.array(["a", "b"])[(X[:, 0] > 0).astype(int)]
     y[groups == 2] = "c"  # all of its rows are held out together
-    options = {"gamma": 0.5, "alphas": [0.1, 1.0], "cv": LeaveOneGroupOut()}
+    options = {
+        "gamma": 0.5,
+        "alphas": [0.1, 1.0],
+        "cv": LeaveOneGroupOut(),
+        "scoring": "neg_log_loss",
+    }
     model = KernelRidgeClassifierCV(**options).fit(X, y, groups=groups)
     found = model.permutation_test(4, random_state=2)
     shuffle = Shuffle.of(model._problem.Y, np.ones(40, dtype=bool), None, None, 2)
