@@ -9,6 +9,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import ScoreScale, score_scale
+from holdfast.scores.choice import TIE, largest_within
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring
 
@@ -81,12 +82,8 @@ def curve_of_scores(
     chosen : tuple of float, optional
         The penalties in use; the best by default.
     """
-    # Scores that agree to twelve digits mean the larger penalty, as in holdfast.scores.choice.
-    top = np.nanmax(score)
-    best = int(np.flatnonzero(score >= top - 1e-12 * abs(top))[-1])
-    one_se = None
-    if np.isfinite(se[best]):
-        one_se = int(np.flatnonzero(score >= score[best] - se[best])[-1])
+    best = int(largest_within(score, TIE * abs(np.nanmax(score))))
+    one_se = int(largest_within(score, se[best])) if np.isfinite(se[best]) else None
     return CVCurve(
         alphas=np.asarray(alphas, dtype=float),
         values=scale.shown(score),
@@ -122,7 +119,8 @@ def kernel_curves(model: CrossValidatedKernelRidge) -> tuple[CVCurve, tuple[CVCu
 
 def score_held_out(model: CrossValidatedKernelRidge, found: HeldOutPredictions) -> Any:
     """Return the scores of held-out predictions at each of their penalties, as the model scores."""
-    return found._scores(resolve_scoring(model.scoring, classes=found.classes))
+    scoring = found.scoring or resolve_scoring(model.scoring, classes=found.classes)
+    return found._scores(scoring)
 
 
 def model_scale(model: CrossValidatedKernelRidge) -> ScoreScale:
