@@ -73,7 +73,7 @@ def compared_kernels(estimator: Any) -> list[Candidate] | None:
         params = without_alpha(results["params"][part.start])
         if "kernel" not in params:
             return None
-        found += kernel_grid(
+        made = kernel_grid(
             params["kernel"],
             gamma=params.get("gamma"),
             degree=params.get("degree", 3),
@@ -81,4 +81,5 @@ def compared_kernels(estimator: Any) -> list[Candidate] | None:
             kernel_params=estimator.kernel_params,
             n_features=X.shape[1] if X.ndim == 2 else None,
         )
+        found += [Candidate(one.kernel, params) for one in made]
     return found

@@ -21,6 +21,7 @@ __all__ = ["load", "load_with_extras", "save"]
 _CLASSES = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
+    "KernelMixtureCV": "holdfast.estimators.mixture",
 }
 # Attributes that files of version 0.1.0 have under other names.
 _RENAMED = {"_training": "_problem", "_engine": "_model"}
