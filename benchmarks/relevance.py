@@ -15,6 +15,8 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.report import Ask, Context
+from holdfast.report.context import make_case
 from holdfast.report.relevance import ask_relevance
 
 COLUMNS, GROUP_SIZE = 6, 6
@@ -64,8 +66,8 @@ def looks_relevant(world: World, seed: int) -> np.ndarray[Any, np.dtype[np.bool_
     kind = KernelRidgeClassifierCV if world.classes else KernelRidgeCV
     model: Any = kind(gamma=0.1, cv=world.cv)
     model.fit(X, y > 0 if world.classes else y, groups=groups if world.grouped else None)
-    names = [str(j) for j in range(COLUMNS)]
-    found = ask_relevance(model, model.held_out(alphas=[model.alpha_]), names, None, [], seed)
+    names = tuple(str(j) for j in range(COLUMNS))
+    found = ask_relevance(make_case(model, Context(feature_names=names), Ask(seed=seed)))
     assert found is not None
     return np.array([found.verdicts[found.names.index(name)] == "relevant" for name in names])
 

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.cli import main
 from holdfast.report import to_html, to_markdown
-from holdfast.report.summary import Certificate
+from holdfast.report.checks import Certificate
 
 SMALL = ["--alphas", "0.1,1,10", "--gamma", "0.5", "--verify", "1", "--quiet"]
 
@@ -183,8 +183,7 @@ def test_a_rare_class_is_judged_by_balanced_accuracy(tmp_path, capsys):
     assert "Always naming the most frequent class would be right for" in found["answer"][1]
     assert main(["cv", *options]) == 0
     out = capsys.readouterr().out
-    assert out.index("balanced accuracy") < out.index("  accuracy")
-    assert "(standard error)" in out
+    assert out.index("58.3 %  balanced accuracy") < out.index("held-out share of errors")
 
 
 def test_a_series_is_compared_with_repeating_the_last_value(tmp_path, capsys):
@@ -218,12 +217,12 @@ def test_errors_know_their_argument(waves, capsys):
 
 
 def test_the_truth_has_a_colour_of_its_own():
-    from holdfast.report.figures import contrast_figure
-    from holdfast.report.summary import Contrast
+    from holdfast.report.answer import Contrast, contrast_section
 
     ways = [Contrast("a", 1.0, 1.0, asked=True), Contrast("b", 2.0, 1.0, asked=False)]
     truth = Contrast("truth", 1.5, 1.0, asked=False, truth=True)
-    colours = contrast_figure([*ways, truth], "RMSE")["data"][0]["marker"]["color"]
+    (chart,) = contrast_section([*ways, truth], "RMSE").blocks
+    colours = chart.figure["data"][0]["marker"]["color"]
     assert len(set(colours)) == 3
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from holdfast.cli import main
-from holdfast.cli.wording import in_options
+from holdfast.cli.wording import said, with_options
+from holdfast.exceptions import InvalidInputError
 
 pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -94,7 +95,7 @@ def test_thousands_separators(capsys):
     # Alone, 1,234 may be either; the reading is said, and an option settles it.
     assert read(["1,234", "5,678"])[1] == [1.234, 5.678]
     _, out, _ = run(capsys, "cv", "t.csv", "--explain-columns")
-    assert "With --decimal . the comma is a thousands separator instead." in out
+    assert "If commas separate thousands here, name '.' as the decimal mark." in out
     assert read(["1,234", "5,678"], "--decimal", ".")[1] == [1234, 5678]
     assert read(["1.234", "5.678"], "--decimal", ",")[1] == [1234, 5678]
 
@@ -137,7 +138,7 @@ def test_marks_of_missing_values(capsys, mark):
     assert code == 3
     assert "'age': 1" in err
     assert "--impute" in err
-    assert "impute=True" not in err
+    assert "(Options: --impute, --drop.)" in err
 
 
 def test_a_dash_is_a_level_among_names(capsys):
@@ -162,7 +163,7 @@ def test_the_culprit_is_named_with_its_line(capsys):
         code, _, err = run(capsys, "cv", "c.csv", "--target", target, *FAST)
         assert code == 3
         assert f"{role} holds numbers, except 'unknown' in line 18" in err
-        assert "--na unknown" in err
+        assert "(Options: --na, --categorical.)" in err
         assert "41.0" not in err
     assert "cannot be used" in columns(capsys, "c.csv")["age"]["became"]
     found = columns(capsys, "c.csv", "--na", "unknown")["age"]
@@ -302,7 +303,7 @@ def test_rows_of_one_moment_stay_together(capsys):
 def test_time_splits_say_which_order_they_took(capsys):
     for shuffled, words in (
         (False, "which is the order of 'when'"),
-        (True, "not the order of 'when'. Say --time when"),
+        (True, "not the order of 'when'. --time when takes that"),
     ):
         series(shuffled)
         code, out, err = run(
@@ -339,8 +340,8 @@ def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
     ):
         assert re.search(line, out), line
     report = Path("r.md").read_text(encoding="utf-8")
-    assert "## How each column was read" in report
-    assert "| d | feature | date | 0 | 28 |" in report
+    assert "### How each column was read" in report
+    assert "| d | feature | date |  | 28 |" in report
     pytest.importorskip("plotly")
     run(capsys, "cv", "t.csv", *options, *FAST, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
@@ -439,7 +440,7 @@ def test_notes_on_time(capsys):
     frame.to_csv("x.csv", index=False)
     said = notes(capsys)
     assert "have a time ('when')" in said
-    assert "--cv time:5 with --time when" in said
+    assert said.endswith("hold out steps in time. (--cv time:5 --time when)")
 
 
 def test_plain_data_raise_no_notes(capsys):
@@ -524,31 +525,31 @@ def test_predict_prepares_as_before(capsys):
 # --- errors in the words of the command line -------------------------------------------------
 
 
+def test_options_stand_beside_the_text():
+    error = InvalidInputError("memory_limit must be a size.", argument="memory_limit")
+    assert with_options(error) == "--memory must be a size."
+    error = InvalidInputError("cv=KFold(9) cannot split", argument="cv", remedies=("groups",))
+    assert with_options(error) == "--cv: cv=KFold(9) cannot split (Options: --group.)"
+    error = InvalidInputError("no column 'basis=None'; say impute=True", remedies=("impute",))
+    assert with_options(error) == "no column 'basis=None'; say impute=True (Options: --impute.)"
+    error = InvalidInputError("--group q is no column", argument="group", remedies=("group",))
+    assert with_options(error) == str(error)
+    assert with_options(ValueError("alphas must be")) == "alphas must be"
+
+
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("argument", "value", "typed"),
     [
-        (
-            "a dense model needs 9 GB. Pass basis=1000 (or another number of basis rows), or raise "
-            "memory_limit.",
-            "a dense model needs 9 GB. Pass --basis 1000 (or another number of basis rows), or "
-            "raise --memory.",
-        ),
-        ('held_out_basis="skip" needs basis=...', "--held-out-basis skip needs --basis …"),
-        ("this model is dense (basis=None)", "this model is dense (basis=None)"),
-        ("pass basis=None.", "pass no --basis."),
-        ("cv=KFold(n_splits=9) cannot split", "--cv cannot split"),
-        ("sample_weight must be finite", "--weight must be finite"),
-        ("extend alphas below by 10", "extend --alphas below by 10"),
-        ("Say impute=True to fill in", "Say --impute to fill in"),
-        ("with drop=['a b'].", "with --drop 'a b'."),
-        ("say na=['<0.1']", "say --na '<0.1'"),
-        ("rule='1se' needs more, or rule='best'", "--rule 1se needs more, or --rule best"),
-        ("RBF(gamma=0.5) is a kernel", "RBF(gamma=0.5) is a kernel"),
-        ("the group decides the path", "the group decides the path"),
+        ("drop", "a b", "--drop 'a b'"),
+        ("na", ("n.d.", "-9"), "--na n.d.,-9"),
+        ("dayfirst", False, "--no-dayfirst"),
+        ("header", False, "--no-header"),
+        ("classify", True, "--classify"),
+        ("group", None, "--group"),
     ],
 )
-def test_wording(message, said):
-    assert in_options(message) == said
+def test_arguments_as_they_are_typed(argument, value, typed):
+    assert said(argument, value) == typed
 
 
 def test_errors_speak_of_options(capsys):
@@ -556,13 +557,13 @@ def test_errors_speak_of_options(capsys):
     pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).to_csv("x.csv", index=False)
     common = ["cv", "x.csv", "--target", "y"]
     for options, words in (
-        (["--basis", "none", "--memory", "10kB"], "Pass --basis 1000"),
-        (["--held-out-basis", "skip"], "--held-out-basis skip needs a set of basis rows"),
-        (["--cv", "100"], "--cv"),
+        (["--basis", "none", "--memory", "10kB"], "--basis: a dense model of 60 rows needs"),
+        (["--basis", "none", "--memory", "10kB"], "(Options: --memory.)"),
+        (["--held-out-basis", "skip"], "--held-out-basis: "),
+        (["--cv", "100"], "--cv: 100 folds need at least 100 rows; there are 60."),
         (["--decimal", ";"], "--decimal must be '.' or ','"),
         (["--delimiter", "ab"], "--delimiter must be one character"),
     ):
         code, _, err = run(capsys, *common, *options)
         assert code == 3, options
         assert words in err
-        assert "basis=" not in err.replace("(basis=None)", "")

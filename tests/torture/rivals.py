@@ -1,23 +1,15 @@
 """What others answer on the same problems, each judged by the exact answer of its own model.
 
 `RidgeCV` leaves single rows out of a linear model. `GridSearchCV` over `KernelRidge` retrains for
-every held-out set and penalty; its model has neither a bias nor basis rows. RLScore's `RLS` holds
-rows of the same model out by its identity, without weights; it runs where ``RLSCORE_PYTHON`` names
-an interpreter that has it (`benchmarks/rivals/rlscore_library.py`). The package answers the same
-questions with the path that its planner takes.
+every held-out set and penalty; its model has neither a bias nor basis rows. The package answers the
+same questions with the path that its planner takes.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
-import subprocess
-import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,45 +53,6 @@ def ridge_cv(p: Problem) -> Pair | None:
 def grid_search(p: Problem) -> Pair:
     """Return the errors of `GridSearchCV(KernelRidge)`, without bias and basis rows."""
     return _pair(replace(p, basis=None, policy="remove", bias=False), _by_grid_search)
-
-
-def rlscore(p: Problem) -> Pair | None:
-    """Return the errors of RLScore's hold-out on the same model; None without it, or weights."""
-    if p.weights is not None or not os.environ.get("RLSCORE_PYTHON"):
-        return None
-    return _pair(replace(p, basis=None, policy="remove", bias=False), _by_rlscore)
-
-
-@cache
-def _process() -> subprocess.Popen[str]:
-    """Return the interpreter that has RLScore, waiting for problems."""
-    command = [os.environ["RLSCORE_PYTHON"], str(Path(__file__).with_name("rlscore_script.py"))]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1
-    )
-    atexit.register(process.communicate)
-    return process
-
-
-def _by_rlscore(p: Problem) -> Floats:
-    """Return held-out predictions (alphas, test rows), NaN where it gives up."""
-    linear = p.kernel["kernel"] == "linear"
-    X = p.X if linear else np.asarray(fitted(p, "fold_gram").kernel_(p.X))
-    rows = np.concatenate(p.sets)
-    with tempfile.TemporaryDirectory() as folder:
-        job, out = os.path.join(folder, "job.npz"), os.path.join(folder, "out.npy")
-        np.savez(
-            job, X=X, y=p.y, alphas=p.alphas, linear=linear, rows=rows,
-            sizes=[len(held) for held in p.sets],
-        )  # fmt: skip
-        process = _process()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{job} {out}\n")
-        if process.stdout.readline().strip() != "done":
-            return np.full((p.alphas.size, rows.size), np.nan)
-        return np.asarray(np.load(out))
 
 
 def _pair(p: Problem, rival: Callable[[Problem], Floats]) -> Pair:

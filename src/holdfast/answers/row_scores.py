@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.metrics import get_scorer
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.scores.metrics import METRICS, experiment_blocks
+from holdfast.scores.metrics import METRICS, experiment_blocks, spreads
+from holdfast.scores.scorers import is_scorer
 from holdfast.scores.scoring import Scoring, decision_to_proba
 
 __all__ = ["NoRowMean", "RowScore", "jackknife", "mean_and_variance", "row_score"]
@@ -157,14 +157,14 @@ def row_score(
         return values if per_target else values.mean(axis=1, keepdims=True)
 
     fast, classes, name = scoring.fast, scoring.classes, scoring.name
-    if fast is None and classes is not None and _is(scoring, "roc_auc") and len(classes) == 2:
+    if classes is not None and len(classes) == 2 and is_scorer(scoring.scorer, "roc_auc"):
         positive = labels == classes[1]
 
         def placements(p: FloatArray, rows: IntArray) -> FloatArray:
             return _placements(p[:, 0], positive[rows], weights[rows])
 
         return RowScore(name, placements, weights, _same)
-    if fast is None and classes is not None and _is(scoring, "neg_log_loss"):
+    if classes is not None and is_scorer(scoring.scorer, "neg_log_loss"):
         index = np.searchsorted(classes, labels)
         return RowScore(name, lambda p, r: _log_loss(p, index[r], classes), weights, _same)
     if fast is None:
@@ -173,43 +173,32 @@ def row_score(
             raise NoRowMean(name)
         used = weights if scoring.takes_weights else np.where(weights > 0, 1.0, 0.0)
         return RowScore(name, _tried(scoring, labels, used), used, _same)
-    loss = METRICS[fast].row_value
-    if fast == "accuracy":
-        assert classes is not None
-        number = np.searchsorted(classes, labels).astype(float)[:, None]
-        return RowScore(name, lambda p, r: loss(p, number[r]), weights, _same)
-    if fast == "r2":
+    metric, y, spread = METRICS[fast], labels, np.zeros(1)
+    if classes is not None:
+        y = np.searchsorted(classes, labels).astype(float)[:, None]
+    if metric.uses_spread:
         rows = rows[weights[rows] > 0]
-        y, share = labels[rows], weights[rows] / weights[rows].sum()
-        spread = share @ np.square(y - share @ y)
+        spread = spreads(y[rows], weights[rows], np.array([0, rows.size]))[0]
         if not (spread > 0).all():
             raise NoRowMean(name)
+    if metric.linear:
 
-        def r2(p: FloatArray, r: IntArray) -> FloatArray:
-            return targets(1.0 - loss(p, labels[r]) / spread)
+        def each(p: FloatArray, r: IntArray) -> FloatArray:
+            return targets(metric.finish(metric.row_value(p, y[r]), spread))
 
-        return RowScore(name, r2, weights, _same)
-    if fast == "neg_root_mean_squared_error":
-        if labels.shape[1] > 1 and not per_target:
-            raise NoRowMean(name)
-        return RowScore(
-            name,
-            lambda p, r: -loss(p, labels[r]),
-            weights,
-            lambda mean: -np.sqrt(np.maximum(-mean, 0.0)),
-        )
-    return RowScore(name, lambda p, r: targets(-loss(p, labels[r])), weights, _same)
+        return RowScore(name, each, weights, _same)
+    if labels.shape[1] > 1 and not per_target:
+        raise NoRowMean(name)
+    return RowScore(
+        name,
+        lambda p, r: -metric.row_value(p, y[r]),
+        weights,
+        lambda mean: metric.finish(np.maximum(-mean, 0.0), spread),
+    )
 
 
 def _same(mean: FloatArray) -> FloatArray:
     return mean
-
-
-def _is(scoring: Scoring, name: str) -> bool:
-    """Whether this is scikit-learn's scorer of that name, without other arguments."""
-    twin, scorer = get_scorer(name), scoring.scorer
-    fields = ("_score_func", "_sign", "_kwargs", "_response_method")
-    return all(getattr(scorer, field, None) == getattr(twin, field, None) for field in fields)
 
 
 def _log_loss(decision: FloatArray, index: IntArray, classes: AnyArray) -> FloatArray:

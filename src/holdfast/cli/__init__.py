@@ -54,14 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if code is None:
             raise
         from holdfast.cli.console import fail
-        from holdfast.cli.wording import in_options, option_of
+        from holdfast.cli.wording import with_options
 
-        text, argument = _message(error), getattr(error, "argument", None) or ""
-        option = option_of(argument)
-        if option is not None and text.startswith((f"{argument}:", f"{argument} ")):
-            text = f"{option}{text[len(argument) :]}"
-        text = in_options(text)
-        fail(text if option is None or option in text else f"{option}: {text}")
+        fail(with_options(error, _message(error)))
         return code
 
 

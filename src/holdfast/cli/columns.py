@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.fitting import Data
 from holdfast.cli.specs import CvSpec
-from holdfast.cli.wording import in_options
+from holdfast.cli.wording import said
 from holdfast.exceptions import HoldfastError
-from holdfast.tables.account import ColumnAccount, shown
+from holdfast.kernels import Lookup
 
-__all__ = ["check_pipeline", "raise_notes", "tell_columns", "tell_notes"]
+if TYPE_CHECKING:
+    from holdfast.tables.notes import Note
 
-_MOST_NAMED = 12
+__all__ = ["check_pipeline", "raise_notes"]
+
 # Work of one experiment with the preparation inside, in multiplications; and values to prepare.
 _MOST_WORK, _MOST_VALUES, _EXPERIMENTS = 2e10, 5e6, 3
-
-
-def tell_columns(columns: tuple[ColumnAccount, ...]) -> None:
-    """Print how each column was read."""
-    chosen, others = shown(columns)
-    header = ("column", "role", "kind", "missing", "levels", "what became of it")
-    rows = [
-        (c.name or "(no name)", c.role, c.kind, _number(c.missing), _number(c.levels), c.became)
-        for c in chosen
-    ]
-    widths = [min(32, max(len(row[i]) for row in [header, *rows])) for i in range(5)]
-    for row in [header, *rows]:
-        cells = [
-            f"{cell:>{width}}" if i in (3, 4) else f"{cell:<{width}}"
-            for i, (cell, width) in enumerate(zip(row[:5], widths, strict=True))
-        ]
-        print(in_options(f"  {'  '.join(cells)}  {row[5]}").rstrip())
-    if others:
-        print(f"  {others}")
-
-
-def _number(n: int) -> str:
-    return f"{n:,}" if n else ""
-
-
-def tell_notes(notes: tuple[str, ...]) -> None:
-    """Print the notes on the data."""
-    if notes:
-        print()
-        print("Notes on the data")
-    for text in notes:
-        print(f"  - {text}")
 
 
 def raise_notes(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[str, ...]:
@@ -64,10 +34,15 @@ def raise_notes(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[st
         by_time=cv.by_time,
         by_group=cv.needs_groups,
     )
-    found = [*notes_on(question)]
+    found = [_worded(note) for note in notes_on(question)]
     if cv.by_time and data.moments is None:
         found.append(_order_taken(data))
-    return tuple(in_options(text) for text in found)
+    return tuple(found)
+
+
+def _worded(note: Note) -> str:
+    options = " ".join(said(name, value) for name, value in note.say)
+    return f"{note.text} ({options})" if options else note.text
 
 
 def _order_taken(data: Data) -> str:
@@ -78,7 +53,7 @@ def _order_taken(data: Data) -> str:
             continue
         moments = data.table.moments(name)
         if (moments[1:] < moments[:-1]).any():
-            return f"{told}; that is not the order of {name!r}. Say time={name!r} to take that."
+            return f"{told}; that is not the order of {name!r}. {said('time', name)} takes that."
         return f"{told}, which is the order of {name!r}."
     return f"{told}; if a column holds the time, name it with --time."
 
@@ -90,7 +65,7 @@ def check_pipeline(model: Any, data: Data, n_verify: int | None) -> Any:
     dense = not model._problem.on_basis
     work = float(m) * size**2 if not (dense and model.kernel == "linear") else float(m) * d**2
     n_verify = _EXPERIMENTS if n_verify is None else n_verify
-    if n_verify < 1 or model.held_out_basis == "reselect":
+    if n_verify < 1 or model.held_out_basis == "reselect" or isinstance(model.kernel, Lookup):
         return None
     if work > _MOST_WORK or m * d > _MOST_VALUES:
         return None

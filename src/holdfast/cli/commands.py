@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.cli.certainty import certainty_columns, what_to_ask
-from holdfast.cli.columns import check_pipeline, raise_notes, tell_columns, tell_notes
-from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
+from holdfast.cli.columns import check_pipeline, raise_notes
+from holdfast.cli.console import bold, collected_warnings, remark, say, showing_progress
 from holdfast.cli.fitting import (
     Data,
     check_seed,
@@ -27,7 +26,7 @@ from holdfast.cli.fitting import (
     read_data,
 )
 from holdfast.cli.specs import CvSpec
-from holdfast.cli.wording import in_options
+from holdfast.cli.wording import said, with_options
 from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.tables import (
     Learned,
@@ -97,7 +96,7 @@ def _context(options: argparse.Namespace, data: Data, model: Any, cv: CvSpec) ->
         command=_command(options),
         data=data.label,
         checksum=data.checksum,
-        wording=in_options,
+        shell=True,
         time=data.roles.time or ("row" if cv.by_time else None),
         moments=(
             data.table.readings[data.roles.time].values
@@ -124,41 +123,18 @@ def _command(options: argparse.Namespace) -> str:
 
 
 def _tell(summary: Any, data: Data) -> None:
-    from holdfast.report.moments import repeated_words
-    from holdfast.report.words import count, number, percent
+    """Print the answer: how the data were read, what was asked, what came out."""
+    from holdfast.report.answer import asked_facts
+    from holdfast.report.sections import answer_blocks, check_blocks, columns_table, notes_block
 
-    asked, head = summary.asked, summary.headline
-    line = f"{data.label}: {count(asked.rows, 'row')}, {count(asked.features, 'feature')}"
-    if asked.group:
-        line += f", {asked.n_groups:,} × {asked.group}"
-    print(line)
-    for sentence in asked.preparation:
-        print(f"  {sentence}")
-    print(f"  {asked.kernel}; basis: {asked.basis}; λ: {asked.grid}")
-    print(f"  held out by {asked.cv}: {count(asked.experiments, 'experiment')}")
-    print()
-    tell_columns(data.columns)
-    print()
-    se = f" ± {number(head.se, 2)} (standard error)" if np.isfinite(head.se) else ""
-    if head.uneven:
-        print(bold(f"  balanced accuracy {percent(head.balanced)}"))
-    print(bold(f"  {head.label} {number(head.value)}{se}") + f"   at λ = {number(head.alpha, 2)}")
-    print(f"  {head.error_label} without features {number(head.baseline)}")
-    explained = "variance explained" if asked.task == "regression" else "fewer errors"
-    print(f"  {explained} {percent(head.skill)}")
-    print()
-    for sentence in summary.answer:
-        print(sentence)
-    if summary.time and (told := repeated_words(summary.time)):
-        print(told.rstrip())
-    if summary.certificate:
-        found = summary.certificate
-        told = found.words[0].upper() + found.words[1:]
-        print(told if found.verified else bold(told))
-    if summary.inside:
-        print(summary.inside.words(head.error_label))
-    tell_notes(summary.notes)
-    sys.stdout.flush()
+    say(
+        data.label,
+        asked_facts(summary.asked),
+        *columns_table(data.columns),
+        *answer_blocks(summary),
+        *check_blocks(summary),
+        *notes_block(summary.notes),
+    )
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -173,9 +149,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
             f"--report must end in .html, .md or .json; got {options.report!r}."
         )
     if options.report and options.report.lower().endswith((".html", ".htm")):
-        from holdfast.report.page import check_plotly
+        from holdfast.report.page import plotly_script
 
-        check_plotly()
+        plotly_script(options.plotly)
     if options.predictions:
         check_writable(options.predictions)
     check_folders(options.report, options.save, options.predictions)
@@ -218,7 +194,7 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
     if options.report:
         from holdfast.report import write_report
 
-        write_report(summary, options.report)
+        write_report(summary, options.report, options.plotly)
         remark(f"wrote {options.report}", options.quiet)
 
 
@@ -246,9 +222,8 @@ def _with_others(
         try:
             predictions = np.asarray(model.predict(data.preparation.transform(others)))
         except InvalidInputError as error:
-            remark(
-                f"note: rows without a target are not predicted: {in_options(str(error))}", quiet
-            )
+            told = with_options(error)
+            remark(f"note: rows without a target are not predicted: {told}", quiet)
             return columns
     for text in messages:
         remark(f"note: {text}", quiet)
@@ -294,7 +269,8 @@ def run_predict(options: argparse.Namespace) -> int:
     if filled:
         told = ", ".join(f"{name!r} {count:,}" for name, count in list(filled.items())[:12])
         messages.append(f"Missing values were filled in as when the model was fitted ({told}).")
-    if remembered := preparation.learned_.options.kept_in(source.options):
+    if same := preparation.learned_.options.kept_in(source.options):
+        remembered = " and ".join(said(name, value) for name, value in same.items())
         messages.append(f"The file was read as the training rows were, with {remembered}.")
     columns = {name: _plain_column(table, name) for name in kept}
     columns["prediction"] = predictions
@@ -302,7 +278,7 @@ def run_predict(options: argparse.Namespace) -> int:
         columns["low"], columns["high"] = bounds[:, 0], bounds[:, 1]
     write_columns(options.out, columns)
     for text in messages:
-        remark(f"note: {in_options(text)}", options.quiet)
+        remark(f"note: {text}", options.quiet)
     if scored and not options.quiet:
         _tell_score(table, scored, predictions)
     if options.out != "-":
@@ -327,7 +303,8 @@ def _plain_column(table: Table, name: str) -> NDArray[Any]:
 
 def _tell_score(table: Table, target: str, predictions: NDArray[Any]) -> None:
     """Say how far off the predictions are, when the file holds the truth."""
-    from holdfast.report.words import number, percent
+    from holdfast.displays.score_scale import number
+    from holdfast.report.answer import percent
 
     if table.missing([target]):
         return

@@ -6,12 +6,15 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import progress
-from holdfast.cli.wording import in_options
+from holdfast.cli.wording import with_options
 
-__all__ = ["bold", "collected_warnings", "fail", "remark", "showing_progress"]
+if TYPE_CHECKING:
+    from holdfast.report.blocks import Block
+
+__all__ = ["bold", "collected_warnings", "fail", "remark", "say", "showing_progress"]
 
 _OF_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 
@@ -19,6 +22,15 @@ _OF_DEVELOPERS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 def bold(text: str) -> str:
     """Return the text in bold if the standard output is a terminal that may be coloured."""
     return f"\x1b[1m{text}\x1b[0m" if progress.wants_colour(sys.stdout) else text
+
+
+def say(*told: Block | str) -> None:
+    """Print the result of a command: blocks of a report, and lines of text."""
+    from holdfast.report.blocks import Text
+    from holdfast.report.terminal import terminal
+
+    blocks = [Text(item) if isinstance(item, str) else item for item in told]
+    print(terminal(blocks, colour=progress.wants_colour(sys.stdout)), flush=True)
 
 
 def remark(text: str, quiet: bool = False) -> None:
@@ -52,7 +64,7 @@ def collected_warnings() -> Iterator[list[str]]:
     messages: list[str] = []
 
     def collect(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = in_options(str(message))
+        text = with_options(message) if isinstance(message, Warning) else message
         text = text[:1].upper() + text[1:]
         if text not in messages and not issubclass(category, _OF_DEVELOPERS):
             messages.append(text)

@@ -91,7 +91,7 @@ def _rmse(y: Any, prediction: Any) -> float:
 
 def _write_report(folder: Path, story: dict[str, Any], data: str) -> Path:
     from holdfast.report import Context, summarise, write_report
-    from holdfast.report.summary import Contrast
+    from holdfast.report.answer import Contrast
 
     context = Context(
         title="A made-up study: how well would a new subject be predicted?",

@@ -14,21 +14,12 @@ FEATURES = ("age", "height", "resting_pulse", "voice_pitch", "jitter", "dose")
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Repeated measurements of subjects.
+    """Repeated measurements of subjects."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (m, 6)
-        Four traits of the subject, measured with a little noise, then two that vary by visit.
-    y : ndarray of shape (m,)
-        A symptom score.
-    subject : ndarray of str, shape (m,)
-        Who was measured.
-    """
-
+    #: Four traits of the subject, measured with a little noise, then two that vary by visit
     X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    subject: NDArray[np.str_]
+    y: NDArray[np.float64]  #: A symptom score
+    subject: NDArray[np.str_]  #: Who was measured
 
 
 def make_study(n_subjects: int, n_visits: int, seed: int) -> Study:

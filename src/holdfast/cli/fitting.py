@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cli.matrices import check_matrix_options, roles_beside_a_matrix, with_places
 from holdfast.cli.specs import CvSpec, parse_alphas, parse_basis, parse_cv, parse_gamma
-from holdfast.cli.wording import in_options
 from holdfast.exceptions import InvalidInputError
 from holdfast.progress import report
 from holdfast.tables import (
@@ -51,47 +51,23 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A data file, ready to fit.
+    """A data file, ready to fit."""
 
-    Attributes
-    ----------
-    X, y : ndarray
-        Features and target (class labels when classifying).
-    groups : ndarray of str or None
-    weights : ndarray or None
-    moments : ndarray or None
-        The time of each row.
-    rows : ndarray of int
-        Where these rows stand in the file.
-    table : Table
-        The columns of these rows as they were read.
-    without_target : Table or None
-        The other rows of the file, which have no target; None if there are none.
-    preparation : TablePreparation
-        Fitted.
-    roles : Roles
-    label, checksum : str
-        Of the file.
-    sentences : tuple of str
-        How the file was read and what was done to the columns.
-    columns : tuple of ColumnAccount
-        How each column was read.
-    """
-
-    X: NDArray[np.float64]
+    X: NDArray[np.float64]  #: Features and target (class labels when classifying)
     y: NDArray[Any]
     groups: NDArray[np.str_] | None
     weights: NDArray[np.float64] | None
-    moments: NDArray[np.float64] | None
-    rows: NDArray[np.intp]
-    table: Table
+    moments: NDArray[np.float64] | None  #: The time of each row
+    rows: NDArray[np.intp]  #: Where these rows stand in the file
+    table: Table  #: The columns of these rows as they were read
+    #: The other rows of the file, which have no target; None if there are none
     without_target: Table | None
-    preparation: TablePreparation
+    preparation: TablePreparation  #: Fitted
     roles: Roles
-    label: str
+    label: str  #: Of the file
     checksum: str
-    sentences: tuple[str, ...]
-    columns: tuple[ColumnAccount, ...]
+    sentences: tuple[str, ...]  #: How the file was read and what was done to the columns
+    columns: tuple[ColumnAccount, ...]  #: How each column was read
 
 
 def opened(
@@ -114,7 +90,11 @@ def read_data(options: argparse.Namespace) -> Data:
     from holdfast.tables.account import account
 
     report(0, 0, "reading")
-    whole, roles, source, categorical = _read(options)
+    check_matrix_options(options)
+    whole, roles, source, categorical = _read(options, matrix=options.kernel_matrix is not None)
+    matrix: list[str] = []
+    if options.kernel_matrix is not None:
+        whole, roles, *matrix = with_places(options, whole, roles)
     assert roles.target is not None
     rows = whole.known(roles.target)
     others = np.setdiff1d(np.arange(whole.n_rows), rows)
@@ -126,7 +106,7 @@ def read_data(options: argparse.Namespace) -> Data:
     preparation = _preparation(options, roles, categorical)
     features = table.columns(roles.features)
     X = preparation.fit(features).transform(features)
-    unread = tuple(name for name in source.names if name not in table.readings)
+    unread = tuple(n for n in source.names if n not in table.readings and n != options.id)
     return Data(
         X,
         y,
@@ -141,9 +121,9 @@ def read_data(options: argparse.Namespace) -> Data:
         source.label,
         source.checksum,
         (
-            *map(in_options, source.notes),
+            *source.notes,
             *_left_out_rows(others.size, whole.n_rows, roles.target),
-            *_sentences(preparation, features),
+            *(matrix or _sentences(preparation, features)),
         ),
         account(table, roles, preparation, unread, classify=options.classify),
     )
@@ -163,7 +143,9 @@ def explain_columns(options: argparse.Namespace) -> tuple[tuple[ColumnAccount, .
     return found, source, table.n_rows
 
 
-def _read(options: argparse.Namespace) -> tuple[Table, Roles, Source, list[str]]:
+def _read(
+    options: argparse.Namespace, *, matrix: bool = False
+) -> tuple[Table, Roles, Source, list[str]]:
     with opened(options, options.data) as source:
         if len(source.names) > MOST_COLUMNS:
             raise InvalidInputError(
@@ -171,6 +153,9 @@ def _read(options: argparse.Namespace) -> tuple[Table, Roles, Source, list[str]]
                 "read. If its rows and columns changed places, turn it around; otherwise leave "
                 "columns out of the file."
             )
+        if matrix:
+            roles = roles_beside_a_matrix(options, source)
+            return read_columns(source, roles.all(), roles.features), roles, source, []
         roles = Roles.choose(
             source,
             target=options.target,
@@ -191,7 +176,7 @@ def _preparation(
     options: argparse.Namespace, roles: Roles, categorical: list[str]
 ) -> TablePreparation:
     return TablePreparation(
-        scale=not options.no_scale,
+        scale=not options.no_scale and options.kernel_matrix is None,
         impute=options.impute,
         categorical=tuple(categorical),
         # A feature that was asked for by name is given whole.
@@ -207,7 +192,7 @@ def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
         except InvalidInputError as error:
             if "must hold numbers" not in str(error):
                 raise
-            raise InvalidInputError(f"{error} To predict classes, say classify=True.") from error
+            raise InvalidInputError(f"{error} To predict classes, say --classify.") from error
     labels = table.labels(name, "target")
     if len(np.unique(labels)) > max(20, len(labels) // 2):
         raise InvalidInputError(
@@ -304,12 +289,27 @@ def cv_of(options: argparse.Namespace, data: Data | None = None) -> CvSpec:
         time=options.time,
         gap=options.gap,
     )
+    if data is not None:
+        _check_folds(made, data)
     if data is None or data.moments is None or not made.by_time:
         return made
     from holdfast.splitters import TimeSteps
 
     steps = TimeSteps(data.moments, made.cv.n_splits, made.cv.gap)
     return dataclasses.replace(made, cv=steps)
+
+
+def _check_folds(made: CvSpec, data: Data) -> None:
+    """Refuse more folds than there is to put into them, before scikit-learn does."""
+    folds = getattr(made.cv, "n_splits", None) or 0
+    needed = folds + 1 if made.by_time else folds
+    things = data.groups if made.needs_groups and data.groups is not None else data.rows
+    there, kind = len(np.unique(things)), "groups" if made.needs_groups else "rows"
+    if needed > there:
+        raise InvalidInputError(
+            f"--cv: {folds:,} {'steps' if made.by_time else 'folds'} need at least {needed:,} "
+            f"{kind}; there are {there:,}."
+        )
 
 
 def timely_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any, list[str]]:

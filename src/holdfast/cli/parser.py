@@ -69,6 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _data_options(parser: argparse.ArgumentParser, *, explains: bool = True) -> None:
+    parser.set_defaults(kernel_matrix=None, id=None)  # where there is no such option
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
@@ -172,6 +173,21 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
     _holding_out_options(parser)
 
 
+def _matrix_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a kernel matrix")
+    group.add_argument(
+        "--kernel-matrix",
+        metavar="FILE",
+        help="kernel values of all rows instead of columns: K.npy, K.csv, or prefix.grm for "
+        "GCTA's prefix.grm.bin and prefix.grm.id",
+    )
+    group.add_argument(
+        "--id",
+        metavar="COLUMN",
+        help="with --kernel-matrix, the rows' names in the matrix; default: both in one order",
+    )
+
+
 def _holding_out_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("holding out")
     group.add_argument(
@@ -232,6 +248,7 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _data_options(parser)
     _model_options(parser)
+    _matrix_options(parser)
     add_certainty_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument("--report", metavar="FILE", help="write a report: .html, .md or .json")
@@ -242,6 +259,12 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="write the held-out predictions, and those of rows without a target: .csv or .parquet",
     )
     group.add_argument("--title", help="heading of the report")
+    group.add_argument(
+        "--plotly",
+        metavar="FILE",
+        help="Plotly's JavaScript for an .html report, such as plotly-basic.min.js, which makes it "
+        "a third as large; default: that of the package plotly",
+    )
     group.add_argument(
         "--verify",
         type=as_int,
@@ -267,6 +290,7 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     _data_options(parser)
     _model_options(parser)
+    _matrix_options(parser)
     _output_options(parser.add_argument_group("output"))
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.answers.model import make_model
+from holdfast.answers.rows import rows_with_kernel
 from holdfast.basis import Random
 from holdfast.basis.base import how_many
 from holdfast.basis.resolve import as_selector
-from holdfast.cli.columns import tell_columns
-from holdfast.cli.console import collected_warnings, remark, showing_progress
+from holdfast.cli.console import collected_warnings, remark, say, showing_progress
 from holdfast.cli.fitting import (
     BASIS_SECONDS,
     DENSE_SECONDS,
@@ -26,9 +27,7 @@ from holdfast.cli.fitting import (
 from holdfast.cli.fitting import (
     make_model as unfitted,
 )
-from holdfast.cli.wording import in_options
 from holdfast.estimators.automatic import told_basis
-from holdfast.estimators.model import make_model, rows_with_kernel
 from holdfast.experiments import resolve
 from holdfast.holdout.plan import make_plan
 from holdfast.progress import duration
@@ -76,6 +75,8 @@ def run_explain(options: argparse.Namespace) -> int:
 
 def run_explain_columns(options: argparse.Namespace) -> int:
     """Say how each column is read, without a fit."""
+    from holdfast.report.sections import columns_table
+
     with showing_progress(options.quiet), collected_warnings() as messages:
         columns, source, n_rows = explain_columns(options)
     if options.json:
@@ -83,11 +84,11 @@ def run_explain_columns(options: argparse.Namespace) -> int:
         found = {"data": source.label, "rows": n_rows, "notes": source.notes, "columns": rows}
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
-    print(f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns")
-    for note in source.notes:
-        print(f"  {in_options(note)}")
-    print()
-    tell_columns(columns)
+    say(
+        f"{source.label}: {n_rows:,} rows, {len(source.names):,} columns",
+        *(f"  {note}" for note in source.notes),
+        *columns_table(columns),
+    )
     for text in messages:
         remark(f"note: {text}", options.quiet)
     return 0

@@ -127,24 +127,12 @@ def _size(text: str) -> int | float | None:
 
 @dataclass(frozen=True)
 class CvSpec:
-    """A way of holding out.
+    """A way of holding out."""
 
-    Attributes
-    ----------
-    cv : object
-        For the estimator.
-    words : str
-        What follows "held out by".
-    needs_groups : bool
-        Whether it means nothing without a group column.
-    by_time : bool
-        Whether rows are held out in the order of time.
-    """
-
-    cv: Any
-    words: str
-    needs_groups: bool = False
-    by_time: bool = False
+    cv: Any  #: For the estimator
+    words: str  #: What follows "held out by"
+    needs_groups: bool = False  #: Whether it means nothing without a group column
+    by_time: bool = False  #: Whether rows are held out in the order of time
 
 
 def parse_cv(

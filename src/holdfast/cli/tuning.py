@@ -94,7 +94,7 @@ def _as_json(
 
 
 def _tell(data: Data, words: str, found: Any, features: list[dict[str, Any]]) -> None:
-    from holdfast.report.words import number
+    from holdfast.displays.score_scale import number
 
     print(f"{data.label}, held out by {words}\n")
     error = f"{number(found.criterion)} ± {number(found.standard_error, 2)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.model import Model, make_model
+from holdfast.answers.problem import Goal, Problem
+from holdfast.answers.rows import DataProvider, rows_with_kernel
 from holdfast.data.frames import make_frame
 from holdfast.data.values import require_numbers
-from holdfast.estimators.model import Model, make_model, rows_with_kernel
-from holdfast.estimators.problem import Problem
-from holdfast.estimators.provider import DataProvider, planned_candidate
-from holdfast.estimators.search import _scores
+from holdfast.estimators.search import Planned
 from holdfast.exceptions import HoldOutError, InvalidInputError, KernelError
 from holdfast.kernels import Constant, Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.base import Pullback
@@ -25,7 +25,6 @@ from holdfast.kernels.parts import distinct_parts, factors_and_parts
 from holdfast.kernels.products import RowPair
 from holdfast.kernels.typical import total_eigenvalue
 from holdfast.progress import report
-from holdfast.scores.scoring import Scoring
 
 __all__ = [
     "Bands",
@@ -296,10 +295,7 @@ def chosen_for_targets(
     problem: Problem,
     candidates: Sequence[Candidate],
     alphas: FloatArray,
-    scoring: Scoring,
-    *,
-    pooled: bool,
-    alpha_per_target: bool,
+    goal: Goal,
 ) -> TargetChoice:
     """Return the best draw of each target, with a penalty of its own or one for all.
 
@@ -308,16 +304,15 @@ def chosen_for_targets(
     One factorisation for each draw. Beside it only the best score so far of each penalty and
     target is kept, and which draw that was.
     """
-    v = problem.Y.shape[1]
+    v, each_target = problem.Y.shape[1], replace(goal, per_target=True)
     best, draw = np.full((alphas.size, v), -np.inf), np.zeros((alphas.size, v), dtype=np.int64)
     provider = DataProvider(problem, candidates)
     for i, candidate in enumerate(candidates):
         report(i, len(candidates), "kernels")
-        planned = planned_candidate(provider, problem, candidate, alphas.size)
-        found = _scores(problem, planned, scoring, True, alphas)
-        each = found.per_target if pooled else found.per_target_mean
+        found = Planned.of(provider, each_target, candidate, alphas.size).scores(alphas)
+        each = found.per_target if goal.pooled else found.per_target_mean
         if each is None:  # one target
-            each = (found.pooled if pooled else found.mean)[:, None]
+            each = (found.pooled if goal.pooled else found.mean)[:, None]
         better = each > best
         best[better], draw[better] = each[better], i
     if not np.isfinite(best.max(axis=0)).all():
@@ -327,7 +322,7 @@ def chosen_for_targets(
             argument="scoring",
         )
     index = best.argmax(axis=0)
-    if not alpha_per_target:
+    if not goal.per_target:
         index = np.full(v, int(best.mean(axis=1).argmax()))
     return TargetChoice(draw[index, np.arange(v)], index)
 
@@ -401,17 +396,14 @@ def importance(
 def _with_kernel(model: Model, terms: tuple[Kernel, ...], alphas: FloatArray) -> Model:
     """Return the model of a sum; without any term, that of the unpenalised columns alone."""
     kernel, problem = Sum(terms or (Constant(1e-12 * float(alphas.min())),)), model.problem
-    data = rows_with_kernel(kernel, problem.X, problem.basis)
-    return make_model(problem, kernel, data, model.basis, model.selector)
+    return make_model(problem, kernel, None, model.basis, model.selector)
 
 
 def _held_out_r2(model: Model, alphas: FloatArray) -> FloatArray:
     """Return the held-out R² of each target at its penalty."""
     tasks = model.tasks(model.problem.experiments)
-    grid, index = np.unique(alphas, return_inverse=True)
-    values = model.held_out(tasks, grid, model.plan(tasks, grid.size).path)
     rows = tasks.test.values
-    f, y = values[index, :, np.arange(alphas.size)].T, model.problem.Y[rows]
+    f, y = model.at(tasks, alphas), model.problem.Y[rows]
     w = model.problem.weights[rows][:, None]
     centre = (w * y).sum(axis=0) / w.sum()
     return np.asarray(1.0 - (w * (y - f) ** 2).sum(axis=0) / (w * (y - centre) ** 2).sum(axis=0))

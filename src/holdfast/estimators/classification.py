@@ -21,12 +21,12 @@ from holdfast.answers.calibration import (
     compared,
     shares,
 )
+from holdfast.answers.problem import Goal
 from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
-from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scoring import decision_to_label_index, decision_to_proba
@@ -41,7 +41,7 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     Parameters
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
-fit_intercept, trend, scoring, pooled, alpha_per_target, rule, jitter, path, memory_limit, \
+fit_intercept, trend, standardize, scoring, pooled, alpha_per_target, rule, jitter, path, \
 checkpoint, random_state
         As in `KernelRidgeCV`. `alpha_per_target` must stay False: the classes are one decision.
     calibration : {"sigmoid", "isotonic"} or None, default=None
@@ -101,6 +101,7 @@ feature_names_in_
         held_out_basis: str = "remove",
         fit_intercept: bool = True,
         trend: Any = None,
+        standardize: bool = False,
         scoring: Any = None,
         pooled: bool = True,
         alpha_per_target: bool = False,
@@ -124,6 +125,7 @@ feature_names_in_
             held_out_basis=held_out_basis,
             fit_intercept=fit_intercept,
             trend=trend,
+            standardize=standardize,
             scoring=scoring,
             pooled=pooled,
             alpha_per_target=alpha_per_target,
@@ -171,9 +173,9 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, problem: Problem, found: Found) -> None:
+    def _publish(self, found: Found, goal: Goal) -> None:
         """Set the fitted attributes, and calibrate."""
-        super()._publish(problem, found)
+        super()._publish(found, goal)
         self.calibration_: Calibration | None = None
         if self.calibration is not None:
             decision, positive, weights, _ = self._held_out_decisions()

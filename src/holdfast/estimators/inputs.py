@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from mmap import mmap
 from typing import Any
@@ -15,20 +15,33 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from holdfast._typing import FloatArray
+from holdfast.answers.problem import Problem
 from holdfast.basis.resolve import as_selector
 from holdfast.data.dask import as_dask_rows, is_dask
 from holdfast.data.rows import as_rows
 from holdfast.data.values import refuse_large, require_numbers, warn_of_small
-from holdfast.estimators.problem import Problem
 from holdfast.exceptions import (
     HoldfastError,
     HoldfastWarning,
     InputTypeError,
     InvalidInputError,
+    NotSupportedError,
     warn,
 )
-from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels import Kernel, Linear, Precomputed
 from holdfast.scores.scoring import Scoring
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if the block raises, so that bad input changes nothing."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 @contextmanager
@@ -308,6 +321,50 @@ def warn_of_groups(problem: Problem, scoring: Scoring) -> None:
         argument="groups",
         remedies=("cv",),
     )
+
+
+#: A table with at least as many columns as rows is standardised up to so many columns.
+MOST_COLUMNS = 2000
+
+
+def refuse_standardize(estimator: Any, X: Any, kernels: Sequence[Any]) -> None:
+    """Refuse in-fold standardising of what is not a linear model in the columns of X."""
+    other = next((kernel for kernel in kernels if not isinstance(kernel, Linear)), None)
+    if other is not None:
+        raise NotSupportedError(
+            f'standardize=True is for kernel="linear"; got kernel {other!r}: scaling columns '
+            "inside every experiment would change every kernel value. Scale X once before, and "
+            "measure what that amounts to with holdfast verify --pipeline.",
+            argument="standardize",
+            remedies=("kernel",),
+        )
+    if estimator.basis is not None:
+        raise NotSupportedError(
+            "standardize=True works in the columns of X; got basis="
+            f"{estimator.basis!r}. Leave basis out.",
+            argument="standardize",
+            remedies=("basis",),
+        )
+    if estimator.path in ("spectral", "single"):
+        raise NotSupportedError(
+            f"standardize=True gives every experiment equations of its own; got path="
+            f'{estimator.path!r}, which shares one factor. Use path="auto" or "fold_gram".',
+            argument="standardize",
+            remedies=("path",),
+        )
+    if is_dask(X):
+        raise NotSupportedError(
+            "standardize=True needs rows in memory; got a Dask collection. Scale the columns once "
+            "before, or pass X.compute().",
+            argument="standardize",
+        )
+    m, d = X.shape
+    if d >= m and d > MOST_COLUMNS:
+        raise NotSupportedError(
+            f"standardize=True solves a system of all columns in every experiment; got {d} columns "
+            f"and {m} rows. Scale X once before, or choose at most {MOST_COLUMNS} columns.",
+            argument="standardize",
+        )
 
 
 def is_mapped(rows: Any) -> bool:

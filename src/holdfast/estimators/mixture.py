@@ -18,10 +18,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.permutation import PermutationTest
+from holdfast.answers.problem import Problem
 from holdfast.data.dask import local
 from holdfast.data.numbers import whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.estimators.bands import (
     Bands,
     KernelImportance,
@@ -34,18 +37,16 @@ from holdfast.estimators.bands import (
     total_eigenvalues,
 )
 from holdfast.estimators.base import CrossValidatedKernelRidge
-from holdfast.estimators.fitted import unchanged_on_error
-from holdfast.estimators.model import Model
-from holdfast.estimators.problem import Problem
+from holdfast.estimators.inputs import unchanged_on_error
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.estimators.search import Further
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
+from holdfast.holdout.plan import Plan
 from holdfast.kernels import Kernel, Precomputed
-from holdfast.kernels.grid import Candidate, resolve_kernel
+from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import warn_at_edge
 from holdfast.scores.penalties import Penalties, default_penalties
-from holdfast.scores.scoring import resolve_scoring
 
 __all__ = ["KernelMixtureCV"]
 
@@ -116,12 +117,13 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     degree: Any = 3
     coef0: Any = 1.0
     kernel_params: Any = None
+    standardize: Any = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
         **{
             name: allowed
             for name, allowed in CrossValidatedKernelRidge._parameter_constraints.items()
-            if name not in ("kernel", "gamma", "degree", "coef0", "kernel_params")
+            if name not in ("kernel", "gamma", "degree", "coef0", "kernel_params", "standardize")
         },
         "kernels": "no_validation",
         "n_draws": "no_validation",
@@ -202,7 +204,8 @@ rule, jitter, path, memory_limit, checkpoint, random_state
             )
         found = {}
         for name, kernel in named.items():
-            made = resolve_kernel(kernel, n_features=n_features)
+            more: dict[str, Any] = {"gamma": None, "degree": 3, "coef0": 1.0, "kernel_params": None}
+            made = kernel_grid([kernel], **more, n_features=n_features)[0].kernel
             if isinstance(made, Precomputed):
                 raise NotSupportedError(
                     'kernels must be functions of rows; got "precomputed". Pass rows and kernels, '
@@ -214,8 +217,6 @@ rule, jitter, path, memory_limit, checkpoint, random_state
 
     def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
         """Return the sums to compare on these rows; without rows, sums of their kind."""
-        if self._compared is not None:
-            return self._compared
         n_features = 1 if X is None else X.shape[1] if X.ndim == 2 else None
         named = self._named_kernels(n_features)
         if X is None or weights is None:
@@ -229,7 +230,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         if self.draws is not None:
             return checked_weights(self.draws, count)
         n_draws = whole_number("n_draws", self.n_draws)
-        return drawn_weights(count, n_draws, self.concentration, self._seed())
+        return drawn_weights(count, n_draws, self.concentration, seed_of(self.random_state))
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each sum: their sizes add up, band by band."""
@@ -298,14 +299,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     def _fit_targets(self, problem: Problem, candidates: list[Candidate]) -> None:
         """Choose weights for each target, and fit one model for each set of weights chosen."""
         alphas = self._penalties(problem, candidates)[0].alphas
-        found = chosen_for_targets(
-            problem,
-            candidates,
-            alphas,
-            resolve_scoring(self.scoring, classes=None),
-            pooled=self.pooled,
-            alpha_per_target=self.alpha_per_target,
-        )
+        found = chosen_for_targets(problem, candidates, alphas, self._goal())
         warn_at_edge(found.alpha if self.alpha_per_target else found.alpha[:1], alphas)
         options = {"scoring": self.scoring, "pooled": self.pooled, "alpha_per_target": True}
         self.models_: list[tuple[IntArray, KernelRidgeCV]] = []
@@ -376,7 +370,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
             r2[columns], without[:, columns] = found
         return KernelImportance(self.kernel_names_, self.kernel_weights_.T, r2, without)
 
-    def _fitted_model(self) -> Model:
+    def _asked(self) -> Fitted:
         if hasattr(self, "models_"):
             raise NotSupportedError(
                 "weights_per_target=True has one model for each set of weights, and this question "
@@ -384,7 +378,12 @@ rule, jitter, path, memory_limit, checkpoint, random_state
                 "columns, model = estimator.models_[0]. Or fit with weights_per_target=False.",
                 argument="weights_per_target",
             )
-        return super()._fitted_model()
+        return super()._asked()
+
+    def explain(self) -> Plan:
+        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
+        self._asked()
+        return super().explain()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file that `holdfast.load` reads, whole or not at all.
@@ -395,7 +394,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
             Where to write; ".holdfast" is the usual ending. The file holds the training rows.
         """
         if hasattr(self, "models_"):
-            self._fitted_model()
+            self._asked()
         super().save(path)
 
     def _of_targets(self, answer: Callable[[KernelRidgeCV], FloatArray], axis: int) -> FloatArray:
@@ -404,6 +403,9 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         columns = np.concatenate([columns for columns, _ in self.models_])
         values = np.concatenate([local(part) for part in found], axis=axis)
         return np.asarray(np.take(values, np.argsort(columns), axis=axis))
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[:, 0] if self._problem.flat else values
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
@@ -425,11 +427,11 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         if not hasattr(self, "models_"):
             return super().predict(X, return_std)  # type: ignore[call-overload, no-any-return]
         rows = self._new_rows(X)
-        values = self._flat(self._of_targets(lambda model: model.predict(rows), 1))
+        values = self._shaped(self._of_targets(lambda model: model.predict(rows), 1))
         if not return_std:
             return values
         std = self._of_targets(lambda model: model.predict(rows, return_std=True)[1], 1)
-        return values, self._flat(std)
+        return values, self._shaped(std)
 
     def predict_without(
         self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
@@ -445,9 +447,9 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         if not hasattr(self, "models_"):
             return super().predict_without(rows, X, alpha)
         if alpha is not None:
-            self._fitted_model()
+            self._asked()
         new = None if X is None else self._new_rows(X)
-        return self._flat(self._of_targets(lambda model: model.predict_without(rows, new), 1))
+        return self._shaped(self._of_targets(lambda model: model.predict_without(rows, new), 1))
 
     def nested(self, *args: Any, **kwargs: Any) -> NestedPredictions:
         """Return held-out predictions by models whose weights and penalty were chosen without them.
@@ -466,7 +468,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         return super().permutation_test(*args, **kwargs)
 
     def _refuse_steps(self, what: str) -> None:
-        self._fitted_model()
+        self._asked()
         if self._fitted_with["n_steps"]:
             raise NotSupportedError(
                 f"{what} repeats the choice among the draws, and steps along the gradient are not "

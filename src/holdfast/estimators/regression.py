@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from holdfast._typing import FloatArray
+from holdfast.answers.intervals import standard_deviation
 from holdfast.data.dask import local
-from holdfast.estimators.answers import local_parts
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_targets
 
@@ -61,6 +60,11 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         as an array. Universal kriging, partially linear models and fixed effects are this. A
         transformer is fitted once, to all rows. Experiments that leave a column undetermined are
         refused by its name.
+    standardize : bool, default=False
+        For a linear kernel: divide each column by its standard deviation over the training rows, in
+        every experiment by its own. It is what a `StandardScaler` learned inside each fold does;
+        means are left to the bias. Other kernels refuse it: scaling would change every kernel value
+        in every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of
@@ -186,7 +190,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         values = values[:, 0] if self._problem.flat else values
         if not return_std:
             return values
-        std = np.concatenate([self._std(part) for part in local_parts(self._new_rows(X))])
+        std = standard_deviation(self._asked(), self._new_rows(X))
         return local(values), std[:, 0] if self._problem.flat else std
 
     def __sklearn_tags__(self) -> Any:

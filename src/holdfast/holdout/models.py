@@ -97,7 +97,7 @@ class HeldOutModels:
     @cached_property
     def again(self) -> BoolArray:
         """Which tasks are trained again: those past the promise, if that is affordable."""
-        if self.basis is not None:
+        if self.basis is not None or self.smoother.learned:
             return np.ones(len(self), dtype=bool)
         lost = ~(self.error <= LOST)
         sizes = self.tasks.held.sizes[lost]

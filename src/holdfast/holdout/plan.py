@@ -111,7 +111,8 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
     """
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
     job = COSTS[sizes.form](sizes, h, e, t, n_alphas)
-    costs = tuple(Cost(path, job.seconds(path), job.bytes(path)) for path in PLANNED)
+    paths: tuple[Path, ...] = ("fold_gram",) if sizes.learned else PLANNED
+    costs = tuple(Cost(path, job.seconds(path), job.bytes(path)) for path in paths)
     room = max(sizes.memory, LEAST_BYTES)
     if all(cost.bytes > room for cost in costs):
         room = 2 * min(cost.bytes for cost in costs)

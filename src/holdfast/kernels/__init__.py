@@ -19,6 +19,7 @@ A kernel knows its `parameters`, `with_params` changes them, and where it is `di
 | `compose` | `Sum`, `Product`, `Scaled`, `Normalised`, `Constant` | other kernels, numbers |
 | `columns` | `OnColumns` | a kernel, for some columns |
 | `adapters` | `FunctionKernel`, `SklearnKernel` | a function; a Gaussian-process kernel |
+| `lookup` | `Lookup` | a matrix, and row numbers as rows |
 """
 
 from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
@@ -27,6 +28,7 @@ from holdfast.kernels.columns import OnColumns
 from holdfast.kernels.compose import Constant, Normalised, Product, Scaled, Sum
 from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid, Tanimoto
 from holdfast.kernels.grid import Precomputed
+from holdfast.kernels.lookup import Lookup
 from holdfast.kernels.stationary import RBF, Laplacian, Matern
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "Lookup",
     "Matern",
     "Normalised",
     "OnColumns",

@@ -22,7 +22,7 @@ def _require_kernel(kernel: Any) -> None:
     if not isinstance(kernel, Kernel):
         raise InvalidInputError(
             f"a kernel can only be built from kernel objects; got {kernel!r}: wrap a callable in "
-            "FunctionKernel, a scikit-learn kernel in SklearnKernel, a name in resolve_kernel.",
+            "FunctionKernel, a scikit-learn kernel in SklearnKernel.",
             argument="kernel",
         )
 

@@ -14,19 +14,10 @@ from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
 from holdfast.kernels.base import Kernel, VectorKernel
-from holdfast.kernels.checks import positive_width
 from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
-from holdfast.kernels.stationary import RBF, Gamma, Laplacian, Matern
+from holdfast.kernels.stationary import RBF, Laplacian, Matern
 
-__all__ = [
-    "KERNEL_NAMES",
-    "NAMED",
-    "Candidate",
-    "Named",
-    "Precomputed",
-    "kernel_grid",
-    "resolve_kernel",
-]
+__all__ = ["NAMED", "Candidate", "Named", "Precomputed", "kernel_grid"]
 
 
 @dataclass(frozen=True)
@@ -70,8 +61,6 @@ NAMED: dict[str, Named] = {
     "sigmoid": Named(Sigmoid, {}),
 }
 
-KERNEL_NAMES: tuple[str, ...] = (*NAMED, "precomputed")
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -95,11 +84,15 @@ def kernel_grid(
 
     Parameters
     ----------
-    kernel : str, kernel object, callable, or a list of them
+    kernel : str, Kernel, scikit-learn GP kernel, callable, or a list of them
+        A name of `NAMED`, "precomputed", an object, or a function `kernel(X, Z, **kernel_params)`
+        that returns the whole matrix.
     gamma, degree, coef0 : number, None, or a list of values to compare
         ``gamma="search"``: the widths that `widths` gives.
     kernel_params : mapping or None
+        Keyword arguments for a callable.
     n_features : int or None
+        Columns of X; None when rows are objects.
     widths : callable, optional
         From the name of a kernel to widths that suit the rows; None, or None from it: the width of
         the kernel's own, one over the features.
@@ -116,18 +109,14 @@ def kernel_grid(
         names = () if named is None else named.arguments
         if isinstance(gamma, str):
             values["gamma"] = _automatic(entry, names, widths)
-        grids = [_values(name, values[name]) for name in names]
-        for combination in product(*grids):
+        for combination in product(*(_values(name, values[name]) for name in names)):
             chosen = dict(zip(names, combination, strict=True))
-            resolved = resolve_kernel(
-                entry,
-                gamma=chosen.get("gamma"),
-                degree=chosen.get("degree", 3),
-                coef0=chosen.get("coef0", 1.0),
-                kernel_params=kernel_params,
-                n_features=n_features,
-            )
-            found.append(Candidate(resolved, {"kernel": entry, **chosen}))
+            if named is None:
+                made = _given_kernel(entry, kernel_params)
+            else:
+                _refuse_params(entry, kernel_params)
+                made = named.make(**named.fixed, **_with_width(entry, chosen, n_features))
+            found.append(Candidate(made, {"kernel": entry, **chosen}))
     if len(found) > 1 and any(isinstance(c.kernel, Precomputed) for c in found):
         raise InvalidInputError(
             'kernel="precomputed" cannot be compared with other kernels: X is its matrix.',
@@ -166,83 +155,42 @@ def _values(name: str, value: Any) -> list[Any]:
     return grid
 
 
-def resolve_kernel(
-    kernel: Any,
-    *,
-    gamma: Gamma | None = None,
-    degree: float = 3,
-    coef0: float = 1.0,
-    kernel_params: Mapping[str, Any] | None = None,
-    n_features: int | None = None,
-) -> Kernel | Precomputed:
-    """Return the kernel object that an estimator's arguments describe.
-
-    Parameters
-    ----------
-    kernel : str, Kernel, scikit-learn GP kernel or callable
-        A name from `KERNEL_NAMES`, an object, or a function `kernel(X, Z, **kernel_params)`
-        that returns the whole matrix.
-    gamma : float or one per feature, optional
-        Width for the names that have one; None means 1 / n_features, as in scikit-learn.
-    degree, coef0 : int, float
-        For "poly" ("polynomial") and "sigmoid".
-    kernel_params : mapping, optional
-        Keyword arguments for a callable.
-    n_features : int, optional
-        Columns of X; None when rows are objects.
-
-    Raises
-    ------
-    InvalidInputError
-        If a name is unknown or a parameter impossible.
-    """
-    if kernel_params and (isinstance(kernel, str | Kernel | gp.Kernel)):
+def _with_width(name: str, chosen: Mapping[str, Any], n_features: int | None) -> Mapping[str, Any]:
+    """Return the arguments of a kernel with a name; no gamma means 1 / n_features."""
+    if "gamma" not in chosen or chosen["gamma"] is not None:
+        return chosen
+    if not n_features:
         raise InvalidInputError(
-            f"kernel_params is for callable kernels only; got {dict(kernel_params)!r} with kernel "
-            f"{kernel!r}: use gamma, degree and coef0, or set parameters on the kernel object.",
-            argument="kernel_params",
+            f"gamma must be given for kernel {name!r} when the number of features is unknown; "
+            "got None: give a number > 0.",
+            argument="gamma",
         )
+    return {**chosen, "gamma": 1.0 / n_features}
+
+
+def _given_kernel(kernel: Any, params: Mapping[str, Any] | None) -> Kernel | Precomputed:
+    """Return the kernel that an object, a function or "precomputed" stands for."""
+    if isinstance(kernel, str | Kernel | gp.Kernel):
+        _refuse_params(kernel, params)
     if isinstance(kernel, Kernel | Precomputed):
         return kernel
     if isinstance(kernel, gp.Kernel):
         return SklearnKernel(kernel)
-    if isinstance(kernel, str):
-        return _named_kernel(kernel, gamma, degree, coef0, n_features)
+    if isinstance(kernel, str) and kernel == "precomputed":
+        return Precomputed()
     if callable(kernel) and not isinstance(kernel, type):
-        return FunctionKernel(kernel, kernel_params or {})
+        return FunctionKernel(kernel, params or {})
     raise InvalidInputError(
-        f"kernel must be one of {', '.join(KERNEL_NAMES)}, a kernel object or a callable(X, Z); "
-        f"got {kernel!r}.",
+        f"kernel must be one of {', '.join(NAMED)}, precomputed, a kernel object or a "
+        f"callable(X, Z); got {kernel!r}: correct the name or pass an object.",
         argument="kernel",
     )
 
 
-def _named_kernel(
-    name: str, gamma: Gamma | None, degree: float, coef0: float, n_features: int | None
-) -> Kernel | Precomputed:
-    width = None if gamma is None else positive_width("gamma", gamma)
-    if name == "precomputed":
-        return Precomputed()
-    if name not in NAMED:
+def _refuse_params(kernel: Any, params: Mapping[str, Any] | None) -> None:
+    if params:
         raise InvalidInputError(
-            f"kernel must be one of {', '.join(KERNEL_NAMES)}, a kernel object or a "
-            f"callable(X, Z); got {name!r}: correct the name or pass an object.",
-            argument="kernel",
+            f"kernel_params is for callable kernels only; got {dict(params)!r} with kernel "
+            f"{kernel!r}: use gamma, degree and coef0, or set parameters on the kernel object.",
+            argument="kernel_params",
         )
-    named = NAMED[name]
-    if width is None and "gamma" in named.arguments:
-        if not n_features:
-            raise InvalidInputError(
-                f"gamma must be given for kernel {name!r} when the number of features is unknown; "
-                "got None: give a number > 0.",
-                argument="gamma",
-            )
-        width = 1.0 / n_features
-    if isinstance(width, tuple) and n_features is not None and len(width) != n_features:
-        raise InvalidInputError(
-            f"gamma must be one number or one per feature; got {len(width)} numbers for "
-            f"{n_features} features: give {n_features} numbers.",
-            argument="gamma",
-        )
-    given = {"gamma": width, "degree": degree, "coef0": coef0}
-    return named.make(**named.fixed, **{name: given[name] for name in named.arguments})

@@ -18,7 +18,7 @@ from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import kernel_matrix, require_finite
 from holdfast.kernels.grid import Precomputed
-from holdfast.kernels.products import squared_distances
+from holdfast.kernels.products import distance_matrix
 from holdfast.kernels.stationary import RBF, Euclidean
 
 __all__ = [
@@ -268,7 +268,7 @@ class SharedDistances(KernelRows):
         rows = as_rows(X)
         every = columns.size == rows.shape[0] and (columns == np.arange(columns.size)).all()
         Z = None if every else take_rows(rows, columns)
-        return cls(RBF(), rows, columns, squared_distances(rows, Z))
+        return cls(RBF(), rows, columns, distance_matrix(rows, Z))
 
     def with_kernel(self, kernel: Kernel | Precomputed) -> "SharedDistances":
         """Return the same distances with a kernel."""

@@ -8,7 +8,7 @@ integer rows is ever held as float64. Sparse rows are multiplied as sparse matri
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from holdfast._typing import FloatArray, RowData
-from holdfast.data.rows import numeric_pair
 from holdfast.linalg import SMALL, mirror, run_pieces
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "multiply",
     "row_blocks",
     "row_norms_squared",
-    "squared_distances",
 ]
 
 # evaluate(block, rows, columns): writes one block of the result.
@@ -204,30 +202,6 @@ def inner_products(
     return fill_blocks(X, Z, evaluate)
 
 
-def squared_distances(X: Any, Z: Any = None) -> FloatArray:
-    """Return the matrix of |x − z|² for every row x of X and z of Z (default: X).
-
-    Parameters
-    ----------
-    X, Z : 2-D arrays or scipy.sparse matrices with the same number of features
-
-    Returns
-    -------
-    D2 : ndarray of shape (len(X), len(Z))
-        For `RBF.from_squared_distances` and `Matern.from_squared_distances`, so that several
-        widths share one matrix.
-
-    Notes
-    -----
-    |x|² + |z|² − 2 x·z by matrix products, 2·m·n·d flops, half of that when Z is None. Dense
-    rows are centred on the mean of Z first. Where the sum still cancels (coincident or close
-    rows), the distance is computed again from the differences, so every entry is good to about
-    1e-12 relative, whatever the offset or the clusters of the data, and equal rows are at
-    distance zero exactly.
-    """
-    return distance_matrix(*numeric_pair(X, Z))
-
-
 def distance_matrix(
     X: RowData,
     Z: RowData | None = None,
@@ -243,6 +217,14 @@ def distance_matrix(
         One by default.
     finish : callable(block), optional
         Changes each block in place while it is in the cache.
+
+    Notes
+    -----
+    |x|² + |z|² − 2 x·z by matrix products, 2·m·n·d flops, half of that when Z is None. Dense
+    rows are centred on the mean of Z first. Where the sum still cancels (coincident or close
+    rows), the distance is computed again from the differences, so every entry is good to about
+    1e-12 relative, whatever the offset or the clusters of the data, and equal rows are at
+    distance zero exactly.
     """
     symmetric, Z_raw = Z is None, X if Z is None else Z
     dense = not sp.issparse(X) and not sp.issparse(Z_raw)

@@ -21,7 +21,6 @@ from holdfast.kernels.products import (
     fill_blocks,
     float64_rows,
     row_blocks,
-    squared_distances,
 )
 
 __all__ = ["RBF", "Euclidean", "Laplacian", "Matern"]
@@ -67,7 +66,7 @@ class Euclidean(_Stationary):
         Parameters
         ----------
         D2 : ndarray of |x − z|², float64
-            As returned by `squared_distances`.
+            As returned by `holdfast.kernels.products.distance_matrix`.
         out : ndarray of the same shape, optional
             Where to write; `out=D2` works in place. By default a new array.
 
@@ -120,7 +119,7 @@ class Euclidean(_Stationary):
     @classmethod
     def scaled_by_gamma(cls, X: RowData) -> FloatArray:
         """Return the squared distances of all pairs of rows."""
-        return squared_distances(X)[np.triu_indices(X.shape[0], 1)]
+        return distance_matrix(X)[np.triu_indices(X.shape[0], 1)]
 
     @abstractmethod
     def _profile(self, q: FloatArray) -> None:

@@ -13,7 +13,10 @@ breaks code.
 | `held_out` | predictions of all splits from one smoother |
 | `stand_in` | what scikit-learn's own functions are run with, so that scoring is theirs |
 | `answering` | from arguments to answers |
-| `functions` | the functions |
+| `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
+| `least_squares` | models without a penalty |
+| `adopted` | `holdfast.from_sklearn`: a fitted model of holdfast with the same predictions |
+| `patching` | for code that cannot be changed |
 
 >>> from sklearn.datasets import load_diabetes
 >>> from sklearn.linear_model import Ridge
@@ -31,5 +34,16 @@ from holdfast.model_selection.functions import (
     cross_validate,
     validation_curve,
 )
+from holdfast.model_selection.patching import patch
+from holdfast.model_selection.permutation import permutation_test_score
+from holdfast.model_selection.search import GridSearchCV
 
-__all__ = ["cross_val_predict", "cross_val_score", "cross_validate", "validation_curve"]
+__all__ = [
+    "GridSearchCV",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "patch",
+    "permutation_test_score",
+    "validation_curve",
+]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import hash as content_hash  # type: ignore[import-untyped]
+from joblib import hash as content_hash
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
@@ -18,9 +18,15 @@ from holdfast.exceptions import HoldfastWarning, warn
 from holdfast.model_selection.held_out import experiments_of, predictions
 from holdfast.model_selection.recognise import Form, Refit, form_of, is_known, penalty_of
 from holdfast.model_selection.stand_in import Answers, Case
-from holdfast.model_selection.transformers import Parts, parts_of, transformed, weights_of
+from holdfast.model_selection.transformers import (
+    Parts,
+    parts_of,
+    standardised,
+    transformed,
+    weights_of,
+)
 
-__all__ = ["answers_of", "case_of", "routed", "tell"]
+__all__ = ["answers_of", "case_of", "form_and_penalty", "routed", "tell"]
 
 #: Numbers that held-out predictions of all candidates may take (1 GB).
 MOST_DOUBLES = 2**27
@@ -109,19 +115,32 @@ def answers_of(
     rows = _Rows(case)
     form = None
     for members in kinds.values():
-        first = parts[members[0]]
-        weights = weights_of(first, case.fit_params, routed=routed())
-        form = form_of(first.model, rows(first), case.y, weights.model)
-        form = _standardised(form, first, weights.scaler)
+        form = _form(case, parts[members[0]], rows)
         penalties = np.stack([penalty_of(parts[i].model, form) for i in members])
         if len(candidates) * experiments.test.values.size * form.Y.shape[1] > MOST_DOUBLES:
             raise Refit("predictions of all candidates and splits would take more than 1 GB")
-        if form.classes is not None:
-            _require_two_classes(form, case)
         for i, found in zip(members, predictions(form, experiments, penalties), strict=True):
             values[i] = found
     assert form is not None
     return Answers(case, experiments, values, form.flat, form.classes, candidates)
+
+
+def form_and_penalty(case: Case) -> tuple[Form, FloatArray]:
+    """Return the smoother of the estimator as it is, and the penalty of each target (v,)."""
+    parts = parts_of(case.estimator)
+    form = _form(case, parts, _Rows(case))
+    return form, penalty_of(parts.model, form)
+
+
+def _form(case: Case, parts: Parts, rows: _Rows) -> Form:
+    """Return the smoother of a pipeline on the rows of a case."""
+    weights = weights_of(parts, case.fit_params, routed=routed())
+    form = form_of(parts.model, rows(parts), case.y, weights.model)
+    if parts.scaler is not None:
+        form = standardised(form, parts.scaler, weights)
+    if form.classes is not None:
+        _require_two_classes(case)
+    return form
 
 
 def _with(estimator: Any, params: Mapping[str, Any]) -> Any:
@@ -161,13 +180,7 @@ class _Rows:
         return self._rows
 
 
-def _standardised(form: Form, parts: Parts, sample_weight: Any) -> Form:
-    if parts.scaler is None:
-        return form
-    raise Refit("StandardScaler learns from the rows of each fold")
-
-
-def _require_two_classes(form: Form, case: Case) -> None:
+def _require_two_classes(case: Case) -> None:
     """Leave splits that train on one class alone to scikit-learn."""
     labels = np.asarray(case.y)
     if all(np.unique(labels[train]).size > 1 for train, _ in case.splits):

@@ -18,10 +18,11 @@ from holdfast.kernels.matrix import KernelRows, PrecomputedRows
 from holdfast.linalg import pieces_alone
 from holdfast.model_selection import least_squares
 from holdfast.model_selection.recognise import Form, Refit
-from holdfast.smoother import KernelSmoother, Smoother, Unpenalised
+from holdfast.smoother import FeatureSmoother, KernelSmoother, Smoother, Unpenalised
 from holdfast.smoother.make import make_smoother, require_room
+from holdfast.smoother.standardise import StandardisedColumns
 
-__all__ = ["experiments_of", "predictions", "tasks_of"]
+__all__ = ["experiments_of", "predictions", "prepared", "tasks_of"]
 
 Split = tuple[IntArray, IntArray]
 
@@ -68,7 +69,22 @@ def tasks_of(experiments: Experiments, weights: FloatArray) -> Tasks:
         raise Refit from error
 
 
-def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> FloatArray:
+def prepared(form: Form) -> Smoother | None:
+    """Return the smoother itself, for several `predictions`; None where nothing is shared."""
+    if form.kernel is None or form.normalised:
+        return None
+    try:
+        return _smoother(form, form.Y)
+    except (HoldfastError, np.linalg.LinAlgError) as error:
+        raise Refit from error
+
+
+def predictions(
+    form: Form,
+    experiments: Experiments,
+    penalties: FloatArray,
+    smoother: Smoother | None = None,
+) -> FloatArray:
     """Return predictions (a, k, v) of all test rows, laid end to end, by the held-out models.
 
     Parameters
@@ -77,6 +93,8 @@ def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> 
     experiments : Experiments
     penalties : ndarray of shape (a, v)
         Of each target.
+    smoother : Smoother or None
+        Of the same rows and weights, with these or other targets.
     """
     tasks = tasks_of(experiments, form.weights)
     if form.kernel is None:
@@ -87,14 +105,19 @@ def predictions(form: Form, experiments: Experiments, penalties: FloatArray) -> 
         Y = np.hstack([Y, np.ones((len(Y), 1))])
     try:
         with pieces_alone(len(Y)):
-            smoother = _smoother(form, Y)
+            if smoother is not None:
+                smoother = smoother.retargeted(Y)
+            if smoother is None:
+                smoother = _smoother(form, Y)
             path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
             values = holdout.predict(smoother, tasks, grid, path)
     except (HoldfastError, np.linalg.LinAlgError) as error:
         raise Refit from error
+    if form.less_mean:
+        values = values - _training_means(form.Y, tasks, form.weights)[tasks.test.owners]
     if form.normalised:
         # f₋H[y] + ȳ₋H (1 − f₋H[1]): the model of y less its mean, and the mean
-        means = _training_means(form.Y, tasks)[tasks.test.owners]
+        means = _training_means(form.Y, tasks, form.weights)[tasks.test.owners]
         values = values[..., :-1] + means * (1.0 - values[..., -1:])
     if grid.size == 1:
         return np.broadcast_to(values, (len(penalties), *values.shape[1:]))
@@ -133,6 +156,9 @@ def _smoother(form: Form, Y: FloatArray) -> Smoother:
         return KernelSmoother(
             data, form.weights, Y, unpenalised, memory, definite=form.definite, trusted=True
         )
+    if form.unit_weights is not None:
+        features = StandardisedColumns(form.rows, form.unit_weights)
+        return FeatureSmoother(features, form.weights, Y, unpenalised, memory)
     rows = KernelRows(form.kernel, form.rows)
     return make_smoother(
         form.kernel,
@@ -147,9 +173,11 @@ def _smoother(form: Form, Y: FloatArray) -> Smoother:
     )
 
 
-def _training_means(Y: FloatArray, tasks: Tasks) -> FloatArray:
+def _training_means(Y: FloatArray, tasks: Tasks, weights: FloatArray) -> FloatArray:
     """Return the mean target (J, v) of the rows that each task trains on."""
-    held = np.zeros((len(tasks), Y.shape[1]))
-    np.add.at(held, tasks.held.owners, Y[tasks.held.values])
-    left = len(Y) - tasks.held.sizes
-    return np.asarray((Y.sum(axis=0) - held) / left[:, None])
+    held, rows = np.zeros((len(tasks), Y.shape[1] + 1)), tasks.held.values
+    centre = np.average(Y, axis=0, weights=weights)
+    sums = weights[:, None] * np.column_stack([Y - centre, np.ones(len(Y))])
+    np.add.at(held, tasks.held.owners, sums[rows])
+    left = sums.sum(axis=0) - held
+    return np.asarray(centre + left[:, :-1] / left[:, -1:])

@@ -27,9 +27,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.kernels import Kernel, Linear, Precomputed
-from holdfast.model_selection.scaling import Scaling
 
-__all__ = ["Form", "Refit", "form_of", "is_known", "penalty_of"]
+__all__ = ["Form", "Refit", "form_of", "is_known", "penalty_of", "row_weights"]
 
 #: Iterative solvers count as exact if they are asked to be about this accurate.
 EXACT_TOLERANCE = 1e-10
@@ -76,8 +75,11 @@ class Form:
         Whether the mean of the training targets is taken out before the fit.
     shift : float
         What the penalty gains: the noise of a `WhiteKernel`.
-    scaling : Scaling or None
-        How columns are standardised inside each experiment.
+    unit_weights : ndarray of shape (m,) or None
+        Row weights of the standard deviations that columns are divided by in each experiment.
+    less_mean : bool
+        Whether the mean of the training targets is taken off predictions: a bias that is not there
+        and columns without their means.
     definite : bool
         Whether the kernel matrix is positive semidefinite.
     """
@@ -91,7 +93,8 @@ class Form:
     classes: AnyArray | None = None
     normalised: bool = False
     shift: float = 0.0
-    scaling: Scaling | None = None
+    unit_weights: FloatArray | None = None
+    less_mean: bool = False
     definite: bool = True
 
 
@@ -127,7 +130,8 @@ def _keeps_column(kind: type) -> bool:
     return bool(kind().fit(X, X).predict(X).ndim == 2)
 
 
-def _row_weights(sample_weight: Any, m: int) -> FloatArray:
+def row_weights(sample_weight: Any, m: int) -> FloatArray:
+    """Return one weight for each row, ones for None."""
     if sample_weight is None:
         return np.ones(m)
     try:
@@ -177,7 +181,7 @@ def _ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     rows = _real_rows(X)
     _require_direct(model, rows)
     Y, flat = _real_targets(model, y, rows.shape[0])
-    weights = _row_weights(sample_weight, rows.shape[0])
+    weights = row_weights(sample_weight, rows.shape[0])
     kernel = None if np.ndim(model.alpha) == 0 and model.alpha == 0 else Linear()
     return Form(kernel, rows, bool(model.fit_intercept), weights, Y, flat)
 
@@ -189,10 +193,10 @@ def _classifier(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     _require_direct(model, rows)
     m = rows.shape[0]
     Y, classes = _labels(y, m)
-    weights = _row_weights(sample_weight, m)
+    weights = row_weights(sample_weight, m)
     if isinstance(model.class_weight, Mapping):
         weights = weights * [model.class_weight.get(label, 1.0) for label in np.asarray(y).tolist()]
-        weights = _row_weights(weights, m)
+        weights = row_weights(weights, m)
     elif model.class_weight is not None:
         raise Refit(
             f"RidgeClassifier(class_weight={model.class_weight!r}) weighs the rows of each fold "
@@ -211,7 +215,7 @@ def _least_squares(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
         raise Refit("LinearRegression solves sparse rows by iterations that stop early")
     rows = _real_rows(X)
     Y, flat = _real_targets(model, y, rows.shape[0])
-    weights = _row_weights(sample_weight, rows.shape[0])
+    weights = row_weights(sample_weight, rows.shape[0])
     return Form(None, rows, bool(model.fit_intercept), weights, Y, flat)
 
 
@@ -219,7 +223,7 @@ def _kernel_ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     rows = _real_rows(X)
     m = rows.shape[0]
     Y, flat = _real_targets(model, y, m)
-    weights = _row_weights(sample_weight, m)
+    weights = row_weights(sample_weight, m)
     if isinstance(model.kernel, str) and model.kernel == "linear" and rows.shape[1] < m:
         return Form(Linear(), rows, False, weights, Y, flat)
     try:

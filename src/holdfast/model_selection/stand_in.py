@@ -149,8 +149,8 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         return {"answers": self.answers, "candidate": self.candidate}
 
     def set_params(self, **params: Any) -> Self:
-        """Stand for another candidate."""
-        self.candidate = params["candidate"]
+        """Stand for another candidate; other parameters change nothing."""
+        self.candidate = params.get("candidate", self.candidate)
         return self
 
     def fit(self, rows: IntArray, y: Any = None, **params: Any) -> Self:

@@ -9,7 +9,7 @@ tag ``requires_fit``, and looked at: some rows alone must become what they becom
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from holdfast.model_selection.recognise import Refit
+from holdfast.kernels import Linear
+from holdfast.model_selection.recognise import Form, Refit, row_weights
 
-__all__ = ["Parts", "Weights", "parts_of", "transformed", "weights_of"]
+__all__ = ["Parts", "Weights", "parts_of", "standardised", "transformed", "weights_of"]
 
 #: Transformers whose `fit` learns no more than the number of columns.
 STATELESS = (PolynomialFeatures, AdditiveChi2Sampler)
@@ -203,3 +204,42 @@ def _requested(step: Any, params: Mapping[str, Any]) -> Any:
                 raise Refit
             found = value
     return found
+
+
+def standardised(form: Form, scaler: StandardScaler, weights: Weights) -> Form:
+    """Return the smoother behind a `StandardScaler` that is learned inside each experiment.
+
+    Parameters
+    ----------
+    form : Form
+        Of the rows as they are.
+    scaler : StandardScaler
+    weights : Weights
+        Of the model and the scaler.
+
+    Raises
+    ------
+    Refit
+        If the model is not linear, or refitting is cheaper.
+
+    Notes
+    -----
+    A bias takes up the means. Without one the model of y on centred columns is that with a bias,
+    less the mean of y.
+    """
+    if form.kernel is not None and not isinstance(form.kernel, Linear):
+        raise Refit("StandardScaler changes every value of the kernel inside each fold")
+    m, d = form.rows.shape
+    if d >= m or (sp.issparse(form.rows) and scaler.with_mean):
+        raise Refit
+    own = weights.scaler is not weights.model
+    unit_weights = row_weights(weights.scaler, m)
+    if own and form.weights.min() == 0.0:
+        raise Refit("rows of weight zero count for StandardScaler and not for the model")
+    less_mean = not form.bias and scaler.with_mean
+    if less_mean and (own or form.kernel is None):
+        raise Refit("columns are centred by StandardScaler and the model has no intercept")
+    form = replace(form, bias=form.bias or less_mean, less_mean=less_mean)
+    if form.kernel is None or not scaler.with_std:
+        return form
+    return replace(form, unit_weights=unit_weights)

@@ -1,4 +1,4 @@
-"""What a fitted model has to say: one summary, shown as JSON, Markdown or a page.
+"""What a fitted model has to say: one summary, shown as JSON, Markdown, a page or on a terminal.
 
 >>> import numpy as np
 >>> from holdfast import KernelRidgeCV
@@ -17,17 +17,40 @@ import os
 
 from holdfast.data.atomic import write_text
 from holdfast.exceptions import InvalidInputError
-from holdfast.report.build import summarise
-from holdfast.report.context import Context
-from holdfast.report.markdown import to_markdown
-from holdfast.report.page import to_html
-from holdfast.report.summary import Summary
-from holdfast.report.sure import Ask
+from holdfast.report.context import Ask, Context
+from holdfast.report.markdown import markdown
+from holdfast.report.page import page
+from holdfast.report.sections import told
+from holdfast.report.summary import Summary, summarise
 
 __all__ = ["Ask", "Context", "Summary", "summarise", "to_html", "to_markdown", "write_report"]
 
 
-def write_report(summary: Summary, path: str | os.PathLike[str]) -> None:
+def to_html(summary: Summary, plotly: str | os.PathLike[str] | None = None) -> str:
+    """Return the summary as one HTML page that needs nothing else.
+
+    Parameters
+    ----------
+    summary : Summary
+        From `summarise`.
+    plotly : path, optional
+        A file with Plotly's JavaScript. Its basic bundle (``plotly-basic.min.js`` of the npm
+        package ``plotly.js-basic-dist-min``) draws the same page with a third of the bytes; the
+        Python package plotly, which is taken by default, has the full one only.
+    """
+    return page(told(summary), plotly)
+
+
+def to_markdown(summary: Summary) -> str:
+    """Return the summary as Markdown: the words and the tables of the page."""
+    return markdown(told(summary))
+
+
+def write_report(
+    summary: Summary,
+    path: str | os.PathLike[str],
+    plotly: str | os.PathLike[str] | None = None,
+) -> None:
     """Write the report as HTML, Markdown or JSON, as the ending of the name says.
 
     Parameters
@@ -36,19 +59,20 @@ def write_report(summary: Summary, path: str | os.PathLike[str]) -> None:
         From `summarise`.
     path : path
         Ends in .html, .md or .json. The file appears whole or not at all.
+    plotly : path, optional
+        For HTML, as in `to_html`.
     """
-    write_text(path, render(summary, os.fspath(path)))
-
-
-def render(summary: Summary, path: str) -> str:
-    """Return the text of the report for a file of this name."""
-    lowered = path.lower()
+    lowered = os.fspath(path).lower()
     if lowered.endswith((".html", ".htm")):
-        return to_html(summary)
-    if lowered.endswith(".md"):
-        return to_markdown(summary)
-    if lowered.endswith(".json"):
-        return summary.to_json() + "\n"
-    raise InvalidInputError(
-        f"Cannot tell from the name {path!r} what kind of report to write: use .html, .md or .json."
-    )
+        text = to_html(summary, plotly)
+    elif lowered.endswith(".md"):
+        text = to_markdown(summary)
+    elif lowered.endswith(".json"):
+        text = summary.to_json() + "\n"
+    else:
+        raise InvalidInputError(
+            f"path must end in .html, .md or .json, which says what kind of report to write; got "
+            f"{os.fspath(path)!r}.",
+            argument="path",
+        )
+    write_text(path, text)

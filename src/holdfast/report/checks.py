@@ -1,78 +1,66 @@
-"""The plan of a fit and its check against retraining, as a report tells them."""
+"""The check of a fit against retraining, and how to repeat it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
 from holdfast.exceptions import NotSupportedError
-from holdfast.report.summary import Certificate, PathCost, PlanTable
-from holdfast.report.sure import work_of
+from holdfast.report.blocks import Block, Code, facts
+from holdfast.report.context import Case
 
-if TYPE_CHECKING:
-    from holdfast.estimators.base import CrossValidatedKernelRidge
-
-__all__ = ["certificate", "plan_table"]
+__all__ = ["Certificate", "Repeat", "certificate", "check_words", "promise", "repeat_blocks"]
 
 VERIFY_SEED = 0
 #: Experiments that are retrained where that takes little; rows × features² of all of them.
 USUAL, _MOST_DENSE, _MOST_BASIS = 5, 5e9, 2e10
 
 
-def plan_table(model: CrossValidatedKernelRidge) -> PlanTable:
-    """Return the plan that the fit followed, and what each way would have cost."""
-    plan = model.explain()
-    cheapest = min(cost.seconds for cost in plan.costs)
-    why = (
-        "the cheapest that fits" if plan.asked == "auto" else f"asked for with path={plan.asked!r}"
-    )
-    return PlanTable(
-        facts=tuple((name, _fact(value)) for name, value in plan.facts.items()),
-        costs=tuple(
-            PathCost(
-                cost.path,
-                cost.seconds,
-                cost.seconds / cheapest if cheapest > 0 else 1.0,
-                cost.bytes / 1e6,
-                cost.path == plan.path,
-            )
-            for cost in plan.costs
-        ),
-        why=f"{plan.path}: {why}",
-    )
+@dataclass(frozen=True)
+class Certificate:
+    """What `verify` found."""
+
+    experiments: int  #: How many experiments were retrained, at how many penalties
+    alphas: int
+    #: The largest deviation of a fast prediction from a retrained one, at the chosen penalty
+    #: and at any
+    chosen_relative_error: float
+    max_relative_error: float
+    seed: int  #: Seed of the draw of experiments
+    verified: bool  #: Whether the deviations are small enough
+    words: str  #: The same in a sentence or two
 
 
-def _fact(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+@dataclass(frozen=True)
+class Repeat:
+    """How to do it again: the command, libraries, the seed of basis rows, the file, its sha256."""
+
+    command: str | None
+    versions: tuple[tuple[str, str], ...]
+    seed: int
+    data: str | None
+    checksum: str | None
 
 
-def certificate(
-    model: CrossValidatedKernelRidge,
-    n_experiments: int | None,
-    notes: list[str],
-    patience: float = 1.0,
-) -> Certificate | None:
-    """Return how far retrained experiments lie from the fast ones; why not, goes to the notes.
+def certificate(case: Case, n_experiments: int | None) -> Certificate | None:
+    """Return how far retrained experiments lie from the fast ones.
 
     Parameters
     ----------
-    model : fitted estimator
+    case : Case
     n_experiments : int or None
         None: five, or fewer where that would take long.
-    notes : list of str
-    patience : float
-        How much longer than by default it may take.
     """
     if n_experiments is None:
-        most = _MOST_BASIS if model._problem.on_basis else _MOST_DENSE
-        n_experiments = int(np.clip(most * patience / work_of(model), 1, USUAL))
+        most = _MOST_BASIS if case.model._problem.on_basis else _MOST_DENSE
+        n_experiments = int(np.clip(most * case.ask.patience / case.work, 1, USUAL))
     if n_experiments < 1:
         return None
     try:
-        found = model.verify(n_experiments, random_state=VERIFY_SEED)
+        found = case.model.verify(n_experiments, random_state=VERIFY_SEED)
     except NotSupportedError as error:
-        notes.append(str(error))
+        case.notes.append(str(error))
         return None
     return Certificate(
         int(found.experiments.size),
@@ -83,3 +71,33 @@ def certificate(
         found.verified,
         found.words(),
     )
+
+
+def check_words(found: Certificate | None) -> str:
+    """Return what retraining showed."""
+    if found is None:
+        return "No experiment was retrained for comparison."
+    return f"{found.words[0].upper()}{found.words[1:]}"
+
+
+def promise(found: Certificate | None) -> str:
+    """Return what the numbers are, as far as they were checked by retraining."""
+    exact = "that of a model retrained without the held-out rows, to rounding"
+    if found is None:
+        return f"By its algebra every held-out number here is {exact}; none was checked."
+    if found.verified:
+        return f"Every held-out number here is {exact}; {found.experiments:,} were checked."
+    return "The check against retraining failed: do not rely on the numbers here."
+
+
+def repeat_blocks(repeat: Repeat) -> tuple[Block, ...]:
+    """Return how to repeat it."""
+    told = facts(
+        [
+            ("Seed", str(repeat.seed)),
+            ("Data", repeat.data or ""),
+            ("sha256 of the data", repeat.checksum or ""),
+            ("Versions", ", ".join(f"{name} {v}" for name, v in repeat.versions)),
+        ]
+    )
+    return (Code(repeat.command), told) if repeat.command else (told,)

@@ -13,23 +13,15 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import number
-from holdfast.report.markup import table, tag
-from holdfast.report.parts import Section, figure_element, section
-from holdfast.report.plots import Figure, escape, figure, line, numbers
+from holdfast.report.blocks import Beside, Chart, Section, table
+from holdfast.report.charts import Figure, escape, figure, guide, scatter, shares, spread
 from holdfast.report.rows import wilson
 from holdfast.scores.scorers import decision_to_proba
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
 
-__all__ = [
-    "CLASS_HEADER",
-    "ClassCurve",
-    "ask_classes",
-    "class_figures",
-    "class_rows",
-    "class_section",
-]
+__all__ = ["ClassCurve", "ask_classes", "class_section"]
 
 MAX_CLASSES, MAX_POINTS, BINS = 6, 150, 10
 CLASS_HEADER = ("class", "rows", "area under ROC", "average precision", "share of the rows")
@@ -39,34 +31,19 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "solid")
 
 @dataclass(frozen=True, eq=False)
 class ClassCurve:
-    """One class against the others, on held-out rows.
-
-    Attributes
-    ----------
-    label : str
-    count : int
-        Rows of the class.
-    share : float
-        Their share, by weight.
-    auc, average_precision : float
-    false_positive, true_positive : ndarray
-        The ROC curve.
-    recall, precision : ndarray
-        The precision–recall curve.
-    predicted, observed, low, high : ndarray
-        Calibration: mean predicted share of the class and observed share in bins of equally many
-        rows, with a 90 % interval of the latter.
-    """
+    """One class against the others, on held-out rows."""
 
     label: str
-    count: int
-    share: float
+    count: int  #: Rows of the class
+    share: float  #: Their share, by weight
     auc: float
     average_precision: float
-    false_positive: FloatArray
+    false_positive: FloatArray  #: The ROC curve
     true_positive: FloatArray
-    recall: FloatArray
+    recall: FloatArray  #: The precision–recall curve
     precision: FloatArray
+    #: Calibration: mean predicted share of the class and observed share in bins of equally
+    #: many rows, with a 90 % interval of the latter
     predicted: FloatArray
     observed: FloatArray
     low: FloatArray
@@ -151,9 +128,9 @@ def _calibration(
     return np.array(predicted), np.array(observed), np.array(low), np.array(high)
 
 
-def class_rows(curves: tuple[ClassCurve, ...]) -> list[tuple[str, ...]]:
-    """Return the rows of a table of the classes."""
-    return [
+def class_section(curves: tuple[ClassCurve, ...]) -> Section:
+    """Return how well each class is found, and whether class shares are probabilities."""
+    rows = [
         (
             c.label,
             f"{c.count:,}",
@@ -163,117 +140,96 @@ def class_rows(curves: tuple[ClassCurve, ...]) -> list[tuple[str, ...]]:
         )
         for c in curves
     ]
-
-
-def class_figures(curves: tuple[ClassCurve, ...]) -> dict[str, Figure]:
-    """Return ROC, precision–recall and calibration."""
-    roc: list[Figure] = []
-    recall: list[Figure] = []
-    calibration: list[Figure] = []
-    for i, c in enumerate(curves):
-        look = {"color": _COLOURS[i], "dash": _DASHES[i], "width": 2}
-        name = escape(c.label)
-        base: Figure = {"type": "scatter", "mode": "lines", "name": name, "line": look}
-        roc.append(
-            base
-            | {
-                "x": numbers(c.false_positive),
-                "y": numbers(c.true_positive),
-                "hovertemplate": f"{name}<br>false alarms %{{x:.1%}}<br>found %{{y:.1%}}"
-                "<extra></extra>",
-            }
-        )
-        recall.append(
-            base
-            | {
-                "x": numbers(c.recall),
-                "y": numbers(c.precision),
-                "hovertemplate": f"{name}<br>found %{{x:.1%}}<br>of those named, right %{{y:.1%}}"
-                "<extra></extra>",
-            }
-        )
-        calibration.append(
-            base
-            | {
-                "mode": "lines+markers",
-                "x": numbers(c.predicted),
-                "y": numbers(c.observed),
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "array": numbers(c.high - c.observed),
-                    "arrayminus": numbers(c.observed - c.low),
-                    "width": 0,
-                    "thickness": 1.5,
-                },
-                "hovertemplate": f"{name}<br>predicted %{{x:.1%}}<br>observed %{{y:.1%}}"
-                "<extra></extra>",
-            }
-        )
-    ends = [0.0, 1.0]
-    roc.append(line(ends, ends, "luck", "@muted", "dot"))
-    calibration.append(line(ends, ends, "as predicted", "@muted", "dot"))
-    share = {"tickformat": ".0%", "range": [-0.02, 1.02]}
-    return {
-        "roc": figure(roc, {"title": {"text": "false alarms"}, **share}, _found("found", share)),
-        "recall": figure(
-            recall,
-            {"title": {"text": "found (recall)"}, **share},
-            _found("right of those named (precision)", share),
+    areas = "; ".join(f"{c.label} {number(c.auc)}" for c in curves)
+    roc = Chart(
+        "roc",
+        _figure(
+            curves,
+            ("false_positive", "true_positive"),
+            ("false alarms", "found"),
+            "false alarms %{x:.1%}<br>found %{y:.1%}",
+            "luck",
         ),
-        "calibration": figure(
-            calibration,
-            {"title": {"text": "predicted share"}, **share},
-            _found("observed share", share),
+        f"ROC curves; areas under them: {areas}.",
+        "Rows of the class that are found, against false alarms among the others.",
+    )
+    recall = Chart(
+        "recall",
+        _figure(
+            curves,
+            ("recall", "precision"),
+            ("found (recall)", "right of those named (precision)"),
+            "found %{x:.1%}<br>of those named, right %{y:.1%}",
         ),
-    }
+        "Precision over recall for each class.",
+        "How many of the rows named are right, when so many of the class are to be found.",
+    )
+    return Section(
+        "classes",
+        "Finding each class",
+        (
+            table("Each class against the others, held-out rows", CLASS_HEADER, rows),
+            Beside((roc, recall)),
+            _calibration_chart(curves),
+        ),
+    )
 
 
-def _found(title: str, share: Figure) -> Figure:
-    return {"title": {"text": title}, **share}
-
-
-def class_section(curves: tuple[ClassCurve, ...]) -> Section:
-    """Return the section on classes."""
-    told = "; ".join(f"{c.label} {number(c.auc)}" for c in curves)
+def _calibration_chart(curves: tuple[ClassCurve, ...]) -> Chart:
     worst = max((_worst_gap(c) for c in curves), default=0.0)
+    told = (
+        "Where the points leave the dotted line by more than their bars, the shares are not "
+        "probabilities: a least-squares classifier does not promise them."
+    )
+    if worst > 0:
+        told += f" The largest gap beyond its bar is {100 * worst:.2g} percentage points."
     rows = [
         (c.label, number(p, 2), number(o, 2), f"{number(a, 2)} to {number(b, 2)}")
         for c in curves
         for p, o, a, b in zip(c.predicted, c.observed, c.low, c.high, strict=True)
     ]
-    advice = (
-        "Where the points leave the dotted line by more than their bars, the shares are not "
-        "probabilities: a least-squares classifier does not promise them."
-    )
-    if worst > 0:
-        advice += f" The largest gap beyond its bar is {100 * worst:.2g} percentage points."
-    header = ("class", "predicted", "observed", "90 % interval")
-    return section(
-        "classes",
-        "Finding each class",
-        table("Each class against the others, held-out rows", CLASS_HEADER, class_rows(curves)),
-        tag(
-            "div",
-            figure_element(
-                "roc",
-                f"ROC curves; areas under them: {told}.",
-                "Rows of the class that are found, against false alarms among the others.",
-            ),
-            figure_element(
-                "recall",
-                "Precision over recall for each class.",
-                "How many of the rows named are right, when so many of the class are to be found.",
-            ),
-            class_="side",
+    return Chart(
+        "calibration",
+        _figure(
+            curves,
+            ("predicted", "observed"),
+            ("predicted share", "observed share"),
+            "predicted %{x:.1%}<br>observed %{y:.1%}",
+            "as predicted",
+            bars=True,
         ),
-        figure_element(
-            "calibration",
-            "Observed share of each class over the predicted share, in bins of rows.",
-            advice,
-            table("Calibration", header, rows),
-        ),
+        "Observed share of each class over the predicted share, in bins of rows.",
+        told,
+        table("Calibration", ("class", "predicted", "observed", "90 % interval"), rows),
     )
+
+
+def _figure(
+    curves: tuple[ClassCurve, ...],
+    fields: tuple[str, str],
+    titles: tuple[str, str],
+    hover: str,
+    diagonal: str = "",
+    *,
+    bars: bool = False,
+) -> Figure:
+    """Return one line for each class, and the diagonal where it means something."""
+    traces = [
+        scatter(
+            getattr(c, fields[0]),
+            getattr(c, fields[1]),
+            c.label,
+            "lines+markers" if bars else "lines",
+            colour=_COLOURS[i],
+            dash=_DASHES[i],
+            hover=f"{escape(c.label)}<br>{hover}",
+            error_y=spread(c.high - c.observed, c.observed - c.low) if bars else {},
+        )
+        for i, c in enumerate(curves)
+    ]
+    if diagonal:
+        traces.append(guide([0.0, 1.0], [0.0, 1.0], diagonal, "@muted", "dot"))
+    return figure(traces, shares(titles[0]), shares(titles[1]))
 
 
 def _worst_gap(curve: ClassCurve) -> float:

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
+from holdfast.answers.learning import training_sets
 from holdfast.basis.resolve import as_selector
-from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import number
 from holdfast.estimators.basis_curve import basis_curve
 from holdfast.exceptions import HoldfastError
-from holdfast.report.markup import Html, table, tag
-from holdfast.report.parts import Section, figure_element, section
-from holdfast.report.plots import Figure, escape, figure, numbers
-from holdfast.report.sure import Ask, work_of
-from holdfast.report.words import left_out
+from holdfast.report.blocks import Beside, Chart, Section, Text, table
+from holdfast.report.charts import Figure, axis, escape, figure, scatter, spread
+from holdfast.report.context import Case
 
-if TYPE_CHECKING:
-    from holdfast.estimators.base import CrossValidatedKernelRidge
-
-__all__ = [
-    "Growth",
-    "ask_basis_growth",
-    "ask_growth",
-    "growth_figures",
-    "growth_rows",
-    "growth_section",
-    "growth_words",
-]
+__all__ = ["Growth", "ask_basis_growth", "ask_growth", "growth_section"]
 
 _SHARES = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
 _REPEATS = 4
@@ -41,48 +28,33 @@ _MOST_WORK = 1e9
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """The score, as it is shown, over a number of things.
+    """The score, as it is shown, over a number of things."""
 
-    Attributes
-    ----------
-    unit : str
-        What is counted: "rows", "groups" or "basis rows".
-    sizes, score, spread : ndarray of shape (n,)
-        How many; the score there; the standard deviation over draws (NaN: one draw).
-    now, score_now : float
-        How many there are, and the score that the curve gives there.
-    more, expected, low, high : float
-        Twice as many, the score expected there, and its bounds at level 0.9; NaN where unknown.
-    lower_is_better : bool
-    label : str
-        What the score is.
-    """
-
-    unit: str
+    unit: str  #: What is counted: "rows", "groups" or "basis rows"
+    #: How many; the score there; the standard deviation over draws (NaN: one draw)
     sizes: FloatArray
     score: FloatArray
     spread: FloatArray
-    now: float
+    now: float  #: How many there are, and the score that the curve gives there
     score_now: float
+    #: Twice as many, the score expected there, and its bounds at level 0.9; NaN where unknown
     more: float
     expected: float
     low: float
     high: float
     lower_is_better: bool
-    label: str
+    label: str  #: What the score is
 
 
-def ask_growth(
-    model: CrossValidatedKernelRidge, curve: CVCurve, notes: list[str], ask: Ask, shell: bool
-) -> Growth | None:
+def ask_growth(case: Case) -> Growth | None:
     """Return the score over the number of training rows, or groups where groups are held out."""
-    problem = model._problem
-    if work_of(model) > _MOST_WORK * ask.patience or model._fitted_model().reselects:
-        notes.append(left_out('"would more rows help?"', shell))
+    model, curve, ask = case.model, case.curve, case.ask
+    if case.work > _MOST_WORK * ask.patience or model._problem.reselects:
+        case.left_out('"would more rows help?"')
         return None
-    if problem.Y.shape[1] > 1 and model._classes is None:
+    if model._problem.Y.shape[1] > 1 and not case.classifies:
         return None
-    drawn = model._training_sets(None)
+    drawn = training_sets(model._asked(), None)
     n = drawn.total
     sizes = np.unique(np.floor(np.array(_SHARES) * drawn.most).astype(int))
     sizes = sizes[(sizes >= drawn.least) & (sizes < drawn.most)]
@@ -93,7 +65,7 @@ def ask_growth(
             warnings.simplefilter("ignore")
             found = model.learning_curve(sizes, _REPEATS, ask.seed)
     except HoldfastError as error:
-        notes.append(f"No learning curve: {error}")
+        case.notes.append(f"No learning curve: {error}")
         return None
     shown = curve.scale.shown(found.scores)
     if not np.isfinite(shown).all() or not (found.errors.max(axis=1) > 0).all():
@@ -121,22 +93,20 @@ def ask_growth(
     )
 
 
-def ask_basis_growth(
-    model: CrossValidatedKernelRidge, curve: CVCurve, notes: list[str], ask: Ask, shell: bool
-) -> Growth | None:
+def ask_basis_growth(case: Case) -> Growth | None:
     """Return the score over the number of basis rows, up to twice as many as there are."""
-    problem = model._problem
-    if not model._problem.on_basis or model._problem.reselects:
+    model, curve, problem = case.model, case.curve, case.model._problem
+    if not problem.on_basis or problem.reselects:
         return None
     if not isinstance(problem.X, np.ndarray) or problem.X.ndim != 2:
         return None
     m, n = int(np.count_nonzero(problem.weights)), len(model.basis_indices_)
-    selector = as_selector(model._problem.basis, problem.weights.size)
+    selector = as_selector(problem.basis, problem.weights.size)
     sizes = np.unique([max(2, n // 4), max(2, n // 2), n, min(2 * n, m)])
     if sizes.size < 3 or selector is None or not hasattr(selector, "n"):
         return None
-    if work_of(model) * 4 > _MOST_WORK * ask.patience:
-        notes.append(left_out('"would more basis rows help?"', shell))
+    if case.work * 4 > _MOST_WORK * case.ask.patience:
+        case.left_out('"would more basis rows help?"')
         return None
     twin: Any = clone(model)
     if model.best_params_.get("gamma") is not None:
@@ -156,7 +126,7 @@ def ask_basis_growth(
                 random_state=problem.seed,
             )
     except HoldfastError as error:
-        notes.append(f"No curve over the number of basis rows: {error}")
+        case.notes.append(f"No curve over the number of basis rows: {error}")
         return None
     shown = curve.scale.shown(found.scores[0, 0, 0])
     if not np.isfinite(shown).all():
@@ -179,7 +149,36 @@ def ask_basis_growth(
     )
 
 
-def growth_words(found: Growth) -> str:
+def growth_section(growths: dict[str, Growth], score: float) -> Section:
+    """Return what more rows, and more basis rows, would do; `score` is that of the model."""
+    charts = []
+    for name, found in growths.items():
+        rows = [
+            (f"{n:,.0f}", number(score), number(spread_there, 2))
+            for n, score, spread_there in zip(found.sizes, found.score, found.spread, strict=True)
+        ]
+        if np.isfinite(found.low):
+            between = f"{number(found.low)} to {number(found.high)}"
+            rows.append((f"{found.more:,.0f} (expected)", number(found.expected), between))
+        what = f"{found.label[0].upper()}{found.label[1:]} over the number of {found.unit}"
+        stays = "; kernel and penalty stay" if found.unit != "basis rows" else ""
+        caption = f"{found.label} by number of {found.unit}"
+        header = (found.unit, found.label, "spread over draws")
+        charts.append(
+            Chart(
+                name,
+                _figure(found),
+                f"{what}. {_words(found)}",
+                f"{what}{stays}.",
+                table(caption, header, rows),
+            )
+        )
+    sentences = [Text(_words(found) + _beside(found, score)) for found in growths.values()]
+    drawn = charts if len(charts) == 1 else [Beside(tuple(charts))]
+    return Section("growth", "Would more rows help?", (*sentences, *drawn))
+
+
+def _words(found: Growth) -> str:
     """Return whether more would help, as a sentence or two."""
     if not np.isfinite(found.expected):
         return (
@@ -204,84 +203,34 @@ def growth_words(found: Growth) -> str:
     return f"{told}: more {found.unit} alone would hardly help."
 
 
-def growth_rows(found: Growth) -> list[tuple[str, ...]]:
-    """Return the rows of a table: how many, the score, its spread."""
-    rows: list[tuple[str, ...]] = [
-        (f"{n:,.0f}", number(score), number(spread, 2))
-        for n, score, spread in zip(found.sizes, found.score, found.spread, strict=True)
-    ]
+def _beside(found: Growth, score: float) -> str:
+    """Return why the curve has another number for the present than the headline."""
+    now = number(found.score_now)
+    if not np.isfinite(found.score_now) or now == number(score):
+        return ""
+    return (
+        f" The {now} is what the curve, made of random draws, says of {found.now:,.0f} "
+        f"{found.unit}; the {found.label} of the model itself is {number(score)}."
+    )
+
+
+def _figure(found: Growth) -> Figure:
+    hover = f"%{{x:,}} {found.unit}<br>{escape(found.label)} %{{y:.4g}}"
+    bars = spread(found.spread) if np.isfinite(found.spread).all() else {}
+    traces = [scatter(found.sizes, found.score, "measured", size=7, hover=hover, error_y=bars)]
     if np.isfinite(found.low):
-        between = f"{number(found.low)} to {number(found.high)}"
-        rows.append((f"{found.more:,.0f} (expected)", number(found.expected), between))
-    return rows
-
-
-def growth_figures(growths: dict[str, Growth]) -> dict[str, Figure]:
-    """Return a curve for each kind of growth."""
-    return {name: _curve(found) for name, found in growths.items()}
-
-
-def _curve(found: Growth) -> Figure:
-    label = escape(found.label)
-    known = np.isfinite(found.spread)
-    traces: list[Figure] = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": "measured",
-            "x": numbers(found.sizes),
-            "y": numbers(found.score),
-            "line": {"color": "@accent", "width": 2},
-            "marker": {"size": 7},
-            "hovertemplate": f"%{{x:,}} {found.unit}<br>{label} %{{y:.4g}}<extra></extra>",
-        }
-    ]
-    if known.all():
-        traces[0]["error_y"] = {
-            "type": "data",
-            "array": numbers(found.spread),
-            "width": 0,
-            "thickness": 1.5,
-        }
-    if np.isfinite(found.low):
+        up, down = found.high - found.expected, found.expected - found.low
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": "expected",
-                "x": [found.now, found.more],
-                "y": numbers([found.score_now, found.expected]),
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "array": numbers([0, found.high - found.expected]),
-                    "arrayminus": numbers([0, found.expected - found.low]),
-                    "width": 4,
-                    "thickness": 1.5,
-                },
-                "line": {"color": "@second", "dash": "dash", "width": 2},
-                "marker": {"size": 7, "symbol": "diamond"},
-                "hovertemplate": f"%{{x:,}} {found.unit}<br>{label} %{{y:.4g}}<extra></extra>",
-            }
-        )
-    axis = {"title": {"text": found.unit}, "rangemode": "tozero"}
-    return figure(traces, axis, {"title": {"text": label}}, 340)
-
-
-def growth_section(growths: dict[str, Growth]) -> Section:
-    """Return the section on what more rows, and more basis rows, would do."""
-    sentences = [tag("p", growth_words(found)) for found in growths.values()]
-    drawn: list[Html] = []
-    for name, found in growths.items():
-        header = (found.unit, found.label, "spread over draws")
-        drawn.append(
-            figure_element(
-                name,
-                f"{found.label} over the number of {found.unit}. {growth_words(found)}",
-                f"{found.label[0].upper()}{found.label[1:]} over the number of {found.unit}"
-                + ("; kernel and penalty stay." if found.unit != "basis rows" else "."),
-                table(f"{found.label} by number of {found.unit}", header, growth_rows(found)),
+            scatter(
+                [found.now, found.more],
+                [found.score_now, found.expected],
+                "expected",
+                colour="@second",
+                dash="dash",
+                size=7,
+                hover=hover,
+                marker={"symbol": "diamond"},
+                error_y=spread([0, up], [0, down]) | {"width": 4},
             )
         )
-    body = tag("div", *drawn, class_="side") if len(drawn) > 1 else drawn[0]
-    return section("growth", "Would more rows help?", *sentences, body)
+    return figure(traces, axis(found.unit, rangemode="tozero"), axis(found.label))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,85 +12,38 @@ from scipy.stats import spearmanr
 
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import number
-from holdfast.report.markup import table
-from holdfast.report.parts import Section, figure_element, section
-from holdfast.report.plots import Figure, figure, line, numbers, title
-from holdfast.report.rows import RowResults
+from holdfast.report.blocks import Chart, Section, table
+from holdfast.report.charts import Figure, axis, figure, guide, scatter
+from holdfast.report.context import Case
 
-if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
-
-__all__ = [
-    "OverTime",
-    "ask_time",
-    "repeated_words",
-    "time_figure",
-    "time_rows",
-    "time_section",
-    "time_words",
-]
+__all__ = ["OverTime", "ask_time", "repeated_words", "time_section"]
 
 MAX_POINTS, BINS, MOST_STEPS = 800, 12, 5e7
 
 
 @dataclass(frozen=True, eq=False)
 class OverTime:
-    """What is left over, in the order of time.
+    """What is left over, in the order of time."""
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    moment : tuple of str or of float
-        Time of each row that is drawn: dates as texts, or numbers.
-    left : ndarray
-        Actual minus held-out prediction; for classes 1 where wrong.
-    bin_moment : tuple
-        The middle of each stretch of time, of equally many rows.
-    bin_error, bin_bias : ndarray
-        Error and mean residual of each stretch.
-    trend : float
-        Rank correlation of the size of the residuals with time.
-    label : str
-        What the error of a stretch is.
-    error, repeated : float
-        Error of the model, and of repeating the last training value before each row (NaN: not
-        known).
-    """
-
-    name: str
-    moment: tuple[Any, ...]
-    left: FloatArray
-    bin_moment: tuple[Any, ...]
-    bin_error: FloatArray
+    name: str  #: The column
+    moment: tuple[Any, ...]  #: Time of each row that is drawn: dates as texts, or numbers
+    left: FloatArray  #: Actual minus held-out prediction; for classes 1 where wrong
+    bin_moment: tuple[Any, ...]  #: The middle of each stretch of time, of equally many rows
+    bin_error: FloatArray  #: Error and mean residual of each stretch
     bin_bias: FloatArray
-    trend: float
-    label: str
+    trend: float  #: Rank correlation of the size of the residuals with time
+    label: str  #: What the error of a stretch is
+    #: Error of the model, and of repeating the last training value before each row (NaN: not
+    #: known)
     error: float = math.nan
     repeated: float = math.nan
 
 
-def ask_time(
-    results: RowResults,
-    name: str,
-    moments: NDArray[Any],
-    held: HeldOutPredictions | None = None,
-    target: int = 0,
-) -> OverTime | None:
-    """Return held-out residuals over time.
-
-    Parameters
-    ----------
-    results : RowResults
-    name : str
-        Of the time column.
-    moments : ndarray of shape (m,)
-        Time of each row of the data: numbers or datetime64.
-    held : HeldOutPredictions, optional
-        The same predictions, for the comparison with repeating the last value.
-    target : int
-        Which of several targets.
-    """
+def ask_time(case: Case) -> OverTime | None:
+    """Return held-out residuals over time; None where no column puts rows in order."""
+    results, moments = case.results, case.context.moments
+    if case.context.time is None or moments is None:
+        return None
     when = moments[results.rows]
     order = np.argsort(when, kind="stable")
     if order.size < 4:
@@ -102,7 +55,7 @@ def ask_time(
         constant = bool((size == size[0]).all()) or bool((when == when[0]).all())
         trend = 0.0 if constant else float(spearmanr(when.astype(float), size).statistic)
     return OverTime(
-        name,
+        case.context.time,
         _plain(when[pick]),
         results.error[pick],
         _plain(when[[p[p.size // 2] for p in parts]]),
@@ -111,19 +64,17 @@ def ask_time(
         trend,
         results.label,
         results.score(),
-        _repeated(results, moments, held, target),
+        _repeated(case, moments),
     )
 
 
-def _repeated(
-    results: RowResults, moments: NDArray[Any], held: HeldOutPredictions | None, target: int
-) -> float:
+def _repeated(case: Case, moments: NDArray[Any]) -> float:
     """Return the error of repeating the last training value before each row; NaN if unknown."""
-    if held is None or held.classes is not None:
+    results, held = case.results, case.held
+    experiments = held.experiments
+    if case.classifies or float(len(experiments)) * moments.size > MOST_STEPS:
         return float("nan")
-    experiments, y = held.experiments, held.y[:, target]
-    if float(len(experiments)) * moments.size > MOST_STEPS:
-        return float("nan")
+    y = held.y[:, case.target]
     order = np.argsort(moments, kind="stable")
     said = np.full(results.rows.size, np.nan)
     trained = held.weights > 0
@@ -147,13 +98,40 @@ def _plain(values: NDArray[Any]) -> tuple[Any, ...]:
     return tuple(values.astype(float).tolist())
 
 
-def time_words(found: OverTime) -> str:
-    """Return whether the error changes in the course of time."""
-    first, last = found.bin_error[0], found.bin_error[-1]
-    told = (
-        f"{repeated_words(found)}The {found.label} is {number(float(first))} in the first stretch "
-        f"and {number(float(last))} in the last"
+def repeated_words(found: OverTime) -> str:
+    """Return how the model compares with repeating the last value, as a sentence."""
+    if math.isnan(found.repeated):
+        return ""
+    verdict = "" if found.error < found.repeated else ": the model is no better than that"
+    return (
+        f"Repeating the last value before each row would be off by {number(found.repeated)}, the "
+        f"model is off by {number(found.error)}{verdict}."
     )
+
+
+def time_section(found: OverTime) -> Section:
+    """Return whether the error changes in the course of time."""
+    rows = [
+        (when if isinstance(when, str) else number(when, 4), number(float(e)), number(float(b)))
+        for when, e, b in zip(found.bin_moment, found.bin_error, found.bin_bias, strict=True)
+    ]
+    header = (f"middle of the stretch ({found.name})", found.label, "mean residual")
+    told = _words(found)
+    chart = Chart(
+        "time",
+        _figure(found),
+        f"Residuals over {found.name}. {told}",
+        told,
+        table("Stretches of equally many rows", header, rows),
+    )
+    return Section("time", "Over time", (chart,))
+
+
+def _words(found: OverTime) -> str:
+    first, last = (number(float(found.bin_error[i])) for i in (0, -1))
+    told = f"The {found.label} is {first} in the first stretch and {last} in the last"
+    if repeated := repeated_words(found):
+        told = f"{repeated} {told}"
     if abs(found.trend) < 0.1:
         return f"{told}; over all rows, residuals do not grow or shrink with {found.name}."
     way = "grow" if found.trend > 0 else "shrink"
@@ -163,58 +141,17 @@ def time_words(found: OverTime) -> str:
     )
 
 
-def repeated_words(found: OverTime) -> str:
-    """Return how the model compares with repeating the last value, as a sentence."""
-    if math.isnan(found.repeated):
-        return ""
-    better = found.error < found.repeated
-    verdict = "" if better else ": the model is no better than that"
-    return (
-        f"Repeating the last value before each row would be off by {number(found.repeated)}, the "
-        f"model is off by {number(found.error)}{verdict}. "
-    )
-
-
-def time_rows(found: OverTime) -> list[tuple[str, ...]]:
-    """Return the rows of a table: stretch, error, mean residual."""
-    return [
-        (when if isinstance(when, str) else number(when, 4), number(float(e)), number(float(b)))
-        for when, e, b in zip(found.bin_moment, found.bin_error, found.bin_bias, strict=True)
-    ]
-
-
-def time_figure(found: OverTime) -> Figure:
-    """Return residuals over time, with the error of each stretch."""
-    dates = bool(found.moment) and isinstance(found.moment[0], str)
-    points = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "rows",
-        "x": list(found.moment),
-        "y": numbers(found.left),
-        "marker": {"color": "@accent", "size": 4, "opacity": 0.5},
-        "hovertemplate": "%{x}<br>actual − prediction %{y:.4g}<extra></extra>",
-    }
-    error = line(list(found.bin_moment), numbers(found.bin_error), f"{found.label} of a stretch")
-    error["line"]["dash"] = "solid"
-    bias = line(list(found.bin_moment), numbers(found.bin_bias), "mean residual", "@text", "dot")
+def _figure(found: OverTime) -> Figure:
+    """Return residuals over time, with the error of each stretch; of classes only the latter."""
     classes = found.label != "RMSE"
-    traces = [error] if classes else [points, error, bias]
-    y = found.label if classes else "actual − prediction"
-    axis = {"title": title(found.name), **({"type": "date"} if dates else {})}
-    return figure(traces, axis, {"title": {"text": y}})
-
-
-def time_section(found: OverTime) -> Section:
-    """Return the section on time."""
-    header = (f"middle of the stretch ({found.name})", found.label, "mean residual")
-    return section(
-        "time",
-        "Over time",
-        figure_element(
-            "time",
-            f"Residuals over {found.name}. {time_words(found)}",
-            time_words(found),
-            table("Stretches of equally many rows", header, time_rows(found)),
-        ),
-    )
+    traces = [guide(found.bin_moment, found.bin_error, f"{found.label} of a stretch", dash="solid")]
+    if not classes:
+        hover, look = "%{x}<br>actual − prediction %{y:.4g}", {"opacity": 0.5}
+        rows = scatter(
+            found.moment, found.left, "rows", "markers", size=4, hover=hover, marker=look
+        )
+        bias = guide(found.bin_moment, found.bin_bias, "mean residual", "@text", "dot")
+        traces = [rows, *traces, bias]
+    dates = bool(found.moment) and isinstance(found.moment[0], str)
+    time = axis(found.name, type="date" if dates else "-")
+    return figure(traces, time, axis(found.label if classes else "actual − prediction"))

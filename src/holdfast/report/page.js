@@ -35,7 +35,7 @@
     document.getElementById("old").hidden = false;
     return;
   }
-  const { figures, linked } = JSON.parse(await unpacked("data"));
+  const { figures, slider: linked } = JSON.parse(await unpacked("data"));
   const script = document.createElement("script");
   script.textContent = await unpacked("plotly");
   document.body.append(script);
@@ -83,15 +83,17 @@
     }
     if (figures.groups && linked.groups[i].length) {
       const bars = figures.groups.data[0];
-      const errors = linked.groups[i].slice(0, bars.y.length).reverse();
+      const errors = linked.groups[i].slice(0, bars.y.length);
       bars.x = i === linked.chosen ? inUse : errors;
       // Intervals belong to the penalty in use.
       bars.error_x.visible = i === linked.chosen;
     }
-    if (linked.confusion) {
-      document.querySelectorAll("#confusion tbody tr").forEach((row, a) =>
+    for (const table of document.querySelectorAll("table[data-moves]")) {
+      const cells = linked[table.dataset.moves];
+      if (!cells) continue;
+      table.querySelectorAll("tbody tr").forEach((row, a) =>
         row.querySelectorAll("td").forEach((cell, b) => {
-          cell.textContent = linked.confusion[i][a][b].toLocaleString("en");
+          cell.textContent = cells[i][a][b].toLocaleString("en");
         }));
     }
   }
@@ -111,6 +113,7 @@
     for (const [name, figure] of Object.entries(figures)) {
       if (only && !only.includes(name)) continue;
       const spot = document.getElementById("fig-" + name);
+      if (!spot.checkVisibility()) continue;  // in a fold; drawn when that opens
       const made = themed(figure, palette);
       if (fixedWidth) made.layout.width = spot.closest(".side") ? fixedWidth / 2 - 10 : fixedWidth;
       if (innerWidth < 560) made.layout.margin.l = 44;
@@ -118,6 +121,19 @@
     }
     document.documentElement.dataset.drawn = fixedWidth ? "print" : "screen";
   }
+
+  for (const fold of document.querySelectorAll("details.fold")) {
+    const inside = [...fold.querySelectorAll(".plot")].map((spot) => spot.id.slice(4));
+    fold.addEventListener("toggle", () => { if (fold.open) draw(0, inside); });
+  }
+  // A link to a section in a fold opens it.
+  function unfold() {
+    const spot = document.getElementById(location.hash.slice(1));
+    const fold = spot && spot.closest("details.fold");
+    if (fold) fold.open = true;
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
 
   if (slider) {
     slider.addEventListener("input", () => move(Number(slider.value)));

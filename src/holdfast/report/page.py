@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else.
+"""Blocks as one HTML file that needs nothing else.
 
 Plotly's script is embedded, packed small, and unpacked by the page itself. A content security
 policy allows that script and the page's own, by their digests, and forbids every request: even a
@@ -8,48 +8,104 @@ text that slipped through the escaping could neither run nor send anything.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
-import importlib.util
 import json
-import sys
-from functools import lru_cache
+import os
+from collections.abc import Iterable
+from functools import cache
+from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from holdfast.exceptions import MissingDependencyError
-from holdfast.report import sections
-from holdfast.report.figures import figures
-from holdfast.report.linked import linked_data, slider
-from holdfast.report.markup import Html, join, tag
-from holdfast.report.packing import pack
-from holdfast.report.summary import Summary
+from holdfast.exceptions import InvalidInputError, MissingDependencyError
+from holdfast.report.blocks import (
+    Beside,
+    Block,
+    Bullets,
+    Chart,
+    Code,
+    Facts,
+    Heading,
+    KeyFigures,
+    Note,
+    Report,
+    Section,
+    Slider,
+    Table,
+    Text,
+)
 
-__all__ = ["check_plotly", "to_html"]
+__all__ = ["Html", "page", "plotly_script", "tag"]
 
 OLD = (
     "The figures need JavaScript in a browser from 2023 or newer. All of the numbers are in the "
     "text and the tables."
 )
-#: Sections that the slider moves.
-LINKED = ("curve", "rows", "parts")
+_VOID = frozenset(("meta", "link", "br", "hr", "img", "input"))
 
 
-def to_html(summary: Summary) -> str:
-    """Return the summary as one self-contained HTML page.
+class Html(str):
+    """A string that is HTML already; any other string is text and gets escaped."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str | None, **attributes: str | bool | None) -> Html:
+    """Return an element.
+
+    Parameters
+    ----------
+    name : str
+        Of the element.
+    *children : str or Html
+        Texts (escaped) and elements; None is left out.
+    **attributes : str or bool
+        Underscores become dashes, a trailing one is dropped (`class_`); True gives an attribute
+        without value; None and False none at all.
+    """
+    parts = [f"<{name}"]
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        key = key.rstrip("_").replace("_", "-")
+        parts.append(f" {key}" if value is True else f' {key}="{escape(str(value))}"')
+    parts.append(">")
+    if name in _VOID:
+        return Html("".join(parts))
+    return Html("".join(parts) + _join(children) + f"</{name}>")
+
+
+def _join(children: Iterable[str | None]) -> Html:
+    found = (child for child in children if child is not None)
+    return Html("".join(child if isinstance(child, Html) else escape(child) for child in found))
+
+
+def page(report: Report, plotly: str | os.PathLike[str] | None = None) -> str:
+    """Return a report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    report : Report
+    plotly : path, optional
+        A file with Plotly's JavaScript, such as its basic bundle, which is a quarter as large; by
+        default that of the package plotly.
 
     Raises
     ------
     MissingDependencyError
-        Without plotly, whose JavaScript is embedded.
+        Without plotly, if no file is named.
     """
-    check_plotly()
-    digest, plotly = _plotly()
+    script = plotly_script(plotly)
     own = _text("page.js")
-    drawn = figures(summary)
-    data = {"figures": drawn, "linked": _linked(summary)}
-    packed = pack(json.dumps(data, allow_nan=False, separators=(",", ":")))
+    slider = report.slider
+    data = {
+        "figures": {chart.name: chart.figure for chart in _charts(_all_blocks(report))},
+        "slider": slider and {**slider.data, "told": slider.told, "chosen": slider.chosen},
+    }
     policy = (
-        f"default-src 'none'; script-src {digest} {_digest(own)}; "
+        f"default-src 'none'; script-src {_digest(script)} {_digest(own)}; "
         "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = tag(
@@ -59,61 +115,172 @@ def to_html(summary: Summary) -> str:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content="holdfast"),
-        tag("title", summary.title),
+        tag("title", report.title),
         tag("style", Html(_text("page.css"))),
     )
-    parts = sections.all_sections(summary, set(drawn))
-    moved = [part.html for part in parts if part.id in LINKED]
-    first = next(i for i, part in enumerate(parts) if part.id in LINKED)
-    report = [part.html for part in parts if part.id not in LINKED]
-    report.insert(first, tag("div", slider(summary.linked), *moved, class_="linked"))
+    links = (tag("li", tag("a", s.title, href=f"#{s.id}")) for s in report.sections)
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#report", class_="skip"),
-        sections.header(summary, parts),
+        tag(
+            "header",
+            tag("h1", report.title),
+            *map(_html, report.head),
+            tag("nav", tag("ul", *links), aria_label="Sections"),
+        ),
         tag("p", OLD, class_="note old", id="old", hidden=True, role="note"),
         tag("noscript", tag("p", OLD, class_="note old")),
-        tag("main", *report, id="report"),
-        tag("footer", sections.colophon(summary)),
-        tag("script", Html(packed), type="text/plain", id="data"),
-        tag("script", Html(plotly), type="text/plain", id="plotly"),
+        tag("main", *_main(report), id="report"),
+        tag("footer", tag("p", report.foot)),
+        tag("script", Html(_packed(_json(data))), type="text/plain", id="data"),
+        tag("script", Html(_packed(script)), type="text/plain", id="plotly"),
         tag("script", Html(own)),
     )
-    return "<!DOCTYPE html>\n" + join([tag("html", head, body, lang="en")]) + "\n"
+    return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
 
 
-def check_plotly() -> None:
-    """Raise, with the remedy, if plotly is not installed."""
-    if "plotly" in sys.modules:
-        missing = sys.modules["plotly"] is None
-    else:
-        missing = importlib.util.find_spec("plotly") is None
-    if missing:
-        raise MissingDependencyError(
-            "The HTML report needs plotly, which is not installed: pip install "
-            "'holdfast[report]'. Reports that end in .md or .json need nothing."
+def _main(report: Report) -> list[Html]:
+    """Return the sections; those that the slider moves stand together under it."""
+    moved = [_section(section) for section in report.sections if section.moves]
+    made = [_section(section) for section in report.sections if not section.moves]
+    if moved:
+        first = next(i for i, section in enumerate(report.sections) if section.moves)
+        slider = _html(report.slider) if report.slider else None
+        made.insert(first, tag("div", slider, *moved, class_="linked"))
+    return made
+
+
+def _section(section: Section) -> Html:
+    title, blocks = tag("h2", section.title, id=section.id), map(_html, section.blocks)
+    if not section.folded:
+        return tag("section", title, *blocks)
+    return tag("section", tag("details", tag("summary", title), *blocks, class_="fold"))
+
+
+def _html(block: Block) -> Html:
+    """Return one block."""
+    match block:
+        case Text(text, strong):
+            return tag("p", text, class_="answer" if strong else None)
+        case Note(text):
+            return tag("p", text, class_="note", role="note")
+        case Heading(text):
+            return tag("h3", text)
+        case Code(text):
+            return tag("pre", tag("code", text))
+        case Facts(pairs):
+            return tag("dl", *(tag(n, t) for a, b in pairs for n, t in (("dt", a), ("dd", b))))
+        case KeyFigures(pairs):
+            cards = (tag("li", tag("strong", number), tag("span", what)) for number, what in pairs)
+            return tag("ul", *cards, class_="cards three" if len(pairs) == 6 else "cards")
+        case Bullets(title, items, kind):
+            heading = tag("strong" if kind == "note" else "h2", title)
+            listed = tag("ul", *(tag("li", item) for item in items))
+            role = "note" if kind == "note" else None
+            return tag("div", heading, listed, class_=f"bullets {kind}", role=role)
+        case Table():
+            return _table(block)
+        case Chart(name, _, alt, caption, numbers):
+            place = tag("div", id=f"fig-{name}", class_="plot", role="img", aria_label=alt)
+            summary = tag("summary", "The numbers")
+            behind = tag("details", summary, _table(numbers)) if numbers else None
+            return tag("figure", place, tag("figcaption", caption), behind)
+        case Slider():
+            return _slider(block)
+        case Beside(blocks):
+            return tag("div", *map(_html, blocks), class_="side")
+
+
+def _table(made: Table) -> Html:
+    """Return a table in a region that can be scrolled by keyboard."""
+    body = [
+        tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:]))
+        for row in made.rows
+    ]
+    drawn = tag(
+        "table",
+        tag("caption", made.caption),
+        tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in made.header))),
+        tag("tbody", *body),
+        class_="numbers",
+        data_moves=made.moves,
+    )
+    return tag("div", drawn, class_="scroll", role="region", aria_label=made.caption, tabindex="0")
+
+
+def _slider(block: Slider) -> Html:
+    ends = {"min": "0", "max": str(len(block.told) - 1), "value": str(block.chosen), "step": "1"}
+    return tag(
+        "div",
+        tag("label", "Penalty λ", for_="slider"),
+        tag("input", type="range", id="slider", **ends),
+        tag("output", block.told[block.chosen], for_="slider"),
+        tag("button", "Back to the one in use", type="button", id="back", disabled=True),
+        class_="slider",
+    )
+
+
+def _all_blocks(report: Report) -> Iterable[Block]:
+    yield from report.head
+    for section in report.sections:
+        yield from section.blocks
+
+
+def _charts(blocks: Iterable[Block]) -> Iterable[Chart]:
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield block
+        elif isinstance(block, Beside):
+            yield from _charts(block.blocks)
+
+
+# --- what is embedded -----------------------------------------------------------------------------
+
+
+def plotly_script(path: str | os.PathLike[str] | None = None) -> str:
+    """Return Plotly's JavaScript, of a file or of the package; raise, with the remedy, if neither.
+
+    Parameters
+    ----------
+    path : path, optional
+        A file; None: that of the package.
+    """
+    if path is None:
+        try:
+            from plotly import offline
+        except ImportError as error:
+            raise MissingDependencyError(
+                "The HTML report needs plotly, which is not installed: pip install "
+                "'holdfast[report]'. Reports that end in .md or .json need nothing."
+            ) from error
+        return str(offline.get_plotlyjs())
+    text = Path(path).read_text(encoding="utf-8")
+    if "plotly" not in text[:500].lower():
+        raise InvalidInputError(
+            "plotly must name a file with Plotly's JavaScript, such as plotly-basic.min.js; "
+            f"{os.fspath(path)!r} does not begin like one.",
+            argument="plotly",
         )
+    return text
 
 
-@lru_cache(maxsize=1)
-def _plotly() -> tuple[str, str]:
-    """Return the digest of Plotly's script, and the script packed."""
-    from plotly.offline import get_plotlyjs
+@cache
+def _packed(text: str) -> str:
+    """Return text as characters that neither end a script element nor begin a comment in it.
 
-    script = str(get_plotlyjs())
-    return _digest(script), pack(script)
-
-
-def _linked(summary: Summary) -> dict[str, Any] | None:
-    if summary.linked is None:
-        return None
-    head = summary.headline
-    return linked_data(summary.linked, summary.rows.y, head.label, head.error_label)
+    Gzip, then base 85: base 64 spends a third on top, base 85 a quarter. `page.js` undoes it.
+    """
+    packed = base64.b85encode(gzip.compress(text.encode("utf-8"), 9, mtime=0))
+    return packed.decode("ascii").replace("<", ".")
 
 
 def _digest(script: str) -> str:
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, allow_nan=False, separators=(",", ":"))
 
 
 def _text(name: str) -> str:

@@ -14,8 +14,8 @@ from scipy.special import ndtri, stdtrit
 from holdfast._typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["PartScore", "RowResults", "part_scores", "row_results", "wilson"]
 
@@ -25,40 +25,21 @@ LEVEL = 0.9
 
 @dataclass(frozen=True, eq=False)
 class RowResults:
-    """One entry per tested row and experiment, at the chosen penalty, for one target.
+    """One entry per tested row and experiment, at the chosen penalty, for one target."""
 
-    Attributes
-    ----------
-    rows : ndarray of int, shape (k,)
-        Row of the data.
-    experiment : ndarray of int, shape (k,)
-        Which experiment tested it.
-    y : ndarray of shape (k,)
-        The truth: numbers, or class labels.
-    prediction : ndarray of shape (k,)
-        What the model that never saw the row says: numbers, or class labels.
-    error : ndarray of float, shape (k,)
-        Truth minus prediction; for classes 1 where wrong, else 0.
-    badness : ndarray of float, shape (k,)
-        By which rows are called hard: the absolute error; for classes how far the decision lies
-        on the wrong side.
-    baseline : ndarray of float, shape (k,)
-        The same error without any features: by the training rows' mean or most frequent class.
-    weights : ndarray of float, shape (k,)
-        Weight of the row.
-    classes : ndarray or None
-        Class labels of a classifier.
-    """
-
-    rows: IntArray
-    experiment: IntArray
-    y: NDArray[Any]
+    rows: IntArray  #: Row of the data
+    experiment: IntArray  #: Which experiment tested it
+    y: NDArray[Any]  #: The truth: numbers, or class labels
+    #: What the model that never saw the row says: numbers, or class labels
     prediction: NDArray[Any]
-    error: FloatArray
+    error: FloatArray  #: Truth minus prediction; for classes 1 where wrong, else 0
+    #: By which rows are called hard: the absolute error; for classes how far the decision
+    #: lies on the wrong side
     badness: FloatArray
+    #: The same error without any features: by the training rows' mean or most frequent class
     baseline: FloatArray
-    weights: FloatArray
-    classes: NDArray[Any] | None
+    weights: FloatArray  #: Weight of the row
+    classes: NDArray[Any] | None  #: Class labels of a classifier
 
     @property
     def label(self) -> str:
@@ -91,26 +72,13 @@ class RowResults:
 
 @dataclass(frozen=True)
 class PartScore:
-    """The error of one experiment or one group.
+    """The error of one experiment or one group."""
 
-    Attributes
-    ----------
-    label : str
-        The part.
-    count : int
-        How many predictions.
-    score : float
-        Root mean squared error, or share of errors.
-    bias : float or None
-        Mean of truth minus prediction; None for classes.
-    low, high : float
-        A 90 % interval of the score, if the rows of the part are independent; NaN for one row.
-    """
-
-    label: str
-    count: int
-    score: float
-    bias: float | None
+    label: str  #: The part
+    count: int  #: How many predictions
+    score: float  #: Root mean squared error, or share of errors
+    bias: float | None  #: Mean of truth minus prediction; None for classes
+    #: A 90 % interval of the score, if the rows of the part are independent; NaN for one row
     low: float = math.nan
     high: float = math.nan
 

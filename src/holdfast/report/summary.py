@@ -1,7 +1,7 @@
-"""The summary: everything a report says, as plain frozen data.
+"""The summary: everything a report says, asked of the model once.
 
-`summarise` asks a fitted model once; `Summary` then renders as JSON (`to_json`), Markdown and
-HTML (`holdfast.report.markdown`, `holdfast.report.page`) without asking again.
+`summarise` asks; a `Summary` is plain frozen data, and JSON as it is (`to_json`). `sections` puts
+it in blocks, which the page, the Markdown and the terminal show.
 """
 
 from __future__ import annotations
@@ -13,289 +13,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from holdfast._typing import FloatArray
 from holdfast.displays.curve_data import CVCurve
+from holdfast.files.archive import library_versions
+from holdfast.report import answer as answers
+from holdfast.report import checks, penalty, where
+from holdfast.report.answer import Asked, Contrast, Headline
+from holdfast.report.classes import ClassCurve, ask_classes
+from holdfast.report.context import Ask, Context, make_case
+from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
+from holdfast.report.moments import OverTime, ask_time
+from holdfast.report.relevance import Relevance, ask_relevance
 from holdfast.report.rows import PartScore
+from holdfast.report.spread import Coverage, ask_coverage
+from holdfast.report.sure import Sureness, ask_sureness
 
 if TYPE_CHECKING:
-    from holdfast.report.classes import ClassCurve
-    from holdfast.report.growth import Growth
-    from holdfast.report.linked import Linked
-    from holdfast.report.moments import OverTime
-    from holdfast.report.relevance import Relevance
-    from holdfast.report.spread import Coverage
-    from holdfast.report.sure import Sureness
+    from holdfast.estimators.base import CrossValidatedKernelRidge
+    from holdfast.holdout.plan import Plan
     from holdfast.tables.account import ColumnAccount
     from holdfast.tables.inside import InsideOut
 
-__all__ = [
-    "Asked",
-    "Certificate",
-    "Confusion",
-    "Contrast",
-    "HardRow",
-    "Headline",
-    "Leverage",
-    "PathCost",
-    "PlanTable",
-    "Repeat",
-    "RowSample",
-    "Summary",
-]
-
-
-#: Share of errors of naming the most frequent class, below which accuracy misleads.
-UNEVEN = 0.25
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What was asked.
-
-    Attributes
-    ----------
-    task : str
-        "regression" or "classification".
-    rows, features : int
-        Size of the data.
-    target : str
-        Name of the target.
-    feature_names : tuple of str
-        Names of the features.
-    group : str or None
-        Name of the grouping, and `n_groups` how many there are.
-    n_groups : int
-        Number of groups; 0 without.
-    weighted : bool
-        Whether rows have weights.
-    kernel, basis, cv, policy, grid, metric : str
-        The model and the experiments in words.
-    experiments : int
-        How many.
-    preparation : tuple of str
-        What was done to the columns before, one sentence each.
-    """
-
-    task: str
-    rows: int
-    features: int
-    target: str
-    feature_names: tuple[str, ...]
-    group: str | None
-    n_groups: int
-    weighted: bool
-    kernel: str
-    basis: str
-    cv: str
-    policy: str
-    grid: str
-    metric: str
-    experiments: int
-    preparation: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Headline:
-    """The answer in numbers.
-
-    Attributes
-    ----------
-    label : str
-        What `value` is, for instance RMSE.
-    value, se : float
-        Held-out error or score at the chosen penalty, and its standard error (NaN: unknown).
-    lower_is_better : bool
-        Whether it is an error.
-    error_label : str
-        What `error` is: RMSE or share of errors, whatever the scoring.
-    error, baseline : float
-        That error of the model, and of a model without features in the same experiments.
-    skill : float
-        1 − (error/baseline)² for regression, 1 − error/baseline for classes: 1 is perfect, 0 is
-        no better than knowing no features, below 0 is worse.
-    alpha : float
-        The chosen penalty.
-    balanced : float or None
-        Mean over the classes of the share of their rows that is right; None for regression.
-    """
-
-    label: str
-    value: float
-    se: float
-    lower_is_better: bool
-    error_label: str
-    error: float
-    baseline: float
-    skill: float
-    alpha: float
-    balanced: float | None = None
-
-    @property
-    def uneven(self) -> bool:
-        """Whether one class is so frequent that naming it always would look good."""
-        return self.balanced is not None and self.baseline < UNEVEN
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """What another way of holding out says of the same model class on the same data.
-
-    Attributes
-    ----------
-    name : str
-        The way of holding out.
-    error : float
-        Its error, at the penalty it would choose itself.
-    alpha : float
-        That penalty.
-    asked : bool
-        Whether this is the way that was asked for.
-    truth : bool
-        Whether it is known from new rows: of made-up data.
-    """
-
-    name: str
-    error: float
-    alpha: float
-    asked: bool
-    truth: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class RowSample:
-    """Held-out predictions for the plots: all rows, or a regular part of many.
-
-    Attributes
-    ----------
-    row : ndarray of int
-    y, prediction : ndarray
-        Numbers, or texts for classes.
-    group : tuple of str
-        Group of each row; empty without groups.
-    total : int
-        How many predictions there are in all.
-    """
-
-    row: NDArray[np.int64]
-    y: NDArray[Any]
-    prediction: NDArray[Any]
-    group: tuple[str, ...]
-    total: int
-
-
-@dataclass(frozen=True)
-class Confusion:
-    """Held-out predictions of a classifier: counts[i][j] rows of class i called class j."""
-
-    classes: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Leverage:
-    """Distribution of the leverages S_ii.
-
-    Attributes
-    ----------
-    edges, counts : ndarray
-        A histogram.
-    effective_parameters : float
-        Their sum.
-    largest : float
-        The largest.
-    """
-
-    edges: FloatArray
-    counts: NDArray[np.int64]
-    effective_parameters: float
-    largest: float
-
-
-@dataclass(frozen=True)
-class HardRow:
-    """A row that the models which never saw it predict badly."""
-
-    row: int
-    group: str | None
-    y: float | str
-    prediction: float | str
-    error: float
-    leverage: float
-
-
-@dataclass(frozen=True)
-class PathCost:
-    """Estimated cost of one path of the planner."""
-
-    path: str
-    seconds: float
-    ratio: float
-    megabytes: float
-    taken: bool
-
-
-@dataclass(frozen=True)
-class PlanTable:
-    """The plan: sizes that decided, the costs of every path, and why one was taken."""
-
-    facts: tuple[tuple[str, str], ...]
-    costs: tuple[PathCost, ...]
-    why: str
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What `verify` found.
-
-    Attributes
-    ----------
-    experiments, alphas : int
-        How many experiments were retrained, at how many penalties.
-    chosen_relative_error, max_relative_error : float
-        The largest deviation of a fast prediction from a retrained one, at the chosen penalty and
-        at any.
-    seed : int
-        Seed of the draw of experiments.
-    verified : bool
-        Whether the deviations are small enough.
-    words : str
-        The same in a sentence or two.
-    """
-
-    experiments: int
-    alphas: int
-    chosen_relative_error: float
-    max_relative_error: float
-    seed: int
-    verified: bool
-    words: str
-
-
-@dataclass(frozen=True)
-class Repeat:
-    """How to do it again.
-
-    Attributes
-    ----------
-    command : str or None
-        The command line.
-    versions : tuple of (str, str)
-        Libraries.
-    seed : int
-        Seed of the choice of basis rows.
-    data : str or None
-        The file.
-    checksum : str or None
-        Its sha256.
-    """
-
-    command: str | None
-    versions: tuple[tuple[str, str], ...]
-    seed: int
-    data: str | None
-    checksum: str | None
+__all__ = ["Summary", "summarise"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +60,8 @@ class Summary:
     confusion : Confusion or None
     leverage : Leverage
     hardest : tuple of HardRow
-    plan : PlanTable
+    plan : Plan
+        What each way to the held-out predictions costs, and which one was taken.
     certificate : Certificate or None
     repeat : Repeat
     warnings : tuple of str
@@ -356,21 +96,21 @@ class Summary:
     curve: CVCurve
     policies: dict[str, CVCurve]
     contrasts: tuple[Contrast, ...]
-    rows: RowSample
+    rows: where.RowSample
     folds: tuple[PartScore, ...]
     groups: tuple[PartScore, ...]
-    confusion: Confusion | None
-    leverage: Leverage
-    hardest: tuple[HardRow, ...]
-    plan: PlanTable
-    certificate: Certificate | None
-    repeat: Repeat
+    confusion: where.Confusion | None
+    leverage: where.Leverage
+    hardest: tuple[where.HardRow, ...]
+    plan: Plan
+    certificate: checks.Certificate | None
+    repeat: checks.Repeat
     warnings: tuple[str, ...]
     columns: tuple[ColumnAccount, ...] = ()
     notes: tuple[str, ...] = ()
     inside: InsideOut | None = None
     sure: Sureness | None = None
-    linked: Linked | None = None
+    linked: penalty.Linked | None = None
     coverage: Coverage | None = None
     classes: tuple[ClassCurve, ...] = ()
     growth: dict[str, Growth] = field(default_factory=dict)
@@ -384,7 +124,7 @@ class Summary:
         assert isinstance(plain, dict)
         plain["curve"]["edge"] = self.curve.edge
         del plain["linked"]
-        return {"summary_version": 1, **plain}
+        return {"summary_version": 2, **plain}
 
     def to_json(self) -> str:
         """Return the summary as JSON text."""
@@ -405,3 +145,77 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def summarise(
+    model: CrossValidatedKernelRidge,
+    context: Context | None = None,
+    *,
+    contrast: bool = True,
+    verify: int | None = None,
+    target: int = 0,
+    ask: Ask | None = None,
+) -> Summary:
+    """Return everything a report says of a fitted model.
+
+    Parameters
+    ----------
+    model : fitted KernelRidgeCV or KernelRidgeClassifierCV
+    context : Context, optional
+        Names and provenance.
+    contrast : bool, default True
+        Whether to ask, when the model was fitted with groups, what other ways of holding out
+        (leave-one-out, leave-one-group-out) would have said.
+    verify : int, optional
+        How many experiments to retrain for the certificate; 0 for none. None: five, or fewer where
+        that would take long.
+    target : int, default 0
+        Which of several targets the rows, parts and errors are of.
+    ask : Ask, optional
+        How sure the score is: level of its interval, nested choice, permutations.
+    """
+    case = make_case(model, context, ask, target)
+    context = case.context
+    asked, head = answers.ask_asked(case), answers.ask_headline(case)
+    contrasts = answers.ask_contrasts(case, asked) if contrast else ()
+    policies = penalty.ask_policies(case)
+    sure = ask_sureness(case)
+    leverage, groups = model._leverages(), where.ask_groups(case)
+    growth = {"growth": ask_growth(case), "basis": ask_basis_growth(case)}
+    problem = model._problem
+    return Summary(
+        title=context.title,
+        asked=asked,
+        answer=answers.answer(asked, head, contrasts, sure),
+        headline=head,
+        curve=case.curve,
+        policies=policies,
+        contrasts=contrasts,
+        rows=where.ask_rows(case),
+        folds=where.ask_folds(case),
+        groups=groups,
+        confusion=where.ask_confusion(case),
+        leverage=where.ask_leverage(leverage, problem.weights),
+        hardest=where.ask_hardest(case, leverage),
+        plan=model.explain(),
+        certificate=checks.certificate(case, verify),
+        repeat=checks.Repeat(
+            command=context.command,
+            versions=tuple(library_versions().items()),
+            seed=problem.seed,
+            data=context.data,
+            checksum=context.checksum,
+        ),
+        columns=context.columns,
+        notes=context.notes,
+        inside=context.inside,
+        sure=sure,
+        linked=penalty.ask_linked(case, where.picked(case.results), groups),
+        coverage=ask_coverage(case),
+        classes=ask_classes(case.held),
+        relevance=ask_relevance(case),
+        growth={name: found for name, found in growth.items() if found is not None},
+        time=ask_time(case),
+        warnings=tuple(case.notes),
+        shell=context.shell,
+    )

@@ -14,210 +14,106 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from holdfast.answers.units import held_out_units
-from holdfast.displays.curve_data import CVCurve
-from holdfast.displays.score_scale import ScoreScale, number
+from holdfast.displays.score_scale import number
 from holdfast.exceptions import HoldfastError
+from holdfast.report.blocks import Facts, facts
+from holdfast.report.context import Case
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
 
-__all__ = ["Ask", "Sureness", "ask_sureness", "chance_words", "sure_sentences", "work_of"]
+__all__ = ["Sureness", "ask_sureness", "chance_words", "sure_facts", "sure_sentences"]
 
 LEVEL = 0.9
 # Rows × features²: up to here random partitions are trained for the interval without being asked;
 # basis rows that leave with their folds cost more.
 _CHEAP, _CHEAP_BASIS, _PARTITIONS = 1.5e8, 2e7, 10
 _OUTER = 10
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What to ask beyond the score itself.
-
-    Attributes
-    ----------
-    level : float, optional
-        Of the interval of the score, from many random partitions however long that takes. None:
-        0.9, from partitions if that takes no time, else the asymptotic one.
-    nested : bool
-        Whether to choose the penalty again without the rows that are predicted.
-    permutations : int
-        How many permuted targets to try; 0 for none.
-    seed : int
-        Of partitions, folds and permutations.
-    interval : float, optional
-        Level of the intervals of single predictions; None: 0.9.
-    seconds : float
-        About how long everything may take; findings that would take longer are left out.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from holdfast import KernelRidgeCV
-    >>> from holdfast.report import Ask, summarise
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
-    >>> summary = summarise(model, verify=0, ask=Ask(permutations=99))
-    >>> summary.sure.p_value
-    0.01
-    """
-
-    level: float | None = None
-    nested: bool = False
-    permutations: int = 0
-    seed: int = 0
-    interval: float | None = None
-    seconds: float = 60.0
-
-    @property
-    def patience(self) -> float:
-        """How much longer than by default findings may take."""
-        return self.seconds / 60.0
+_WAYS = {
+    "nested": "models without pairs of folds, in random partitions (Bates, Hastie and Tibshirani "
+    "2024)",
+    "asymptotic": "the standard error over units, right for stable models and many of them (Bayle "
+    "et al. 2020)",
+    "corrected": "repeated splits with the variance corrected (Nadeau and Bengio 2003)",
+}
 
 
 @dataclass(frozen=True)
 class Sureness:
-    """How sure the headline is, on the scale that it is shown in; NaN or None where not known.
+    """How sure the headline is, on the scale that it is shown in; NaN or None where not known."""
 
-    Attributes
-    ----------
-    level, low, high : float
-        The interval of the score.
-    method : str or None
-        How the interval was made: "nested", "asymptotic", "corrected".
-    units : str
-        What counts as independent: "rows" or "groups".
-    nested : float or None
-        The score when the penalty is chosen without the rows that are predicted.
-    outer : str
-        The outer experiments in words.
-    choices : tuple of float
-        Smallest and largest penalty that the outer experiments chose.
-    p_value : float or None
-        Chance of a score as good from permuted targets.
-    permutations : int
-    null_best : float
-        The best score of a permutation.
-    permuted : str
-        What was permuted: "rows" or "groups".
-    not_asked : tuple of str
-        Questions that nobody asked: options of the command line, or methods of the model.
-    """
-
-    level: float = LEVEL
+    level: float = LEVEL  #: The interval of the score
     low: float = math.nan
     high: float = math.nan
-    method: str | None = None
-    units: str = "rows"
+    method: str | None = None  #: How the interval was made: "nested", "asymptotic", "corrected"
+    units: str = "rows"  #: What counts as independent: "rows" or "groups"
+    #: The score when the penalty is chosen without the rows that are predicted
     nested: float | None = None
-    outer: str = ""
+    outer: str = ""  #: The outer experiments in words
+    #: Smallest and largest penalty that the outer experiments chose
     choices: tuple[float, ...] = ()
-    p_value: float | None = None
+    p_value: float | None = None  #: Chance of a score as good from permuted targets
     permutations: int = 0
-    null_best: float = math.nan
-    permuted: str = "rows"
+    null_best: float = math.nan  #: The best score of a permutation
+    permuted: str = "rows"  #: What was permuted: "rows" or "groups"
+    #: Questions that nobody asked: options of the command line, or methods of the model
     not_asked: tuple[str, ...] = ()
 
 
-def work_of(model: CrossValidatedKernelRidge) -> float:
-    """Return rows × features², what a fit is made of (features of a dense model: rows)."""
-    m = int(model._problem.weights.size)
-    if model._problem.on_basis:
-        return float(m) * len(model.basis_indices_) ** 2
-    d = int(getattr(model, "n_features_in_", m))
-    return float(m) * (min(m, d) if model.kernel == "linear" else m) ** 2
-
-
-def ask_sureness(
-    model: CrossValidatedKernelRidge,
-    curve: CVCurve,
-    ask: Ask,
-    notes: list[str],
-    target: int = 0,
-    shell: bool = False,
-) -> Sureness:
-    """Return how sure the score of a model is.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    curve : CVCurve
-        Of the model; it has the scale that scores are shown in.
-    ask : Ask
-    notes : list of str
-        Is told what could not be answered, and why.
-    target : int
-        Which target, where each has a penalty of its own.
-    shell : bool
-        Whether to name what was not asked by options of the command line.
-    """
+def ask_sureness(case: Case) -> Sureness:
+    """Return how sure the score of a model is."""
+    model, ask = case.model, case.ask
     found: dict[str, Any] = {"level": ask.level or LEVEL}
-    several = model._problem.Y.shape[1] > 1 and model._classes is None
+    several = model._problem.Y.shape[1] > 1 and not case.classifies
     if not several or model.alpha_per_target:
-        found |= _interval(model, curve.scale, ask, notes, target)
+        found |= _interval(case)
     if ask.nested:
-        found |= _nested(model, curve.scale, ask, notes, target)
+        found |= _nested(case)
     if ask.permutations:
-        found |= _chance(model, curve.scale, ask, notes, target)
+        found |= _chance(case)
+    shell = case.context.shell
     options = ("--nested", "--permutations 1000") if shell else ("nested", "permutation_test")
     asked = zip((ask.nested, ask.permutations > 0), options, strict=True)
     found["not_asked"] = tuple(option for done, option in asked if not done)
     return Sureness(**found)
 
 
-def _interval(
-    model: CrossValidatedKernelRidge,
-    scale: ScoreScale,
-    ask: Ask,
-    notes: list[str],
-    target: int,
-) -> dict[str, Any]:
-    level = ask.level or LEVEL
-    reselects = model._problem.reselects
-    most = _CHEAP_BASIS if model._problem.on_basis else _CHEAP
-    cheap = work_of(model) <= most * ask.patience and not reselects
-    tries: list[tuple[str, int]] = [("asymptotic", 1)]
-    if ask.level is not None:
-        tries = [("auto", 50), ("asymptotic", 1), ("corrected", 50)]
-    elif cheap:
-        tries = [("auto", _PARTITIONS), ("asymptotic", 1), ("corrected", _PARTITIONS)]
+def _interval(case: Case) -> dict[str, Any]:
+    ask, problem = case.ask, case.model._problem
+    most = _CHEAP_BASIS if problem.on_basis else _CHEAP
+    partitions = 50 if ask.level is not None else _PARTITIONS
+    tries = [("auto", partitions), ("asymptotic", 1), ("corrected", partitions)]
+    if ask.level is None and (case.work > most * ask.patience or problem.reselects):
+        tries = [("asymptotic", 1)]
     trouble = ""
-    for method, partitions in tries:
+    for method, count in tries:
         try:
-            interval = model.score_interval(
-                level,
+            interval = case.model.score_interval(
+                ask.level or LEVEL,
                 method,  # type: ignore[arg-type]  # one of them
-                n_partitions=partitions,
+                n_partitions=count,
                 random_state=ask.seed,
             )
         except HoldfastError as error:
             trouble = str(error)
             continue
-        ends = [_of(v, target) for v in (interval.low, interval.high)]
-        low, high = sorted(float(scale.shown(np.array(end))) for end in ends)
-        if not (math.isfinite(low) and math.isfinite(high)):
-            continue
-        return {"low": low, "high": high, "method": interval.method, "units": interval.units}
-    notes.append(f"No interval of the score: {trouble or 'it is not finite.'}")
+        low, high = sorted(_shown(case, end) for end in (interval.low, interval.high))
+        if math.isfinite(low) and math.isfinite(high):
+            return {"low": low, "high": high, "method": interval.method, "units": interval.units}
+    case.notes.append(f"No interval of the score: {trouble or 'it is not finite.'}")
     return {}
 
 
-def _nested(
-    model: CrossValidatedKernelRidge,
-    scale: ScoreScale,
-    ask: Ask,
-    notes: list[str],
-    target: int,
-) -> dict[str, Any]:
-    cv, outer = _outer(model, ask.seed)
+def _nested(case: Case) -> dict[str, Any]:
+    cv, outer = _outer(case.model, case.ask.seed)
     try:
-        found = model.nested(cv)
+        found = case.model.nested(cv)
     except HoldfastError as error:
-        notes.append(f"No nested choice of the penalty: {error}")
+        case.notes.append(f"No nested choice of the penalty: {error}")
         return {}
-    alphas = found.alphas if found.alphas.ndim == 1 else found.alphas[:, target]
+    alphas = found.alphas if found.alphas.ndim == 1 else found.alphas[:, case.target]
     return {
-        "nested": float(scale.shown(np.array(_of(found.score(), target)))),
+        "nested": _shown(case, found.score()),
         "outer": outer,
         "choices": (float(alphas.min()), float(alphas.max())),
     }
@@ -236,35 +132,28 @@ def _outer(model: CrossValidatedKernelRidge, seed: int) -> tuple[Any, str]:
     return kind(_OUTER, shuffle=True, random_state=seed), f"{_OUTER} outer folds"
 
 
-def _chance(
-    model: CrossValidatedKernelRidge,
-    scale: ScoreScale,
-    ask: Ask,
-    notes: list[str],
-    target: int,
-) -> dict[str, Any]:
-    problem = model._problem
-    m = problem.weights.size
-    units = held_out_units(problem.experiments, problem.groups, m)
+def _chance(case: Case) -> dict[str, Any]:
+    problem, ask = case.model._problem, case.ask
+    units = held_out_units(problem.experiments, problem.groups, problem.weights.size)
     whole = units is not None and _groups_can_swap(units, problem.Y)
     if units is not None and not whole:
-        notes.append(
+        case.notes.append(
             "Rows were permuted one by one although groups were held out, because groups of one "
             "size are too few to change places: rows of a group that resemble each other make the "
             "chance look smaller than it is."
         )
     try:
-        found = model.permutation_test(
+        found = case.model.permutation_test(
             ask.permutations, random_state=ask.seed, groups=units if whole else None
         )
     except HoldfastError as error:
-        notes.append(f"No permutation test: {error}")
+        case.notes.append(f"No permutation test: {error}")
         return {}
-    null = found.null_scores if found.null_scores.ndim == 1 else found.null_scores[:, target]
+    null = np.atleast_2d(found.null_scores.T)
     return {
-        "p_value": float(_of(found.p_value, target)),
+        "p_value": _of(found.p_value, case.target),
         "permutations": ask.permutations,
-        "null_best": float(scale.shown(np.array(null.max()))),
+        "null_best": _shown(case, null.max(axis=1)),
         "permuted": "groups" if whole else "rows",
     }
 
@@ -284,6 +173,10 @@ def _of(value: Any, target: int) -> float:
     return float(array[min(target, array.size - 1)])
 
 
+def _shown(case: Case, score: Any) -> float:
+    return float(case.curve.scale.shown(np.array(_of(score, case.target))))
+
+
 def sure_sentences(sure: Sureness, label: str, value: float) -> list[str]:
     """Return what the choice of the penalty did to the score, and what chance would do.
 
@@ -300,13 +193,13 @@ def sure_sentences(sure: Sureness, label: str, value: float) -> list[str]:
         low, high = (number(a, 2) for a in sure.choices)
         chosen = f"λ = {low} every time" if low == high else f"λ between {low} and {high}"
         told.append(
-            f"With λ chosen anew without the rows that are predicted ({sure.outer}, {chosen}) the "
+            f"With λ chosen again without the rows that are predicted ({sure.outer}, {chosen}) the "
             f"{label} is {number(sure.nested)} instead of {number(value)}."
         )
     if sure.p_value is not None:
         what = "whole groups of targets" if sure.permuted == "groups" else "targets"
         told.append(
-            f"By luck: {what} were permuted {sure.permutations:,} times and λ chosen anew; the "
+            f"By luck: {what} were permuted {sure.permutations:,} times and λ chosen again; the "
             f"chance of doing as well is {chance_words(sure)} (best of them: {label} "
             f"{number(sure.null_best)})."
         )
@@ -319,3 +212,20 @@ def chance_words(sure: Sureness) -> str:
     least = 1 / (1 + sure.permutations)
     mark = "at most " if sure.p_value <= least * (1 + 1e-9) else ""
     return f"{mark}{number(sure.p_value, 2)}"
+
+
+def sure_facts(sure: Sureness) -> Facts:
+    """Return how the interval, the nested choice and the chance were found."""
+    return facts(
+        [
+            ("Interval", f"{_WAYS[sure.method]}; independent units: {sure.units}")
+            if sure.method
+            else ("Interval", ""),
+            ("λ chosen again", sure.outer),
+            (
+                "Luck",
+                f"{sure.permutations:,} permutations of {sure.permuted}" if sure.p_value else "",
+            ),
+            ("Not asked", ", ".join(sure.not_asked)),
+        ]
+    )

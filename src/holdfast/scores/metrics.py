@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from holdfast._typing import FloatArray, IntArray
 
-__all__ = ["METRICS", "Metric", "ScoredRows", "experiment_blocks", "moment_scores"]
+__all__ = ["METRICS", "Metric", "ScoredRows", "experiment_blocks", "moment_scores", "spreads"]
 
 
 MAX_BLOCKS = 20
@@ -62,6 +62,8 @@ class Metric:
         (mean value, spread of y) -> score; elementwise.
     uses_spread : bool
         Whether `finish` uses the weighted variance of y over the same rows.
+    linear : bool
+        Whether the score of the mean is the mean of the scores of single rows, the spread given.
     power : int
         The score of targets in another unit is this power of the unit times as large.
     """
@@ -69,6 +71,7 @@ class Metric:
     row_value: Callable[[FloatArray, FloatArray], FloatArray]
     finish: Callable[[FloatArray, FloatArray], FloatArray]
     uses_spread: bool = False
+    linear: bool = True
     power: int = 0
 
 
@@ -99,7 +102,9 @@ def _r2(mean_square: FloatArray, spread: FloatArray) -> FloatArray:
 
 METRICS: dict[str, Metric] = {
     "neg_mean_squared_error": Metric(_squared_error, lambda mean, _: -mean, power=2),
-    "neg_root_mean_squared_error": Metric(_squared_error, lambda mean, _: -np.sqrt(mean), power=1),
+    "neg_root_mean_squared_error": Metric(
+        _squared_error, lambda mean, _: -np.sqrt(mean), linear=False, power=1
+    ),
     "neg_mean_absolute_error": Metric(_absolute_error, lambda mean, _: -mean, power=1),
     "r2": Metric(_squared_error, _r2, uses_spread=True),
     "accuracy": Metric(_hit, lambda mean, _: mean),
@@ -126,7 +131,7 @@ def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
     return np.asarray(np.add.reduceat(values, starts, axis=-2))
 
 
-def _spreads(y: FloatArray, weights: FloatArray, ptr: IntArray) -> FloatArray:
+def spreads(y: FloatArray, weights: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the weighted variances (n, v) of y in each experiment; 0 if constant, nan of a row."""
     starts, counts, w = ptr[:-1], np.diff(ptr), weights[:, None]
     total = _segment_sums(w, starts)
@@ -148,7 +153,7 @@ def _replicates(
     kept = [np.flatnonzero(row_block != b) for b in range(int(block.max()) + 1)]
     starts = np.searchsorted(block[order], np.arange(len(kept)))
     total = np.array([[rows.weights[k].sum()] for k in kept])
-    spread = [_spreads(y[k], rows.weights[k], np.array([0, k.size]))[0] for k in kept]
+    spread = [spreads(y[k], rows.weights[k], np.array([0, k.size]))[0] for k in kept]
     others = 1.0 - np.eye(len(kept))  # adds up the other blocks: nothing cancels
 
     def scores(sums: FloatArray) -> FloatArray:
@@ -192,8 +197,8 @@ def moment_scores(
     replicates = _replicates(metric, rows, y) if jackknife else None
     whole_spread = split_spread = np.zeros(1)  # for a metric that does not use it
     if metric.uses_spread:
-        split_spread = _spreads(y, rows.weights, rows.ptr)
-        whole_spread = _spreads(y, rows.weights, rows.ptr[[0, -1]])[0]
+        split_spread = spreads(y, rows.weights, rows.ptr)
+        whole_spread = spreads(y, rows.weights, rows.ptr[[0, -1]])[0]
     batch = max(1, _BATCH // max(1, y.size))
     for i in range(0, n_alphas, batch):
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning

@@ -33,6 +33,7 @@ __all__ = [
     "Scoring",
     "decision_to_label_index",
     "decision_to_proba",
+    "is_scorer",
     "resolve_scoring",
 ]
 
@@ -287,7 +288,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
             "sklearn.metrics.make_scorer (greater_is_better=False for a loss)",
             argument="scoring",
         )
-    fast = _fast_name(scorer)
+    fast = next((metric for metric in METRICS if is_scorer(scorer, metric)), None)
     if (fast == "accuracy") != (classes is not None):
         fast = None  # a metric for the other kind of task: scikit-learn accepts or refuses it
     takes_groups = not hasattr(scorer, "_score_func") and _takes(scorer, "groups")
@@ -342,17 +343,14 @@ def _takes(scorer: Callable[..., float], argument: str) -> bool:
 
 
 @cache
-def _fast_scorers() -> dict[str, Callable[..., float]]:
-    """Return scikit-learn's scorers of the METRICS."""
-    return {name: metrics.get_scorer(name) for name in METRICS}
+def _sklearn_scorer(name: str) -> Callable[..., float]:
+    scorer: Callable[..., float] = metrics.get_scorer(name)
+    return scorer
 
 
-def _fast_name(scorer: Callable[..., float]) -> str | None:
-    """Return the name in METRICS of a scorer without extra arguments, else None."""
-    for name, twin in _fast_scorers().items():
-        if type(scorer) is type(twin) and all(
-            getattr(scorer, field, None) == getattr(twin, field, None)
-            for field in ("_score_func", "_sign", "_kwargs", "_response_method")
-        ):
-            return name
-    return None
+def is_scorer(scorer: Callable[..., float], name: str) -> bool:
+    """Return whether this is scikit-learn's scorer of that name, without other arguments."""
+    twin, fields = _sklearn_scorer(name), ("_score_func", "_sign", "_kwargs", "_response_method")
+    return type(scorer) is type(twin) and all(
+        getattr(scorer, field, None) == getattr(twin, field, None) for field in fields
+    )

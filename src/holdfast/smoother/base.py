@@ -63,6 +63,8 @@ class Sizes:
         Bytes that the smoother may use.
     factorised : bool
         Whether the factor for every penalty has been computed.
+    learned : bool
+        Whether features depend on the training rows, so that each experiment has its own equations.
     summed : bool
         Whether the Gram matrix of each held-out set comes for little: from a pass over the rows
         that is still to come, or as a sum of those of a few atoms.
@@ -76,6 +78,7 @@ class Sizes:
     memory: float = float("inf")
     factorised: bool = False
     summed: bool = False
+    learned: bool = False
 
     @property
     def model(self) -> str:
@@ -145,6 +148,11 @@ class Smoother(ABC):
         self._lock = RLock()
 
     # -- sizes -------------------------------------------------------------------------------------
+
+    @property
+    def learned(self) -> bool:
+        """Whether features depend on the training rows, so that the identity does not hold."""
+        return False
 
     @property
     @abstractmethod

@@ -189,6 +189,11 @@ class FeatureSmoother(Smoother):
     # -- sizes -------------------------------------------------------------------------------------
 
     @property
+    def learned(self) -> bool:
+        """Whether columns have units of their own in each experiment."""
+        return self.features.learned
+
+    @property
     def n_basis(self) -> int | None:
         """The number n of basis rows; None for a linear kernel."""
         return self.features.n_basis
@@ -208,6 +213,7 @@ class FeatureSmoother(Smoother):
             basis=self.n_basis,
             memory=self.memory if self.source.keeps else 0.0,
             factorised=self._factor is not None,
+            learned=self.learned,
             summed=self._disjoint_sets(tasks) is not None or self._atoms(tasks) is not None,
         )
 
@@ -418,6 +424,7 @@ class FeatureSmoother(Smoother):
         values = np.empty((a, tasks.test.values.size, v))
         solved: dict[int, Any] = {}
         error = np.zeros((a, len(tasks)))
+        units = self.features.units_without(tasks.held) if self.learned else None
 
         def known(j: int) -> HeldSums | None:
             found = None if sums is None else sums.find(tasks.held[j])
@@ -428,8 +435,11 @@ class FeatureSmoother(Smoother):
             corner = np.eye(Q.shape[1]) - Q_H.T @ Q_H
             N_E = system.constraints(tasks.removed[j])
             equations = without_rows(system, of_held, corner, columns, N_E, long)
-            found = solved[j] = solve(equations, alphas, targets.spread)
-            theta, looks = equations.complete(found.theta), equations.centred(found.looks)
+            own_units = np.ones(1) if units is None else units[j]
+            scaled = equations if units is None else equations.in_units(own_units)
+            found = solved[j] = solve(scaled, alphas, targets.spread)
+            theta = equations.complete(found.theta / own_units[:, None])
+            looks = equations.centred(found.looks / own_units[:, None])
             parts = [m.transpose(1, 0, 2).reshape(self.order, -1) for m in (theta, looks)]
             return np.hstack(parts)
 
@@ -447,8 +457,8 @@ class FeatureSmoother(Smoother):
         self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None
     ) -> FeatureSmoother:
         """Return the smoother without rows and basis rows, whitened by itself."""
-        features = self.features.changed(removed, basis)
         weights, unpenalised = self._retrained(held)
+        features = self.features.changed(removed, basis).retrained(weights)
         Y = self.targets.Y
         more = self.memory, self._make_source
         return FeatureSmoother(features, weights, Y, unpenalised, *more)
@@ -476,11 +486,15 @@ class FeatureSmoother(Smoother):
 
         m p² for the Gram matrix; no kernel is evaluated and nothing is whitened.
         """
-        system = self._state
-        if not isinstance(system.W, np.ndarray):
-            return None
         weights, unpenalised = self._retrained(held)
-        features = self._ready(system, removed)
+        features: Features
+        if self.learned:
+            features = self.features.retrained(weights)
+        else:
+            system = self._state
+            if not isinstance(system.W, np.ndarray):
+                return None
+            features = self._ready(system, removed)
         return FeatureSmoother(features, weights, self.original_targets(), unpenalised, self.memory)
 
     def _ready(self, system: System, removed: IntArray) -> ReadyFeatures:

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dtrtri
 
 from holdfast._typing import FloatArray, Index, IntArray
+from holdfast.experiments import Ragged
 from holdfast.kernels.matrix import KernelData
 from holdfast.linalg import Whitening, cholesky_basis, orthonormal_rows, threads_for
 
@@ -48,6 +49,19 @@ class Features(ABC):
     def n_basis(self) -> int | None:
         """The number of basis rows behind the features; None if there are none."""
         return None
+
+    @property
+    def learned(self) -> bool:
+        """Whether features depend on which rows are trained on, basis rows apart."""
+        return False
+
+    def retrained(self, weights: FloatArray) -> Features:
+        """Return the features of models that are trained on the rows that have a weight."""
+        return self
+
+    def units_without(self, held: Ragged) -> FloatArray:
+        """Return units of features (J, p) without each of some sets of rows, over those of all."""
+        raise AssertionError("only features that are learned have other units elsewhere")
 
     def with_kernel(self, index: IntArray) -> tuple[FloatArray, FloatArray] | None:
         """Return kernel values with the basis rows and φ, of some rows; None without a kernel."""

@@ -8,7 +8,8 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.linalg import Complement, submatrix, threads_for
-from holdfast.smoother.scale import RowScale, Unpenalised
+from holdfast.smoother.factor import EPS
+from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 
 __all__ = ["KernelEquations", "deflated_kernel"]
 
@@ -59,6 +60,20 @@ class KernelEquations:
         A, complement = deflated_kernel(part, weights[train], unpenalised.take(train))
         rhs = Ys if complement is None else complement.project(Ys)
         return cls(A, rhs, train, part, scale.root[train], Ys, unpenalised, complement)
+
+    def left(self, x: FloatArray, alphas: FloatArray, targets: Targets) -> FloatArray:
+        """Return what is left of the equations at models x (k, n, v), over the spread of y (k,).
+
+        The residual, which is measured, and rounding errors of forming A, about eps d dᵀ where d²
+        is its diagonal. The largest of a few targets.
+        """
+        some = targets.some()
+        x, spread = x[..., some], targets.spread[some]
+        g = self.rhs[:, some] - self.A @ x - alphas[:, None, None] * x
+        own = np.abs(np.diag(self.K)) * np.square(self.root)  # before the columns were taken out
+        d = np.sqrt(np.maximum(own[len(own) - len(self.A) :], np.abs(np.diag(self.A))))
+        formed = d.max(initial=0.0) * np.linalg.norm(d[:, None] * x, axis=1)
+        return np.asarray(((np.linalg.norm(g, axis=1) + EPS * formed) / spread).max(axis=1))
 
     def complete(self, x: FloatArray) -> FloatArray:
         """Return coefficients of the training rows, then those along the unpenalised columns."""

@@ -499,7 +499,7 @@ class KernelSmoother(Smoother):
     ) -> tuple[FloatArray, FloatArray]:
         """Return predictions of each task from the kernel matrix of its training rows.
 
-        Two targets of noise tell how much rounding errors grow.
+        Targets of noise tell how much what is left of the equations grows.
         """
         targets, K = self.targets.select(columns), self.K
         self.require_semidefinite()
@@ -521,9 +521,9 @@ class KernelSmoother(Smoother):
             f += equations.unpenalised.U[test] @ both[train.size :]
             count = alphas.size * targets.count
             grown = np.abs(f[:, count:]).reshape(-1, len(y), LOOKS).max(axis=(0, 2), initial=0.0)
-            # A tridiagonal reduction mixes all rows, as a spectrum does.
-            size = SPECTRUM_SHARE * EPS * self._largest * np.linalg.norm(x, axis=1)  # (a, v)
-            error[:, j] = grown[owner] * (size / targets.spread).max(axis=1)
+            looked = np.searchsorted(owner, np.arange(len(y)))
+            left = equations.left(x[looked], alphas[looked], targets)
+            error[:, j] = (grown * left)[owner]
             where = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
             values[:, where] = (
                 f[:, :count].reshape(-1, *error.shape[:1], targets.count).swapaxes(0, 1)

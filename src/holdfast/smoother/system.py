@@ -8,7 +8,7 @@ less the sums over H (`without_rows`), the unpenalised columns eliminated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -145,6 +145,11 @@ class FoldEquations:
     targets: FloatArray
     mean: FloatArray
     level: FloatArray
+
+    def in_units(self, units: FloatArray) -> FoldEquations:
+        """Return the equations of coordinates that are divided by units (p,)."""
+        A = self.A / units / units[:, None]
+        return replace(self, A=A, rhs=self.rhs / units[:, None], lengths=self.lengths / units)
 
     def complete(self, x: FloatArray) -> FloatArray:
         """Return θ (a, p + s, v) from solutions x (a, p, v)."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from holdfast.tables.kernel_matrix import KernelMatrix, read_kernel_matrix
 from holdfast.tables.options import ReadOptions
 from holdfast.tables.roles import Roles, check_columns, split_names
 from holdfast.tables.sources import Source, open_source
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.tables.preparation import TablePreparation
 
 __all__ = [
+    "KernelMatrix",
     "Learned",
     "ReadOptions",
     "Roles",
@@ -33,6 +35,7 @@ __all__ = [
     "check_writable",
     "open_source",
     "read_columns",
+    "read_kernel_matrix",
     "read_table",
     "split_names",
     "write_columns",

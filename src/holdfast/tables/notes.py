@@ -13,7 +13,7 @@ from holdfast.tables.preparation import TablePreparation
 from holdfast.tables.roles import Roles
 from holdfast.tables.table import Table
 
-__all__ = ["Question", "notes_on"]
+__all__ = ["Note", "Question", "notes_on"]
 
 # From here on a column "predicts the target almost alone".
 _ALONE = 0.99
@@ -28,6 +28,21 @@ _WHO = re.compile(
 )
 _MOST_COLUMNS = 400  # of which the slower questions are asked
 _MOST_RANKS = 2e6
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to think about, in a sentence or two.
+
+    Attributes
+    ----------
+    text : str
+    say : tuple of (str, object)
+        Arguments that would change it, and their values.
+    """
+
+    text: str
+    say: tuple[tuple[str, object], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +76,7 @@ class Question:
     by_group: bool
 
 
-def notes_on(question: Question) -> tuple[str, ...]:
+def notes_on(question: Question) -> tuple[Note, ...]:
     """Return notes on the data and the question, a sentence or two each; the gravest first."""
     return (
         *_leaks(question),
@@ -74,19 +89,22 @@ def notes_on(question: Question) -> tuple[str, ...]:
     )
 
 
-def _missing(question: Question) -> list[str]:
+def _missing(question: Question) -> list[Note]:
     m = question.table.n_rows
     return [
-        f"The column {name!r} has no value in {100 * count / m:.0f} % of the rows, and one value "
-        f"was filled in there. Leave it out with drop=[{name!r}] unless the few values matter."
+        Note(
+            f"The column {name!r} has no value in {100 * count / m:.0f} % of the rows, and one "
+            "value was filled in there. Leave it out unless the few values matter.",
+            (("drop", name),),
+        )
         for name, count in question.table.missing(question.preparation.columns_).items()
         if count >= _MOSTLY_MISSING * m
     ]
 
 
-def _identifiers(question: Question) -> list[str]:
+def _identifiers(question: Question) -> list[Note]:
     said = [
-        f"The column {name!r} {why}. It was left out."
+        Note(f"The column {name!r} {why}. It was left out.")
         for name, why in question.preparation.left_out_.items()
         if name != question.roles.time
     ]
@@ -97,13 +115,16 @@ def _identifiers(question: Question) -> list[str]:
         values = reading.values
         if np.array_equal(values, np.floor(values)) and len(np.unique(values)) == len(values):
             said.append(
-                f"The column {name!r} looks like an identifier, a different whole number in every "
-                f"row. Leave it out with drop=[{name!r}]."
+                Note(
+                    f"The column {name!r} looks like an identifier, a different whole number in "
+                    "every row. Leave it out.",
+                    (("drop", name),),
+                )
             )
     return said
 
 
-def _duplicates(question: Question) -> list[str]:
+def _duplicates(question: Question) -> list[Note]:
     table, m = question.table, len(question.y)
     columns = [table.readings[name] for name in question.preparation.columns_[:_MOST_COLUMNS]]
     fine = (r for r in columns if r.kind == "number" and r.n_different() > min(50, m / 4))
@@ -116,14 +137,16 @@ def _duplicates(question: Question) -> list[str]:
         return []
     told = f"{count:,} {'row repeats' if count == 1 else 'rows repeat'} another row exactly"
     if question.by_group:
-        return [f"{told}, target included."]
+        return [Note(f"{told}, target included.")]
     return [
-        f"{told}, target included. A copy in the training rows tells the answer: remove copies, or "
-        "hold them out together with a group column."
+        Note(
+            f"{told}, target included. A copy in the training rows tells the answer: remove "
+            "copies, or hold them out together with a group column."
+        )
     ]
 
 
-def _leaks(question: Question) -> list[str]:
+def _leaks(question: Question) -> list[Note]:
     strength = _alone(question.X, question.y, question.classify)
     columns = [c for c, made in question.preparation.features_of().items() for _ in made]
     best: dict[str, float] = {}
@@ -132,14 +155,16 @@ def _leaks(question: Question) -> list[str]:
             best.setdefault(columns[j], float(strength[j]))
     target = repr(question.roles.target)
     return [
-        f"The column {column!r} "
-        + (
-            f"separates the classes of {target} almost alone"
-            if question.classify
-            else f"predicts {target} almost alone (rank correlation {value:.3f})"
+        Note(
+            f"The column {column!r} "
+            + (
+                f"separates the classes of {target} almost alone"
+                if question.classify
+                else f"predicts {target} almost alone (rank correlation {value:.3f})"
+            )
+            + ". If it is known only after the target, or made of it, it is a leak: leave it out.",
+            (("drop", column),),
         )
-        + ". If it is known only after the target, or made of it, it is a leak: leave it out with "
-        f"drop=[{column!r}]."
         for column, value in best.items()
     ]
 
@@ -170,7 +195,7 @@ def _alone(X: NDArray[np.float64], y: NDArray[Any], classify: bool) -> NDArray[n
     return strength
 
 
-def _groups(question: Question) -> list[str]:
+def _groups(question: Question) -> list[Note]:
     if question.roles.group is not None:
         return []
     table, m = question.table, question.table.n_rows
@@ -191,9 +216,11 @@ def _groups(question: Question) -> list[str]:
         if trait or _WHO.search(name):
             why = f"; {trait!r} is the same in all rows of one" if trait else ""
             return [
-                f"Rows repeat in groups: {name!r} has {n:,} values for {m:,} rows{why}. If new "
-                f"rows will come from new {name!r} values, hold out whole groups with "
-                f"group={name!r}."
+                Note(
+                    f"Rows repeat in groups: {name!r} has {n:,} values for {m:,} rows{why}. If new "
+                    f"rows will come from new {name!r} values, hold out whole groups.",
+                    (("group", name),),
+                )
             ]
     return []
 
@@ -213,7 +240,7 @@ def _trait(question: Question, name: str, codes: NDArray[np.int64], n: int) -> s
     return None
 
 
-def _time(question: Question) -> list[str]:
+def _time(question: Question) -> list[Note]:
     if question.by_time:
         return []
     table = question.table
@@ -221,9 +248,12 @@ def _time(question: Question) -> list[str]:
     if dated:
         name = question.roles.time or dated[0]
         return [
-            f"The data have a time ({name!r}), and rows are held out without regard to it: the "
-            "model is tested on rows that lie between its training rows. If it is to predict the "
-            f"future, say cv='time:5' with time={name!r}."
+            Note(
+                f"The data have a time ({name!r}), and rows are held out without regard to it: the "
+                "model is tested on rows that lie between its training rows. If it is to predict "
+                "the future, hold out steps in time.",
+                (("cv", "time:5"), ("time", name)),
+            )
         ]
     if question.by_group or question.classify or question.roles.group is not None:
         return []
@@ -239,13 +269,16 @@ def _time(question: Question) -> list[str]:
     if r < _AUTOCORRELATION:
         return []
     return [
-        f"Neighbouring rows of the file resemble each other (the target's correlation with the row "
-        f"before is {r:.2f}), and rows are held out without regard to their order. If the order is "
-        "one of time or place, say cv='time:5', or hold out whole groups with group='…'."
+        Note(
+            "Neighbouring rows of the file resemble each other (the target's correlation with the "
+            f"row before is {r:.2f}), and rows are held out without regard to their order. If the "
+            "order is one of time or place, hold out steps in time, or whole groups.",
+            (("cv", "time:5"),),
+        )
     ]
 
 
-def _classes(question: Question) -> list[str]:
+def _classes(question: Question) -> list[Note]:
     if question.classify:
         return []
     values = np.unique(question.y)
@@ -253,6 +286,9 @@ def _classes(question: Question) -> list[str]:
         return []
     low, high = (f"{float(v):g}" for v in values)
     return [
-        f"The target {question.roles.target!r} has two values, {low} and {high}, and is fitted as "
-        "a number. To predict classes, say classify=True."
+        Note(
+            f"The target {question.roles.target!r} has two values, {low} and {high}, and is fitted "
+            "as a number. Classes are predicted otherwise.",
+            (("classify", True),),
+        )
     ]

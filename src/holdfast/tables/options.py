@@ -70,11 +70,9 @@ class ReadOptions:
         """Return the options of `before`, each replaced where this one says something."""
         return dataclasses.replace(before, **self.said())  # type: ignore[arg-type]
 
-    def kept_in(self, later: ReadOptions) -> str:
-        """Return in words which of these options another one has kept."""
-        kept = {name: v for name, v in self.said().items() if getattr(later, name) == v}
-        words = (f"{n}={list(v) if isinstance(v, tuple) else v!r}" for n, v in kept.items())
-        return " and ".join(words)
+    def kept_in(self, later: ReadOptions) -> dict[str, object]:
+        """Return those of these options that another one has kept."""
+        return {name: v for name, v in self.said().items() if getattr(later, name) == v}
 
 
 def _known_encoding(encoding: str) -> str:

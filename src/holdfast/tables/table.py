@@ -116,7 +116,11 @@ class Table:
         """Return a column without missing values, of one of the kinds if any are named."""
         reading = self.readings[name]
         if reading.trouble and trouble:
-            raise InvalidInputError(f"The {role} column {name!r} {reading.trouble}.", argument=role)
+            raise InvalidInputError(
+                f"The {role} column {name!r} {reading.trouble}.",
+                argument=role,
+                remedies=reading.remedies,
+            )
         if kinds and reading.kind not in kinds:
             example = f"text such as {quoted(next(iter(reading.levels), ''))}"
             held = {"category": example, "empty": "no values"}.get(reading.kind, "dates")

@@ -93,7 +93,7 @@ class TextFile:
         if self.options.decimal is None and mark == ",":
             notes.append("Numbers have a decimal comma.")
             if not certain:
-                notes.append("With decimal='.' the comma is a thousands separator instead.")
+                notes.append("If commas separate thousands here, name '.' as the decimal mark.")
         if self.options.encoding is None and not self.encoding.startswith("utf-8"):
             notes.append(f"The text is encoded as {self.encoding}.")
         return tuple(notes)

@@ -110,6 +110,11 @@ class Reading:
             return np.asarray(self.values < 0)
         return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
 
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """The arguments that `trouble` says to set."""
+        return ("dayfirst",) if self.kind == "date" else ("na", "categorical")
+
     def n_different(self) -> int:
         """Return how many different values there are."""
         if self.kind == "category":
@@ -342,7 +347,7 @@ def _parse(texts: Any, decimal: str | None, likely: str) -> _Parsed:
     if other is not None and other.fine.sum() == read.fine.sum():
         both = read.fine & other.fine
         if not np.array_equal(read.values[both], other.values[both]):
-            notes.append(f"decimal={_OTHER[mark]!r} would read it otherwise")
+            notes.append(f"the decimal mark {_OTHER[mark]!r} would read it otherwise")
     return _Parsed(read.values, read.fine, mark, tuple(notes))
 
 

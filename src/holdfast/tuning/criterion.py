@@ -92,18 +92,9 @@ class Criterion:
         groups: ArrayLike | None = None,
         ard: bool = False,
     ) -> Self:
-        """Return the criterion of a model on these rows.
+        """Return the criterion of a model on these rows; the parameters are those of `tune`.
 
-        Parameters
-        ----------
-        model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters
-            Kernel family, basis rows, hold-out, policy, intercept, jitter. Basis rows are chosen
-            once. A classifier is tuned by the squared error of its ±1 codes (Cawley and Talbot
-            2004).
-        X, y, sample_weight, groups
-            As in ``fit``.
-        ard : bool
-            One gamma per feature.
+        A classifier is tuned by the squared error of its ±1 codes (Cawley and Talbot 2004).
         """
         problem = make_problem(model, X, y, sample_weight, groups)
         coordinates = Coordinates.of(problem.kernel, int(problem.X.shape[1]), ard)

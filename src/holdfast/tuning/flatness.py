@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
+from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldfastError
 from holdfast.tuning.criterion import Criterion, Evaluation
 
@@ -84,7 +85,7 @@ class Relevance:
 
 
 def standard_error(losses: FloatArray, share: FloatArray) -> float:
-    """Return the standard error of a sum of losses over experiments.
+    """Return the standard error of a sum of losses, the experiments being independent.
 
     Parameters
     ----------
@@ -92,16 +93,9 @@ def standard_error(losses: FloatArray, share: FloatArray) -> float:
         Contributions of the experiments to a weighted mean.
     share : ndarray of shape (experiments,)
         Their parts in the total weight.
-
-    Notes
-    -----
-    That of a ratio of sums, with the experiments as the independent units:
-    √(n/(n−1) Σ_j (ℓ_j − share_j Σℓ)²).
     """
-    n = losses.size
-    if n < 2:
-        return float("nan")
-    return float(np.sqrt(n / (n - 1) * np.sum((losses - share * losses.sum()) ** 2)))
+    means, units = (losses / share)[:, None], np.arange(losses.size)
+    return float(np.sqrt(mean_and_variance(means, share, units)[1][0]))
 
 
 def flatness(

@@ -14,7 +14,7 @@ from holdfast._typing import FloatArray
 from holdfast.data.rows import take_rows
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels import Constant, Kernel, Normalised, Product, Scaled, Sum
-from holdfast.kernels.products import squared_distances
+from holdfast.kernels.products import distance_matrix
 
 if TYPE_CHECKING:
     from holdfast.tuning.criterion import Criterion
@@ -152,7 +152,7 @@ def reference_gamma(problem: Problem, ard: bool) -> FloatArray:
         spread = np.where(spread > floor, spread, 1.0)  # a constant feature changes nothing
         return np.asarray(1.0 / (spread * spread.size))
     rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], SAMPLE)).astype(np.int64)
-    distances = squared_distances(take_rows(X, rows))
+    distances = distance_matrix(take_rows(X, rows))
     positive = distances[distances > 0]
     return np.array([1.0 / float(np.median(positive)) if positive.size else 1.0])
 

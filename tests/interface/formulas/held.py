@@ -415,6 +415,7 @@ def _():
 @example(
     "smoother.kernel_equations.KernelEquations.of",
     "smoother.kernel_equations.KernelEquations.complete",
+    "smoother.kernel_equations.KernelEquations.left",
 )
 def _():
     found = KernelEquations.of(K, scale, unpenalised, rest, Ys[rest])
@@ -425,6 +426,11 @@ def _():
     model = found.complete(x[None])[0]
     values = K[:, rest] @ model[:-2] + found.unpenalised.U @ model[-2:]
     same(values, naive_dense(H, alpha) - U @ Level)
+    wrong = x + rng.normal(size=x.shape)  # leaves more of the equations than rounding errors do
+    g = found.rhs - found.A @ wrong - alpha * wrong
+    targets = kernel_smoother().targets
+    left = found.left(wrong[None], np.array([alpha]), targets)
+    same(left, [(norm(g, axis=0) / targets.spread).max()])
 
 
 @example(

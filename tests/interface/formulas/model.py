@@ -12,7 +12,7 @@ from holdfast import kernels
 from holdfast.experiments import Ragged
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
-from holdfast.kernels.products import squared_distances
+from holdfast.kernels.products import distance_matrix
 from holdfast.linalg import Complement, Whitening, cholesky_basis
 from holdfast.smoother import Unpenalised
 from holdfast.smoother.features import ColumnFeatures, KnownColumns, basis_epsilon
@@ -51,9 +51,9 @@ from interface.formulas.problem import (
 )
 
 
-@example("kernels.products.squared_distances")
+@example("kernels.products.distance_matrix")
 def _():
-    same(squared_distances(X, X[:4]), ((X[:, None] - X[None, :4]) ** 2).sum(axis=2))
+    same(distance_matrix(X, X[:4]), ((X[:, None] - X[None, :4]) ** 2).sum(axis=2))
 
 
 @example("kernels.RBF", "kernels.Matern", "kernels.Laplacian")

@@ -40,8 +40,8 @@ from holdfast.kernels import (
     Sum,
     products,
 )
-from holdfast.kernels.grid import KERNEL_NAMES, resolve_kernel
-from holdfast.kernels.products import squared_distances
+from holdfast.kernels.grid import NAMED, kernel_grid
+from holdfast.kernels.products import distance_matrix
 from reference import kernels as naive
 
 ROUNDING = 1e-13
@@ -65,6 +65,13 @@ ids = [repr(kernel) for kernel, *_ in PLAIN]
 plain = pytest.mark.parametrize(("kernel", "name", "params"), PLAIN, ids=ids)
 # few features take direct differences, more take matrix products
 widths = pytest.mark.parametrize("d", [1, 4, 5, 12])
+
+
+def resolve_kernel(kernel, **given):
+    """Return the one kernel that the arguments of an estimator describe."""
+    default = {"gamma": None, "degree": 3, "coef0": 1.0, "kernel_params": None, "n_features": None}
+    (found,) = kernel_grid(kernel, **{**default, **given})
+    return found.kernel
 
 
 def rows(m: int, d: int, seed: int = 0) -> np.ndarray:
@@ -359,8 +366,8 @@ def test_distances_keep_their_digits(where, sparse):
     symmetric = exact_distances(X, X)
     if sparse:
         X, Z = sp.csr_array(X), sp.csr_array(Z)
-    np.testing.assert_allclose(squared_distances(X, Z), expected, rtol=1e-11)
-    np.testing.assert_allclose(squared_distances(X), symmetric, rtol=1e-11)
+    np.testing.assert_allclose(distance_matrix(X, Z), expected, rtol=1e-11)
+    np.testing.assert_allclose(distance_matrix(X), symmetric, rtol=1e-11)
     np.testing.assert_allclose(RBF(0.1)(X, Z), np.exp(-0.1 * expected), rtol=1e-11, atol=1e-300)
     # the square root of a lost digit is eight lost digits
     np.testing.assert_allclose(
@@ -389,18 +396,18 @@ def test_textbook_distances_would_fail_that():
 @pytest.mark.parametrize("d", [2, 30])
 def test_equal_rows_are_at_distance_zero(d):
     X = rows(10, d, 23) * 1e3 + 1e5
-    D2 = squared_distances(X, X[[7, 3]].copy())
+    D2 = distance_matrix(X, X[[7, 3]].copy())
     assert D2[7, 0] == 0.0
     assert D2[3, 1] == 0.0
     assert np.count_nonzero(D2 == 0.0) == 2
-    np.testing.assert_array_equal(squared_distances(X).diagonal(), 0.0)
-    np.testing.assert_array_equal(squared_distances(np.repeat(X[:1], 5, axis=0)), 0.0)
+    np.testing.assert_array_equal(distance_matrix(X).diagonal(), 0.0)
+    np.testing.assert_array_equal(distance_matrix(np.repeat(X[:1], 5, axis=0)), 0.0)
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.3), Matern(0.5, 0.3), Matern(1.5, 0.3), Matern(2.5, 0.3)])
 def test_widths_share_one_distance_matrix(kernel):
     X, Z = rows(10, 6, 24), rows(5, 6, 25)
-    D2 = squared_distances(X, Z)
+    D2 = distance_matrix(X, Z)
     before = D2.copy()
     np.testing.assert_array_equal(kernel.from_squared_distances(D2), kernel(X, Z))
     np.testing.assert_array_equal(D2, before)
@@ -716,7 +723,7 @@ def test_law_distances(X, Z, sparse):
     d = min(X.shape[1], Z.shape[1])
     X, Z = X[:, :d], Z[:, :d]
     expected = ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2)
-    D2 = squared_distances(sp.csr_array(X), sp.csr_array(Z)) if sparse else squared_distances(X, Z)
+    D2 = distance_matrix(sp.csr_array(X), sp.csr_array(Z)) if sparse else distance_matrix(X, Z)
     np.testing.assert_allclose(D2, expected, rtol=1e-11, atol=0.0)
 
 
@@ -724,19 +731,18 @@ def test_law_distances(X, Z, sparse):
 
 
 def test_every_name_resolves():
-    assert set(KERNEL_NAMES) == {
+    assert set(NAMED) == {
         *("linear", "poly", "polynomial", "rbf", "laplacian", "matern12", "matern32", "matern52"),
-        *("cosine", "sigmoid", "precomputed"),
+        *("cosine", "sigmoid"),
     }
-    for name in KERNEL_NAMES:
-        kernel = resolve_kernel(name, n_features=4)
-        assert isinstance(kernel, Precomputed if name == "precomputed" else Kernel)
+    for name in NAMED:
+        assert isinstance(resolve_kernel(name, n_features=4), Kernel)
+    assert resolve_kernel("precomputed") == Precomputed()
     assert resolve_kernel("rbf", n_features=4) == RBF(0.25)
     assert resolve_kernel("poly", n_features=4, degree=2) == Polynomial(2, 0.25, 1.0)
     assert resolve_kernel("polynomial", gamma=2.0, coef0=0.0) == Polynomial(3, 2.0, 0.0)
     assert resolve_kernel("sigmoid", n_features=2) == Sigmoid(0.5, 1.0)
     assert resolve_kernel("matern12", gamma=3) == Matern(0.5, 3.0)
-    assert resolve_kernel("rbf", gamma=np.array([1.0, 2.0]), n_features=2) == RBF((1.0, 2.0))
 
 
 def test_objects_resolve_to_themselves():
@@ -755,16 +761,9 @@ def test_objects_resolve_to_themselves():
         ({"kernel": RBF}, "kernel must be one of .*got <class"),
         ({"kernel": "rbf", "gamma": 0}, "gamma must be a finite number > 0; got 0"),
         ({"kernel": "rbf", "gamma": -1.0}, "gamma must be a finite number > 0; got -1.0"),
-        ({"kernel": "linear", "gamma": -1.0}, "gamma must be a finite number > 0; got -1.0"),
         ({"kernel": "rbf", "gamma": np.nan}, "gamma must be a finite number > 0; got nan"),
         ({"kernel": "rbf", "gamma": np.inf}, "gamma must be a finite number > 0; got inf"),
-        ({"kernel": "rbf", "gamma": "scale"}, "gamma must be a finite number > 0; got 'scale'"),
         ({"kernel": "rbf", "gamma": True}, "gamma must be a finite number > 0; got True"),
-        ({"kernel": "rbf", "gamma": [1.0, -1.0]}, r"gamma must .* one per feature; got \[1.0, -1"),
-        ({"kernel": "rbf", "gamma": []}, r"gamma must .* one per feature; got \[\]"),
-        ({"kernel": "rbf", "gamma": [[1.0]]}, r"gamma must .* one per feature; got \[\[1.0\]\]"),
-        ({"kernel": "rbf", "gamma": [1.0, 2.0]}, "got 2 numbers for 4 features: give 4 numbers"),
-        ({"kernel": "poly", "gamma": [1.0] * 4}, r"gamma must be a finite number > 0; got \(1.0"),
         ({"kernel": "poly", "degree": 0}, "degree must be a whole number >= 1; got 0"),
         ({"kernel": "poly", "degree": 2.5}, "degree must be a whole number >= 1; got 2.5"),
         ({"kernel": "poly", "degree": "3"}, "degree must be a finite number; got '3'"),

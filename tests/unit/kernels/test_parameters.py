@@ -25,7 +25,7 @@ from holdfast.kernels import (
     Sum,
     Tanimoto,
 )
-from holdfast.kernels.grid import NAMED, resolve_kernel
+from holdfast.kernels.grid import NAMED, kernel_grid
 from holdfast.kernels.products import RowPair
 
 WIDTHS = (0.2, 0.7, 0.4)
@@ -103,8 +103,9 @@ def test_kernels_without_derivatives_say_so(kernel):
 
 @pytest.mark.parametrize("name", list(NAMED))
 def test_every_named_kernel_is_made_and_changed_from_one_table(name):
-    kernel = resolve_kernel(name, gamma=0.5, degree=2, coef0=0.25)
     expected = {"gamma": 0.5, "degree": 2, "coef0": 0.25}
+    (found,) = kernel_grid(name, **expected, kernel_params=None, n_features=3)
+    kernel = found.kernel
     for argument in NAMED[name].arguments:
         assert kernel.parameters[argument] == expected[argument]
     for parameter in kernel.positive_parameters:

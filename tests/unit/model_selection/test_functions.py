@@ -29,7 +29,12 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, PolynomialFeatures
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import holdfast.model_selection as ours
 
@@ -78,6 +83,16 @@ REGRESSORS = {
         Ridge(),
     ),
 }
+SCALED = {
+    "scaled ridge": make_pipeline(StandardScaler(), Ridge(alpha=0.7)),
+    "scaled, no bias": make_pipeline(StandardScaler(), Ridge(fit_intercept=False)),
+    "not centred": make_pipeline(StandardScaler(with_mean=False), Ridge(fit_intercept=False)),
+    "centred only": make_pipeline(StandardScaler(with_std=False), Ridge(fit_intercept=False)),
+    "scaled kernel ridge": make_pipeline(StandardScaler(), KernelRidge(alpha=3.0)),
+    "scaled polynomial": make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge()),
+    "scaled least squares": make_pipeline(StandardScaler(), LinearRegression()),
+}
+REGRESSORS |= SCALED
 SPLITTERS: dict = {
     "5": (5, None),
     "shuffled": (KFold(4, shuffle=True, random_state=1), None),
@@ -246,6 +261,35 @@ def test_weights(name, zeros):
         ours.cross_validate(REGRESSORS[name], X, y, return_train_score=True, **given),
         theirs.cross_validate(REGRESSORS[name], X, y, return_train_score=True, **given),
     )
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in sqrt")  # scikit-learn's own
+@pytest.mark.parametrize("zeros", [0, 5])
+@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize("name", ["scaled ridge", "scaled, no bias", "not centred"])
+def test_weights_of_scaled_columns(name, both, zeros):
+    X, y, _, weights = rows()
+    weights[:zeros] = 0.0
+    X[:, 3] = 2.0  # a column that never varies
+    X[:9, 2] = 1.0
+    X[9:, 2] = 0.0  # and one that does not without some rows
+    step = "ridge__sample_weight"
+    params = {step: weights, "standardscaler__sample_weight": weights} if both else {step: weights}
+    if not both and (zeros or name == "scaled, no bias"):
+        return  # refitted
+    for cv in (KFold(4), LeaveOneOut()):
+        close(
+            ours.cross_val_predict(SCALED[name], X, y, cv=cv, params=params),
+            theirs.cross_val_predict(SCALED[name], X, y, cv=cv, params=params),
+        )
+
+
+def test_sparse_scaled_columns():
+    X, y, _, _ = rows()
+    X = sp.csr_matrix(np.where(np.abs(X) > 1.0, X, 0.0))
+    ridge = Ridge(solver="sparse_cg", tol=1e-13)
+    model = make_pipeline(StandardScaler(with_mean=False), ridge)
+    close(ours.cross_val_predict(model, X, y, cv=4), theirs.cross_val_predict(model, X, y, cv=4))
 
 
 def test_weights_of_a_pipeline():

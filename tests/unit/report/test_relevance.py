@@ -12,6 +12,7 @@ from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.cli import main
 from holdfast.exceptions import InvalidInputError
 from holdfast.report import Ask, Context, shuffling, summarise, to_html, to_markdown
+from holdfast.report.context import make_case
 from holdfast.report.relevance import ask_relevance
 from holdfast.report.shuffling import plan_shuffle
 from reference.retrain import policy_experiment, retrain
@@ -34,9 +35,12 @@ def data(m=60, seed=0):
 
 
 def ask(model, sources=SOURCES, notes=None, seed=0, **options):
-    held = model.held_out(alphas=[float(np.atleast_1d(model.alpha_)[0])])
-    told = [] if notes is None else notes
-    return ask_relevance(model, held, FEATURES, sources, told, Ask(seed=seed), **options)
+    context = Context(feature_names=FEATURES, sources=sources)
+    case = make_case(model, context, Ask(seed=seed), **options)
+    found = ask_relevance(case)
+    if notes is not None:
+        notes += case.notes
+    return found
 
 
 def naive_losses(model, X, Y, features, shuffle, weights, kernel, target=0):

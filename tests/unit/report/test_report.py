@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import html
 import json
 import re
 import sys
@@ -17,9 +18,21 @@ from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.displays.score_scale import score_scale
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 from holdfast.report import Context, summarise, to_html, to_markdown, write_report
-from holdfast.report.markup import Html, table, tag
+from holdfast.report.answer import number, shortened
+from holdfast.report.blocks import (
+    Beside,
+    Bullets,
+    Chart,
+    Facts,
+    Heading,
+    KeyFigures,
+    Note,
+    Text,
+)
+from holdfast.report.page import Html, tag
 from holdfast.report.rows import part_scores, row_results
-from holdfast.report.words import number, shortened
+from holdfast.report.sections import told
+from holdfast.report.terminal import terminal
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning"),
@@ -249,9 +262,9 @@ def test_several_targets():
 
 
 def test_many_rows_are_thinned_the_same_way_every_time(monkeypatch):
-    from holdfast.report import build
+    from holdfast.report import where
 
-    monkeypatch.setattr(build, "MAX_POINTS", 20)
+    monkeypatch.setattr(where, "MAX_POINTS", 20)
     model = fitted()
     summary = summarise(model, verify=0)
     assert len(summary.rows.row) == 20
@@ -282,7 +295,7 @@ def test_row_results_and_parts():
 
 def test_json(summary):
     text = json.loads(summary.to_json())
-    assert text["summary_version"] == 1
+    assert text["summary_version"] == 2
     assert text["headline"]["error"] == summary.headline.error
     assert text["curve"]["alphas"] == ALPHAS.tolist()
     assert text["asked"]["target"] == "score"
@@ -382,7 +395,7 @@ def test_hostile_text_is_escaped():
     assert "img" not in structure.tags
     assert "<img src=x" not in page
     loaded = json.loads(packed(page, "data"))["figures"]
-    labels = loaded["groups"]["data"][0]["y"]
+    labels = loaded["groups"]["data"][0]["text"]
     assert any("&lt;script&gt;" in label for label in labels)
     assert not any("<script" in label for label in labels)
     text = to_markdown(summary)
@@ -397,6 +410,55 @@ def test_without_plotly(summary, monkeypatch, tmp_path):
         write_report(summary, tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []
     write_report(summary, tmp_path / "report.md")
+
+
+def test_a_page_takes_another_bundle_of_plotly(summary, tmp_path):
+    basic = tmp_path / "plotly-basic.min.js"
+    basic.write_text("/* plotly.js (basic - minified) */ window.Plotly = {};", encoding="utf-8")
+    write_report(summary, tmp_path / "small.html", plotly=basic)
+    page = (tmp_path / "small.html").read_text(encoding="utf-8")
+    assert packed(page, "plotly") == basic.read_text(encoding="utf-8")
+    assert len(page) < 200_000
+    other = tmp_path / "other.js"
+    other.write_text("alert()", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="Plotly's JavaScript") as caught:
+        write_report(summary, tmp_path / "r.html", plotly=other)
+    assert caught.value.argument == "plotly"
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_the_basic_bundle_can_draw_every_trace(summary):
+    figures = json.loads(packed(to_html(summary), "data"))["figures"].values()
+    assert {trace["type"] for figure in figures for trace in figure["data"]} == {"scatter", "bar"}
+
+
+def test_a_finding_is_worded_once(summary):
+    """The same blocks on the page, in Markdown and on a terminal."""
+    report = told(summary)
+    page = html.unescape(to_html(summary))
+    text = to_markdown(summary).replace("\\", "")
+    lines = terminal([*report.head, *(b for s in report.sections for b in s.blocks)])
+    words = [w for s in report.sections for w in words_of(s.blocks)] + words_of(report.head)
+    assert len(words) > 40
+    for word in words:
+        assert all(word in form for form in (page, text, lines)), word
+
+
+def words_of(blocks):
+    """Return what every renderer has to show of blocks."""
+    found = []
+    for block in blocks:
+        if isinstance(block, Beside):
+            found += words_of(block.blocks)
+        elif isinstance(block, Text | Note | Heading):
+            found.append(block.text)
+        elif isinstance(block, Facts | KeyFigures):
+            found += [text for pair in block.pairs for text in pair]
+        elif isinstance(block, Bullets):
+            found += [block.title, *block.items]
+        elif isinstance(block, Chart) and block.table:
+            found += [block.caption, *(row[0] for row in block.table.rows[:40])]
+    return found
 
 
 def test_written_reports(summary, tmp_path):
@@ -452,4 +514,3 @@ def test_markup_escapes_text_and_not_elements():
     )
     assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
     assert tag("a", hidden=True, title=None) == "<a hidden></a>"
-    assert "<td>&lt;1</td>" in table("caption", ("a", "b"), [("x", "<1")])

@@ -114,7 +114,15 @@ def test_opens_without_a_complaint_and_asks_for_nothing(visit, page_file):
     assert visit.requests == [page_file.as_uri()]
 
 
+def unfold(page):
+    """Open the fold at the end; its figures are drawn then."""
+    assert page.locator("details.fold .main-svg").count() == 0
+    page.locator("details.fold > summary").click()
+    page.locator("details.fold .main-svg").first.wait_for()
+
+
 def test_every_figure_is_drawn(visit):
+    unfold(visit.page)
     names = visit.page.eval_on_selector_all(".plot", "all => all.map(e => e.id)")
     assert "fig-curve" in names
     for name in names:
@@ -283,6 +291,7 @@ def apart(one, other, slack=1.5):
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_covers_anything(browser, page_file, width):
     made = Visit(browser, page_file, viewport={"width": width, "height": 900})
+    unfold(made.page)
     made.page.wait_for_timeout(300)
     found = made.page.evaluate(BOXES)
     assert len(found) >= 10
@@ -328,6 +337,11 @@ def test_slider_moves_everything(visit):
     assert visit.trouble == []
 
 
+def test_a_link_opens_the_fold(visit):
+    visit.page.locator("nav a[href='#details']").click()
+    visit.page.locator("details.fold .main-svg").first.wait_for()
+
+
 def test_an_old_browser_gets_a_sentence_and_the_tables(browser, page_file):
     page = browser.new_page()
     page.add_init_script("delete window.DecompressionStream")
@@ -350,10 +364,10 @@ def test_classes_and_time_are_drawn(browser, tmp_path):
     made = Visit(browser, tmp_path / "classes.html")
     for name in ("roc", "recall", "calibration", "time"):
         assert made.page.locator(f"#fig-{name} .scatterlayer path.js-line").count() >= 1
-    before = made.page.locator("#confusion tbody").text_content()
+    before = made.page.locator("table[data-moves=confusion] tbody").text_content()
     made.page.locator("#slider").focus()
     made.page.keyboard.press("End")
-    assert made.page.locator("#confusion tbody").text_content() != before
+    assert made.page.locator("table[data-moves=confusion] tbody").text_content() != before
     assert made.trouble == []
     made.page.close()
 

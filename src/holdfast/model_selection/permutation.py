@@ -1,0 +1,231 @@
+"""`permutation_test_score`: permuted targets are more right-hand sides of one smoother."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring, mean_absolute_error, mean_squared_error, r2_score
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePGroupsOut,
+    LeavePOut,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+from sklearn.model_selection import permutation_test_score as _permutation_test_score
+from sklearn.utils import _safe_indexing, check_random_state
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.experiments import Experiments
+from holdfast.model_selection.answering import case_of, form_and_penalty, routed, tell
+from holdfast.model_selection.held_out import experiments_of, predictions, prepared
+from holdfast.model_selection.recognise import Form, Refit
+from holdfast.model_selection.stand_in import Answers, Case, on_rows, stand_in
+from holdfast.smoother import Smoother
+
+__all__ = ["permutation_test_score"]
+
+#: Splitters that do not look at the targets.
+SAME_SPLITS = (
+    KFold,
+    GroupKFold,
+    LeaveOneOut,
+    LeavePOut,
+    LeaveOneGroupOut,
+    LeavePGroupsOut,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+#: Numbers of predictions that are made at once.
+BLOCK_DOUBLES = 2**22
+
+
+def permutation_test_score(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    n_permutations: int = 100,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+    scoring: Any = None,
+    params: dict[str, Any] | None = None,
+) -> tuple[float, FloatArray, float]:
+    """Return score, scores of permuted targets and p value as scikit-learn, without refits.
+
+    Parameters
+    ----------
+    estimator, X, y, groups, cv, n_permutations, n_jobs, random_state, verbose, scoring, params
+        As in `sklearn.model_selection.permutation_test_score`. The same `random_state` gives the
+        same permutations.
+
+    Returns
+    -------
+    score : float
+    permutation_scores : ndarray of shape (n_permutations,)
+    pvalue : float
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from holdfast.model_selection import permutation_test_score
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> score, null, pvalue = permutation_test_score(Ridge(), X, y, n_permutations=200)
+    >>> print(f"{score:.2f} {null.max():.2f} {pvalue:.3f}")
+    0.41 0.02 0.005
+    """
+    given = {"random_state": random_state, "verbose": verbose, "scoring": scoring}
+    try:
+        if routed() or n_permutations < 1:
+            raise Refit
+        case = case_of(estimator, X, y, groups, cv, params)
+        form, penalty = form_and_penalty(case)
+        scorer = check_scoring(estimator, scoring=on_rows(scoring, case))
+    except (Refit, ValueError, TypeError) as error:
+        tell("permutation_test_score", error if isinstance(error, Refit) else Refit())
+        more = {"groups": groups, "cv": cv, "n_permutations": n_permutations, "n_jobs": n_jobs}
+        if params is not None:
+            more["params"] = params
+        return tuple(_permutation_test_score(estimator, X, y, **more, **given))
+    generator = check_random_state(random_state)
+    orders = [np.arange(len(case))]
+    orders += [_permuted(groups, len(case), generator) for _ in range(n_permutations)]
+    scores = _all_scores(case, form, penalty, orders, scorer, groups)
+    found, null = float(scores[0]), scores[1:]
+    return found, null, float((np.sum(null >= found) + 1.0) / (n_permutations + 1))
+
+
+def _all_scores(
+    case: Case,
+    form: Form,
+    penalty: FloatArray,
+    orders: list[IntArray],
+    scorer: Callable[..., Any],
+    groups: Any,
+) -> FloatArray:
+    """Return the mean score over the splits for targets in each of some orders."""
+    m, smoother = len(case), prepared(form)
+    if _same_splits(case.cv):
+        experiments = experiments_of(case.splits, m, everything=False)
+        blocks = _blocks(orders, experiments.test.values.size * form.Y.shape[1])
+        parts = [_scores(case, form, penalty, experiments, o, scorer, smoother) for o in blocks]
+        return np.concatenate(parts)
+    parts = []
+    for i, order in enumerate(orders):
+        own = case
+        if i:
+            y = _safe_indexing(case.y, order)
+            own = replace(case, splits=list(case.cv.split(case.X, y, groups)))
+        experiments = experiments_of(own.splits, m, everything=False)
+        parts.append(_scores(own, form, penalty, experiments, [order], scorer, smoother))
+    return np.concatenate(parts)
+
+
+def _same_splits(cv: Any) -> bool:
+    """Whether permuted targets are split as the others, every time."""
+    drawn = getattr(cv, "shuffle", type(cv) is ShuffleSplit)
+    seeded = isinstance(getattr(cv, "random_state", 0), int | np.integer)
+    given = type(cv).__name__ == "_CVIterableWrapper"  # a list of splits
+    return given or (type(cv) in SAME_SPLITS and (seeded or not drawn))
+
+
+def _permuted(groups: Any, m: int, generator: Any) -> IntArray:
+    """Return the next order of the targets, among those of a group if there are groups."""
+    if groups is None:
+        return np.asarray(generator.permutation(m))
+    order, groups = np.arange(m), np.asarray(groups)
+    for group in np.unique(groups):
+        inside = groups == group
+        order[inside] = generator.permutation(order[inside])
+    return order
+
+
+def _blocks(orders: list[IntArray], per_order: int) -> Iterator[list[IntArray]]:
+    step = max(1, BLOCK_DOUBLES // max(1, per_order))
+    return (orders[i : i + step] for i in range(0, len(orders), step))
+
+
+def _scores(
+    case: Case,
+    form: Form,
+    penalty: FloatArray,
+    experiments: Experiments,
+    orders: list[IntArray],
+    scorer: Callable[..., Any],
+    smoother: Smoother | None,
+) -> FloatArray:
+    """Return the same for orders whose targets are split alike, with one set of predictions."""
+    v = form.Y.shape[1]
+    Y = np.hstack([form.Y[order] for order in orders])
+    penalties = np.tile(penalty, len(orders))[None]
+    (values,) = predictions(replace(form, Y=Y), experiments, penalties, smoother)
+    measure = _measure(scorer) if v == 1 and form.classes is None else None
+    if measure is not None and experiments.test.sizes.min() > 1:
+        return _measured(measure, Y, values, experiments)
+    found = np.empty(len(orders))
+    for i, order in enumerate(orders):
+        own = replace(case, y=_safe_indexing(case.y, order))
+        part = [values[:, i * v : (i + 1) * v]]
+        answers = Answers(own, experiments, part, form.flat, form.classes)
+        found[i] = _mean_score(answers, scorer)
+    return found
+
+
+def _mean_score(answers: Answers, scorer: Callable[..., Any]) -> float:
+    case, model = answers.case, stand_in(answers)
+    scores = []
+    for train, test in case.splits:
+        model.fit(np.asarray(train)[:, None], _safe_indexing(case.y, train))
+        scores.append(scorer(model, np.asarray(test)[:, None], _safe_indexing(case.y, test)))
+    return float(np.mean(scores))
+
+
+def _measure(scorer: Any) -> Callable[[FloatArray, FloatArray], FloatArray] | None:
+    """Return the function of targets and predictions (t, n) that a scorer is, if it is known."""
+    if type(scorer).__name__ == "_PassthroughScorer":  # the default of a regressor
+        return _r2
+    sign, measure = getattr(scorer, "_sign", 1), MEASURES.get(getattr(scorer, "_score_func", None))
+    if measure is None or scorer._kwargs:
+        return None
+    return lambda truth, values: sign * measure(truth, values)
+
+
+def _r2(truth: FloatArray, values: FloatArray) -> FloatArray:
+    rest = np.square(truth - values).sum(axis=0)
+    spread = np.square(truth - truth.mean(axis=0)).sum(axis=0)
+    # As `r2_score`: constant targets are predicted perfectly, or not at all.
+    flat = spread == 0.0
+    score = 1.0 - rest / np.where(flat, 1.0, spread)
+    return np.where(flat, np.where(rest == 0.0, 1.0, 0.0), score)
+
+
+#: Metrics of scikit-learn for many targets (t, n) at once.
+MEASURES: dict[Any, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    r2_score: _r2,
+    mean_squared_error: lambda truth, values: np.square(truth - values).mean(axis=0),
+    mean_absolute_error: lambda truth, values: np.abs(truth - values).mean(axis=0),
+}
+
+
+def _measured(
+    measure: Callable[[FloatArray, FloatArray], FloatArray],
+    Y: FloatArray,
+    values: FloatArray,
+    experiments: Experiments,
+) -> FloatArray:
+    """Return the mean over the splits of a metric, for many targets (m, n) at once."""
+    test = experiments.test
+    parts = [measure(Y[test[j]], values[test.ptr[j] : test.ptr[j + 1]]) for j in range(len(test))]
+    return np.asarray(np.mean(parts, axis=0))

@@ -1,0 +1,133 @@
+"""`GridSearchCV` whose candidates are compared without refits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV as _GridSearchCV
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils.metadata_routing import process_routing
+
+from holdfast.model_selection.answering import answers_of, case_of, routed, tell
+from holdfast.model_selection.recognise import Refit
+from holdfast.model_selection.stand_in import KnownSplits, clone_values, on_rows, stand_in
+
+__all__ = ["GridSearchCV"]
+
+#: What a finished search knows beside the refitted estimator.
+FOUND = (
+    "cv_results_",
+    "best_index_",
+    "best_params_",
+    "best_score_",
+    "scorer_",
+    "multimetric_",
+    "n_splits_",
+)
+
+
+class _Numbered(_GridSearchCV):  # type: ignore[misc]  # sklearn is untyped
+    """scikit-learn's search over the numbers of candidates, told with their parameters."""
+
+    def named(self, candidates: Sequence[Mapping[str, Any]]) -> Self:
+        self._candidates = candidates
+        return self
+
+    def _format_results(self, candidate_params: Any, *args: Any) -> Any:
+        named = [self._candidates[params["candidate"]] for params in candidate_params]
+        return super()._format_results(named, *args)
+
+
+class GridSearchCV(_GridSearchCV):  # type: ignore[misc]  # sklearn is untyped
+    """`sklearn.model_selection.GridSearchCV` without the refits of candidates.
+
+    Held-out predictions of all candidates follow from one fit for each kernel, whatever the number
+    of penalties and splits; the best candidate is refitted on all rows, if asked for. Where there
+    is no closed form, `fit` is scikit-learn's, with a warning that says why.
+
+    Parameters
+    ----------
+    estimator, param_grid, scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, \
+return_train_score
+        As in scikit-learn. `n_jobs` and `pre_dispatch` matter where candidates are refitted.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, \
+refit_time_, multimetric_
+        As in scikit-learn; fit times in `cv_results_` are those of a lookup.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.kernel_ridge import KernelRidge
+    >>> from holdfast.model_selection import GridSearchCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> grid = {"alpha": np.logspace(-3, 1, 9), "gamma": [0.1, 1.0, 10.0]}
+    >>> search = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=10).fit(X, y)
+    >>> search.best_params_["gamma"]
+    1.0
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Compare all candidates and refit the best.
+
+        Parameters
+        ----------
+        X, y, **params
+            As in scikit-learn.
+
+        Returns
+        -------
+        self
+        """
+        try:
+            groups = None if routed() else params.get("groups")
+            rest = params if routed() else {k: v for k, v in params.items() if k != "groups"}
+            candidates = list(ParameterGrid(self.param_grid))
+            case = case_of(self.estimator, X, y, groups, self.cv, rest)
+            answers = answers_of(case, candidates, everything=self.return_train_score)
+        except Refit as refit:
+            tell("GridSearchCV", refit)
+            super().fit(X, y, **params)
+            return self
+        search = _Numbered(
+            stand_in(answers),
+            {"candidate": list(range(len(candidates)))},
+            scoring=on_rows(self.scoring, case),
+            refit=self.refit,
+            cv=KnownSplits(case.cv, case.splits),
+            verbose=self.verbose,
+            error_score=self.error_score,
+            return_train_score=self.return_train_score,
+        )
+        search.named(candidates).fit(np.arange(len(case))[:, None], case.y, **params)
+        for name in FOUND:
+            if hasattr(search, name):
+                setattr(self, name, getattr(search, name))
+        self.scorer_ = self._own_scorer()
+        if self.refit:
+            self._refit(X, y, params)
+        return self
+
+    def _own_scorer(self) -> Any:
+        """Return the scorer of the estimator itself, where the search had one of its stand-in."""
+        scorers, _ = self._get_scorers()
+        return getattr(scorers, "_scorers", scorers)
+
+    def _refit(self, X: Any, y: Any, params: Mapping[str, Any]) -> None:
+        """Fit the best candidate to all rows."""
+        given = {name: value for name, value in params.items() if name != "groups"}
+        if routed():
+            given = process_routing(self, "fit", **params).estimator.fit
+        best = clone(self.estimator).set_params(**clone_values(self.best_params_))
+        start = time.time()
+        best.fit(X, y, **given)
+        self.best_estimator_, self.refit_time_ = best, time.time() - start
+        if hasattr(best, "feature_names_in_"):
+            self.feature_names_in_ = best.feature_names_in_

@@ -1,0 +1,326 @@
+"""What the penalty does: the score over it, basis rows kept or removed, and the slider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast._typing import FloatArray
+from holdfast.answers.held_out import held_out
+from holdfast.displays.curve_data import (
+    CVCurve,
+    curve_of_scores,
+    cv_curve,
+    model_scale,
+    score_held_out,
+)
+from holdfast.displays.score_scale import number
+from holdfast.exceptions import HoldOutError
+from holdfast.report.blocks import Chart, Note, Section, Slider, table
+from holdfast.report.charts import LAMBDA, Figure, axis, escape, figure, scatter
+from holdfast.report.context import Case
+
+if TYPE_CHECKING:
+    from holdfast.estimators.base import CrossValidatedKernelRidge
+    from holdfast.experiments import Policy
+    from holdfast.report.rows import PartScore, RowResults
+
+__all__ = [
+    "Linked",
+    "ask_linked",
+    "ask_policies",
+    "curve_section",
+    "linked_slider",
+    "policies_chart",
+    "policy_curves",
+]
+
+#: Penalties on the slider, and steps between the smallest and the largest prediction.
+MAX_STEPS, GRAIN = 21, 9999
+#: Held-out predictions of all penalties that may be made for the slider.
+MOST_NUMBERS = 3e7
+
+
+# --- the score over the penalties -----------------------------------------------------------------
+
+
+def curve_section(curve: CVCurve, shell: bool) -> Section:
+    """Return the score over the penalties, what was best and what is in use.
+
+    Parameters
+    ----------
+    curve : CVCurve
+    shell : bool
+        Whether the reader uses the command line.
+    """
+    best, label = curve.best, curve.scale.label
+    alt = (
+        f"Curve of {label} over {len(curve.alphas)} penalties from {number(curve.alphas[0], 2)} to "
+        f"{number(curve.alphas[-1], 2)}; best {number(curve.values[best])} at "
+        f"{number(curve.alphas[best], 2)}."
+    )
+    text = f"Best: λ = {number(curve.alphas[best], 2)} with {label} {number(curve.values[best])}."
+    if curve.one_se is not None and curve.one_se != best:
+        text += (
+            f" The simplest model within one standard error: λ = "
+            f"{number(curve.alphas[curve.one_se], 2)} with {number(curve.values[curve.one_se])}."
+        )
+    text += f" In use: λ = {', '.join(number(a, 2) for a in curve.chosen[:5])}."
+    places = {"best": best, "1 SE": curve.one_se, "in use": curve.chosen_index}
+    rows = [
+        (
+            number(a, 3),
+            number(v, 4),
+            number(s, 2),
+            ", ".join(name for name, at in places.items() if at == i),
+        )
+        for i, (a, v, s) in enumerate(zip(curve.alphas, curve.values, curve.se, strict=True))
+    ]
+    values = table(f"{label} by penalty", ("λ", label, "standard error", ""), rows)
+    chart = Chart("curve", _curve_figure(curve), alt, text, values)
+    edge = (
+        f"The best penalty is the {curve.edge} of the grid: a better one may lie beyond. Widen the "
+        f"grid with {'--alphas' if shell else 'alphas='}."
+    )
+    notes = (Note(edge),) if curve.edge else ()
+    return Section("curve", "The penalty, and what it does", (*notes, chart), moves=True)
+
+
+def _curve_figure(curve: CVCurve) -> Figure:
+    """Return the score with its standard errors, the best and one-SE choices, the slider's place.
+
+    The last trace is the one that the slider moves.
+    """
+    label = escape(curve.scale.label)
+    known = np.isfinite(curve.se)
+    traces: list[Figure] = []
+    if known.any():
+        x = curve.alphas[known]
+        low, high = (curve.values - curve.se)[known], (curve.values + curve.se)[known]
+        band = scatter(
+            np.concatenate([x, x[::-1]]),
+            np.concatenate([high, low[::-1]]),
+            "± 1 standard error",
+            "lines",
+            fill="toself",
+            fillcolor="@band",
+        )
+        traces.append(band | {"line": {"width": 0}})
+    traces.append(
+        scatter(
+            curve.alphas,
+            curve.values,
+            curve.scale.label,
+            customdata=[number(s, 2) for s in curve.se.tolist()],
+            hover=f"λ = %{{x:.3g}}<br>{label} %{{y:.4g}} ± %{{customdata}}",
+        )
+    )
+    marks = [("best", curve.best, "circle", "@accent", 13)]
+    if curve.one_se is not None and curve.one_se != curve.best:
+        name = "largest λ within 1 standard error"
+        marks.append((name, curve.one_se, "diamond", "@second", 13))
+    if curve.chosen_index not in (curve.best, curve.one_se):
+        marks.append(("chosen", curve.chosen_index, "square", "@text", 13))
+    marks.append(("on the slider", curve.chosen_index, "circle-open", "@text", 19))
+    traces += [
+        scatter(
+            [curve.alphas[at]],
+            [curve.values[at]],
+            name,
+            "markers",
+            colour=colour,
+            size=size,
+            marker={"symbol": symbol, "line": {"width": 2}},
+            hover=f"{name}<br>λ = %{{x:.3g}}<br>{label} %{{y:.4g}}" if size < 19 else None,
+        )
+        for name, at, symbol, colour, size in marks
+    ]
+    return figure(traces, LAMBDA, axis(curve.scale.label))
+
+
+# --- held-out basis rows kept and removed ---------------------------------------------------------
+
+
+def ask_policies(case: Case) -> dict[str, CVCurve]:
+    """Return the curves with held-out basis rows kept and removed; none for a dense model."""
+    problem = case.model._problem
+    if not problem.on_basis or problem.reselects:
+        return {}
+    try:
+        return policy_curves(case.model)
+    except HoldOutError as error:
+        case.notes.append(f"No comparison of keeping and removing basis rows: {error}")
+        return {}
+
+
+def policy_curves(
+    model: CrossValidatedKernelRidge, policies: tuple[Policy, ...] = ("keep", "remove")
+) -> dict[str, CVCurve]:
+    """Return the curve of each policy for held-out basis rows, on the basis of the fitted model.
+
+    Parameters
+    ----------
+    model : fitted estimator with basis rows
+    policies : tuple of str
+        Of "remove", "keep", "train", "skip".
+
+    Notes
+    -----
+    Nothing is refitted: the factors are those of the model, only the experiments differ.
+    """
+    curves: dict[str, CVCurve] = {}
+    for policy in policies:
+        if policy == model.held_out_basis:
+            curves[policy] = cv_curve(model)
+            continue
+        found = held_out(model._asked().changed(policy=policy))
+        scores = score_held_out(model, found)
+        score = scores.pooled if model.pooled else scores.mean
+        curves[policy] = curve_of_scores(found.alphas, score, scores.se, model_scale(model))
+    return curves
+
+
+def policies_chart(policies: dict[str, CVCurve]) -> Chart:
+    """Return the curves of the policies in one pair of axes."""
+    looks = {"keep": ("@second", "dash"), "remove": ("@accent", "solid")}
+    curves = list(policies.values())
+    label = curves[0].scale.label
+    traces = [
+        scatter(
+            curve.alphas,
+            curve.values,
+            f"{name} basis rows",
+            colour=looks.get(name, ("@text", "dot"))[0],
+            dash=looks.get(name, ("@text", "dot"))[1],
+            hover=f"{name}<br>λ = %{{x:.3g}}<br>{escape(label)} %{{y:.4g}}",
+        )
+        for name, curve in policies.items()
+    ]
+    told = "; ".join(
+        f"{name}: best {number(c.values[c.best])} at λ = {number(c.alphas[c.best], 2)}"
+        for name, c in policies.items()
+    )
+    rows = [
+        (number(alpha, 3), *(number(curve.values[i], 4) for curve in curves))
+        for i, alpha in enumerate(curves[0].alphas)
+    ]
+    return Chart(
+        "policies",
+        figure(traces, LAMBDA, axis(label)),
+        f"Curves of {label} over the penalty, held-out basis rows kept and removed. {told}.",
+        "A basis row that is held out may stay in the basis (keep) or leave it with its row "
+        f"(remove); only removing it hides the row from the model altogether. {told}.",
+        table(f"{label} by penalty and policy", ("λ", *policies), rows),
+    )
+
+
+# --- the slider -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """The model at every penalty of the slider."""
+
+    alphas: FloatArray
+    chosen: int  #: The one in use
+    score: FloatArray  #: The score of the curve
+    error: FloatArray  #: RMSE or share of errors
+    predictions: FloatArray | None  #: Of the rows that are drawn; None for classes
+    groups: FloatArray  #: Error of each group, in the order of the report
+    confusion: NDArray[np.int64] | None  #: Rows of each class by predicted class
+
+
+def ask_linked(case: Case, pick: NDArray[np.int64], groups: tuple[PartScore, ...]) -> Linked | None:
+    """Return what the slider shows; None where that would take long.
+
+    Parameters
+    ----------
+    case : Case
+    pick : ndarray of int
+        Which held-out predictions are drawn.
+    groups : tuple of PartScore
+        Groups in the order of the report.
+    """
+    model, curve, results = case.model, case.curve, case.results
+    count = float(results.rows.size) * curve.alphas.size * model._problem.Y.shape[1]
+    if count > MOST_NUMBERS or model._problem.reselects:
+        case.left_out("the slider over the penalties")
+        return None
+    found = model.held_out(alphas=curve.alphas)
+    n, at, w = curve.alphas.size, curve.chosen_index, results.weights
+    steps = np.unique([*np.linspace(0, n - 1, min(n, MAX_STEPS)).round().astype(int), at])
+    predictions = confusion = None
+    if results.classes is None:
+        wrong = (found.y[found.rows, case.target] - found.values[steps, :, case.target]) ** 2
+        predictions = found.values[steps][:, pick, case.target]
+    else:
+        names = found.labels()[steps]
+        wrong = (names != results.y).astype(float)
+        confusion = _confusions(names, results)
+    power = 0.5 if results.classes is None else 1.0
+    by_group = np.empty((steps.size, 0))
+    if groups and case.groups is not None:
+        own = case.groups[results.rows].astype(str)
+        inside = [np.flatnonzero(own == part.label) for part in groups]
+        by_group = np.stack([(wrong[:, i] @ w[i] / w[i].sum()) ** power for i in inside], axis=1)
+    return Linked(
+        curve.alphas[steps],
+        int(np.flatnonzero(steps == at)[0]),
+        curve.values[steps],
+        (wrong @ w / w.sum()) ** power,
+        predictions,
+        by_group,
+        confusion,
+    )
+
+
+def _confusions(names: NDArray[Any], results: RowResults) -> NDArray[np.int64] | None:
+    classes = results.classes
+    assert classes is not None
+    c = len(classes)
+    if c > 12:
+        return None
+    code = np.searchsorted(classes, results.y) * c
+    counts = [
+        np.bincount(code + np.searchsorted(classes, row), minlength=c * c).reshape(c, c)
+        for row in names
+    ]
+    return np.stack(counts)
+
+
+def linked_slider(linked: Linked | None, y: Any, label: str, error_label: str) -> Slider | None:
+    """Return the slider: predictions as whole steps, each less the one before it.
+
+    Parameters
+    ----------
+    linked : Linked or None
+    y : ndarray
+        Truth of the rows that are drawn.
+    label, error_label : str
+        What `score` and `error` are.
+    """
+    if linked is None or linked.alphas.size < 2:
+        return None
+    told = tuple(
+        f"λ = {number(alpha, 2)}: {error_label} {number(error)}"
+        + (f", {label} {number(score)}" if label not in (error_label, "accuracy") else "")
+        for alpha, score, error in zip(linked.alphas, linked.score, linked.error, strict=True)
+    )
+    data: dict[str, Any] = {
+        "alphas": [float(f"{a:.4g}") for a in linked.alphas],
+        "score": [float(f"{s:.5g}") for s in linked.score],
+        "groups": [[float(f"{v:.4g}") for v in row] for row in linked.groups],
+    }
+    if linked.confusion is not None:
+        data["confusion"] = linked.confusion.tolist()
+    if linked.predictions is not None and linked.predictions.size:
+        low, high = float(linked.predictions.min()), float(linked.predictions.max())
+        step = (high - low) / GRAIN or 1.0
+        whole = np.rint((linked.predictions - low) / step).astype(int)
+        data["low"], data["step"] = low, step
+        data["differences"] = np.diff(whole, axis=0, prepend=0).tolist()
+        data["y"] = [float(f"{v:.6g}") for v in np.asarray(y, dtype=float)]
+    return Slider(told, linked.chosen, data)

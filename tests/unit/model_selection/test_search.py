@@ -1,0 +1,247 @@
+"""GridSearchCV, permutation_test_score and patch give scikit-learn's results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.model_selection as theirs
+from sklearn import config_context
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
+from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+import holdfast.model_selection as ours
+from holdfast.exceptions import HoldfastWarning
+from holdfast.model_selection import search
+
+M = 30
+ALPHAS = [1e-2, 0.1, 1.0, 10.0]
+
+
+def rows():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(M, 3)) * [1.0, 5.0, 0.3]
+    y = X @ [1.0, 0.2, 1.0] + 0.5 * rng.normal(size=M) + 4.0
+    return X, y, rng.integers(0, 5, M), rng.uniform(0.5, 2.0, M)
+
+
+@pytest.fixture
+def nobody_refits(monkeypatch):
+    def refused(self, *args, **kwargs):
+        raise AssertionError("left to scikit-learn")
+
+    real = theirs.GridSearchCV.fit
+    monkeypatch.setattr(search._Numbered, "fit", real)
+    monkeypatch.setattr(search._GridSearchCV, "fit", refused)
+    yield
+    monkeypatch.undo()
+
+
+def same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, column in expected.items():
+        if name.endswith("_time"):
+            continue
+        if name == "params" or name.startswith("param_"):
+            assert list(map(str, found[name])) == list(map(str, column))
+            assert type(found[name]) is type(column)
+        else:
+            np.testing.assert_allclose(found[name], column, rtol=1e-8, atol=1e-10)
+
+
+SEARCHES = {
+    "ridge": (Ridge(), {"alpha": ALPHAS}, {}),
+    "ridge, several": (
+        Ridge(),
+        [{"alpha": ALPHAS}, {"alpha": [0.0, 1.0], "fit_intercept": [True, False]}],
+        {"return_train_score": True, "cv": 4},
+    ),
+    "kernel ridge": (
+        KernelRidge(kernel="rbf"),
+        {"alpha": ALPHAS, "gamma": [0.01, 0.1, 1.0]},
+        {"scoring": "neg_mean_absolute_error", "cv": LeaveOneOut()},
+    ),
+    "kernels": (
+        KernelRidge(),
+        {"alpha": ALPHAS, "kernel": ["linear", "laplacian", Matern(nu=1.5)]},
+        {"scoring": ["r2", "neg_mean_squared_error"], "refit": "r2"},
+    ),
+    "gp": (
+        GaussianProcessRegressor(optimizer=None, normalize_y=True),
+        {"alpha": ALPHAS, "kernel": [RBF(1.0), RBF(3.0)]},
+        {"refit": False},
+    ),
+    "scaled": (
+        make_pipeline(StandardScaler(), Ridge()),
+        {"ridge__alpha": ALPHAS, "standardscaler__with_std": [True, False]},
+        {},
+    ),
+    "degrees": (
+        make_pipeline(PolynomialFeatures(), Ridge()),
+        {"ridge__alpha": ALPHAS, "polynomialfeatures__degree": [1, 2]},
+        {"refit": lambda results: 3},
+    ),
+    "least squares": (LinearRegression(), {"fit_intercept": [True, False]}, {}),
+}
+
+
+@pytest.mark.usefixtures("nobody_refits")
+@pytest.mark.parametrize("name", SEARCHES)
+def test_search(name):
+    X, y, _, _ = rows()
+    model, grid, given = SEARCHES[name]
+    found = ours.GridSearchCV(model, grid, **given).fit(X, y)
+    plain = search._Numbered.__mro__[1](model, grid, **given)
+    search._Numbered.fit(plain, X, y)  # scikit-learn's own, which is refused elsewhere
+    same(found.cv_results_, plain.cv_results_)
+    for attribute in ("best_index_", "n_splits_", "multimetric_"):
+        assert getattr(found, attribute) == getattr(plain, attribute)
+    assert str(found.best_params_) == str(plain.best_params_)
+    assert type(found.scorer_) is type(plain.scorer_)
+    if given.get("refit", True):
+        np.testing.assert_allclose(found.predict(X), plain.predict(X), rtol=1e-10)
+        assert found.score(X, y) == pytest.approx(plain.score(X, y))
+        assert found.refit_time_ >= 0.0
+    else:
+        assert not hasattr(found, "best_estimator_")
+
+
+def test_search_of_classes_with_weights_groups_and_frames():
+    X, y, groups, weights = rows()
+    frame = pd.DataFrame(X, columns=list("abc"))
+    labels = np.array(["low", "high"])[(y > 4).astype(int)]
+    given = {"cv": GroupKFold(3), "scoring": "balanced_accuracy", "return_train_score": True}
+    found = ours.GridSearchCV(RidgeClassifier(), {"alpha": ALPHAS}, **given)
+    expected = theirs.GridSearchCV(RidgeClassifier(), {"alpha": ALPHAS}, **given)
+    for one in (found, expected):
+        one.fit(frame, labels, groups=groups, sample_weight=weights)
+    same(found.cv_results_, expected.cv_results_)
+    assert (found.predict(frame) == expected.predict(frame)).all()
+    assert list(found.feature_names_in_) == list("abc")
+
+
+def test_search_routes_metadata():
+    X, y, groups, weights = rows()
+    with config_context(enable_metadata_routing=True):
+        model = Ridge().set_fit_request(sample_weight=True)
+        given = {
+            "cv": GroupKFold(3).set_split_request(groups=True),
+            "scoring": make_scorer(mean_squared_error).set_score_request(sample_weight=True),
+        }
+        found = ours.GridSearchCV(model, {"alpha": ALPHAS}, **given)
+        expected = theirs.GridSearchCV(model, {"alpha": ALPHAS}, **given)
+        for one in (found, expected):
+            one.fit(X, y, groups=groups, sample_weight=weights)
+        same(found.cv_results_, expected.cv_results_)
+        np.testing.assert_allclose(found.predict(X), expected.predict(X))
+
+
+def test_search_without_a_closed_form():
+    X, y, _, _ = rows()
+    with pytest.warns(HoldfastWarning, match="GridSearchCV is left to scikit-learn.*Lasso"):
+        found = ours.GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}).fit(X, y)
+    expected = theirs.GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}).fit(X, y)
+    same(found.cv_results_, expected.cv_results_)
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        ours.GridSearchCV(Ridge(), {"nonsense": [1.0]}).fit(X, y)
+
+
+def test_search_inside_another():
+    X, y, _, _ = rows()
+    inner = ours.GridSearchCV(KernelRidge(kernel="rbf", gamma=0.1), {"alpha": ALPHAS}, cv=4)
+    plain = theirs.GridSearchCV(KernelRidge(kernel="rbf", gamma=0.1), {"alpha": ALPHAS}, cv=4)
+    found = theirs.cross_val_predict(inner, X, y, cv=3)
+    np.testing.assert_allclose(found, theirs.cross_val_predict(plain, X, y, cv=3), rtol=1e-8)
+
+
+# -- permutations ----------------------------------------------------------------------------------
+
+
+def squared(estimator, X, y):
+    return -float(np.square(y - estimator.predict(X)).mean())
+
+
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        (Ridge(), {}),
+        (Ridge(), {"scoring": "neg_mean_squared_error", "cv": 3}),
+        (Ridge(), {"scoring": "neg_mean_absolute_error", "cv": LeaveOneOut()}),
+        (Ridge(), {"scoring": "neg_median_absolute_error", "cv": GroupKFold(3), "groups": True}),
+        (Ridge(), {"scoring": squared, "random_state": 5}),
+        (Ridge(), {"params": True}),
+        (KernelRidge(kernel="rbf"), {"cv": KFold(4, shuffle=True, random_state=0)}),
+        (GaussianProcessRegressor(RBF(), alpha=0.5, optimizer=None, normalize_y=True), {}),
+        (make_pipeline(StandardScaler(), Ridge()), {}),
+        (LinearRegression(), {"cv": [(np.arange(20), np.arange(20, 30))]}),
+        (RidgeClassifier(), {}),
+        (RidgeClassifier(), {"scoring": "roc_auc", "cv": StratifiedKFold(3)}),
+    ],
+)
+def test_permutations(model, given):
+    X, y, groups, weights = rows()
+    given = dict(given)
+    if given.pop("groups", False):
+        given["groups"] = groups
+    if given.pop("params", False):
+        given["params"] = {"sample_weight": weights}
+    targets = y > 4 if isinstance(model, RidgeClassifier) else y
+    found = ours.permutation_test_score(model, X, targets, n_permutations=12, **given)
+    expected = theirs.permutation_test_score(model, X, targets, n_permutations=12, **given)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10)
+
+
+def test_permutations_shuffled_again_each_time():
+    X, y, _, _ = rows()
+    for function in (ours, theirs):
+        cv = KFold(3, shuffle=True, random_state=np.random.RandomState(7))
+        found = function.permutation_test_score(Ridge(), X, y, cv=cv, n_permutations=5)
+        if function is ours:
+            first = found
+    np.testing.assert_allclose(first[1], found[1], rtol=1e-8)
+
+
+def test_permutations_without_a_closed_form():
+    X, y, _, _ = rows()
+    with pytest.warns(HoldfastWarning, match="permutation_test_score is left to scikit-learn"):
+        found = ours.permutation_test_score(Lasso(), X, y, n_permutations=3)
+    expected = theirs.permutation_test_score(Lasso(), X, y, n_permutations=3)
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+# -- patch -----------------------------------------------------------------------------------------
+
+
+def test_patch_reaches_names_that_were_imported_and_leaves_no_trace():
+    import types
+
+    module = types.ModuleType("somebody")
+    module.score = theirs.cross_val_score
+    module.GridSearchCV = theirs.GridSearchCV
+    import sys
+
+    sys.modules["somebody"] = module
+    originals = {name: getattr(theirs, name) for name in ours.patching.DROP_INS}
+    try:
+        with ours.patch():
+            assert module.score is ours.cross_val_score
+            assert theirs.GridSearchCV is module.GridSearchCV is ours.GridSearchCV
+            with ours.patch():
+                pass
+            assert theirs.cross_val_predict is ours.cross_val_predict
+            X, y, _, _ = rows()
+            assert theirs.cross_val_score(Ridge(), X, y).shape == (5,)
+        with pytest.raises(ZeroDivisionError), ours.patch():
+            raise ZeroDivisionError
+    finally:
+        del sys.modules["somebody"]
+    for name, value in originals.items():
+        assert getattr(theirs, name) is value
+    assert module.score is originals["cross_val_score"]
