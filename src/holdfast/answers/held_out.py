@@ -232,7 +232,8 @@ class HeldOutPredictions:
 
         Times ``noise_variance`` it is the covariance of the residuals of all k test rows, of
         different experiments too, and its diagonal is the square of `std` for rows that were held
-        out. Residuals solved with its Cholesky factor are those of a Q–Q plot.
+        out. Residuals along its eigenvectors, each over the root of its eigenvalue, are those of a
+        Q–Q plot. Where all rows are tested, a bias (or trend) makes as many eigenvalues zero.
 
         Parameters
         ----------
