@@ -19,6 +19,7 @@ held-out predictions by one function (`scored`).
 | `learning` | how much would more rows help? |
 | `nested` | what does the choice of penalty and kernel do to the score? |
 | `certainty` | how far may the score be from the error on new rows? |
+| `policies` | what do the ways of holding out basis rows estimate; how does an estimate vary? |
 | `permutation` | how well would chance have done? |
 | `comparison` | is one model better than another, and which rows decide? |
 """
@@ -27,6 +28,7 @@ from holdfast.answers.calibration import Calibration, CalibrationScores
 from holdfast.answers.influence import Influence
 from holdfast.answers.learning import Extrapolation, LearningCurve
 from holdfast.answers.pairs import LeavePairOut
+from holdfast.answers.policies import Policies, PolicyScore, Variation
 
 __all__ = [
     "Calibration",
@@ -35,4 +37,7 @@ __all__ = [
     "Influence",
     "LearningCurve",
     "LeavePairOut",
+    "Policies",
+    "PolicyScore",
+    "Variation",
 ]

@@ -138,7 +138,12 @@ class HeldOutPredictions:
         return matrix
 
     def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (alphas, k)."""
+        """Return predicted class labels of a classifier, shape (alphas, k).
+
+        For multi-label targets 0 and 1, shape (alphas, k, labels).
+        """
+        if self._multilabel:
+            return (self.values > 0).astype(np.int64)
         if self.classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
         if self.values.shape[2] == 1:
@@ -159,9 +164,9 @@ class HeldOutPredictions:
             Score all held-out predictions together, or average the scores of the experiments; None:
             as the model does.
         """
-        scorer = self.scoring
-        if scorer is None or scoring is not None:
-            scorer = resolve_scoring(scoring, classes=self.classes)
+        scorer = self.scoring or resolve_scoring(scoring, classes=self.classes)
+        if scoring is not None:
+            scorer = scorer.other(scoring)
         scores = self._scores(scorer)
         return scores.pooled if (self.pooled if pooled is None else pooled) else scores.mean
 
@@ -176,8 +181,12 @@ class HeldOutPredictions:
             moments=lambda: self._known_law().spread,
         )
 
+    @property
+    def _multilabel(self) -> bool:
+        return self.scoring is not None and self.scoring.multilabel
+
     def _known_law(self) -> Law:
-        if self.law is None and self.classes is None:
+        if self.law is None and self.classes is None and not self._multilabel:
             raise NotSupportedError(
                 "std, log_density and decorrelated residuals are for one draw of the basis rows; "
                 "these are predictions of several. Ask held_out without basis_draws."
@@ -282,7 +291,7 @@ def held_out(
             parts.append((tasks, drawn.judged(tasks, grid, path).values))
     tested, values = _listed(experiments, parts)
     law = residuals = None
-    if goal.classes is None and len(parts) == 1:
+    if goal.of_numbers and len(parts) == 1:
         errors = problem.Y[tasks.test.values] - values
         law = Law(partial(model.held_models, tasks, grid[:1]), grid, errors)
         residuals = partial(decorrelated, model, grid)

@@ -171,7 +171,7 @@ class Model:
             found = Predicted(values, np.zeros((alphas.size, len(tasks))))
         else:
             found = holdout.judged(self.smoother, tasks, alphas, path, columns)
-        if self.problem.bias and self.problem.labels.ndim == 1:
+        if self.problem.bias and self.problem.coded:
             _without_some_class(self.problem, tasks, found.values, columns)
         return found
 

@@ -45,6 +45,7 @@ from holdfast.estimators.inputs import (
     unchanged_on_error,
     warn_of_groups,
 )
+from holdfast.estimators.policies import PolicyQuestions
 from holdfast.estimators.questions import Questions
 from holdfast.estimators.search import Found, Further, search
 from holdfast.estimators.widths import WidthSearch
@@ -64,7 +65,7 @@ from holdfast.smoother.rows import row_blocks
 from holdfast.smoother.standardise import StandardisedColumns
 
 
-class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     # "no_validation": checked where it is used, with a clearer message.
@@ -154,6 +155,11 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
     def _classes(self) -> NDArray[Any] | None:
         """Class labels, or None for regression."""
 
+    @property
+    def _multilabel(self) -> bool:
+        """Whether the targets are labels that a row may have, each by itself."""
+        return False
+
     @abstractmethod
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
@@ -207,7 +213,7 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
     def _goal(self) -> Goal:
         """Return what the model is judged by."""
         return Goal(
-            resolve_scoring(self.scoring, classes=self._classes),
+            resolve_scoring(self.scoring, classes=self._classes, multilabel=self._multilabel),
             self.pooled,
             self.rule,
             self.alpha_per_target,

@@ -101,7 +101,7 @@ def _check_fitted(fitted: dict[str, Any], classifier: bool) -> None:
     _check_plan(fitted["_plan"])
     _require(fitted["_frames"] in (None, *LIBRARIES), "frames of a library that is not known")
     if classifier:
-        _check_classes(fitted["classes_"], problem)
+        _check_classes(fitted["classes_"], problem, fitted.get("multilabel_", False))
         _check_calibration(fitted.get("calibration_"), problem.Y.shape[1])
 
 
@@ -305,7 +305,14 @@ def _check_plan(plan: Any) -> None:
     str(plan)
 
 
-def _check_classes(classes: Any, problem: Any) -> None:
+def _check_classes(classes: Any, problem: Any, multilabel: Any) -> None:
+    _require(isinstance(multilabel, bool), "multilabel_ is neither true nor false")
+    if multilabel:
+        v = problem.Y.shape[1]
+        same = isinstance(classes, np.ndarray) and np.array_equal(classes, np.arange(v))
+        _require(same, "classes_ does not number the labels")
+        _require((np.abs(problem.Y) == 1.0).all(), "labels are neither there nor not")
+        return
     good = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size >= 2
     _require(good, "the classes are none")
     _require(np.unique(classes).size == classes.size, "a class is named twice")
