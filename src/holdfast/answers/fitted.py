@@ -236,7 +236,8 @@ class Fitted:
             kernel_params=self.arguments.get("kernel_params"),
             n_features=X.shape[1] if X.ndim == 2 else None,
         )
-        return found
+        own = {name: value for name, value in params.items() if name != "alpha"}
+        return Candidate(found.kernel, own)
 
     @property
     def searched(self) -> bool:
@@ -257,10 +258,15 @@ class Fitted:
 
     # -- predictions and their scores, in `unit` ---------------------------------------------------
 
-    def predict(self, experiments: Experiments) -> tuple[Experiments, IntArray, FloatArray]:
-        """Return what was tested, of which experiment, and predictions (k, v) in `unit`."""
+    def predict(
+        self, experiments: Experiments, times: int = 1
+    ) -> tuple[Experiments, IntArray, FloatArray]:
+        """Return what was tested, of which experiment, and predictions (k, v) in `unit`.
+
+        The plan counts on being asked so many `times` for experiments like these.
+        """
         tasks = self.model.tasks(experiments)
-        values = self.model.at(tasks, self.alphas)
+        values = self.model.at(tasks, self.alphas, times)
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
         return tested, tasks.source, values if self.unit == 1.0 else values / self.unit
 
