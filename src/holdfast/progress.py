@@ -1,8 +1,8 @@
 """Progress of long work: a callback anyone can listen to, and a bar for terminals.
 
-The library calls `report(done, total, text)` wherever work has countable steps. Nobody
-listening costs one dictionary look-up. A listener is any callable with that signature; it is
-installed for a block of code with `listening`:
+The library calls `report(done, total, text)` wherever work has countable steps. Without a listener
+this costs one dictionary look-up. A listener is any callable with that signature; it is installed
+for a block of code with `listening`:
 
 >>> from holdfast.progress import listening
 >>> with listening(lambda done, total, text: None):
@@ -90,7 +90,7 @@ class Counter:
 
 @contextmanager
 def listening(listener: Progress | None) -> Iterator[None]:
-    """Send the progress reports of the enclosed code to `listener` (None: to nobody)."""
+    """Send the progress reports of the enclosed code to `listener` (None: nowhere)."""
     token = _listener.set(listener)
     try:
         yield

@@ -136,10 +136,10 @@ def require_exchangeable(fitted: Fitted, answer: str) -> None:
     """Raise if random partitions would ask another question than the experiments of the fit."""
     if not fitted.units.exchangeable:
         raise NotSupportedError(
-            f"{answer} draws random rows or groups, and the experiments of this model (time, "
+            f"{answer} draws random rows or groups, but the experiments of this model (time, "
             "neighbourhoods, purged folds, folds of rows in order, or rows that are never tested) "
-            "hold out in another way. "
-            'Use method="asymptotic", which takes them as they are.',
+            "hold rows out in another way. "
+            'Use method="asymptotic", which uses them as they are.',
             argument="method",
         )
 

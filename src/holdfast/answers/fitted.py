@@ -173,8 +173,8 @@ class Fitted:
         tasks = self.model.tasks(self.problem.experiments)
         grid, index = np.unique(self.alphas, return_inverse=True)
         errors = self.problem.Y[tasks.test.values] - self.model.held_out(tasks, grid)
-        law = spread(self.model.held_models(tasks, grid[:1]), grid, errors)
-        return np.asarray(np.sqrt(law.noise[index, np.arange(index.size)]) * law.unit)
+        moments = spread(self.model.held_models(tasks, grid[:1]), grid, errors)
+        return np.asarray(np.sqrt(moments.noise[index, np.arange(index.size)]) * moments.unit)
 
     # -- the same, asked in another way ------------------------------------------------------------
 

@@ -52,9 +52,9 @@ class Extrapolation:
     Attributes
     ----------
     sizes, error, low, high : ndarray of shape (n,)
-        Sizes, expected errors and bounds at the level asked for; NaN where they cannot be told.
+        Sizes, expected errors and bounds at the level asked for; NaN where they are unknown.
     unknown : str
-        Why they cannot be told; empty where they can.
+        Why they are unknown; empty if they are known.
     """
 
     sizes: FloatArray
@@ -65,7 +65,7 @@ class Extrapolation:
 
     def __repr__(self) -> str:
         if self.unknown:
-            return f"<the error of more rows cannot be told: {self.unknown}>"
+            return f"<the error with more rows is unknown: {self.unknown}>"
         told = (
             f"{size:g}: {error:.4g} ({low:.4g} to {high:.4g})"
             for size, error, low, high in zip(
@@ -158,13 +158,13 @@ class LearningCurve:
         return Extrapolation(at, _power_law(n, mean, at, mean), low, high)
 
     def _unknown(self, mean: FloatArray) -> str:
-        """Return why these mean errors tell nothing about other sizes, or nothing."""
+        """Return why these mean errors say nothing about other sizes, or an empty text."""
         for size, error in zip(self.sizes.tolist(), mean.tolist(), strict=True):
             where = f"of the draws with {size} {self.unit}"
             if not np.isfinite(error):
                 return f"some {where} have no score ({self.scoring})"
             if error <= 0.0:
-                return f"the mean error {where} is {error:.4g}, and a power law has none"
+                return f"the mean error {where} is {error:.4g}; a power law needs positive errors"
         return ""
 
     def to_frame(self, library: str | None = None) -> Any:

@@ -238,7 +238,7 @@ def _split_again(fitted: Fitted, held: IntArray) -> Experiments:
 
     A splitter splits what is left; the experiments of anything else lose the held-out rows. So do
     those of most of `holdfast.splitters` (`Splitter.among`), which know the place of every row:
-    what lies near a row, in space, time or a graph, does so whoever else has left.
+    what lies near a row, in space, time or a graph, does so whichever other rows have left.
     """
     problem, cv = fitted.problem, fitted.goal.cv
     stays = np.ones(problem.weights.size, dtype=bool)
@@ -372,8 +372,8 @@ class _Outer:
         path = make_plan(tasks, smoother.sizes(tasks), problem.alphas.size, problem.path).path
         values = holdout.predict(smoother, tasks, problem.alphas, path)
         scores = self.fitted.scores(values, tasks)
-        nobody = Ragged.empty(1)
-        outside = Tasks(nobody, nobody, self.task.test, np.array([0]))
+        none = Ragged.empty(1)
+        outside = Tasks(none, none, self.task.test, np.array([0]))
         known = smoother.sizes(outside).factorised
 
         def predict(alphas: FloatArray) -> FloatArray:

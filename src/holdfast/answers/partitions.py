@@ -118,8 +118,8 @@ def nested_estimate(
         report(n + 1, n_partitions, "random partitions")
     if np.isnan(outer).any():
         raise InvalidInputError(
-            "every fold needs at least two rows, or groups, to tell its own error. Use fewer "
-            "n_splits.",
+            "every fold needs at least two rows, or groups, to have an error of its own. Use "
+            "fewer n_splits.",
             argument="n_splits",
         )
     ncv, cv = np.mean(inner, axis=0), np.mean(whole, axis=0)

@@ -156,7 +156,7 @@ def _scores(
     index = np.stack(orders, axis=1)  # (m, b)
     values = predict(problem.Y[index].reshape(m, -1))  # (a, k, b v)
     if goal.pooled and goal.rule == "best" and models is None:
-        k = tasks.test.values.size  # nobody asks for single experiments
+        k = tasks.test.values.size  # single experiments are not needed
         tasks = replace(tasks, test=Ragged(tasks.test.values, np.array([0, k])))
     if v == 1 and goal.classes is None:  # permutations are the targets of one call
         each = replace(goal, per_target=True)

@@ -86,8 +86,8 @@ def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAnd
     """Return rows and kernel together with basis vectors that are no rows."""
     if isinstance(kernel, Precomputed):
         raise NotSupportedError(
-            'kernel="precomputed" has no values for points that are no rows. Pass the rows with a '
-            "kernel, or basis=[row numbers]; points may stand among the rows with weight zero.",
+            'kernel="precomputed" has no values for points that are not rows. Pass the rows with a '
+            "kernel, or basis=[row numbers]; points may be added to the rows with weight zero.",
             argument="kernel",
             remedies=("basis",),
         )

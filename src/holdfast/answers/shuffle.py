@@ -1,4 +1,4 @@
-"""Permutations of targets that leave the law of the data as it is, if X tells nothing."""
+"""Permutations of targets that do not change their distribution if X says nothing about y."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def _checked(Z: Any, n_rows: int, count: int | None) -> FloatArray:
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
         raise InvalidInputError(
-            f"trend must return finite numbers; got others in row {row}.", argument="trend"
+            f"trend must return finite numbers; got NaN or infinity in row {row}.", argument="trend"
         )
     return values
 

@@ -175,7 +175,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         for name in sorted(self.needs):
             if given[name] is None:
                 raise InvalidInputError(
-                    f"{type(self).__name__} needs {name} to choose basis rows, and got None: "
+                    f"{type(self).__name__} needs {name} to choose basis rows, but got None: "
                     f"{remedy[name]}, or use a selector that does without, such as Random.",
                     argument=name,
                 )

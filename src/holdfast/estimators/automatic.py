@@ -53,6 +53,5 @@ def told_basis(basis: int | None, m: int) -> str:
     if basis is None:
         return "none: all rows are few enough"
     return (
-        f"{basis:,} of {m:,} rows at random, by itself: a dense model would take "
-        f"{16e-9 * m**2:.3g} GB"
+        f"{basis:,} of {m:,} rows, drawn at random: a dense model would take {16e-9 * m**2:.3g} GB"
     )

@@ -373,8 +373,8 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     def _asked(self) -> Fitted:
         if hasattr(self, "models_"):
             raise NotSupportedError(
-                "weights_per_target=True has one model for each set of weights, and this question "
-                "is put to one model. Ask one of models_, each with the targets that it is for: "
+                "weights_per_target=True has one model for each set of weights, but this method "
+                "asks a single model. Ask one of models_, each with the targets that it is for: "
                 "columns, model = estimator.models_[0]. Or fit with weights_per_target=False.",
                 argument="weights_per_target",
             )
@@ -471,7 +471,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         self._asked()
         if self._fitted_with["n_steps"]:
             raise NotSupportedError(
-                f"{what} repeats the choice among the draws, and steps along the gradient are not "
+                f"{what} repeats the choice among the draws, but steps along the gradient are not "
                 f"repeated; got n_steps={self._fitted_with['n_steps']}. Fit with n_steps=0.",
                 argument="n_steps",
             )

@@ -437,7 +437,7 @@ class Questions(ABC):
         random_state : int, RandomState or None
             Seed of the permutations.
         groups : array-like of shape (m,), optional
-            Labels of groups that change places as wholes: for rows that depend on each other
+            Labels of groups that change places as a whole: for rows that depend on each other
             within a group. Where the targets are the same within every group, any two groups may
             change places, else those of one size.
 
@@ -493,8 +493,8 @@ class Questions(ABC):
         random_state : int, RandomState or None
             Seed of the partitions.
         groups : array-like of shape (m,), optional
-            Groups that are held out as wholes and count as the independent units; None: the
-            groups of `fit`, if its experiments hold out whole groups.
+            Groups that are held out whole and count as the independent units; None: the groups of
+            `fit`, if its experiments hold out whole groups.
 
         Returns
         -------

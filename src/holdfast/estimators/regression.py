@@ -77,9 +77,9 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     alpha_per_target : bool, default=False
         Choose one penalty for each target.
     rule : {"best", "1se"}, default="best"
-        The best score, or the largest penalty within one standard error of it: over rows, or
-        groups or blocks that are held out as wholes, which counts a row that is tested several
-        times once; over experiments where the score is not a mean over rows, or not pooled.
+        The best score, or the largest penalty within one standard error of it: over rows, or groups
+        or blocks that are held out whole, which counts a row that is tested several times once;
+        over experiments where the score is not a mean over rows, or not pooled.
     jitter : float, default=1e-10
         ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is
         λ aᵀ(K_BB + εI)a. Part of the model's definition, never raised silently.

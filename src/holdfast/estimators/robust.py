@@ -21,7 +21,7 @@ __all__ = ["RobustWeights", "robust_weights"]
 
 # Whole steps may go back and forth for ever: after so many rounds they are halved.
 _HALVED = (5, 20)
-_NORMAL_IQR = 1.3489795003921634  # the distance between the quartiles of a standard normal law
+_NORMAL_IQR = 1.3489795003921634  # the distance between the quartiles of a standard normal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,7 +109,7 @@ def robust_weights(
         1  for |r/ŝ| ≤ c₁,   (c₂ − |r/ŝ|)/(c₂ − c₁)  in between, at least `least`.
 
     They proposed one round; here rounds go on until nothing changes. Each is one fit, with the
-    penalty chosen anew. After 5 rounds, and again after 20, weights go half as far towards those
+    penalty chosen again. After 5 rounds, and again after 20, weights go half as far towards those
     found, since whole steps may go back and forth for ever.
 
     The model that comes back is an ordinary one with row weights, so

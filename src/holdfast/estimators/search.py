@@ -276,7 +276,7 @@ def _add(trials: list[_Trial], trial: _Trial) -> None:
 
 
 def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
-    """Return where a candidate stands in the results: by its kind, then by its width."""
+    """Return the place of a candidate in the results: by its kind, then by its width."""
     return kinds.index(family(trial.candidate)), trial.candidate.params.get("gamma") or 0.0
 
 

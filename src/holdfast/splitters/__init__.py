@@ -1,6 +1,6 @@
 """Splitters that hold out what is near the test row: in space, in time, in a graph.
 
-Rows near a test row often know its target, and a random split then answers a question that nobody
+Rows near a test row often know its target, and a random split then answers a question that no one
 has. These splitters hold out the neighbourhood as well and test its centre, or whole blocks.
 
 | splitter | holds out | tests |

@@ -48,7 +48,8 @@ class LeaveNeighbourhoodOut(AroundRows):
     -----
     Neighbours come from a k-d tree or a ball tree (metrics that fit in neither, such as "cosine":
     by brute force in blocks); memory is that of the neighbourhoods themselves. A distance that
-    equals the radius to ten digits lies within, so that rounding does not decide on a grid.
+    equals the radius to ten significant figures lies within, so that rounding does not decide on a
+    grid.
 
     Examples
     --------

@@ -174,8 +174,8 @@ class TimeSteps(Splitter):
                 test.append(np.sort(order[now]))
         if not held:
             raise HoldOutError(
-                "all rows that could be trained on are of one moment with those to be tested: "
-                "there is nothing before them. Ask for fewer steps.",
+                "all rows that could be trained on have the same time as those to be tested: "
+                "nothing comes before them. Ask for fewer steps.",
                 argument="n_splits",
             )
         return Experiments(Ragged.from_arrays(held), Ragged.from_arrays(test))
@@ -184,7 +184,7 @@ class TimeSteps(Splitter):
         times = check_labels("times", self.times, n_rows)
         if times.dtype.kind not in "biufmM":
             raise InvalidInputError(
-                f"times must be numbers or dates; got dtype {times.dtype}. Convert texts by "
+                f"times must be numbers or dates; got dtype {times.dtype}. Convert text with "
                 "pandas.to_datetime or numpy.datetime64.",
                 argument="times",
             )

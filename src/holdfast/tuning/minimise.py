@@ -113,11 +113,10 @@ def tune(
     Notes
     -----
     L-BFGS-B minimises the logarithm of the criterion, or minus the log density itself, so that the
-    scale of y does not matter.
-    With `ard` all gammas first move together, then each by itself. If `flatness` then shows that
-    the criterion falls by more than 1 % without a feature, the search goes on from there. Trials at
-    which the model breaks down (interpolation to the last digit, a singular basis) count as bad and
-    are stepped back from.
+    scale of y does not matter. With `ard` all gammas first move together, then each by itself. If
+    `flatness` then shows that the criterion falls by more than 1 % without a feature, the search
+    goes on from there. Trials at which the model breaks down (exact interpolation, a singular
+    basis) count as bad and are stepped back from.
 
     Examples
     --------
