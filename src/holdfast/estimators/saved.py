@@ -1,9 +1,9 @@
-"""A fitted estimator as what it was given and what it found, and back.
+"""A fitted estimator as its inputs and results, and back.
 
 `parts_of` gives plain values: parameters, rows, targets, experiments, penalties, coefficients.
-`rebuilt` makes the estimator of them through the checks of `fit` itself. Whatever is private is
-made again, so nothing private is ever in a file, and parts that do not fit together are refused in
-the same words as bad input.
+`rebuilt` makes the estimator from them through the checks of `fit` itself. Whatever is private is
+computed again, so nothing private is ever in a file, and parts that do not fit together are refused
+in the same words as bad input.
 """
 
 from __future__ import annotations
