@@ -4,7 +4,7 @@ The errors of cross-validation are not independent: models share rows, so the st
 rows, or over folds, is too small. Three ways to a better one:
 
 - **nested** (Bates, Hastie & Tibshirani 2024): many random partitions into K folds; within each,
-  the K(K − 1)/2 models without two folds tell how far an inner cross-validation estimate lies from
+  the K(K − 1)/2 models without two folds show how far an inner cross-validation estimate lies from
   the error on the rows left out of it, which is what a standard error should say. The estimate is
   corrected for the smaller training sets (`holdfast.answers.partitions`).
 - **asymptotic** (Bayle, Bayle, Janson & Mackey 2020): for stable models and many rows the plain
@@ -14,8 +14,8 @@ rows, or over folds, is too small. Three ways to a better one:
   the share of rows tested.
 
 Random partitions ask the question of the fit only where its rows, or groups, are exchangeable; for
-time, neighbourhoods and purged folds they are refused. The penalty is that of the model throughout;
-what its choice does to the score is `nested`'s answer.
+time, neighbourhoods and purged folds they raise an error. The penalty is that of the model
+throughout; `nested` says what choosing it does to the score.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ScoreInterval:
     units : str
         What counts as independent: "rows", "groups", "blocks" or "experiments".
     bias : float or ndarray
-        What was taken off the nested estimate; 0 for the other methods.
+        What was subtracted from the nested estimate; 0 for the other methods.
     inflation : float or ndarray
         Standard error over the plain one; 1 for "asymptotic".
     """

@@ -181,8 +181,8 @@ class Fitted:
     def changed(self, **fields: Any) -> Fitted:
         """Return the same model on a problem with other values in some fields.
 
-        Only in such that the smoother does not depend on: groups, experiments, penalties, labels
-        to score by, or what happens to basis rows that are held out.
+        Only fields that the smoother does not depend on: groups, experiments, penalties, labels to
+        score by, or what happens to basis rows that are held out.
         """
         return replace(self, model=self.model.on(replace(self.problem, **fields)))
 
@@ -263,7 +263,7 @@ class Fitted:
     ) -> tuple[Experiments, IntArray, FloatArray]:
         """Return what was tested, of which experiment, and predictions (k, v) in `unit`.
 
-        The plan counts on being asked so many `times` for experiments like these.
+        The plan expects to be asked this many `times` for such experiments.
         """
         tasks = self.model.tasks(experiments)
         values = self.model.at(tasks, self.alphas, times)

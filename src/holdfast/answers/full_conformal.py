@@ -41,13 +41,13 @@ __all__ = ["full_bounds", "rows_that_count", "training_errors"]
 def rows_that_count(
     weights: FloatArray, basis: IntArray | None, units: IntArray | None
 ) -> IntArray:
-    """Return the rows that are exchangeable with a new one: trained on, and no basis rows.
+    """Return the rows that are exchangeable with a new one: trained on, but not basis rows.
 
     Parameters
     ----------
     weights : ndarray of shape (m,)
     basis : ndarray of int or None
-        Basis rows; numbers from m on are points that are no rows.
+        Basis rows; numbers from m on are points, not rows.
     units : ndarray of shape (m,) or None
         The group of each row, if whole groups are held out.
 
@@ -100,7 +100,7 @@ def full_bounds(
     counted: IntArray,
     quantiles: Quantiles,
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the hulls (k, 2, levels, v) of the sets, and which of them are no intervals.
+    """Return the hulls (k, 2, levels, v) of the sets, and which of them are not intervals.
 
     Parameters
     ----------

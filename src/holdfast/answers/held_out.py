@@ -38,7 +38,8 @@ class Moments:
     Parameters
     ----------
     models : callable
-        Returns the held-out models. A pickle holds it in their place, and computes nothing.
+        Returns the held-out models. A pickle holds this function instead of them, and computes
+        nothing.
     alphas : ndarray of shape (a,)
     errors : ndarray of shape (a, k, v)
         Targets minus predictions.
@@ -53,7 +54,7 @@ class Moments:
 
     @property
     def spread(self) -> Spread:
-        """The moments; the model is let go once they are there."""
+        """The moments; the model is released once they are computed."""
         if self._spread is None:
             assert self._models is not None
             self._spread = spread(self._models(), self._alphas, self.errors)
@@ -217,17 +218,17 @@ class HeldOutPredictions:
     def decorrelated_residuals(self) -> FloatArray:
         """Residuals that are uncorrelated and of variance one if the model is right, (a, m, v).
 
-        Held-out residuals of different experiments are correlated, so that their histogram or Q–Q
-        plot misleads. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is
-        (I − S)^½ √w y, one number per row whatever was held out, divided by the σ that it implies.
-        Zero for rows of weight zero. Computed when it is first asked for.
+        Held-out residuals of different experiments are correlated, so their histogram or Q–Q plot
+        is misleading. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is (I − S)^½
+        √w y, one number per row whatever was held out, divided by the σ that it implies. Zero for
+        rows of weight zero. Computed when it is first asked for.
         """
         self._known_moments()
         assert self._decorrelated is not None  # there whenever the moments are
         return self._decorrelated()
 
     def residual_covariance(self, alpha: float | None = None) -> FloatArray:
-        """Return how held-out residuals go together under the model, in units of σ², shape (k, k).
+        """Return the covariance of held-out residuals under the model, in units of σ², (k, k).
 
         Times ``noise_variance`` it is the covariance of the residuals of all k test rows, of
         different experiments too, and its diagonal is the square of `std` for rows that were held
@@ -246,8 +247,8 @@ class HeldOutPredictions:
 
         Notes
         -----
-        For experiments that share one model: where basis rows leave with the rows that are held
-        out it is refused by name.
+        For experiments that share one model: if basis rows leave with the rows that are held out,
+        there is an error.
 
         Examples
         --------

@@ -6,7 +6,7 @@ more than they test (time, neighbourhoods), rows are drawn from what each of the
 curve is extended by the power law error(n) = a + b n⁻ᶜ (Cortes, Jackel, Solla, Vapnik & Denker
 1994; Viering & Loog 2023), fitted to the means, and again to bootstrap samples of the draws: their
 spread says how sure it is. Errors count in proportion to the mean error of their size, so a size
-without any error tells nothing.
+without errors says nothing.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class LearningCurve:
     unit : {"rows", "groups"}
     scoring : str
     frames : str or None
-        The library that `to_frame` gives back.
+        The library whose frames `to_frame` returns.
     """
 
     sizes: IntArray
@@ -204,7 +204,7 @@ def learning_curve(
 
 
 def training_sets(fitted: Fitted, groups: ArrayLike | None) -> Draws:
-    """Return the random training sets that leave out what the experiments of the fit do."""
+    """Return random training sets that leave out what the experiments of the fit do."""
     model, problem = fitted.model, fitted.problem
     units = fitted.held_out_together()
     if groups is not None:
@@ -253,7 +253,7 @@ def check_sizes(sizes: Any, most: int, unit: str, least: int = 2) -> IntArray:
 
 
 class Draws:
-    """Random training sets that leave to the test rows what the experiments of a fit do.
+    """Random training sets that respect what the experiments of a fit hold out.
 
     Parameters
     ----------

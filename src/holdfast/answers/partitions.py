@@ -1,6 +1,6 @@
 """The error of cross-validation from random partitions (Bates, Hastie & Tibshirani 2024).
 
-Many random partitions into K folds; within each, the K(K − 1)/2 models without two folds tell how
+Many random partitions into K folds; within each, the K(K − 1)/2 models without two folds show how
 far an inner cross-validation estimate lies from the error on the rows left out of it. A model
 without two folds is a held-out model: sums of Gram matrices again.
 """

@@ -1,8 +1,8 @@
 """How well chance would have done: the same search on permuted targets.
 
-Permuted targets are more columns of y: the rows, their factors and the experiments stay, and every
-permutation gets a penalty (and a kernel) of its own. Predictions are made for a block of
-permutations at a time and reduced to scores at once.
+Permuted targets are further columns of y: the rows, their factors and the experiments do not
+change, and every permutation gets a penalty (and a kernel) of its own. Predictions are made for a
+block of permutations at a time and reduced to scores at once.
 """
 
 from __future__ import annotations

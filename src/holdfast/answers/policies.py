@@ -210,7 +210,7 @@ class Variation:
         return float(np.square(rest).sum() / ((draws - 1) * (parts - 1)))
 
     def _component(self, axis: int) -> float:
-        """Return the standard deviation along one axis, less what chance puts into its means.
+        """Return the standard deviation along one axis, minus the part due to chance.
 
         Notes
         -----

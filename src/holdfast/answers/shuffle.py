@@ -21,7 +21,7 @@ class Shuffle:
     rows : ndarray of int, shape (k,)
         Rows that take part, unit by unit.
     start, size : ndarray of int, shape (u,)
-        Where the rows of a unit start, and how many they are.
+        Where the rows of a unit start, and how many there are.
     kind : ndarray of int, shape (u,)
         Units of one kind change places.
     whole : bool
