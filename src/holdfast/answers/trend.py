@@ -1,6 +1,6 @@
 """The trend of a model: columns without a penalty beside the kernel part and the bias.
 
-Universal kriging, partially linear models and fixed effects are this one thing. The columns are a
+Universal kriging, partially linear models and fixed effects are all of this form. The columns are a
 function of the rows, made once by `fit`; held-out models have the same columns and coefficients of
 their own.
 """

@@ -48,8 +48,9 @@ def from_sklearn(
 ) -> Any:
     """Return a fitted model with the predictions of an estimator of scikit-learn.
 
-    Its kernel, its penalty, its bias or none: no choice is made. Every answer is then there:
-    held-out predictions for any groups, intervals, influence, permutation tests, the report.
+    It has the same kernel, penalty and bias (or none); nothing is chosen. Every answer is then
+    available: held-out predictions for any groups, intervals, influence, permutation tests, the
+    report.
 
     Parameters
     ----------

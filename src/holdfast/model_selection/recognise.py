@@ -1,4 +1,4 @@
-"""From an estimator of scikit-learn to the linear smoother that it is, or to why it is none.
+"""From an estimator of scikit-learn to the linear smoother that it is, or to why it is not.
 
 `Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
 fixed hyper-parameters predict ŷ = S y: a kernel or the columns of X, a penalty, a bias or none, row
@@ -47,7 +47,7 @@ class Refit(Exception):
         What has no closed form; empty where nothing needs to be said, because arguments are such
         that scikit-learn raises an error, or because refitting is cheaper.
     instead : estimator, optional
-        What scikit-learn shall refit in place of the estimator: the same, with less work inside.
+        What scikit-learn should refit instead of the estimator: the same, with less work inside.
     """
 
     def __init__(self, reason: str = "", instead: Any = None) -> None:
@@ -163,7 +163,7 @@ def _labels(y: Any, m: int) -> tuple[FloatArray, AnyArray]:
 
 
 def _require_direct(model: Any, rows: Any) -> None:
-    """Refuse solvers that stop before the minimum: their answers are no function of the data."""
+    """Refuse solvers that stop early: their answers do not depend on the data alone."""
     solver = model.solver
     if solver == "auto" and sp.issparse(rows):
         solver = "sparse_cg"

@@ -2,8 +2,8 @@
 
 A transformer that learns nothing from the rows gives a row the same values whatever rows are
 trained on, so it is applied once, to all rows. That is decided by a list of scikit-learn's classes
-and by the tag ``requires_fit``, and looked at: some rows alone must become what they become among
-the others (a function may centre what it is given).
+and by the tag ``requires_fit``, and checked: some rows alone must be transformed as they are among
+the others (a function may centre its input).
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def flatness(
     Notes
     -----
     The Hessian from central differences of the gradient, two gradients per coordinate. The ranges
-    from the criterion itself, a few values per end: the criterion is not quadratic so far out.
+    come from the criterion itself, a few values per end: so far out it is not quadratic.
     """
     hessian = _hessian(criterion, point) if criterion.differentiable else None
     one_percent = criterion.problem.loss.percent(best.value)

@@ -67,8 +67,8 @@ class Coordinates:
 
         Notes
         -----
-        Every positive parameter is searched for, except factors that alpha stands for already: a
-        multiple of the whole kernel changes no model whose penalty is multiplied, too.
+        Every positive parameter is searched for, except factors that alpha already covers:
+        multiplying the whole kernel and the penalty by the same number changes nothing.
         """
         redundant, scale = _spare(kernel)
         held = {*redundant, scale}
