@@ -19,7 +19,12 @@ from holdfast.displays.curve_data import CVCurve
 from holdfast.report import answer as answers
 from holdfast.report import checks, penalty, where
 from holdfast.report.answer import Asked, Contrast, Headline
-from holdfast.report.classes import ClassCurve, ask_classes
+from holdfast.report.classes import (
+    ClassCurve,
+    Probabilities,
+    ask_classes,
+    ask_probabilities,
+)
 from holdfast.report.context import Ask, Context, make_case
 from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
 from holdfast.report.moments import OverTime, ask_time
@@ -79,6 +84,8 @@ class Summary:
         Intervals of held-out predictions; None for classes.
     classes : tuple of ClassCurve
         Curves of each class; empty for a regression.
+    probabilities : Probabilities or None
+        What calibration did, where the model has one.
     growth : dict of str to Growth
         "growth" over the number of rows or groups, "basis" over that of basis rows.
     time : OverTime or None
@@ -113,6 +120,7 @@ class Summary:
     linked: penalty.Linked | None = None
     coverage: Coverage | None = None
     classes: tuple[ClassCurve, ...] = ()
+    probabilities: Probabilities | None = None
     growth: dict[str, Growth] = field(default_factory=dict)
     time: OverTime | None = None
     relevance: Relevance | None = None
@@ -213,6 +221,7 @@ def summarise(
         linked=penalty.ask_linked(case, where.picked(case.results), groups),
         coverage=ask_coverage(case),
         classes=ask_classes(case.held),
+        probabilities=ask_probabilities(model),
         relevance=ask_relevance(case),
         growth={name: found for name, found in growth.items() if found is not None},
         time=ask_time(case),
