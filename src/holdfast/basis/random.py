@@ -137,7 +137,8 @@ def drawn_for(n: int, sizes: IntArray) -> int:
     if n > left:
         raise InvalidInputError(
             f"n must be at most the number of rows that a held-out model is trained on ({left}) "
-            f"where per_model=True; got {n}. Use fewer rows, or per_model=False."
+            f"where per_model=True; got {n}. Use fewer rows, or per_model=False.",
+            argument="n",
         )
     folds = len(sizes)
     return min(round(n * folds / (folds - 1)), int(sizes.sum()))

@@ -35,6 +35,7 @@ from holdfast.scores.scorers import (
     decision_to_proba,
     label_probabilities,
 )
+from holdfast.smoother.base import Fit
 
 
 class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
@@ -158,7 +159,7 @@ feature_names_in_
 
     @property
     def _multilabel(self) -> bool:
-        return bool(getattr(self, "multilabel_", False))  # files of earlier versions have none
+        return bool(getattr(self, "multilabel_", False))
 
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
@@ -196,11 +197,11 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, found: Found, goal: Goal) -> None:
-        """Set the fitted attributes, and calibrate."""
-        super()._publish(found, goal)
+    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
+        """Set the fitted attributes, and calibrate a model that is new."""
+        super()._publish(found, goal, fit)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None:
+        if self.calibration is not None and fit is None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 
