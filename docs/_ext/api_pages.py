@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PACKAGE = "holdfast"
 # What a user meets, in a reader's order. Every other module is the inside, and stays out.
 PUBLIC = (
-    "kernels", "basis", "experiments", "splitters", "estimators.results", "holdout.plan",
+    "kernels", "basis", "experiments", "splitters", "answers.held_out", "holdout.plan",
     "holdout.verify", "answers", "model_selection", "tuning", "displays", "tables", "report",
     "exceptions",
 )  # fmt: skip

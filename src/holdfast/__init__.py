@@ -16,6 +16,7 @@ _WHERE = {
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "HoldOut": "holdfast.experiments",
     "compare": "holdfast.answers.comparison",
+    "from_sklearn": "holdfast.model_selection.adopted",
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
     "robust_weights": "holdfast.estimators.robust",
@@ -43,6 +44,7 @@ __all__ = [  # resolved by __getattr__
     "compare",
     "displays",
     "exceptions",
+    "from_sklearn",
     "kernels",
     "load",
     "model_selection",
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from holdfast.estimators.robust import robust_weights
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
+    from holdfast.model_selection.adopted import from_sklearn
     from holdfast.tuning import tune
     from holdfast.versions import show_versions
 

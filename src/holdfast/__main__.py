@@ -2,7 +2,13 @@
 
 import sys
 
-from holdfast.cli import main
+
+def run() -> int:
+    """Run the command, which is imported only then."""
+    from holdfast.cli import main
+
+    return main()
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

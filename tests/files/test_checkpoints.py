@@ -10,9 +10,9 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold, KFold
 
 import holdfast.estimators.checkpoint
-import holdfast.estimators.search
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.basis import PerGroup, Random
+from holdfast.estimators.search import Planned
 from holdfast.exceptions import HoldfastWarning
 from holdfast.kernels import RBF
 from holdfast.progress import listening
@@ -36,14 +36,14 @@ def model(**options):
 def evaluations(monkeypatch):
     """Return a list that grows by one kernel whenever one is scored."""
     scored = []
-    original = holdfast.estimators.search._scores
+    original = Planned.scores
 
-    def counted(problem, planned, scoring, per_target, alphas):
-        scores = original(problem, planned, scoring, per_target, alphas)
-        scored.append(planned.model)
+    def counted(planned, alphas):
+        scores = original(planned, alphas)
+        scored.append(planned.fitted.model)
         return scores
 
-    monkeypatch.setattr(holdfast.estimators.search, "_scores", counted)
+    monkeypatch.setattr(Planned, "scores", counted)
     return scored
 
 
@@ -200,8 +200,8 @@ warnings.simplefilter("ignore")
 words = np.array(["ant", "bee", "cow", "doe", "eel", "fox", "gnu", "hen"] * 2, dtype=object)
 def shared(A, B):
     return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
-original, scored = search._scores, []
-search._scores = lambda *a: scored.append(1) or original(*a)
+original, scored = search.Planned.scores, []
+search.Planned.scores = lambda *a: scored.append(1) or original(*a)
 scale = 2.0
 kernels = [shared, lambda A, B: scale * shared(A, B)]
 model = KernelRidgeCV(kernel=kernels, alphas=[0.1, 1.0], cv=4, checkpoint=sys.argv[1])
@@ -239,7 +239,7 @@ def test_a_damaged_file_is_computed_again(tmp_path, monkeypatch, damage):
         with np.load(file) as archive:
             arrays = dict(archive)
         np.savez(file, **{**arrays, "pooled": arrays["pooled"][:2]})
-    with pytest.warns(HoldfastWarning, match=f"{file.name} cannot be believed") as caught:
+    with pytest.warns(HoldfastWarning, match=f"{file.name} is damaged") as caught:
         again = model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
     assert "are computed again" in str(caught[0].message)
     assert len(scored) == len(GAMMAS) + 1

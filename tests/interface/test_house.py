@@ -206,7 +206,7 @@ def test_the_walk_is_true(title, walk):
 
 
 @pytest.mark.parametrize(
-    ("options", "most"), [({}, 11), ({"basis": 10, "random_state": 0}, 13)], ids=["dense", "sparse"]
+    ("options", "most"), [({}, 9), ({"basis": 10, "random_state": 0}, 11)], ids=["dense", "sparse"]
 )
 def test_a_fit_reaches_lapack_in_few_frames(options, most):
     """The eigendecomposition, the longest call of a fit, counted from `fit` itself."""

@@ -1,12 +1,15 @@
 """What follows once the model that never saw some rows is a matrix product away.
 
-Questions that cost hundreds to thousands of refits elsewhere. Each module is one answer: it takes a
-smoother, its held-out models (`holdfast.holdout.models`), experiments and scores, and gives a small
-frozen result. The estimators have a method for each; of them the modules know a value, `Fitted`
-(`question`). All score held-out predictions by one function (`scored`).
+Questions that cost hundreds to thousands of refits elsewhere. At the bottom lies the fitted model
+as a value: `Fitted` (`fitted`) is a `Problem` with a `Goal` (`problem`), a kernel on its rows with
+its smoother (`model`, `rows`), and a choice. Each module above is one answer: a small frozen
+result, and a function of `Fitted` that gives it. The estimators have a method for each. All score
+held-out predictions by one function (`scored`).
 
 | module | answers |
 |---|---|
+| `held_out` | what do models that never saw some rows predict for them? |
+| `without` | what would the model predict without some rows, with which coefficients? |
 | `intervals` | within which bounds will a new row's target lie? |
 | `full_conformal` | the same, with the level promised and not half of it |
 | `calibration` | with which probability does a new row belong to a class? |

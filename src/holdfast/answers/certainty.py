@@ -21,20 +21,26 @@ what its choice does to the score is `nested`'s answer.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import density_rows
-from holdfast.answers.partitions import Estimate, nested_estimate, partitions
-from holdfast.answers.question import Fitted, Judge, chosen_values
+from holdfast.answers.model import at_own_penalty
+from holdfast.answers.partitions import Estimate, nested_estimate, random_folds
 from holdfast.answers.row_scores import NoRowMean, jackknife, mean_and_variance
 from holdfast.answers.scored import refuse_density
+from holdfast.data.numbers import check_choice, check_level, whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged
+from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import spread
 
 __all__ = [
@@ -99,33 +105,36 @@ class ScoreInterval:
 
 
 def score_interval(
-    fitted: Fitted, *, level: float, method: Method, n_splits: int, n_partitions: int, seed: int
+    fitted: Fitted,
+    level: float = 0.9,
+    method: Method = "auto",
+    n_splits: int = 10,
+    n_partitions: int = 50,
+    random_state: Any = None,
+    groups: ArrayLike | None = None,
 ) -> ScoreInterval:
-    """Return the score with an interval.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    level : float
-    method : {"auto", "nested", "asymptotic", "corrected"}
-    n_splits, n_partitions : int
-        Folds of a random partition, and how many partitions.
-    seed : int
-    """
-    judge = fitted.judge
+    """Return the score with an interval."""
+    check_choice("method", method, METHODS)
+    if groups is not None:
+        given = check_groups(groups, fitted.problem.weights.size)
+        fitted = replace(fitted, given_units=given)
+    level = check_level(level)
+    splits = whole_number("n_splits", n_splits, 2)
+    count = whole_number("n_partitions", n_partitions)
+    seed = seed_of(random_state)
     if method == "corrected":
-        return _corrected(fitted, n_splits, n_partitions, seed, level)
+        return _corrected(fitted, splits, count, seed, level)
     if method == "nested":
-        return _nested(fitted, n_splits, n_partitions, seed, level)
-    if method == "auto" and judge.units.exchangeable and judge.pooled:
+        return _nested(fitted, splits, count, seed, level)
+    if method == "auto" and fitted.units.exchangeable and fitted.goal.pooled:
         with suppress(NoRowMean):
-            return _nested(fitted, n_splits, n_partitions, seed, level)
+            return _nested(fitted, splits, count, seed, level)
     return _asymptotic(fitted, level)
 
 
-def require_exchangeable(judge: Judge, answer: str) -> None:
+def require_exchangeable(fitted: Fitted, answer: str) -> None:
     """Raise if random partitions would ask another question than the experiments of the fit."""
-    if not judge.units.exchangeable:
+    if not fitted.units.exchangeable:
         raise NotSupportedError(
             f"{answer} draws random rows or groups, and the experiments of this model (time, "
             "neighbourhoods, purged folds, or rows that are never tested) hold out in another way. "
@@ -141,7 +150,7 @@ def quantile(level: float, freedom: int | None) -> float:
 
 
 def _interval(
-    judge: Judge,
+    fitted: Fitted,
     score: FloatArray,
     ends: tuple[FloatArray, FloatArray],
     standard_error: FloatArray,
@@ -152,7 +161,7 @@ def _interval(
     bias: FloatArray | float = 0.0,
     inflation: FloatArray | float = 1.0,
 ) -> ScoreInterval:
-    """Return the result: numbers, or arrays with one entry for each target."""
+    """Return the result, of scores in `fitted.unit`: numbers, or arrays with one per target."""
     if np.isnan(standard_error).any():
         raise InvalidInputError(
             "an interval needs at least two rows, groups, blocks or experiments that are tested, "
@@ -162,34 +171,34 @@ def _interval(
         )
 
     def plain(x: FloatArray | float) -> float | FloatArray:
-        if judge.per_target:
+        if fitted.goal.per_target:
             return np.broadcast_to(x, score.shape).copy()
         return float(np.ravel(x)[0])
 
     return ScoreInterval(
-        plain(score),
-        plain(ends[0]),
-        plain(ends[1]),
-        plain(standard_error),
+        fitted.told(plain(score)),
+        fitted.told(plain(ends[0])),
+        fitted.told(plain(ends[1])),
+        fitted.told(plain(standard_error)),
         level,
         method,
-        judge.scoring.name,
-        units or judge.units.name,
-        plain(bias),
+        fitted.goal.scoring.name,
+        units or fitted.units.name,
+        fitted.told(plain(bias)),
         plain(inflation),
     )
 
 
 def _of_mean(
-    judge: Judge, rows: IntArray, estimate: Estimate, level: float, method: str
+    fitted: Fitted, rows: IntArray, estimate: Estimate, level: float, method: str
 ) -> ScoreInterval:
     """Return the interval of a score that is a function of a mean over rows."""
-    score, mean, se = judge.row_score(rows), estimate.mean, estimate.standard_error
-    z = quantile(level, judge.units.freedom(rows[judge.weights[rows] > 0]))
+    score, mean, se = fitted.row_score(rows), estimate.mean, estimate.standard_error
+    z = quantile(level, fitted.units.freedom(rows[fitted.problem.weights[rows] > 0]))
     low, high = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
     slope = np.abs(score.slope(mean))  # near enough for the bias, too
     return _interval(
-        judge,
+        fitted,
         score.finish(mean),
         (low, high),
         slope * se,
@@ -201,79 +210,73 @@ def _of_mean(
 
 
 def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
-    judge, rows = fitted.judge, fitted.subject.tasks(fitted.experiments).test.values
-    require_exchangeable(judge, 'method="nested"')
-    if not judge.pooled:
+    rows = fitted.model.tasks(fitted.problem.experiments).test.values
+    require_exchangeable(fitted, 'method="nested"')
+    if not fitted.goal.pooled:
         raise NotSupportedError(
             'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
             'experiments. Use method="asymptotic" or "corrected".',
             argument="method",
         )
-    score = judge.row_score(rows)
-
-    def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        return judge.mean_and_variance(score, predictions, rows)
-
-    estimate = nested_estimate(judge, fitted.predict, mean_of, K, n_partitions, seed)
-    return _of_mean(judge, rows, estimate, level, "nested")
+    mean_of = partial(fitted.mean_and_variance, fitted.row_score(rows))
+    estimate = nested_estimate(fitted, fitted.predict, mean_of, K, n_partitions, seed)
+    return _of_mean(fitted, rows, estimate, level, "nested")
 
 
 def _asymptotic(fitted: Fitted, level: float) -> ScoreInterval:
     """Return the score of the experiments of the fit with its standard error over units."""
-    judge = fitted.judge
-    if judge.scoring.density:
+    problem, goal = fitted.problem, fitted.goal
+    if goal.scoring.density:
         return _of_density(fitted, level)
-    tested, _, values = fitted.predict(fitted.experiments)
+    tested, _, values = fitted.predict(problem.experiments)
     rows = tested.test.values
-    if not judge.pooled:
-        score, splits = judge.whole(values, tested.test)
+    if not goal.pooled:
+        score, splits = fitted.whole(values, tested.test)
         se, freedom = over_experiments(splits, tested)
         wide = quantile(level, freedom) * se
         ends = score - wide, score + wide
-        return _interval(judge, score, ends, se, level, "asymptotic", units="experiments")
+        return _interval(fitted, score, ends, se, level, "asymptotic", units="experiments")
     try:
-        mean, variance = judge.mean_and_variance(judge.row_score(rows), values, rows)
+        mean, variance = fitted.mean_and_variance(fitted.row_score(rows), values, rows)
     except NoRowMean:
-        used = np.flatnonzero(judge.weights[rows] > 0)
+        used = np.flatnonzero(problem.weights[rows] > 0)
 
         def part(places: IntArray) -> FloatArray:
             at = used[places]
-            return judge.whole(values[at], Ragged(rows[at], np.array([0, at.size])))[0]
+            return fitted.whole(values[at], Ragged(rows[at], np.array([0, at.size])))[0]
 
-        unit = judge.units.code[rows[used]]
+        unit = fitted.units.code[rows[used]]
         score, se = jackknife(part, unit)
         wide = quantile(level, min(20, np.unique(unit).size) - 1) * se
-        return _interval(judge, score, (score - wide, score + wide), se, level, "asymptotic")
+        return _interval(fitted, score, (score - wide, score + wide), se, level, "asymptotic")
     none = np.zeros_like(mean)
-    return _of_mean(
-        judge, rows, Estimate(mean, np.sqrt(variance), none, none + 1.0), level, "asymptotic"
-    )
+    estimate = Estimate(mean, np.sqrt(variance), none, none + 1.0)
+    return _of_mean(fitted, rows, estimate, level, "asymptotic")
 
 
 def _of_density(fitted: Fitted, level: float) -> ScoreInterval:
     """Return the interval of a score of the distribution of held-out targets."""
-    judge, subject = fitted.judge, fitted.subject
-    if not judge.pooled:
-        refuse_density(judge.scoring, "score_interval of a model with pooled=False")
-    tasks = subject.tasks(fitted.experiments)
+    model, problem, scoring = fitted.model, fitted.problem, fitted.goal.scoring
+    if not fitted.goal.pooled:
+        refuse_density(scoring, "score_interval of a model with pooled=False")
+    tasks = model.tasks(problem.experiments)
     rows, owners = tasks.test.values, tasks.test.owners
 
     def at(alphas: FloatArray) -> FloatArray:
-        values = subject.held_out(tasks, alphas, subject.plan(tasks, alphas.size).path)
-        errors = judge.labels[rows] - values
-        moments = spread(subject.held_models(tasks, alphas[:1]), alphas, errors)
-        return density_rows(judge.scoring.name, moments, errors, owners)
+        errors = problem.labels[rows] - model.held_out(tasks, alphas)
+        moments = spread(model.held_models(tasks, alphas[:1]), alphas, errors)
+        return density_rows(scoring.name, moments, errors, owners)
 
-    values = chosen_values(at, fitted.alpha, judge.labels.shape[1])
-    used = judge.weights[rows] > 0
-    weights = np.ones(rows.size) if judge.scoring.name == "log_density" else judge.weights[rows]
-    if not judge.per_target:
+    values = at_own_penalty(at, fitted.alpha, problem.Y.shape[1])
+    used = problem.weights[rows] > 0
+    weights = np.ones(rows.size) if scoring.name == "log_density" else problem.weights[rows]
+    if not fitted.goal.per_target:
         values = values.mean(axis=1, keepdims=True)
-    unit = judge.units.code[rows[used]]
+    unit = fitted.units.code[rows[used]]
     score, variance = mean_and_variance(values[used], weights[used], unit)
     se = np.sqrt(variance)
-    wide = quantile(level, judge.units.freedom(rows[used])) * se
-    return _interval(judge, score, (score - wide, score + wide), se, level, "asymptotic")
+    wide = quantile(level, fitted.units.freedom(rows[used])) * se
+    return _interval(fitted, score, (score - wide, score + wide), se, level, "asymptotic")
 
 
 def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArray, int]:
@@ -293,24 +296,19 @@ def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArra
 
 def _corrected(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
     """Return the score of repeated splits with the variance of Nadeau and Bengio (2003)."""
-    judge, experiments = fitted.judge, fitted.experiments
-    refuse_density(judge.scoring, 'score_interval(method="corrected")')
+    experiments = fitted.problem.experiments
+    refuse_density(fitted.goal.scoring, 'score_interval(method="corrected")')
     if int(np.bincount(experiments.test.values).max()) < 2:  # every row once: splits of our own
-        require_exchangeable(judge, 'method="corrected" of experiments that test rows once')
-        labels = judge.labels if judge.classes is not None else None
-        folds = [
-            rows
-            for n in range(n_partitions)
-            for rows in partitions(judge.units.code, labels, judge.weights, K, [seed, n])
-        ]
+        require_exchangeable(fitted, 'method="corrected" of experiments that test rows once')
+        folds = [rows for n in range(n_partitions) for rows in random_folds(fitted, K, [seed, n])]
         made = Ragged.from_arrays(folds)
         experiments = Experiments(made, made)
     tested, _, values = fitted.predict(experiments)
-    score, splits = judge.whole(values, tested.test)
-    se, inflation = nadeau_bengio(splits, tested, judge.weights)
+    score, splits = fitted.whole(values, tested.test)
+    se, inflation = nadeau_bengio(splits, tested, fitted.problem.weights)
     wide = quantile(level, splits.shape[1] - 1) * se
     ends = score - wide, score + wide
-    return _interval(judge, score, ends, se, level, "corrected", inflation=inflation)
+    return _interval(fitted, score, ends, se, level, "corrected", inflation=inflation)
 
 
 def nadeau_bengio(

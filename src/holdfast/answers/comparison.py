@@ -17,7 +17,7 @@ from scipy.stats import norm, t
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.certainty import quantile
-from holdfast.answers.question import Fitted
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.side_by_side import Table
 from holdfast.data.frames import make_frame
 from holdfast.data.numbers import check_choice, check_level, whole_number
@@ -203,10 +203,9 @@ def compare(
     """
     entries = [model_a, model_b, *more]
     known: list[Fitted | None] = [
-        entry._fitted() if hasattr(entry, "_fitted") else None for entry in entries
+        entry._asked() if hasattr(entry, "_asked") else None for entry in entries
     ]
-    first = next((found for found in known if found is not None), None)
-    if first is None:
+    if not any(known):
         raise InvalidInputError(
             "compare needs at least one fitted model of this package, which knows the experiments; "
             "got predictions only.",
@@ -219,7 +218,7 @@ def compare(
         whole_number("n_partitions", n_partitions),
     )
     seed = seed_of(random_state)
-    table = Table(first, entries, known, scoring, cv, groups)
+    table = Table(entries, known, scoring, cv, groups)
     called = _names(entries, known, names)
     pairs = list(combinations(range(len(entries)), 2))
     if method == "auto":
@@ -237,26 +236,28 @@ def compare(
     p = 2.0 * (norm.sf(ratio) if freedom is None else t.sf(ratio, freedom))
     labels, contributions = table.contributions(pairs)
 
+    told = table.by.told
+
     def plain(x: FloatArray) -> float | FloatArray:
         return float(x[0]) if len(pairs) == 1 else x
 
     return Comparison(
         names=called,
-        scores=table.scores,
+        scores=told(table.scores),
         pairs=pairs,
-        difference=plain(difference),
-        low=plain(difference - wide),
-        high=plain(difference + wide),
-        standard_error=plain(se),
+        difference=told(plain(difference)),
+        low=told(plain(difference - wide)),
+        high=told(plain(difference + wide)),
+        standard_error=told(plain(se)),
         p_value=plain(p),
         p_holm=plain(holm(p)),
         level=level,
         method=method,
-        scoring=table.judge.scoring.name,
+        scoring=table.by.goal.scoring.name,
         units=table.units,
         unit_labels=labels,
-        contributions=contributions,
-        frames=first.judge.frames,
+        contributions=told(contributions),
+        frames=table.by.frames,
     )
 
 

@@ -23,15 +23,17 @@ definition, which the new row is not: they are trained on and do not count.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.answers.intervals import Quantiles
 from holdfast.exceptions import NotSupportedError
 from holdfast.smoother import Smoother
 from holdfast.smoother.rows import row_blocks
+
+if TYPE_CHECKING:
+    from holdfast.answers.intervals import Quantiles
 
 __all__ = ["full_bounds", "rows_that_count", "training_errors"]
 

@@ -6,7 +6,7 @@ predictions, with the covariances of `holdfast.holdout.spread`. The log density 
     −½(|H| log 2πσ² + log det C + rᵀC⁻¹r/σ²),      C = (I − S_HH)⁻¹
 
 (Rasmussen & Williams 2006, §5.4.2; for groups Ginsbourger & Schärer 2024), and σ̂² = Σ rᵀC⁻¹r / Σ|H|
-makes their sum largest. CRPS of a normal law: Gneiting & Raftery 2007, (21).
+makes their sum largest. CRPS of a normal distribution: Gneiting & Raftery 2007, (21).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def standard_deviations(spread: Spread) -> FloatArray:
 
 
 def crps(errors: FloatArray, std: FloatArray) -> FloatArray:
-    """Return the continuous ranked probability score of normal laws; smaller is better."""
+    """Return the continuous ranked probability score of normal distributions; smaller is better."""
     z = errors / std
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     return np.asarray(std * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))

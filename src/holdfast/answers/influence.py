@@ -14,19 +14,23 @@ textbook's internally studentised residuals and Cook's distances.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, FloatArray
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.without import HeldOutCoefficients, change_without
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import NotSupportedError
+from holdfast.experiments import Ragged, leave_group_out, leave_one_out
+from holdfast.experiments.splits import check_groups
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import spread
 
-__all__ = ["Influence", "influence"]
+__all__ = ["Influence", "influence", "measures"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +62,7 @@ class Influence:
     dffits: FloatArray
     grouped: bool
     frames: str | None = None
-    _change: Callable[[int], Any] | None = field(default=None, compare=False)
+    _of: tuple[Fitted, Ragged] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         what = "groups" if self.grouped else "rows"
@@ -69,7 +73,7 @@ class Influence:
             f"Cook's distance {size[top]:.3g}>"
         )
 
-    def change(self, label: Any) -> Any:
+    def change(self, label: Any) -> HeldOutCoefficients:
         """Return how every coefficient of the model moves when a row or group leaves.
 
         The coefficients of the model on all rows minus those without, as in ``coef_without``.
@@ -78,7 +82,7 @@ class Influence:
         ----------
         label : row number or group
         """
-        if self._change is None:
+        if self._of is None:
             raise NotSupportedError(
                 "change needs the model, and this influence was made without one. Ask "
                 "model.influence(), or model.coef_without."
@@ -86,7 +90,8 @@ class Influence:
         where = np.flatnonzero(self.labels == label)
         if not where.size:
             raise KeyError(label)
-        return self._change(int(where[0]))
+        fitted, held = self._of
+        return change_without(fitted, held[int(where[0])])
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a table with one line per row or group, and target where there are several."""
@@ -105,7 +110,20 @@ class Influence:
         return make_frame(columns, library or self.frames)
 
 
-def influence(models: HeldOutModels) -> dict[str, FloatArray]:
+def influence(fitted: Fitted, groups: ArrayLike | None = None) -> Influence:
+    """Return how much each row, or each group, moves the model at its penalty."""
+    m = fitted.problem.weights.size
+    labels = np.arange(m) if groups is None else check_groups(groups, m)
+    experiments = leave_one_out(m) if groups is None else leave_group_out(labels)
+    tasks = fitted.model.tasks(experiments, all_tested=True)
+    found = measures(fitted.model.held_models(tasks, fitted.alphas))
+    shaped = {k: v if k == "leverage" else fitted.flat(v) for k, v in found.items()}
+    names = labels if groups is None else np.unique(labels)
+    of = fitted, experiments.held_out
+    return Influence(names, **shaped, grouped=groups is not None, frames=fitted.frames, _of=of)
+
+
+def measures(models: HeldOutModels) -> dict[str, FloatArray]:
     """Return leverage, residual, cook and dffits of every task, whose test rows are those held.
 
     One pass over the held-out models. Each target has its own penalty, and so its own freedom;

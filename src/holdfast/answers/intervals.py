@@ -14,21 +14,43 @@ then weighs 1/(K + 1), shared equally by its rows (Lee, Barber & Willett 2023).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.exceptions import HoldOutError
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.full_conformal import full_bounds, rows_that_count, training_errors
+from holdfast.answers.units import held_out_units
+from holdfast.data.dask import is_dask
+from holdfast.data.numbers import check_level
+from holdfast.exceptions import (
+    HoldfastWarning,
+    HoldOutError,
+    InvalidInputError,
+    NotSupportedError,
+    warn,
+)
 from holdfast.experiments import Tasks
 from holdfast.holdout.models import HeldOutModels
+from holdfast.smoother.rows import row_blocks
 
-__all__ = ["Method", "Quantiles", "bounds", "counted_rows", "group_shares"]
+__all__ = [
+    "METHODS",
+    "Quantiles",
+    "bounds",
+    "counted_rows",
+    "group_shares",
+    "predict_interval",
+    "standard_deviation",
+]
 
-Method = Literal["plus", "minmax", "jackknife"]
+METHODS = ("plus", "minmax", "jackknife", "full", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -120,7 +142,7 @@ def bounds(
     sizes: FloatArray,
     owners: IntArray,
     quantiles: Quantiles,
-    method: Method,
+    method: str,
     centre: FloatArray | None = None,
 ) -> FloatArray:
     """Return lower and upper bounds (k, 2, levels, v) for new rows.
@@ -162,3 +184,131 @@ def bounds(
             found[rows, 0, :, t] = quantiles.lower(own - sizes[:, t])
             found[rows, 1, :, t] = quantiles.upper(own + sizes[:, t])
     return found
+
+
+def predict_interval(
+    fitted: Fitted,
+    rows: Any,
+    predict: Callable[[Any], FloatArray],
+    level: float | Sequence[float],
+    method: str,
+) -> FloatArray:
+    """Return bounds that the targets of new rows lie between.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : checked rows, Dask or here
+    predict : callable
+        From rows to predictions (k, v) of the model on all rows.
+    level : float or sequence of float
+    method : {"plus", "minmax", "jackknife", "full", "gaussian"}
+    """
+    fitted.refuse_classes("predict_interval")
+    if method not in METHODS:
+        raise InvalidInputError(
+            f"method must be one of {METHODS}; got {method!r}.", argument="method"
+        )
+    levels = tuple(check_level(value) for value in np.atleast_1d(np.asarray(level)).tolist())
+    if not levels:
+        raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.", argument="level")
+    if method == "gaussian":
+        bound = _gaussian(fitted, predict, levels)
+    elif method == "full":
+        bound = _full(fitted, predict, levels)
+    else:
+        bound = _jackknife(fitted, predict, levels, method)
+    found = np.concatenate([bound(part) for part in _local_parts(rows)])
+    found = found[..., 0] if fitted.problem.flat else found
+    return found[:, :, 0] if np.ndim(level) == 0 else found
+
+
+def _gaussian(
+    fitted: Fitted, predict: Callable[[Any], FloatArray], levels: tuple[float, ...]
+) -> Callable[[Any], FloatArray]:
+    """Return the function from rows to the bounds (k, 2, levels, v) of a normal distribution."""
+    reach = ndtri(0.5 + 0.5 * np.array(levels))[:, None]
+
+    def normal(rows: Any) -> FloatArray:
+        f, width = predict(rows)[:, None], standard_deviation(fitted, rows)[:, None] * reach
+        return np.stack([f - width, f + width], axis=1)
+
+    return normal
+
+
+def _jackknife(
+    fitted: Fitted, predict: Callable[[Any], FloatArray], levels: tuple[float, ...], method: str
+) -> Callable[[Any], FloatArray]:
+    """Return the function from rows to bounds (k, 2, levels, v) by held-out residuals."""
+    problem, (tasks, errors, models) = fitted.problem, fitted.left_out()
+    counted = counted_rows(tasks, problem.weights, skipped=problem.policy == "skip")
+    tested, used = tasks.test.values[counted], problem.weights > 0
+    units = held_out_units(problem.experiments, problem.groups, used.size, used)
+    quantiles = Quantiles(levels, tested.size, group_shares(units, tested))
+    sizes, owners = np.abs(errors[counted]), tasks.test.owners[counted]
+
+    def jackknife(rows: Any) -> FloatArray:
+        centre = predict(rows) if method == "jackknife" else None
+        return bounds(models, rows, sizes, owners, quantiles, method, centre)
+
+    return jackknife
+
+
+def _full(
+    fitted: Fitted, predict: Callable[[Any], FloatArray], levels: tuple[float, ...]
+) -> Callable[[Any], FloatArray]:
+    """Return the function from rows to the bounds of full conformal prediction."""
+    problem, model, alphas = fitted.problem, fitted.model, fitted.alphas
+    if is_dask(problem.X):
+        raise NotSupportedError(
+            'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
+            argument="method",
+        )
+    if problem.standardize:
+        raise NotSupportedError(
+            'method="full" adds the new row to the training rows, which with standardize=True '
+            'changes the units of all columns. Use method="plus".',
+            argument="method",
+        )
+    used = problem.weights > 0
+    units = held_out_units(problem.experiments, problem.groups, used.size, used)
+    counted = rows_that_count(problem.weights, model.basis, units)
+    errors = training_errors(model.smoother, alphas)
+    quantiles = Quantiles(levels, counted.size)
+
+    def bound(rows: Any) -> FloatArray:
+        found, broken = full_bounds(
+            model.smoother, rows, predict(rows), errors, alphas, counted, quantiles
+        )
+        if broken.any():
+            warn(
+                f"The targets that fit {int(broken.sum())} of {broken.size} new rows are no "
+                "interval: these rows lie far from the data. The bounds are those of the "
+                "smallest interval around them.",
+                HoldfastWarning,
+            )
+        return found
+
+    return bound
+
+
+def standard_deviation(fitted: Fitted, rows: Any) -> FloatArray:
+    """Return the standard deviation (k, v) of new observations: √(σ²(1 + var f(x)))."""
+    smoother = fitted.model.smoother
+    grid, index = np.unique(fitted.alphas, return_inverse=True)
+    parts = []
+    for part in _local_parts(rows):
+        variance = np.empty((part.shape[0], index.size))
+        for block in row_blocks(part.shape[0], smoother.order):
+            variance[block] = smoother.variances(part[block], grid)[:, index]
+        parts.append(variance)
+    return np.asarray(fitted.noise * np.sqrt(1.0 + np.concatenate(parts)))
+
+
+def _local_parts(rows: Any) -> Iterator[Any]:
+    """Yield rows that are here: chunks of a Dask array one after the other."""
+    if not is_dask(rows):
+        yield rows
+        return
+    for chunk in rows.to_delayed().ravel():
+        yield np.asarray(chunk.compute())

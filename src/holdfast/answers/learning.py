@@ -11,7 +11,7 @@ without any error tells nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,25 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.units import Units
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.scored import refuse_density, scored
+from holdfast.answers.units import Units, codes_of, units_of
 from holdfast.data.frames import make_frame
-from holdfast.data.numbers import check_level
+from holdfast.data.numbers import check_level, whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError
-from holdfast.experiments import Experiments, Ragged
+from holdfast.experiments import Experiments, Ragged, Splitter
+from holdfast.experiments.splits import check_groups
+from holdfast.scores.scoring import resolve_scoring
 
-__all__ = ["Draws", "Extrapolation", "LearningCurve", "check_sizes"]
+__all__ = [
+    "Draws",
+    "Extrapolation",
+    "LearningCurve",
+    "check_sizes",
+    "learning_curve",
+    "training_sets",
+]
 
 #: Powers c that are tried, and bootstrap samples of the draws.
 POWERS, SAMPLES = np.linspace(0.1, 2.0, 39), 200
@@ -166,6 +177,45 @@ class LearningCurve:
             "score": self.scores.ravel(),
         }
         return make_frame(columns, library or self.frames)
+
+
+def learning_curve(
+    fitted: Fitted,
+    sizes: ArrayLike,
+    n_repeats: int = 10,
+    random_state: Any = None,
+    groups: ArrayLike | None = None,
+    scoring: Any = None,
+) -> LearningCurve:
+    """Return the held-out score against the number of training rows, or groups."""
+    model, problem, scorer = fitted.model, fitted.problem, fitted.goal.scoring
+    if scoring is not None:
+        scorer = resolve_scoring(scoring, classes=fitted.goal.classes)
+    refuse_density(scorer, "learning_curve")
+    drawn = training_sets(fitted, groups)
+    chosen = check_sizes(sizes, drawn.most, drawn.unit, drawn.least)
+    repeats = whole_number("n_repeats", n_repeats)
+    experiments, starts = drawn.experiments_of(chosen, repeats, seed_of(random_state))
+    tasks = model.tasks(experiments)
+    values = model.at(tasks, fitted.alphas)[None]
+    test = Ragged(tasks.test.values, tasks.test.ptr[np.searchsorted(tasks.source, starts)])
+    found = scored(scorer, values, test, problem.labels, problem.weights, problem.groups)
+    scores = found.splits[0].reshape(chosen.size, repeats)
+    return LearningCurve(chosen, scores, drawn.unit, scorer.name, fitted.frames)
+
+
+def training_sets(fitted: Fitted, groups: ArrayLike | None) -> Draws:
+    """Return the random training sets that leave out what the experiments of the fit do."""
+    model, problem = fitted.model, fitted.problem
+    placed = isinstance(fitted.goal.cv, Splitter)
+    units = units_of(problem.experiments, problem.groups, problem.weights, placed=placed)
+    if groups is not None:
+        given = check_groups(groups, problem.weights.size)
+        units = replace(units, code=codes_of(given), name="groups")
+    always = np.empty(0, dtype=np.int64)
+    if problem.policy in ("train", "skip") and model.basis is not None:
+        always = model.basis
+    return Draws(problem.experiments, units, problem.weights, always)
 
 
 def _power_law(n: FloatArray, error: FloatArray, at: FloatArray, unit: FloatArray) -> FloatArray:

@@ -16,21 +16,26 @@ leave the basis of all its inner models, with "train" they are trained on by all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from holdfast import holdout
-from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.question import Judge, Subject, chosen_values
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.model import at_own_penalty
+from holdfast.answers.problem import Goal
 from holdfast.answers.scored import refuse_density, scored, whole
+from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
-from holdfast.experiments import Experiments, Ragged, Tasks, resolve
+from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments, resolve
+from holdfast.experiments.splits import check_groups
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
@@ -63,8 +68,14 @@ class NestedPredictions:
         How the inner predictions of each outer experiment were made: "unions" or "without".
     best_score : float or ndarray of shape (v,)
         `best_score_` of the model on all rows.
-    judge : Judge
+    y : ndarray of shape (m, v) or (m,)
+        Targets, or class labels for a classifier.
+    weights : ndarray of shape (m,)
+    groups : ndarray of shape (m,) or None
+    goal : Goal
         How the model scores.
+    frames : str or None
+        The library that `to_frame` gives back.
     """
 
     experiments: Experiments
@@ -74,7 +85,11 @@ class NestedPredictions:
     inner_scores: FloatArray
     ways: list[str]
     best_score: float | FloatArray
-    judge: Judge
+    y: AnyArray
+    weights: FloatArray
+    groups: AnyArray | None
+    goal: Goal
+    frames: str | None = None
 
     def __repr__(self) -> str:
         score, optimism = np.mean(self.score()), np.mean(self.optimism)
@@ -95,7 +110,7 @@ class NestedPredictions:
 
     def labels(self) -> NDArray[Any]:
         """Return predicted class labels of a classifier, shape (k,)."""
-        classes = self.judge.classes
+        classes = self.goal.classes
         if classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
         values = self.values
@@ -118,23 +133,22 @@ class NestedPredictions:
         float or ndarray of shape (v,)
             One score per target if the model has a penalty for each.
         """
-        judge = self.judge
-        scorer = judge.scoring
+        goal, scorer = self.goal, self.goal.scoring
         if scoring is not None:
-            scorer = resolve_scoring(scoring, classes=judge.classes)
+            scorer = resolve_scoring(scoring, classes=goal.classes)
         refuse_density(scorer, "nested")
         found = scored(
             scorer,
             self.values[None],
             self.experiments.test,
-            judge.labels,
-            judge.weights,
-            judge.groups,
-            each_target=judge.per_target,
+            self.y,
+            self.weights,
+            self.groups,
+            each_target=goal.per_target,
         )
-        pooled = judge.pooled if pooled is None else pooled
-        total = whole(found, pooled=pooled, per_target=judge.per_target)
-        return total if judge.per_target else float(total[0])
+        pooled = goal.pooled if pooled is None else pooled
+        total = whole(found, pooled=pooled, per_target=goal.per_target)
+        return total if goal.per_target else float(total[0])
 
     @property
     def optimism(self) -> float | FloatArray:
@@ -155,8 +169,7 @@ class NestedPredictions:
             Whose frame; None: the library that X came in, else pandas.
         """
         (k, v), owners = self.values.shape, self.experiments.test.owners
-        labels = self.judge.labels
-        y = labels if labels.ndim == 2 else np.repeat(labels[:, None], v, axis=1)
+        y = self.y if self.y.ndim == 2 else np.repeat(self.y[:, None], v, axis=1)
         alphas = self.alphas if self.alphas.ndim == 2 else np.repeat(self.alphas[:, None], v, 1)
         columns: dict[str, NDArray[Any]] = {
             "experiment": np.repeat(owners, v),
@@ -170,42 +183,33 @@ class NestedPredictions:
             each = [str(params.get(name)) for params in self.kernels]
             if len(set(each)) > 1:
                 columns[name] = np.repeat(np.array(each)[owners], v)
-        return make_frame(columns, library or self.judge.frames)
+        return make_frame(columns, library or self.frames)
 
 
 def nested(
-    rounds: Iterable[tuple[IntArray, Iterable[tuple[dict[str, Any], Subject]]]],
-    outer: Experiments,
-    again: Callable[[IntArray], Experiments],
-    judge: Judge,
-    best_score: float | FloatArray,
-    way: Way | None = None,
+    fitted: Fitted, cv: Any, groups: ArrayLike | None = None, way: Way | None = None
 ) -> NestedPredictions:
-    """Return predictions of the outer rows, with everything chosen on the rows that are left.
-
-    Parameters
-    ----------
-    rounds : iterable of (ndarray of int, iterable of (dict, Subject))
-        Numbers of outer experiments, with the kernels that they choose from, one at a time, each
-        with the arguments that it came from.
-    outer : Experiments
-    again : callable
-        From held-out rows to the experiments on the others (`split_again`).
-    judge : Judge
-    best_score : float or ndarray
-        Of the model on all rows.
-    way : {"unions", "without"} or None
-        None: the cheapest.
-    """
-    inner = [again(outer.held_out[j]) for j in range(len(outer))]
+    """Return predictions of the outer rows, with everything chosen on the rows that are left."""
+    refuse_density(fitted.goal.scoring, "nested")
+    if groups is not None:
+        fitted = fitted.changed(groups=check_groups(groups, fitted.problem.weights.size))
+    problem = fitted.problem
+    outer = fitted.experiments_of(cv, problem.groups)
+    inner = [_split_again(fitted, held) for held in _items(outer.held_out)]
+    every = np.arange(len(outer))
+    rounds = [(every, fitted.kernels())]
+    if fitted.searched:  # widths from the rows that each outer experiment leaves
+        rounds = [
+            (every[j : j + 1], fitted.kernels_without(outer.held_out[j])) for j in range(len(outer))
+        ]
     best: dict[int, _Chosen] = {}
-    for some, subjects in rounds:
+    for some, kernels in rounds:
         part = Experiments(outer.held_out.items(some), outer.test.items(some))
-        for params, subject in subjects:
-            tasks = subject.tasks(part)
+        for params, kernel in kernels:
+            tasks = kernel.model.tasks(part)
             for j, number in enumerate(some[tasks.source].tolist()):
                 task, rows = tasks.select(np.array([j])), outer.held_out[number]
-                run = _Outer(subject, rows, task, inner[number], judge.of(subject), params)
+                run = _Outer(kernel, rows, task, inner[number], params)
                 best[number] = run.chosen(way, best.get(number))
                 report(number + 1, len(outer), "outer experiments")
     numbers = sorted(best)
@@ -216,11 +220,54 @@ def nested(
         values=np.concatenate([found.values for found in chosen]),
         alphas=np.array([found.alpha for found in chosen]),
         kernels=[found.params for found in chosen],
-        inner_scores=np.array([found.score for found in chosen]),
+        inner_scores=fitted.told(np.array([found.score for found in chosen])),
         ways=[found.way for found in chosen],
-        best_score=best_score,
-        judge=judge,
+        best_score=fitted.score,
+        y=problem.labels,
+        weights=problem.weights,
+        groups=problem.groups,
+        goal=fitted.goal,
+        frames=fitted.frames,
     )
+
+
+def _split_again(fitted: Fitted, held: IntArray) -> Experiments:
+    """Return the experiments of the model's own `cv` on the rows that an outer experiment leaves.
+
+    A splitter splits what is left; the experiments of anything else lose the held-out rows. So do
+    those of most of `holdfast.splitters` (`Splitter.among`), which know the place of every row:
+    what lies near a row, in space, time or a graph, does so whoever else has left.
+    """
+    problem, cv = fitted.problem, fitted.goal.cv
+    stays = np.ones(problem.weights.size, dtype=bool)
+    stays[held] = False
+    left = np.flatnonzero(stays)
+    splits = cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")
+    if isinstance(cv, Splitter):
+        cv = cv.among(left)
+        splits = cv is not None
+    if splits:
+        found = as_experiments(
+            cv,
+            left.size,
+            X=None if is_dask(problem.X) else problem.X[left],
+            y=problem.labels[left],
+            groups=None if problem.groups is None else problem.groups[left],
+            classifier=fitted.goal.classes is not None,
+        )
+        out, test = found.held_out, found.test
+        return Experiments(Ragged(left[out.values], out.ptr), Ragged(left[test.values], test.ptr))
+    experiments = problem.experiments
+    out = experiments.held_out.filter(stays[experiments.held_out.values])
+    test = experiments.test.filter(stays[experiments.test.values])
+    some = np.flatnonzero(test.sizes > 0)
+    if not some.size:
+        raise HoldOutError(
+            "an outer experiment of nested holds out every test row of cv, so nothing is left "
+            "to choose a penalty by. Hold out fewer rows, or give the model a splitter as cv.",
+            argument="cv",
+        )
+    return Experiments(out.items(some), test.items(some))
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,28 +287,27 @@ class _Chosen:
 class _Outer:
     """One outer experiment with one kernel."""
 
-    subject: Subject
+    fitted: Fitted
     held: IntArray
     task: Tasks
     inner: Experiments
-    judge: Judge
     params: dict[str, Any]
 
     def chosen(self, way: Way | None, rival: _Chosen | None) -> _Chosen:
         """Return the better of a rival and this kernel at its best penalty."""
-        judge, v = self.judge, self.subject.smoother.targets.count
+        fitted, model = self.fitted, self.fitted.model
         smoother: Smoother | None = None
         if way != "unions" and self._may_leave(way):
-            smoother = self._without()
-        predict: Callable[[FloatArray], FloatArray] = self._outside
+            smoother = model.smoother.remaining(self.task.held[0], self.task.removed[0])
+        predict: Callable[[FloatArray], FloatArray] = partial(model.held_out, self.task)
         if smoother is not None:
             taken, (scores, predict) = "without", self._inside(smoother)
         else:
             taken, scores = "unions", self._unions()
-        value = judge.value(scores)
+        value = fitted.value(scores)
         if rival is not None and rival.value >= value:
             return rival
-        choice = judge.choose(scores)
+        choice = fitted.goal.choose(scores, fitted.problem.alphas)
         return _Chosen(
             value=value,
             alpha=choice.alpha,
@@ -269,30 +315,30 @@ class _Outer:
             params=self.params,
             way=taken,
             test=self.task.test[0],
-            values=chosen_values(predict, choice.alpha, v),
+            values=at_own_penalty(predict, choice.alpha, fitted.problem.Y.shape[1]),
         )
 
     # -- which way ---------------------------------------------------------------------------------
 
     def _may_leave(self, way: Way | None) -> bool:
         """Return whether the smoother without the outer rows is possible, and wanted or cheap."""
-        if self.subject.reselects:
+        if self.fitted.problem.reselects:
             return False  # every inner experiment has a basis of its own
         if way == "without":
             return True
-        if self.judge.path not in ("auto", *PLANNED):
+        if self.fitted.problem.path not in ("auto", *PLANNED):
             return False
         together, own = self.seconds()
         return own <= together
 
     def seconds(self) -> tuple[float, float]:
         """Return what the two ways would take, as the plan would count it."""
-        sizes = self.subject.smoother.sizes(self.task)
+        sizes = self.fitted.model.smoother.sizes(self.task)
         held = self.inner.held_out.sizes.astype(float)
         test = self.inner.test.sizes.astype(float)
         removed = np.zeros(len(self.inner))
         outside = float(self.task.held[0].size)
-        together = _seconds(sizes, held + outside, removed, test, self.judge)
+        together = self._seconds(sizes, held + outside, removed, test)
         p = sizes.p - self.task.removed[0].size
         build = (1.5 * sizes.m * p**2) / RATES.gemm + 4.0 * sizes.m * p * RATES.touch
         if sizes.form == "kernel":
@@ -305,21 +351,25 @@ class _Outer:
             factorised=False,
             summed=disjoint and len(self.inner) * p <= sizes.m,
         )
-        return together, build + _seconds(own, held, removed, test, self.judge)
+        return together, build + self._seconds(own, held, removed, test)
 
-    # -- the smoother without the outer rows -------------------------------------------------------
+    def _seconds(self, sizes: Sizes, h: FloatArray, e: FloatArray, t: FloatArray) -> float:
+        problem = self.fitted.problem
+        job = COSTS[sizes.form](sizes, h, e, t, problem.alphas.size)
+        paths = PLANNED if problem.path == "auto" else (problem.path,)
+        return min(job.seconds(path) for path in paths)
 
-    def _without(self) -> Smoother | None:
-        return self.subject.smoother.remaining(self.task.held[0], self.task.removed[0])
+    # -- the two ways ------------------------------------------------------------------------------
 
     def _inside(self, smoother: Smoother) -> tuple[Scores, Callable[[FloatArray], FloatArray]]:
         """Return inner scores, and a function to outer predictions, by a smoother of its own."""
-        judge, basis = self.judge, self.subject.basis
+        problem, basis = self.fitted.problem, self.fitted.model.basis
         if basis is not None:
             basis = np.delete(basis, self.task.removed[0])
-        tasks = resolve(self.inner, weights=smoother.weights, basis=basis, policy=judge.policy)
-        path = make_plan(tasks, smoother.sizes(tasks), judge.alphas.size, judge.path).path
-        scores = judge.scores(holdout.predict(smoother, tasks, judge.alphas, path), tasks)
+        tasks = resolve(self.inner, weights=smoother.weights, basis=basis, policy=problem.policy)
+        path = make_plan(tasks, smoother.sizes(tasks), problem.alphas.size, problem.path).path
+        values = holdout.predict(smoother, tasks, problem.alphas, path)
+        scores = self.fitted.scores(values, tasks)
         nobody = Ragged.empty(1)
         outside = Tasks(nobody, nobody, self.task.test, np.array([0]))
         known = smoother.sizes(outside).factorised
@@ -331,27 +381,13 @@ class _Outer:
 
         return scores, predict
 
-    # -- unions ------------------------------------------------------------------------------------
-
     def _unions(self) -> Scores:
         """Return inner scores by held-out models of all rows."""
-        judge, subject, held = self.judge, self.subject, self.held
-        sets = [np.union1d(held, rows) for rows in _items(self.inner.held_out)]
-        tasks = subject.tasks(Experiments(Ragged.from_arrays(sets), self.inner.test))
-        path = subject.plan(tasks, judge.alphas.size).path
-        return judge.scores(subject.held_out(tasks, judge.alphas, path), tasks)
-
-    def _outside(self, alphas: FloatArray) -> FloatArray:
-        """Return outer predictions (a, k, v) by held-out models of all rows."""
-        path = self.subject.plan(self.task, alphas.size).path
-        return self.subject.held_out(self.task, alphas, path)
+        fitted, model = self.fitted, self.fitted.model
+        sets = [np.union1d(self.held, rows) for rows in _items(self.inner.held_out)]
+        tasks = model.tasks(Experiments(Ragged.from_arrays(sets), self.inner.test))
+        return fitted.scores(model.held_out(tasks, fitted.problem.alphas), tasks)
 
 
 def _items(rows: Ragged) -> list[IntArray]:
     return [rows[j] for j in range(len(rows))]
-
-
-def _seconds(sizes: Sizes, h: FloatArray, e: FloatArray, t: FloatArray, judge: Judge) -> float:
-    job = COSTS[sizes.form](sizes, h, e, t, judge.alphas.size)
-    paths = PLANNED if judge.path == "auto" else (judge.path,)
-    return min(job.seconds(path) for path in paths)

@@ -19,18 +19,23 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
+from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
-from holdfast.exceptions import HoldOutError
+from holdfast.exceptions import HoldOutError, NotSupportedError
 from holdfast.experiments import Experiments, Policy, Ragged, resolve
+from holdfast.experiments.splits import check_groups
 from holdfast.experiments.tasks import affected, positions
 from holdfast.holdout import predict
 from holdfast.holdout.accuracy import LOST
+from holdfast.scores.choice import check_alphas
 from holdfast.smoother import Smoother
 from holdfast.smoother.factor import Coordinates, FeatureFactor
 
-__all__ = ["LeavePairOut", "leave_pair_out"]
+__all__ = ["LeavePairOut", "all_pairs", "leave_pair_out"]
 
 #: Rows and columns of a tile of S, which stays in cache, and when two predictions are equal.
 TILE, EQUAL = (256, 512), 1e-10
@@ -143,6 +148,32 @@ class _Setting:
 
 
 def leave_pair_out(
+    fitted: Fitted, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
+) -> LeavePairOut:
+    """Return how often two rows, both held out, are put in the right order."""
+    model, problem = fitted.model, fitted.problem
+    if problem.reselects:
+        raise NotSupportedError(
+            'held_out_basis="reselect" would train a model for every pair. Use another policy.',
+            argument="held_out_basis",
+        )
+    if problem.standardize:
+        raise NotSupportedError(
+            "leave_pair_out with standardize=True would train a model for every pair. Scale X "
+            "once before and leave standardize out.",
+            argument="standardize",
+        )
+    if is_dask(problem.X):
+        raise NotSupportedError("leave_pair_out needs rows in memory; got a Dask collection.")
+    labels = None if groups is None else check_groups(groups, problem.weights.size)
+    grid = problem.alphas if alphas is None else check_alphas(alphas)
+    concordance, count = all_pairs(model.smoother, grid, problem.policy, model.basis, labels)
+    if problem.flat:
+        return LeavePairOut(grid, concordance[:, 0], int(count[0]), fitted.frames)
+    return LeavePairOut(grid, concordance, count, fitted.frames)
+
+
+def all_pairs(
     smoother: Smoother,
     alphas: FloatArray,
     policy: Policy,

@@ -14,12 +14,12 @@ from itertools import combinations
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.question import Judge
+from holdfast.answers.fitted import Fitted
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.progress import report
 
-__all__ = ["Estimate", "nested_estimate", "partitions"]
+__all__ = ["Estimate", "nested_estimate", "partitions", "random_folds"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,13 @@ class Estimate:
     inflation: FloatArray
 
 
+def random_folds(fitted: Fitted, n_splits: int, seed: Sequence[int]) -> list[IntArray]:
+    """Return the rows of each fold of a random partition of the units of a fitted model."""
+    problem = fitted.problem
+    labels = None if fitted.goal.classes is None else problem.labels
+    return partitions(fitted.units.code, labels, problem.weights, n_splits, seed)
+
+
 def partitions(
     unit: IntArray,
     labels: AnyArray | None,
@@ -41,15 +48,7 @@ def partitions(
 ) -> list[IntArray]:
     """Return the rows of each fold of a random partition of the rows that have weight.
 
-    Parameters
-    ----------
-    unit : ndarray of int, shape (m,)
-        Rows of one unit stay together.
-    labels : ndarray of shape (m,) or None
-        Classes that are spread evenly over the folds, if units are rows.
-    weights : ndarray of shape (m,)
-    n_splits : int
-    seed : int or sequence of int
+    Rows of one unit stay together. Where units are rows, classes are spread evenly over the folds.
     """
     rng, live = np.random.default_rng(seed), np.flatnonzero(weights > 0)
     codes, first = np.unique(unit[live], return_index=True)
@@ -70,7 +69,7 @@ def partitions(
 
 
 def nested_estimate(
-    judge: Judge,
+    fitted: Fitted,
     predict: Callable[[Experiments], tuple[Experiments, IntArray, FloatArray]],
     mean_and_variance: Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]],
     K: int,
@@ -81,7 +80,7 @@ def nested_estimate(
 
     Parameters
     ----------
-    judge : Judge
+    fitted : Fitted
     predict : callable
         From experiments to what was tested, of which experiment, and predictions (k, v).
     mean_and_variance : callable
@@ -93,15 +92,14 @@ def nested_estimate(
             f'method="nested" needs n_splits of at least 3, to leave two folds out; got {K}.',
             argument="method",
         )
-    labels = judge.labels if judge.classes is not None else None
-    weights, pairs = judge.weights, list(combinations(range(K), 2))
+    pairs = list(combinations(range(K), 2))
     inner: list[FloatArray] = []  # for each outer fold: the mean of the inner values,
     outer: list[FloatArray] = []  # the variance of the mean of its own, …
     squares: list[FloatArray] = []
     plain: list[FloatArray] = []
     whole: list[FloatArray] = []
     for n in range(n_partitions):  # one by one: its folds are what all its sets are made of
-        folds = partitions(judge.units.code, labels, weights, K, [seed, n])
+        folds = random_folds(fitted, K, [seed, n])
         made = Ragged.from_arrays(_sets(folds, pairs))
         tested, source, values = predict(Experiments(made, made))
         of = _by_model(tested, source, values, K, pairs, folds)

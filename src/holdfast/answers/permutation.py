@@ -7,23 +7,26 @@ permutations at a time and reduced to scores at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.question import Judge, Subject, column_blocks
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.shuffle import Shuffle
+from holdfast.data.numbers import whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import NotSupportedError
-from holdfast.experiments import Experiments, Ragged, Tasks
+from holdfast.experiments import Ragged, Tasks
+from holdfast.experiments.splits import check_groups
 from holdfast.holdout.costs import COSTS
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import PLANNED
 from holdfast.progress import report
 from holdfast.scores.choice import TIE
-from holdfast.smoother import Smoother
 
 __all__ = ["PermutationTest", "permutation_test"]
 
@@ -42,7 +45,7 @@ class PermutationTest:
     score : float or ndarray of shape (v,)
         `best_score_` of the model.
     null_scores : ndarray of shape (n,) or (n, v)
-        The best score of each permutation, its penalty and kernel chosen anew.
+        The best score of each permutation, its penalty and kernel chosen again.
     scoring : str
         What the score is.
     """
@@ -71,108 +74,108 @@ class PermutationTest:
 
 
 def permutation_test(
-    subjects: Iterable[tuple[dict[str, Any], Subject]],
-    experiments: Experiments,
-    Y: FloatArray,
-    judge: Judge,
-    best_score: float | FloatArray,
-    shuffle: Shuffle,
-    count: int,
+    fitted: Fitted,
+    n_permutations: int = 1000,
+    within: ArrayLike | None = None,
+    random_state: Any = None,
+    groups: ArrayLike | None = None,
 ) -> PermutationTest:
-    """Return the test of a model's score against permuted targets.
-
-    Parameters
-    ----------
-    subjects : iterable of (dict, Subject)
-        The kernels to choose from, one at a time.
-    experiments : Experiments
-        Those of the fit.
-    Y : ndarray of shape (m, v)
-        Targets that the algebra works on.
-    judge : Judge
-    best_score : float or ndarray of shape (v,)
-    shuffle : Shuffle
-    count : int
-        How many permutations.
-    """
-    shape = (count, *np.shape(best_score))
-    values, null = np.full(count, -np.inf), np.empty(shape)
-    for _, subject in subjects:
-        tasks, judge = subject.tasks(experiments), judge.of(subject)
-        one = judge.alphas.size * tasks.test.values.size * Y.shape[1]
-        predict = _predictor(subject, tasks, judge, count * Y.shape[1])
-        models = subject.held_models(tasks, judge.alphas[:1]) if judge.scoring.density else None
-        for block in column_blocks(count, BLOCK_DOUBLES // one):
+    """Return the test of a model's score against permuted targets."""
+    problem, Y = fitted.problem, fitted.problem.Y
+    m, count = problem.weights.size, whole_number("n_permutations", n_permutations)
+    shuffle = Shuffle.of(
+        Y,
+        problem.weights > 0,
+        None if within is None else check_groups(within, m),
+        None if groups is None else check_groups(groups, m),
+        seed_of(random_state),
+    )
+    best_score = fitted.score_in_unit()
+    values, null = np.full(count, -np.inf), np.empty((count, *np.shape(best_score)))
+    for _, kernel in fitted.kernels():
+        tasks, alphas = kernel.model.tasks(problem.experiments), kernel.problem.alphas
+        one = alphas.size * tasks.test.values.size * Y.shape[1]
+        predict = _predictor(kernel, tasks, count * Y.shape[1])
+        models = None
+        if fitted.goal.scoring.density:
+            models = kernel.model.held_models(tasks, alphas[:1])
+        for block in _blocks(count, BLOCK_DOUBLES // one):
             orders = [shuffle.order(number) for number in range(block.start, block.stop)]
-            found, scores = _scores(predict, tasks, Y, judge, orders, models)
+            found, scores = _scores(kernel, predict, tasks, orders, models)
             better = found > values[block]
             values[block] = np.where(better, found, values[block])
             null[block] = np.where(better.reshape(-1, *[1] * (null.ndim - 1)), scores, null[block])
             report(block.stop, count, "permutations")
     threshold = np.asarray(best_score) - TIE * np.abs(best_score)
     p = (1.0 + (null >= threshold).sum(axis=0)) / (1.0 + count)
-    return PermutationTest(p if p.ndim else float(p), best_score, null, judge.scoring.name)
+    name = fitted.goal.scoring.name
+    return PermutationTest(p if p.ndim else float(p), fitted.score, fitted.told(null), name)
 
 
-def _predictor(
-    subject: Subject, tasks: Tasks, judge: Judge, columns: int
-) -> Callable[[FloatArray], FloatArray]:
+def _predictor(fitted: Fitted, tasks: Tasks, columns: int) -> Callable[[FloatArray], FloatArray]:
     """Return a function from targets (m, c) to held-out predictions (a, k, c)."""
-    smoother, alphas = subject.smoother, judge.alphas
-    path = _path(smoother, tasks, judge, columns)
+    model, alphas = fitted.model, fitted.problem.alphas
+    path = _path(fitted, tasks, columns)
     if path == "spectral":
-        smoother.factor(float(alphas.min()))  # copies with other targets share it
+        model.smoother.factor(float(alphas.min()))  # copies with other targets share it
 
     def predict(Y: FloatArray) -> FloatArray:
-        other: Any = smoother.retargeted(Y)
+        other = model.retargeted(Y)
         if other is None:
             raise NotSupportedError(
                 "permutation_test needs the rows in memory; this model was fitted on a Dask "
                 "collection. Fit it on X.compute()."
             )
-        asked: Any = replace(subject, smoother=other)  # type: ignore[type-var]  # a dataclass
-        values: FloatArray = asked.held_out(tasks, alphas, path)
-        return values
+        return other.held_out(tasks, alphas, path)
 
     return predict
 
 
-def _path(smoother: Smoother, tasks: Tasks, judge: Judge, columns: int) -> str:
+def _path(fitted: Fitted, tasks: Tasks, columns: int) -> str:
     """Return the cheapest path for so many targets; blocks of them bound its memory."""
-    if judge.path != "auto":
-        return judge.path
-    sizes = replace(smoother.sizes(tasks), v=columns)
+    problem = fitted.problem
+    if problem.path != "auto":
+        return problem.path
+    sizes = replace(fitted.model.smoother.sizes(tasks), v=columns)
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
-    job = COSTS[sizes.form](sizes, h, e, t, judge.alphas.size)
+    job = COSTS[sizes.form](sizes, h, e, t, problem.alphas.size)
     # A factor for each penalty would be made again for every block.
     return min((path for path in PLANNED if path != "single"), key=job.seconds)
 
 
 def _scores(
+    fitted: Fitted,
     predict: Callable[[FloatArray], FloatArray],
     tasks: Tasks,
-    Y: FloatArray,
-    judge: Judge,
     orders: list[IntArray],
     models: HeldOutModels | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return what kernels are compared by (b,), and the best scores (b,) or (b, v)."""
-    m, v = Y.shape
+    goal, problem = fitted.goal, fitted.problem
+    (m, v), alphas = problem.Y.shape, problem.alphas
     index = np.stack(orders, axis=1)  # (m, b)
-    values = predict(Y[index].reshape(m, -1))  # (a, k, b v)
-    if judge.pooled and judge.rule == "best" and models is None:
+    values = predict(problem.Y[index].reshape(m, -1))  # (a, k, b v)
+    if goal.pooled and goal.rule == "best" and models is None:
         k = tasks.test.values.size  # nobody asks for single experiments
         tasks = replace(tasks, test=Ragged(tasks.test.values, np.array([0, k])))
-    if v == 1 and judge.classes is None:  # permutations are the targets of one call
-        each = replace(judge, per_target=True, labels=judge.labels[:, 0][index])
-        several = each.scores(values, tasks, models)
-        best = np.atleast_1d(each.choose(several, "best").score)
-        final = best if judge.rule == "best" else np.atleast_1d(each.choose(several).score)
-        return best, final.reshape(-1, 1) if judge.per_target else final
+    if v == 1 and goal.classes is None:  # permutations are the targets of one call
+        each = replace(goal, per_target=True)
+        all_of = replace(fitted.changed(labels=problem.labels[:, 0][index]), goal=each)
+        several = all_of.scores(values, tasks, models)
+        best = np.atleast_1d(each.choose(several, alphas, "best").score)
+        final = best if goal.rule == "best" else np.atleast_1d(each.choose(several, alphas).score)
+        return best, final.reshape(-1, 1) if goal.per_target else final
     found, scores = [], []
     for b, order in enumerate(orders):
-        mine = replace(judge, labels=judge.labels[order])
+        mine = fitted.changed(labels=problem.labels[order])
         one = mine.scores(values[:, :, b * v : (b + 1) * v], tasks, models)
-        found.append(judge.value(one))
-        scores.append(judge.choose(one).score)
+        found.append(fitted.value(one))
+        scores.append(goal.choose(one, alphas).score)
     return np.array(found), np.array(scores)
+
+
+def _blocks(count: int, most: int) -> Iterator[slice]:
+    """Yield slices of nearly equal size, none longer than `most`."""
+    step = -(-count // max(1, -(-count // max(1, most))))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))

@@ -4,148 +4,152 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.certainty import nadeau_bengio, over_experiments, require_exchangeable
-from holdfast.answers.given import aligned, of_predictions
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
-from holdfast.answers.question import Fitted, fit_units
 from holdfast.answers.row_scores import NoRowMean, jackknife, mean_and_variance
 from holdfast.answers.scored import refuse_density
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, Ragged, as_experiments
+from holdfast.experiments import Experiments, Ragged
 from holdfast.experiments.splits import check_groups
 from holdfast.scores.scoring import resolve_scoring
 
 __all__ = ["Table"]
 
+#: A difference, its standard error, and the degrees of freedom of that; None: very many.
+Difference = tuple[float, float, int | None]
+
 
 class Table:
-    """Predictions of all models for the rows that all of them are tested on."""
+    """Predictions of all models for the rows that all of them are tested on, in one unit.
+
+    Parameters
+    ----------
+    entries : sequence
+        Models, or predictions.
+    known : sequence of Fitted or None
+        The models among them. The first says on what and by which score to compare.
+    scoring, cv, groups
+        As in `compare`.
+    """
 
     def __init__(
         self,
-        first: Fitted,
         entries: Sequence[Any],
         known: Sequence[Fitted | None],
         scoring: Any,
         cv: Any,
         groups: Any,
     ) -> None:
-        judge, self.known = first.judge, known
-        scorer = judge.scoring
+        first = next(found for found in known if found is not None)
+        goal, problem, m = first.goal, first.problem, first.problem.weights.size
         if scoring is not None:
-            scorer = resolve_scoring(scoring, classes=judge.classes)
-        refuse_density(scorer, "compare")
-        m = judge.weights.size
+            goal = replace(goal, scoring=resolve_scoring(scoring, classes=goal.classes))
+        refuse_density(goal.scoring, "compare")
         given = None if groups is None else check_groups(groups, m)
-        experiments, units = first.experiments, judge.units
+        self.labels = problem.groups if given is None else given
         if cv is not None:
-            experiments = as_experiments(
-                cv,
-                m,
-                X=first.X,
-                y=judge.labels,
-                groups=judge.groups if given is None else given,
-                classifier=judge.classes is not None,
-            )
-        if cv is not None or given is not None or scoring is not None:
-            how = first.cv if cv is None else cv
-            units = fit_units(experiments, judge.groups, judge.weights, scorer, how, given)
-        self.labels = judge.groups if given is None else given
+            first = first.changed(experiments=first.experiments_of(cv, self.labels))
+            goal = replace(goal, cv=cv)
         # One score for all targets, whatever penalties they have.
-        self.judge = judge = replace(judge, scoring=scorer, units=units, per_target=False)
+        goal = replace(goal, per_target=False)
+        self.by, self.known = replace(first, goal=goal, given_units=given), known
         found = [
-            self._of_model(i, entry, experiments)
-            if entry is not None
-            else of_predictions(i, entries[i], judge, experiments)
-            for i, entry in enumerate(known)
+            _of_predictions(self.by, i, entries[i]) if model is None else self._of_model(i, model)
+            for i, model in enumerate(known)
         ]
-        self.tested, self.predictions = aligned(found, experiments, m)
+        self.tested, self.predictions = _aligned(found, self.by.problem.experiments, m)
         self.rows = self.tested.test.values
         self.repeated = int(np.bincount(self.rows).max()) > 1
-        self.used = np.flatnonzero(judge.weights[self.rows] > 0)
-        self.unit = judge.units.code[self.rows[self.used]]
-        whole = [judge.whole(p, self.tested.test) for p in self.predictions]
+        self.used = np.flatnonzero(problem.weights[self.rows] > 0)
+        self.unit = self.by.units.code[self.rows[self.used]]
+        whole = [self.by.whole(p, self.tested.test) for p in self.predictions]
         self.scores = np.array([score[0] for score, _ in whole])
         self.splits = [splits for _, splits in whole]
-        self._linear: tuple[list[FloatArray], FloatArray] | None = None
 
-    def _of_model(
-        self, i: int, model: Fitted, experiments: Experiments
-    ) -> tuple[IntArray, IntArray, FloatArray]:
+    # -- what is compared --------------------------------------------------------------------------
+
+    def _of_model(self, i: int, model: Fitted) -> tuple[IntArray, IntArray, FloatArray]:
         """Return (experiment, row, prediction) of everything that a model is tested on."""
-        mine, judge = model.judge, self.judge
-        same = mine.labels.shape == judge.labels.shape and np.array_equal(mine.labels, judge.labels)
-        if not same or not np.array_equal(mine.weights, judge.weights):
+        mine, ours = model.problem, self.by.problem
+        same = mine.labels.shape == ours.labels.shape and np.array_equal(mine.labels, ours.labels)
+        if not same or not np.array_equal(mine.weights, ours.weights):
             raise InvalidInputError(
                 f"models must be fitted on the same rows, targets and weights, in the same order; "
                 f"those of model {i} differ from the first.",
                 argument="models",
             )
-        tested, source, values = model.predict(experiments)
+        tested, source, values = self._predict(model, ours.experiments)
         return source[tested.test.owners], tested.test.values, values
 
-    def linear(self) -> tuple[list[FloatArray], FloatArray]:
-        """Return values of each model for each tested row (k,) with the score as mean; weights."""
-        if self._linear is None:
-            score, rows, found = self.judge.row_score(self.rows), self.rows[self.used], []
-            weights = score.weights[rows]
-            for predictions in self.predictions:
-                values = score.values(predictions[self.used], rows)
-                mean = weights @ values / weights.sum()
-                found.append((score.finish(mean) + score.slope(mean) * (values - mean))[:, 0])
-            self._linear = found, weights
-        return self._linear
+    def _predict(
+        self, model: Fitted, experiments: Experiments
+    ) -> tuple[Experiments, IntArray, FloatArray]:
+        """Return what `Fitted.predict` does, in the unit of the score that is compared."""
+        return replace(model, goal=self.by.goal).predict(experiments)
 
-    def asymptotic(self, i: int, j: int) -> tuple[float, float, int | None]:
+    # -- differences -------------------------------------------------------------------------------
+
+    @cached_property
+    def linear(self) -> tuple[list[FloatArray], FloatArray]:
+        """Values of each model for each tested row (k,) with the score as mean; weights."""
+        score, rows, found = self.by.row_score(self.rows), self.rows[self.used], []
+        weights = score.weights[rows]
+        for predictions in self.predictions:
+            values = score.values(predictions[self.used], rows)
+            mean = weights @ values / weights.sum()
+            found.append((score.finish(mean) + score.slope(mean) * (values - mean))[:, 0])
+        return found, weights
+
+    def asymptotic(self, i: int, j: int) -> Difference:
         """Return a difference with the standard error over units, and its degrees of freedom."""
-        if not self.judge.pooled:
+        if not self.by.goal.pooled:
             se, freedom = over_experiments(self.splits[i] - self.splits[j], self.tested)
             return self.scores[i] - self.scores[j], float(se[0]), freedom
         try:
-            linear, weights = self.linear()
+            linear, weights = self.linear
         except NoRowMean:
             _, se = jackknife(partial(self._difference, i, j), self.unit)
             few = min(20, np.unique(self.unit).size) - 1
             return self.scores[i] - self.scores[j], float(se[0]), few
         values = (linear[i] - linear[j])[:, None]
         _, variance = mean_and_variance(values, weights, self.unit)
-        freedom_of = self.judge.units.freedom(self.rows[self.used])
+        freedom_of = self.by.units.freedom(self.rows[self.used])
         return self.scores[i] - self.scores[j], float(np.sqrt(variance[0])), freedom_of
 
     def _difference(self, i: int, j: int, places: IntArray) -> FloatArray:
         """Return the difference of the scores of some of the tested rows."""
         at = self.used[places]
         test = Ragged(self.rows[at], np.array([0, at.size]))
-        one, other = (self.judge.whole(self.predictions[k][at], test)[0] for k in (i, j))
+        one, other = (self.by.whole(self.predictions[k][at], test)[0] for k in (i, j))
         return one - other
 
-    def corrected(self, i: int, j: int) -> tuple[float, float, int | None]:
+    def corrected(self, i: int, j: int) -> Difference:
         """Return a difference with the standard error of Nadeau and Bengio (2003)."""
         gap = self.splits[i] - self.splits[j]
-        se, _ = nadeau_bengio(gap, self.tested, self.judge.weights)
+        se, _ = nadeau_bengio(gap, self.tested, self.by.problem.weights)
         return self.scores[i] - self.scores[j], float(se[0]), gap.shape[1] - 1
 
-    def nested(
-        self, i: int, j: int, n_splits: int, n_partitions: int, seed: int
-    ) -> tuple[float, float, int | None]:
+    def nested(self, i: int, j: int, n_splits: int, n_partitions: int, seed: int) -> Difference:
         """Return a difference with the standard error of Bates et al. (2024)."""
-        one, other, judge = self.known[i], self.known[j], self.judge
+        one, other, by = self.known[i], self.known[j], self.by
         if one is None or other is None:
             raise NotSupportedError(
                 'method="nested" asks models for new held-out predictions; got predictions that '
                 "are made already. Use another method.",
                 argument="method",
             )
-        require_exchangeable(judge, 'method="nested"')
-        score = judge.row_score(self.rows)
+        require_exchangeable(by, 'method="nested"')
+        score = by.row_score(self.rows)
         probe = np.array([-1.0, -4.0])
-        if not judge.pooled or not np.array_equal(score.finish(probe), probe):
+        if not by.goal.pooled or not np.array_equal(score.finish(probe), probe):
             raise NotSupportedError(
                 f'method="nested" compares means over rows, which {score.name} is a function of '
                 '(or pooled=False an average of). Use method="asymptotic".',
@@ -153,24 +157,24 @@ class Table:
             )
 
         def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-            used = judge.weights[rows] > 0
+            used = by.problem.weights[rows] > 0
             rows, (a, b) = rows[used], np.split(predictions[used], 2, axis=1)
             values = score.values(a, rows) - score.values(b, rows)
-            return mean_and_variance(values, score.weights[rows], judge.units.code[rows])
+            return mean_and_variance(values, score.weights[rows], by.units.code[rows])
 
-        both = partial(_side_by_side, one, other)
-        found = nested_estimate(judge, both, mean_of, n_splits, n_partitions, seed)
-        freedom = judge.units.freedom(self.rows[self.used])
+        both = partial(self._side_by_side, one, other)
+        found = nested_estimate(by, both, mean_of, n_splits, n_partitions, seed)
+        freedom = by.units.freedom(self.rows[self.used])
         return float(found.mean[0]), float(found.standard_error[0]), freedom
 
     @property
     def units(self) -> str:
         """What counts as independent."""
-        return self.judge.units.name if self.judge.pooled else "experiments"
+        return self.by.units.name if self.by.goal.pooled else "experiments"
 
     def contributions(self, pairs: Sequence[tuple[int, int]]) -> tuple[AnyArray, FloatArray]:
         """Return the labels of the units, and what each adds to each difference."""
-        if not self.judge.pooled:
+        if not self.by.goal.pooled:
             parts = [(self.splits[i] - self.splits[j])[0] for i, j in pairs]
             defined = np.isfinite(parts).all(axis=0)
             share = np.array(parts)[:, defined].T / max(1, int(defined.sum()))
@@ -180,7 +184,7 @@ class Table:
         if self.units == "groups" and self.labels is not None:
             labels = np.unique(self.labels)[codes]
         try:
-            linear, weights = self.linear()
+            linear, weights = self.linear
         except NoRowMean:  # nobody to name
             return labels, np.full((codes.size, len(pairs)), np.nan)
         share = weights / weights.sum()
@@ -190,16 +194,96 @@ class Table:
         ]
         return labels, np.column_stack(parts)
 
+    def _side_by_side(
+        self, one: Fitted, other: Fitted, experiments: Experiments
+    ) -> tuple[Experiments, IntArray, FloatArray]:
+        """Return what was tested, and predictions of both models side by side."""
+        tested, source, values = self._predict(one, experiments)
+        second, _, others = self._predict(other, experiments)
+        if not np.array_equal(tested.test.values, second.test.values):
+            raise NotSupportedError(
+                'method="nested" needs models that test the same rows; held_out_basis="skip" '
+                "leaves out those of each model's own basis. Use another method.",
+                argument="method",
+            )
+        return tested, source, np.hstack([values, others])
 
-def _side_by_side(
-    one: Fitted, other: Fitted, experiments: Experiments
-) -> tuple[Experiments, IntArray, FloatArray]:
-    """Return what was tested, and predictions of both models side by side."""
-    (tested, source, values), second = one.predict(experiments), other.predict(experiments)
-    if not np.array_equal(tested.test.values, second[0].test.values):
-        raise NotSupportedError(
-            'method="nested" needs models that test the same rows; held_out_basis="skip" '
-            "leaves out those of each model's own basis. Use another method.",
-            argument="method",
+
+def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return (experiment, row, prediction) from predictions of any origin."""
+    problem, experiments = by.problem, by.problem.experiments
+    test = experiments.test
+    if isinstance(given, NestedPredictions):
+        if not np.array_equal(given.experiments.test.values, test.values):
+            raise InvalidInputError(
+                f"the nested predictions (entry {i}) have other test rows than the experiments. "
+                "Pass cv=, the outer experiments of `nested`, to compare.",
+                argument="cv",
+            )
+        return test.owners, test.values, given.values / by.unit
+    m, v = problem.weights.size, 1 if problem.labels.ndim == 1 else problem.labels.shape[1]
+    if isinstance(given, list | tuple) and len(given) == len(experiments) and np.ndim(given[0]) > 0:
+        parts = [np.asarray(part) for part in given]
+        if [len(part) for part in parts] != test.sizes.tolist():
+            raise InvalidInputError(
+                f"predictions (entry {i}) must hold one array per experiment, with one prediction "
+                "for each of its test rows in their order.",
+                argument="predictions",
+            )
+        return test.owners, test.values, _as_values(by, i, np.concatenate(parts))
+    array = np.asarray(given)
+    if array.ndim not in (1, 2) or len(array) != m:
+        raise InvalidInputError(
+            f"entry {i} must be a fitted model, an array with one prediction for each of the {m} "
+            f"rows ({v} target{'s' if v > 1 else ''}), or a list with one array per experiment; "
+            f"got {type(given).__name__} of shape {array.shape}.",
+            argument="models",
         )
-    return tested, source, np.hstack([values, second[2]])
+    if int(np.bincount(test.values).max()) > 1:
+        raise InvalidInputError(
+            f"rows are tested several times, so predictions (entry {i}) must be a list with one "
+            "array per experiment.",
+            argument="models",
+        )
+    return test.owners, test.values, _as_values(by, i, array[test.values])
+
+
+def _as_values(by: Fitted, i: int, array: AnyArray) -> FloatArray:
+    """Return predictions (k, v); labels of a classifier become decision values."""
+    classes = by.goal.classes
+    if classes is None:
+        width = by.problem.labels.shape[1]
+    else:
+        width = 1 if len(classes) == 2 else len(classes)
+        if array.ndim == 1 and np.isin(array, classes).all():
+            index = np.searchsorted(classes, array)
+            if width == 1:
+                return np.where(index == 1, 1.0, -1.0)[:, None]
+            return 2.0 * np.eye(width)[index] - 1.0
+    values = array[:, None] if array.ndim == 1 else array
+    if values.shape[1] != width or values.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"predictions (entry {i}) must be numbers in {width} column{'s' if width > 1 else ''}"
+            f"{'' if classes is None else ', or class labels'}; got shape {array.shape} of "
+            f"{array.dtype}.",
+            argument="predictions",
+        )
+    return values.astype(float) / by.unit
+
+
+def _aligned(
+    found: Sequence[tuple[IntArray, IntArray, FloatArray]], experiments: Experiments, m: int
+) -> tuple[Experiments, list[FloatArray]]:
+    """Return what all are tested on, with the predictions of each in one order."""
+    keys = [owner * m + row for owner, row, _ in found]
+    common = keys[0]
+    for key in keys[1:]:
+        common = common[np.isin(common, key)]
+    predictions = []
+    for key, (_, _, values) in zip(keys, found, strict=True):
+        order = np.argsort(key, kind="stable")
+        predictions.append(values[order[np.searchsorted(key[order], common)]])
+    owner = common // m
+    used, count = np.unique(owner, return_counts=True)
+    ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    return Experiments(experiments.held_out.items(used), Ragged(common % m, ptr)), predictions

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.answers.model import make_model
+from holdfast.answers.rows import rows_with_kernel
 from holdfast.basis import Random
 from holdfast.basis.base import how_many
 from holdfast.basis.resolve import as_selector
@@ -26,7 +28,6 @@ from holdfast.cli.fitting import (
     make_model as unfitted,
 )
 from holdfast.estimators.automatic import told_basis
-from holdfast.estimators.model import make_model, rows_with_kernel
 from holdfast.experiments import resolve
 from holdfast.holdout.plan import make_plan
 from holdfast.progress import duration

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
 
 __all__ = ["Display", "band", "check_fitted_estimator", "held_out_of"]
 

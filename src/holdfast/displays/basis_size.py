@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from holdfast.displays.base import Display, band
 from holdfast.displays.score_scale import score_scale
-from holdfast.estimators.basis_curve import BasisCurve, basis_curve
+
+if TYPE_CHECKING:
+    from holdfast.estimators.basis_curve import BasisCurve
 
 __all__ = ["BasisSizeDisplay"]
 
@@ -50,6 +52,8 @@ class BasisSizeDisplay(Display):
         **kwargs
             Further arguments of `holdfast.basis.basis_curve`.
         """
+        from holdfast.estimators.basis_curve import basis_curve
+
         return cls(basis_curve(estimator, X, y, sizes, **kwargs)).plot(ax)
 
     def _draw(self, ax: Any, **kwargs: Any) -> None:

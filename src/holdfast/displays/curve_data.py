@@ -9,12 +9,13 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import ScoreScale, score_scale
+from holdfast.scores.choice import TIE, largest_within
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import resolve_scoring
 
 if TYPE_CHECKING:
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "score_held_out"]
 
@@ -81,12 +82,8 @@ def curve_of_scores(
     chosen : tuple of float, optional
         The penalties in use; the best by default.
     """
-    # Scores that agree to twelve digits mean the larger penalty, as in holdfast.scores.choice.
-    top = np.nanmax(score)
-    best = int(np.flatnonzero(score >= top - 1e-12 * abs(top))[-1])
-    one_se = None
-    if np.isfinite(se[best]):
-        one_se = int(np.flatnonzero(score >= score[best] - se[best])[-1])
+    best = int(largest_within(score, TIE * abs(np.nanmax(score))))
+    one_se = int(largest_within(score, se[best])) if np.isfinite(se[best]) else None
     return CVCurve(
         alphas=np.asarray(alphas, dtype=float),
         values=scale.shown(score),

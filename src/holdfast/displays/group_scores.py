@@ -15,7 +15,7 @@ from holdfast.displays.base import Display, check_fitted_estimator, held_out_of
 from holdfast.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
 
 __all__ = ["GroupScoresDisplay"]
 

@@ -14,7 +14,7 @@ from holdfast.displays.base import Display, held_out_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
 
 __all__ = ["HeldOutDisplay", "PITDisplay"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from holdfast.answers.influence import Influence
 
 __all__ = ["InfluenceDisplay"]
-
-#: Where a label may stand: to which sides of its point, and how far from its circle, in points.
-SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
-DISTANCES = (2, 12, 24)
 
 
 @dataclass(eq=False, repr=False)
@@ -91,43 +86,21 @@ class InfluenceDisplay(Display):
 
 
 def _label(ax: Any, scatter: Any, points: IntArray, names: list[str]) -> list[Any]:
-    """Return labels of some circles, each in the first free place around its circle.
-
-    A place is free if the label stays inside the axes and covers neither a label nor a circle;
-    where none is free, the one that covers least.
-    """
+    """Return labels beside some circles, each moved up or down until it covers no other."""
     ax.figure.draw_without_rendering()  # limits and layout are otherwise settled later
-    frame, per_point = ax.get_window_extent(), ax.figure.dpi / 72.0
-    centres = ax.transData.transform(scatter.get_offsets())
-    radii = np.sqrt(scatter.get_sizes() / np.pi) * per_point
+    radii = np.sqrt(scatter.get_sizes()[points] / np.pi) + 2.0
     labels: list[Any] = []
-
-    def move(label: Any, distance: float, side: tuple[int, int]) -> Any:
-        length = distance / np.hypot(*side)
-        label.set_position((side[0] * length, side[1] * length))
-        label.set_ha({1: "left", 0: "center", -1: "right"}[side[0]])
-        label.set_va({1: "bottom", 0: "center", -1: "top"}[side[1]])
-        return label.get_window_extent()
-
-    for point, name in zip(points, names, strict=True):
-        label = ax.annotate(
-            name,
-            scatter.get_offsets()[point],
-            xytext=(0, 0),
-            textcoords="offset points",
-            fontsize="small",
-        )
-        taken = [other.get_window_extent() for other in labels]
-
-        def badness(
-            place: tuple[float, tuple[int, int]], label: Any = label, taken: list[Any] = taken
-        ) -> tuple[bool, int, int]:
-            box = move(label, *place)
-            near = np.clip(centres, box.min, box.max) - centres
-            outside = frame.count_contains(box.corners()) < 4
-            labels_covered = sum(box.overlaps(other) for other in taken)
-            return outside, labels_covered, int((np.hypot(*near.T) < radii).sum())
-
-        move(label, *min(product(radii[point] / per_point + DISTANCES, SIDES), key=badness))
+    taken: list[Any] = []
+    look = {"textcoords": "offset points", "fontsize": "small", "va": "center"}
+    for at, radius, name in zip(scatter.get_offsets()[points], radii, names, strict=True):
+        label = ax.annotate(name, at, xytext=(radius, 0), **look)
+        if label.get_window_extent().x1 > ax.get_window_extent().x1:
+            label.set(ha="right", x=-radius)
+        for step in range(2 * len(names)):
+            label.set_y((step + 1) // 2 * 6 * (-1) ** step)
+            box = label.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                break
         labels.append(label)
+        taken.append(box)
     return labels

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
 from os import PathLike
-from secrets import randbelow
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,28 +16,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.cluster.rows import DaskRows, expand
-from holdfast.data.dask import is_dask, local, on_rows
-from holdfast.data.frames import library_of
-from holdfast.data.memory import memory_bytes
-from holdfast.estimators.answers import Answers
-from holdfast.estimators.automatic import automatic_basis, told_basis
-from holdfast.estimators.certainty import Certainty
-from holdfast.estimators.checkpoint import Checkpoint
-from holdfast.estimators.fitted import of_the_fit, unchanged_on_error
-from holdfast.estimators.inputs import (
-    check_rows,
-    check_weights,
-    own_rows,
-    refusals,
-    refuse_standardize,
-    takes_objects,
-    warn_of_groups,
-)
-from holdfast.estimators.model import expanded_in, linear_factor, rows_with_kernel
-from holdfast.estimators.problem import Problem
-from holdfast.estimators.search import Found, Further, search
-from holdfast.estimators.trend import (
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.model import Model, make_model
+from holdfast.answers.problem import Goal, Problem
+from holdfast.answers.rows import expanded_in, linear_factor, rows_with_kernel
+from holdfast.answers.trend import (
     column_errors,
     make_trend,
     parted,
@@ -47,6 +28,25 @@ from holdfast.estimators.trend import (
     trend_of,
     trend_values,
 )
+from holdfast.cluster.rows import DaskRows, expand
+from holdfast.data.dask import is_dask, local, on_rows
+from holdfast.data.frames import library_of
+from holdfast.data.memory import memory_bytes
+from holdfast.data.seeds import seed_of
+from holdfast.estimators.automatic import automatic_basis, told_basis
+from holdfast.estimators.checkpoint import Checkpoint
+from holdfast.estimators.inputs import (
+    check_rows,
+    check_weights,
+    own_rows,
+    refusals,
+    refuse_standardize,
+    takes_objects,
+    unchanged_on_error,
+    warn_of_groups,
+)
+from holdfast.estimators.questions import Questions
+from holdfast.estimators.search import Found, Further, search
 from holdfast.estimators.widths import WidthSearch
 from holdfast.exceptions import NotSupportedError, warn
 from holdfast.experiments import POLICIES, as_experiments
@@ -64,7 +64,7 @@ from holdfast.smoother.rows import row_blocks
 from holdfast.smoother.standardise import StandardisedColumns
 
 
-class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     # "no_validation": checked where it is used, with a clearer message.
@@ -144,17 +144,15 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self.checkpoint = checkpoint
         self.random_state = random_state
 
-    # -- questions, which use what `fit` used -----------------------------------------------------
-
-    #: The kernels that `fit` compared, where a question asks for them.
-    _compared: list[Candidate] | None = None
-    _fitted = of_the_fit(Certainty._fitted)
-    nested = of_the_fit(Certainty.nested)
-    permutation_test = of_the_fit(Certainty.permutation_test)
-    score_interval = of_the_fit(Certainty.score_interval)
-    learning_curve = of_the_fit(Answers.learning_curve)
+    #: What questions are put to; None before `fit`, and in a model that comes from a file.
+    _fitted: Fitted | None = None
 
     # -- what the two estimators differ in ------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _classes(self) -> NDArray[Any] | None:
+        """Class labels, or None for regression."""
 
     @abstractmethod
     def _targets(
@@ -194,37 +192,27 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         """
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
-            scoring = resolve_scoring(self.scoring, classes=self._classes)
-            store = None
+            goal, store = self._goal(), None
             if self.checkpoint is not None:
-                store = Checkpoint(
-                    self.checkpoint,
-                    problem,
-                    scoring,
-                    per_target=self.alpha_per_target,
-                    seeded=self.random_state is not None,
-                )
+                seeded = self.random_state is not None
+                store = Checkpoint(self.checkpoint, problem, goal, seeded=seeded)
                 problem = replace(problem, seed=store.seed)
             with pieces_alone(problem.weights.size):  # few rows gain nothing from BLAS threads
-                found = search(
-                    problem,
-                    candidates,
-                    self._penalties(problem, candidates),
-                    scoring,
-                    pooled=self.pooled,
-                    rule=self.rule,
-                    per_target=self.alpha_per_target,
-                    store=store,
-                    cv=self.cv,
-                    further=self._further(problem, candidates),
-                )
-                problem = replace(problem, alphas=found.alphas)
-                if isinstance(self.basis, str):
-                    told = {"basis": told_basis(problem.basis, problem.weights.size)}
-                    plan = replace(found.plan, facts={**found.plan.facts, **told})
-                    found = replace(found, plan=plan)
-                self._publish(problem, found)
+                grids = self._penalties(problem, candidates)
+                further = self._further(problem, candidates)
+                found = search(problem, goal, candidates, grids, store, further)
+                self._publish(found, goal)
         return self
+
+    def _goal(self) -> Goal:
+        """Return what the model is judged by."""
+        return Goal(
+            resolve_scoring(self.scoring, classes=self._classes),
+            self.pooled,
+            self.rule,
+            self.alpha_per_target,
+            self.cv,
+        )
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
@@ -271,7 +259,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             experiments=experiments,
             alphas=np.empty(0) if self.alphas is None else check_alphas(self.alphas),
             flat=flat,
-            seed=self._seed(),
+            seed=seed_of(self.random_state),
             basis=self._resolved_basis(candidates, rows),
             policy=self.held_out_basis,  # type: ignore[arg-type]  # checked by _validate_params
             bias=self.fit_intercept,
@@ -282,7 +270,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
             standardize=self.standardize,
         )
         if self.cv is None:
-            warn_of_groups(problem, resolve_scoring(self.scoring, classes=self._classes))
+            warn_of_groups(problem, self._goal().scoring)
         return problem, candidates
 
     def _resolved_basis(self, candidates: list[Candidate], X: Any) -> Any:
@@ -291,37 +279,19 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         kernels = [candidate.kernel for candidate in candidates]
         return automatic_basis(kernels, X, memory_bytes(self.memory_limit))
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, np.random.RandomState):
-            return int(self.random_state.randint(np.iinfo(np.int32).max))
-        if self.random_state is None:
-            return randbelow(2**31)
-        return int(self.random_state)
-
     def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
         """Return the kernels to compare on these rows; without rows, kernels of their kind."""
-        if self._compared is not None:
-            return self._compared
-        return self._kernels(typical_widths, X, weights)
-
-    def _kernels(
-        self, widths_of: Callable[..., list[float] | None], X: Any, weights: FloatArray | None
-    ) -> list[Candidate]:
-        """Return the kernels of the parameters, with widths by this function if searched."""
         n_features: int | None = 1
         widths = None
         if X is not None and weights is not None:
             n_features = X.shape[1] if X.ndim == 2 else None
-            widths = partial(widths_of, X=X, weights=weights)
-        return kernel_grid(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            n_features=n_features,
-            widths=widths,
-        )
+            widths = partial(typical_widths, X=X, weights=weights)
+        return kernel_grid(**self._arguments(), n_features=n_features, widths=widths)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the parameters that kernels come from."""
+        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+        return {name: getattr(self, name) for name in names}
 
     def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
         """Return what names further kernels while they are compared: widths, if one is searched."""
@@ -350,21 +320,21 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
-    def _publish(self, problem: Problem, found: Found) -> None:
+    def _publish(self, found: Found, goal: Goal) -> None:
         """Fit on all rows with the penalty found and set the fitted attributes."""
-        candidate, model, choice = found.candidate, found.model, found.choice
-        chosen = np.broadcast_to(np.asarray(choice.alpha, dtype=float), problem.Y.shape[1])
-        fit = model.smoother.fit(chosen).times(model.smoother.targets.unit)
-        known = None if found.known is None else (problem, found.known)
-        model = replace(model, problem=problem, known=known, chosen=chosen)
-        plan = found.plan
-        self._problem, self._model, self._plan = problem, model, plan
-        self._kernel, self.kernel_ = candidate.kernel, candidate.kernel
+        model, choice, problem = found.model, found.choice, found.model.problem
+        self._problem, self._plan = problem, found.plan
+        if isinstance(self.basis, str):
+            told = {"basis": told_basis(problem.basis, problem.weights.size)}
+            self._plan = replace(found.plan, facts={**found.plan.facts, **told})
+        self._kernel = self.kernel_ = model.kernel
         self.alpha_, self.best_score_ = choice.alpha, choice.score
         self.best_index_ = choice.indices + found.start
         self.cv_results_ = found.results
-        self.best_params_ = {**candidate.params, "alpha": choice.alpha}
+        self.best_params_ = {**found.params, "alpha": choice.alpha}
         self._fitted_with = self.get_params(deep=False)
+        self._fitted = self._value(model, goal)
+        fit = self._fitted.coefficients
         self.basis_selector_ = model.selector
         self.n_splits_ = len(problem.experiments)
         self.basis_indices_ = expanded_in(model.basis, problem.weights.size)
@@ -376,6 +346,28 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         self._intercept, self._trend_coef = parted(fit.unpenalised, problem.bias)
         self.dual_coef_ = fit.dual[:, 0] if problem.flat else fit.dual
         self.intercept_ = float(self._intercept[0]) if problem.flat else self._intercept
+
+    def _value(self, model: Model, goal: Goal) -> Fitted:
+        """Return the fitted model as a value, from the attributes of the fit."""
+        params = {name: value for name, value in self.best_params_.items() if name != "alpha"}
+        return Fitted(
+            model,
+            goal,
+            self.alpha_,
+            self.best_score_,
+            self.cv_results_,
+            params,
+            self._arguments(),
+            self._frames,
+        )
+
+    def _asked(self) -> Fitted:
+        check_is_fitted(self)
+        if self._fitted is None:  # from a file, which has no factors
+            basis = self.basis_indices_ if self._problem.on_basis else None
+            model = make_model(self._problem, self._kernel, None, basis)
+            self._fitted = self._value(model, self._goal())
+        return self._fitted
 
     # -- predictions ------------------------------------------------------------------------------
 
@@ -429,9 +421,7 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
     def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
         """Return model values for new rows, shape (k, v); the model's own are checked already."""
         check_is_fitted(self)
-        rows = X
-        if not checked:
-            rows = check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
+        rows = X if checked else self._new_rows(X)
         values = self._without_trend(rows)
         if self._problem.trend is not None:
             values = values + trend_values(rows, (self._problem.trend, self._trend_coef))
@@ -449,6 +439,9 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         for block in row_blocks(rows.shape[0], columns.size):
             values[block] = data.predict_block(rows[block], columns) @ self._dual_coef
         return np.asarray(values + self._intercept)
+
+    def _new_rows(self, X: Any) -> Any:
+        return check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
 
     def _basis_data(self) -> tuple[KernelData, IntArray]:
         """Return rows with the kernel, and which of them are basis rows."""
@@ -495,14 +488,6 @@ class CrossValidatedKernelRidge(Answers, Certainty, BaseEstimator, ABC):  # type
         from holdfast.displays.notebook import curve_html
 
         return html + curve_html(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the factors, which are computed again when they are needed."""
-        state: dict[str, Any] = super().__getstate__().copy()
-        if "_model" in state:
-            state["_model"] = None
-        state.pop("_noise", None)
-        return state
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

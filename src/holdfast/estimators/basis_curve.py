@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.held_out import held_out
 from holdfast.basis.base import Selector, how_many, whole_number
 from holdfast.basis.greedy import Greedy
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
@@ -335,9 +334,7 @@ def _scores(
         elif model is None:
             fitted = model = _fit(estimator, *given, basis=rows, held_out_basis=policy)
         else:
-            twin = copy.copy(model)
-            twin._problem = dataclasses.replace(model._problem, policy=policy)
-            scores = twin.held_out().score(estimator.scoring, pooled=estimator.pooled)
+            scores = held_out(model._asked().changed(policy=policy)).score()
             best[p], alphas[p] = scores.max(), model.cv_results_["alpha"][np.argmax(scores)]
             continue
         column = "pooled_test_score" if estimator.pooled else "mean_test_score"

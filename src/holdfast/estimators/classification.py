@@ -21,12 +21,12 @@ from holdfast.answers.calibration import (
     compared,
     shares,
 )
+from holdfast.answers.problem import Goal
 from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
-from holdfast.estimators.problem import Problem
 from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scoring import decision_to_label_index, decision_to_proba
@@ -173,9 +173,9 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, problem: Problem, found: Found) -> None:
+    def _publish(self, found: Found, goal: Goal) -> None:
         """Set the fitted attributes, and calibrate."""
-        super()._publish(problem, found)
+        super()._publish(found, goal)
         self.calibration_: Calibration | None = None
         if self.calibration is not None:
             decision, positive, weights, _ = self._held_out_decisions()

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from holdfast._typing import FloatArray
+from holdfast.answers.problem import Problem
 from holdfast.basis.resolve import as_selector
 from holdfast.data.dask import as_dask_rows, is_dask
 from holdfast.data.rows import as_rows
 from holdfast.data.values import refuse_large, require_numbers, warn_of_small
-from holdfast.estimators.problem import Problem
 from holdfast.exceptions import (
     HoldfastError,
     HoldfastWarning,
@@ -30,6 +30,18 @@ from holdfast.exceptions import (
 )
 from holdfast.kernels import Kernel, Linear, Precomputed
 from holdfast.scores.scoring import Scoring
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if the block raises, so that bad input changes nothing."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 @contextmanager

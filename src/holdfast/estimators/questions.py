@@ -1,67 +1,106 @@
-"""What a fitted model can be asked about rows that it never saw."""
+"""What a fitted model can be asked: one method for each answer of `holdfast.answers`.
+
+Each hands the fitted model, a value, to the function that knows the answer. Parameters that are set
+after `fit` are for the next `fit`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast._typing import FloatArray, IntArray
-from holdfast.basis import Fixed, Points
-from holdfast.basis.base import whole_number
-from holdfast.basis.resolve import as_selector
-from holdfast.estimators.fitted import snapshot
-from holdfast.estimators.model import Model, make_model, redrawn, rows_with_kernel
-from holdfast.estimators.problem import Problem
-from holdfast.estimators.results import HeldOutPredictions, Law
-from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, Ragged, Tasks, as_experiments
-from holdfast.holdout.models import HeldOutModels
+from holdfast._typing import FloatArray
+from holdfast.answers.certainty import Method, ScoreInterval, score_interval
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.held_out import HeldOutPredictions, decorrelated, held_out
+from holdfast.answers.influence import Influence, influence
+from holdfast.answers.intervals import predict_interval
+from holdfast.answers.learning import LearningCurve, learning_curve
+from holdfast.answers.model import Model
+from holdfast.answers.nested import NestedPredictions, Way, nested
+from holdfast.answers.pairs import LeavePairOut, leave_pair_out
+from holdfast.answers.permutation import PermutationTest, permutation_test
+from holdfast.answers.problem import Problem
+from holdfast.answers.without import HeldOutCoefficients, coef_without, predict_without
+from holdfast.data.numbers import whole_number
+from holdfast.exceptions import NotSupportedError, warn
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
-from holdfast.kernels import Kernel, Precomputed
-from holdfast.scores.choice import check_alphas
 
 
-class HeldOutQuestions(ABC):
-    """Held-out predictions of a fitted model, without retraining; set up by `fit`."""
+class Questions(ABC):
+    """What a fitted model says of rows that it, or a model like it, never saw."""
 
     alpha_: float | FloatArray
-    basis_indices_: IntArray
-    scoring: Any
-    pooled: bool
     _problem: Problem
-    _kernel: Kernel | Precomputed
-    _model: Model | None
     _plan: Plan
-    _frames: str | None
 
-    @property
     @abstractmethod
-    def _classes(self) -> NDArray[Any] | None:
-        """Class labels, or None for regression."""
+    def _asked(self) -> Fitted:
+        """Return the fitted model as a value."""
+
+    @abstractmethod
+    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
+        """Return model values for new rows, shape (k, v); rows may be checked already."""
+
+    @abstractmethod
+    def _new_rows(self, X: Any) -> Any:
+        """Return new rows, checked."""
+
+    def _fitted_model(self) -> Model:
+        """Return the chosen kernel on all rows."""
+        return self._asked().model
 
     @property
     def alphas_(self) -> FloatArray:
         """The penalties compared with the chosen kernel, shape (a,)."""
         return self._problem.alphas
 
-    def _fitted_model(self) -> Model:
-        """Return the model, built again from the training rows after unpickling."""
+    def explain(self) -> Plan:
+        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
         check_is_fitted(self)
-        problem = self._problem
-        if self._model is None or self._model.problem is not problem:
-            data = rows_with_kernel(self._kernel, problem.X, problem.basis)
-            basis = self.basis_indices_ if problem.on_basis else None
-            chosen = np.broadcast_to(np.asarray(self.alpha_, dtype=float), problem.Y.shape[1])
-            made = make_model(problem, self._kernel, data, basis)
-            self._model = replace(made, chosen=chosen)
-        return self._model
+        return self._plan
+
+    def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
+        """Return how far the fast predictions lie from models that are really retrained.
+
+        Parameters
+        ----------
+        n_experiments : int
+            How many experiments of `fit` to retrain, drawn at random.
+        random_state : int, numpy generator or None
+            Seed of the draw.
+        """
+        model, problem = self._fitted_model(), self._problem
+        if problem.reselects:
+            raise NotSupportedError(
+                'held_out_basis="reselect" retrains every experiment already: there is no fast '
+                "prediction to verify.",
+                argument="held_out_basis",
+            )
+        count = whole_number("n_experiments", n_experiments)
+        tasks = model.tasks(problem.experiments)
+        path = model.plan(tasks, problem.alphas.size).path
+        chosen = np.flatnonzero(np.isin(problem.alphas, self.alpha_))
+        return verify(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
+
+    def _leverages(self, alpha: float | None = None) -> FloatArray:
+        """Return S_ii of every training row: the derivative of its fitted value by its own target.
+
+        Between 0 and 1; 0 for rows of weight zero. Their sum is the model's effective number of
+        parameters, the intercept included. By default at the model's penalty (the first, if it
+        has one per target).
+        """
+        fitted = self._asked()
+        return fitted.model.smoother.leverages(float(fitted.penalties(alpha)[0]))
+
+    # -- held-out models ---------------------------------------------------------------------------
 
     def held_out(
         self,
@@ -97,131 +136,391 @@ class HeldOutQuestions(ABC):
         leave little of the data or of the basis, for which retraining is more accurate (`explain`
         counts those that lose much of the basis).
         """
-        model, problem = self._fitted_model(), self._problem
-        experiments = problem.experiments
-        labels = problem.groups if groups is None else np.asarray(groups)
-        if cv is not None:
-            experiments = as_experiments(
-                cv,
-                problem.weights.size,
-                X=problem.X,
-                y=problem.labels,
-                groups=labels,
-                classifier=self._classes is not None,
-            )
-        elif groups is not None:
-            raise InvalidInputError(
-                "groups must come with cv; got groups alone. Pass the cv that uses them as well.",
-                argument="groups",
-            )
-        grid = problem.alphas if alphas is None else check_alphas(alphas)
-        parts = []
-        for draw in range(self._draws(basis_draws)):
-            drawn = redrawn(model, self._kernel, draw)
-            tasks = drawn.tasks(experiments)
-            known = drawn.known_for(problem) if cv is None and alphas is None else None
-            if known is not None:
-                parts.append((tasks, known))
-                continue
-            path = drawn.plan(tasks, grid.size).path
-            parts.append((tasks, drawn.held_out(tasks, grid, path)))
-        tested, values = _listed(experiments, parts)
-        law = decorrelated = None
-        if self._classes is None and len(parts) == 1:
-            errors, fitted = problem.Y[tasks.test.values] - values, snapshot(self)
-            law = Law(partial(fitted._models_of, experiments, grid[:1]), grid, errors)
-            decorrelated = partial(fitted._decorrelated, grid)
-        return HeldOutPredictions(
-            tested,
-            grid,
-            values,
-            problem.labels,
-            problem.weights,
-            self._classes,
-            self._frames,
-            labels,
-            law,
-            self.scoring,
-            self.pooled,
-            decorrelated,
-        )
+        return held_out(self._asked(), cv, groups, alphas, basis_draws)
 
-    def _models_of(self, experiments: Experiments, alphas: FloatArray) -> HeldOutModels:
-        """Return the held-out models of some experiments."""
-        model = self._fitted_model()
-        return model.held_models(model.tasks(experiments), alphas)
-
-    def _decorrelated(self, alphas: FloatArray) -> FloatArray:
-        """Return (I − S)^½ √w y over the σ that it implies, shape (a, m, v)."""
-        smoother = self._fitted_model().smoother
-        free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
-        values = np.stack([smoother.half_residuals(float(alpha)) for alpha in alphas])
-        return np.asarray(values / np.sqrt(np.square(values).sum(axis=1, keepdims=True) / free))
-
-    def _draws(self, basis_draws: int) -> int:
-        """Return how often the basis rows are drawn, if they are."""
-        draws = whole_number("basis_draws", basis_draws)
-        selector = as_selector(self._problem.basis, self._problem.weights.size)
-        if draws > 1 and (selector is None or isinstance(selector, Fixed | Points)):
-            raise NotSupportedError(
-                "basis_draws is for basis rows that are drawn; these are all rows or the user's "
-                "own. Pass basis=100 (or another number of rows) or a selector, and fit again.",
-                argument="basis_draws",
-                remedies=("basis",),
-            )
-        return draws
-
-    def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
-        """Return how far the fast predictions lie from models that are really retrained.
+    def predict_without(
+        self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
+    ) -> FloatArray:
+        """Return predictions by the model that never saw `rows`.
 
         Parameters
         ----------
-        n_experiments : int
-            How many experiments of `fit` to retrain, drawn at random.
-        random_state : int, numpy generator or None
-            Seed of the draw.
+        rows : array-like of int
+            Training rows to hold out; what becomes of basis rows among them is the policy's.
+        X : rows, optional
+            Rows to predict, in any form that `predict` takes: rows that were held out, rows that
+            were trained on, new ones. None: the held-out rows themselves.
+        alpha : float or ndarray of shape (v,), optional
+            Penalty, or one per target; default: the chosen ``alpha_``.
+
+        Returns
+        -------
+        ndarray of shape (k,) or (k, v)
+            One row per predicted row; decision values for a classifier. Lazy for a Dask X.
+
+        Notes
+        -----
+        f₋H(x) = v(x)·β₋H with β₋H = M(z − V_Hᵀr_H): Cawley and Talbot (2004, A.4),
+        Pahikkala et al. (2006, f_L).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holdfast import KernelRidgeCV
+        >>> X = np.linspace(0, 6, 40)[:, None]
+        >>> model = KernelRidgeCV(gamma=1.0, alphas=[1e-3]).fit(X, np.sin(X[:, 0]))
+        >>> model.predict_without([3, 4], X=[[0.5], [3.0]]).shape
+        (2,)
         """
-        model, problem = self._fitted_model(), self._problem
-        if model.reselects:
-            raise NotSupportedError(
-                'held_out_basis="reselect" retrains every experiment already: there is no fast '
-                "prediction to verify.",
-                argument="held_out_basis",
-            )
-        count = whole_number("n_experiments", n_experiments)
-        tasks = model.tasks(problem.experiments)
-        path = model.plan(tasks, problem.alphas.size).path
-        chosen = np.flatnonzero(np.isin(problem.alphas, self.alpha_))
-        return verify(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
+        fitted = self._asked()
+        new = None if X is None else self._new_rows(X)
+        return predict_without(fitted, rows, new, alpha)
 
-    def _leverages(self, alpha: float | None = None) -> FloatArray:
-        """Return S_ii of every training row: the derivative of its fitted value by its own target.
+    def coef_without(
+        self, rows: ArrayLike, alpha: float | ArrayLike | None = None
+    ) -> HeldOutCoefficients:
+        """Return the coefficients of the model that never saw `rows`.
 
-        Between 0 and 1; 0 for rows of weight zero. Their sum is the model's effective number of
-        parameters, the intercept included. By default at the model's penalty (the first, if it
-        has one per target).
+        Parameters
+        ----------
+        rows : array-like of int
+        alpha : float or ndarray of shape (v,), optional
+            Penalty, or one per target; default: the chosen ``alpha_``.
+
+        Returns
+        -------
+        HeldOutCoefficients
+            ``dual_coef``, ``intercept`` and, for a linear kernel, ``coef``. Coefficients of basis
+            rows that left the basis are zero, as are those of held-out rows of a dense model.
         """
-        chosen = float(np.atleast_1d(self.alpha_)[0]) if alpha is None else float(alpha)
-        return self._fitted_model().smoother.leverages(chosen)
+        return coef_without(self._asked(), rows, alpha)
 
-    def explain(self) -> Plan:
-        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
-        check_is_fitted(self)
-        return self._plan
+    # -- new rows ----------------------------------------------------------------------------------
 
+    def predict_interval(
+        self, X: Any, level: float | Sequence[float] = 0.9, method: str = "plus"
+    ) -> FloatArray:
+        """Return bounds that a new row's target lies between.
 
-def _listed(
-    experiments: Experiments, parts: list[tuple[Tasks, FloatArray]]
-) -> tuple[Experiments, FloatArray]:
-    """Return what is tested after the policy, and predictions, one draw after another."""
-    listed = []
-    for tasks, _ in parts:
-        tested = experiments
-        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
-            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-        listed.append(tested)
-    if len(parts) == 1:
-        return listed[0], parts[0][1]
-    held = Ragged.joined([tested.held_out for tested in listed])
-    test = Ragged.joined([tested.test for tested in listed])
-    return Experiments(held, test), np.concatenate([values for _, values in parts], axis=1)
+        Parameters
+        ----------
+        X : rows
+            As in `predict`.
+        level : float or sequence of float
+            How often the bounds should hold.
+        method : {"plus", "minmax", "jackknife", "full", "gaussian"}
+            "plus": jackknife+ or CV+ by the experiments of `fit`, which must test each row once;
+            it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "minmax":
+            wider, and holds at least level of the time. "jackknife": the prediction and quantiles
+            of held-out residuals; no guarantee. "full": full conformal prediction, the model
+            trained with every possible target of the new row; it holds at least level of the time.
+            "gaussian": by the `return_std` of `predict`.
+
+        Returns
+        -------
+        ndarray of shape (k, 2), (k, 2, levels), (k, 2, v) or (k, 2, levels, v)
+            Lower and upper bounds; infinite where there are too few rows for the level.
+
+        Notes
+        -----
+        Barber, Candès, Ramdas & Tibshirani 2021. Where the experiments hold out whole groups (the
+        `groups` of `fit`), the bounds are for a row of a *new* group: Lee, Barber & Willett 2023.
+        "full" refuses whole groups and rows of different weights; basis rows are trained on and do
+        not count. Where its set is not an interval, far from the data, the smallest interval around
+        it is returned, with a warning.
+        The penalty was chosen on the same rows, which the theory does not cover; one number chosen
+        from a grid makes little difference (docs: answers).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holdfast import KernelRidgeCV
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-3, 3, size=(200, 1))
+        >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+        >>> model = KernelRidgeCV(gamma=0.5).fit(X, y)
+        >>> low, high = model.predict_interval([[1.0]], level=0.9)[0]
+        >>> bool(low < np.sin(1.0) < high)
+        True
+        """
+        fitted = self._asked()
+        fitted.refuse_classes("predict_interval")
+        predict = partial(self._decision, checked=True)
+        return predict_interval(fitted, self._new_rows(X), predict, level, method)
+
+    @property
+    def noise_variance_(self) -> float | FloatArray:
+        """σ̂² at ``alpha_`` that makes the held-out targets of `fit` most likely, per target.
+
+        σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H| over the experiments of `fit`, in units of √w y.
+        """
+        found = np.square(self._asked().noise)
+        return float(found[0]) if self._problem.flat else found
+
+    def decorrelated_residuals(self, alpha: float | None = None) -> FloatArray:
+        """Return ``held_out(alphas=[alpha]).decorrelated_residuals[0]``, the new place of it.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Default: the chosen ``alpha_`` (of the first target, if each has one).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, v)
+        """
+        fitted = self._asked()
+        fitted.refuse_classes("decorrelated_residuals")
+        warn(
+            "decorrelated_residuals() is now an attribute of what held_out gives back: use "
+            "held_out(alphas=[alpha]).decorrelated_residuals[0].",
+            FutureWarning,
+        )
+        return fitted.flat(decorrelated(fitted.model, fitted.penalties(alpha)[:1])[0])
+
+    # -- rows that matter, and more of them --------------------------------------------------------
+
+    def influence(self, groups: ArrayLike | None = None) -> Influence:
+        """Return how much each row, or each group, moves the model.
+
+        Parameters
+        ----------
+        groups : array-like of shape (m,), optional
+            "Which subject moves the model most?"; None: row by row.
+
+        Returns
+        -------
+        Influence
+            ``leverage``, ``residual``, ``cook``, ``dffits``, ``to_frame()``, and ``change(label)``
+            for the coefficients; groups in sorted order.
+
+        Notes
+        -----
+        At ``alpha_``, of each target its own if there are several. Cook's distance of H is
+        Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
+        ``leverage`` is of shape (n, v) where the penalties of the targets differ.
+        """
+        return influence(self._asked(), groups)
+
+    def leave_pair_out(
+        self, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
+    ) -> LeavePairOut:
+        """Return how often two rows, both held out, are put in the right order.
+
+        Parameters
+        ----------
+        groups : array-like of shape (m,), optional
+            Compare only rows of one group.
+        alphas : array-like, optional
+            Penalties; None: the grid of `fit`.
+
+        Returns
+        -------
+        LeavePairOut
+            ``concordance`` per alpha: the area under the ROC curve for two classes. Pairs with
+            equal targets do not count, equal predictions count ½, a pair weighs w_i w_j.
+
+        Notes
+        -----
+        2p operations per pair and penalty, in blocks, no loop over pairs.
+        """
+        return leave_pair_out(self._asked(), groups, alphas)
+
+    def learning_curve(
+        self,
+        sizes: ArrayLike,
+        n_repeats: int = 10,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        scoring: Any = None,
+    ) -> LearningCurve:
+        """Return the held-out score against the number of training rows, or groups.
+
+        Parameters
+        ----------
+        sizes : array-like
+            Numbers of rows (groups) to train on, or shares of all.
+        n_repeats : int
+            Random draws for each size.
+        random_state : int, RandomState or None
+            Seed of the draws.
+        groups : array-like of shape (m,), optional
+            Draw whole groups; sizes count groups then. None: the groups of `fit`, if its
+            experiments hold out whole groups.
+        scoring : str or callable, optional
+            As in `fit`; None: that of `fit`. Scores of distributions ("log_density", "crps") are
+            refused.
+
+        Returns
+        -------
+        LearningCurve
+            ``sizes``, ``scores``, ``mean``, ``std``, ``extrapolate(sizes)``, ``to_frame()``.
+
+        Notes
+        -----
+        Kernel and penalty (``alpha_``) stay what they are; each draw is an experiment that holds
+        out all other rows, and is scored on them. Where experiments of `fit` hold out more than
+        they test, or know the place of rows (time, neighbourhoods, purged folds), they keep their
+        test rows (at most 50 of them for a draw, by chance) and each trains on rows drawn from
+        those that it trains on. Basis rows that are always trained on (``held_out_basis`` "train"
+        or "skip") count among the rows of a size, and are drawn first.
+        """
+        return learning_curve(self._asked(), sizes, n_repeats, random_state, groups, scoring)
+
+    # -- how sure the score is ---------------------------------------------------------------------
+
+    def nested(
+        self, cv: Any, groups: ArrayLike | None = None, *, way: Way | None = None
+    ) -> NestedPredictions:
+        """Return held-out predictions by models whose penalty was chosen without the rows.
+
+        For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
+        on the rows that are left with the model's own `cv`, split again on them (as scikit-learn's
+        ``GridSearchCV`` inside ``cross_val_score``; explicit lists of experiments lose the outer
+        rows), and then the outer rows are predicted.
+
+        Parameters
+        ----------
+        cv : None, int, splitter or iterable
+            The outer experiments, as in the constructor.
+        groups : array-like of shape (m,), optional
+            For splitters of either loop that use groups; None: the groups of `fit`.
+        way : {"unions", "without"}, optional
+            How inner models are made; the same numbers. None: the cheapest.
+
+        Returns
+        -------
+        NestedPredictions
+            ``.predictions``, ``.alphas``, ``.kernels``, ``.score()``, ``.optimism``,
+            ``.to_frame()``.
+
+        Notes
+        -----
+        ``gamma="search"`` compares nine widths, a factor of 2 apart, about the median distance of
+        the rows that an outer experiment leaves: as fine as the search of `fit`, which may go on
+        beyond them. Basis rows are those of the fit; `held_out_basis` says what becomes of them in
+        the outer and in the inner experiments. With "reselect" each chooses its own.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=[1.0, 10.0], alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
+        >>> found = model.nested(cv=5)
+        >>> found.alphas.shape, len(found.kernels)
+        ((5,), 5)
+        >>> round(float(found.score() / model.best_score_), 1)
+        1.0
+        """
+        return nested(self._asked(), cv, groups, way)
+
+    def permutation_test(
+        self,
+        n_permutations: int = 1000,
+        within: ArrayLike | None = None,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> PermutationTest:
+        """Return how often permuted targets score as well as the targets themselves.
+
+        The whole search is repeated for every permutation: the penalty, and the kernel if there is
+        a grid of them, is chosen again. Rows, factors and experiments are those of `fit`.
+
+        Parameters
+        ----------
+        n_permutations : int, default 1000
+        within : array-like of shape (m,), optional
+            Labels; targets change places within a label only.
+        random_state : int, RandomState or None
+            Seed of the permutations.
+        groups : array-like of shape (m,), optional
+            Labels of groups that change places as wholes: for rows that depend on each other
+            within a group. Where the targets are the same within every group, any two groups may
+            change places, else those of one size.
+
+        Returns
+        -------
+        PermutationTest
+            ``.p_value``, ``.score`` (`best_score_`), ``.null_scores``, ``.plot()``.
+
+        Notes
+        -----
+        p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
+        no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
+        by them stay those of the targets as they are.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
+        >>> model.permutation_test(99, random_state=0).p_value
+        0.01
+        """
+        return permutation_test(self._asked(), n_permutations, within, random_state, groups)
+
+    def score_interval(
+        self,
+        level: float = 0.9,
+        method: Method = "auto",
+        n_splits: int = 10,
+        n_partitions: int = 50,
+        random_state: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> ScoreInterval:
+        """Return the score with an interval for the score on new rows.
+
+        Parameters
+        ----------
+        level : float, default 0.9
+            Confidence level.
+        method : {"auto", "nested", "asymptotic", "corrected"}, default "auto"
+            "nested": Bates, Hastie and Tibshirani (2024), from `n_partitions` random partitions
+            into `n_splits` folds; corrected for the bias of smaller training sets. "asymptotic":
+            Bayle et al. (2020), the experiments of `fit` with the plain standard error over rows,
+            groups, or blocks of rows that are held out together (time, neighbourhoods, purged
+            folds); over experiments with ``pooled=False``. "corrected": Nadeau and Bengio (2003),
+            from the experiments of `fit` if they test rows repeatedly, else from the same random
+            partitions. "auto": "nested" where random partitions hold out as `cv` does (rows or
+            groups are exchangeable) and the score is a mean over rows, else "asymptotic".
+        n_splits, n_partitions : int
+            Folds of a random partition, and how many partitions.
+        random_state : int, RandomState or None
+            Seed of the partitions.
+        groups : array-like of shape (m,), optional
+            Groups that are held out as wholes and count as the independent units; None: the
+            groups of `fit`, if its experiments hold out whole groups.
+
+        Returns
+        -------
+        ScoreInterval
+            ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, and the
+            ``.method`` that was taken. "nested" is for means over rows (squared and absolute error,
+            R², accuracy, AUC, log loss, …); "asymptotic" takes any scorer, "corrected" any that
+            needs predictions only.
+
+        Notes
+        -----
+        The penalty stays `alpha_`: what choosing it did to the score is the optimism of `nested`.
+        The nested standard error is kept between the plain one and √K times that. R² is taken
+        relative to the variance of the tested targets, as `best_score_` is. Scores that are not
+        means over rows are jackknifed: at most 20 parts of the units are left out in turn.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, scoring="r2", cv=10).fit(X, y)
+        >>> found = model.score_interval(n_partitions=5, random_state=0)
+        >>> bool(found.low < found.score < found.high)
+        True
+        """
+        return score_interval(
+            self._asked(), level, method, n_splits, n_partitions, random_state, groups
+        )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from holdfast._typing import FloatArray
+from holdfast.answers.intervals import standard_deviation
 from holdfast.data.dask import local
-from holdfast.estimators.answers import local_parts
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_targets
 
@@ -191,7 +190,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         values = values[:, 0] if self._problem.flat else values
         if not return_std:
             return values
-        std = np.concatenate([self._std(part) for part in local_parts(self._new_rows(X))])
+        std = standard_deviation(self._asked(), self._new_rows(X))
         return local(values), std[:, 0] if self._problem.flat else std
 
     def __sklearn_tags__(self) -> Any:

@@ -7,40 +7,32 @@ kept in a checkpoint folder. Ctrl-C ends the search with the best candidate fini
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from holdfast._typing import AnyArray, FloatArray
-from holdfast.answers.question import Fitted, Judge, fit_units
-from holdfast.answers.scored import scored, unit_of
+from holdfast._typing import FloatArray
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.model import Model, make_model
+from holdfast.answers.problem import Goal, Problem
+from holdfast.answers.rows import DataProvider
+from holdfast.answers.scored import scored
 from holdfast.estimators.checkpoint import Checkpoint
-from holdfast.estimators.model import Model, make_model
-from holdfast.estimators.problem import Problem
-from holdfast.estimators.provider import DataProvider, Planned, planned_candidate
 from holdfast.estimators.widths import family, warn_at_end
-from holdfast.exceptions import HoldfastWarning, SelectionBiasWarning, warn
+from holdfast.exceptions import HoldfastWarning, warn
 from holdfast.experiments import Tasks
-from holdfast.holdout.accuracy import warn_of_rounding
+from holdfast.holdout.accuracy import WORTH_A_WARNING, data_floor, warn_of_rounding
 from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
 from holdfast.holdout.plan import Plan
-from holdfast.holdout.spread import Spread, spread
+from holdfast.holdout.spread import spread
 from holdfast.kernels.grid import Candidate
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, choose, cv_results, rank
-from holdfast.scores.metrics import METRICS
 from holdfast.scores.penalties import Penalties, extended
-from holdfast.scores.scoring import (
-    MAX_SPLITS,
-    Scores,
-    Scoring,
-    combine,
-    in_units,
-)
+from holdfast.scores.scoring import MAX_SPLITS, Scores, combine, in_units
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
@@ -52,32 +44,127 @@ class Found:
 
     Attributes
     ----------
-    candidate : Candidate
-        The best candidate.
+    params : dict
+        The arguments of the best candidate.
     model : Model
-        The best candidate, on all rows.
+        The best candidate on all rows, with the penalties it was compared at, and its held-out
+        predictions if they are few enough to be kept.
     plan : Plan
         How its held-out predictions were computed.
     choice : Choice
         Its penalty.
-    alphas : ndarray of shape (a,)
-        The penalties it was compared at.
     results : dict
         Columns over all finished candidates and penalties.
     start : int
         Where its penalties start in these columns.
-    known : ndarray of shape (a, test rows, v) or None
-        Its held-out predictions, if they are few enough to be kept.
     """
 
-    candidate: Candidate
+    params: dict[str, Any]
     model: Model
     plan: Plan
     choice: Choice
-    alphas: FloatArray
     results: dict[str, Any]
     start: int
-    known: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A candidate on all rows, with the tasks that judge it and the plan for them.
+
+    `seen` collects its held-out predictions, with the penalties they are for, and `added` what the
+    algebra adds to them at each penalty.
+    """
+
+    fitted: Fitted
+    tasks: Tasks
+    plan: Plan
+    seen: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    added: dict[float, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, provider: DataProvider, goal: Goal, candidate: Candidate, n: int) -> Planned:
+        """Return a candidate on all rows, with the plan for its experiments at n penalties."""
+        data, basis, selector = provider(candidate)
+        model = make_model(provider.problem, candidate.kernel, data, basis, selector)
+        tasks = model.tasks(provider.problem.experiments)
+        plan = model.plan(tasks, n)
+        if selector is not None:
+            told = {"choice of basis": selector.explain(len(data))}
+            plan = replace(plan, facts={**plan.facts, **told})
+        return cls(Fitted(model, goal, np.nan), tasks, plan)
+
+    def floor(self, alphas: FloatArray) -> FloatArray:
+        """Return what double precision cannot represent at each penalty."""
+        return data_floor(self.fitted.model.smoother, self.tasks, alphas)
+
+    def resolved(self, grid: Penalties) -> Penalties:
+        """Return a default grid without the penalties that double precision cannot resolve."""
+        if grid.unit is None:
+            return grid
+        floor = self.floor(grid.alphas)
+        return grid.without_lowest(np.isfinite(floor) & (floor > WORTH_A_WARNING))
+
+    def known(self, alphas: FloatArray) -> FloatArray | None:
+        """Return the predictions at all of these penalties, or None where they were too many."""
+        grids = [grid for grid, _ in self.seen]
+        if not grids or sum(grid.size for grid in grids) != alphas.size:
+            return None
+        if len(grids) == 1:
+            return self.seen[0][1]
+        values = np.concatenate([values for _, values in self.seen])
+        return np.asarray(values[np.argsort(np.concatenate(grids), kind="stable")])
+
+    def scores(self, alphas: FloatArray) -> Scores:
+        """Return the scores at some penalties, in the unit of the targets.
+
+        Very many targets are scored in chunks, and splits that are too many are not reported.
+        """
+        fitted, tasks = self.fitted, self.tasks
+        problem, model, goal = fitted.problem, fitted.model, fitted.goal
+        v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
+        room = min(MOST_PREDICTIONS, int(problem.memory / (8 * COPIES_OF_SETS)))
+        step = v if problem.labels.ndim == 1 else max(1, room // (a * k))
+        parts, sizes = [], []
+        for start in range(0, v, step):
+            columns = slice(start, min(start + step, v))
+            values, error = model.judged(tasks, alphas, self.plan.path, columns)
+            for alpha, largest in zip(alphas.tolist(), error.max(axis=1, initial=0.0), strict=True):
+                self.added[alpha] = max(self.added.get(alpha, 0.0), float(largest))
+            if a * k * v <= KEPT_DOUBLES:
+                self.seen.append((alphas, values))
+            labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
+            moments = partial(_moments, model, tasks, alphas, labels, values)
+            found = scored(
+                goal.scoring,
+                values,
+                tasks.test,
+                labels,
+                problem.weights,
+                problem.groups,
+                each_target=goal.per_target,
+                moments=moments,
+                unit=fitted.unit,
+            )
+            parts.append(found)
+            sizes.append(columns.stop - columns.start)
+            report(columns.stop, v, "targets")
+        scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
+        added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
+        scores = replace(scores, rounding=np.maximum(self.floor(alphas), added))
+        n = len(problem.experiments)
+        if n > MAX_SPLITS:
+            return replace(scores, splits=np.empty((a, 0)))
+        splits = np.full((a, n), np.nan)  # nan: experiments whose test rows were all skipped
+        splits[:, tasks.source] = scores.splits
+        return replace(scores, splits=splits)
+
+
+def _moments(
+    model: Model, tasks: Tasks, alphas: FloatArray, labels: Any, values: FloatArray
+) -> Any:
+    """Return the second moments of the test rows of all tasks."""
+    errors = labels[tasks.test.values] - values
+    return spread(model.held_models(tasks, alphas[:1]), alphas, errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +189,10 @@ Further = Callable[[Sequence[tuple[Candidate, float]]], list[tuple[Candidate, Pe
 
 def search(
     problem: Problem,
+    goal: Goal,
     candidates: Sequence[Candidate],
     grids: Sequence[Penalties],
-    scoring: Scoring,
-    *,
-    pooled: bool,
-    rule: str,
-    per_target: bool,
-    store: Checkpoint | None,
-    cv: Any = None,
+    store: Checkpoint | None = None,
     further: Further | None = None,
 ) -> Found:
     """Return the best candidate and penalty; `grids` are the penalties of each candidate.
@@ -125,10 +207,37 @@ def search(
     m × n matrix fits in the memory limit beside the features.
     """
     provider = DataProvider(problem, candidates)
-    compare = partial(_compare, problem, provider, scoring, pooled, per_target, store)
     if problem.constant:  # every width is as good
         further = None
-    trials = _trials(list(zip(candidates, grids, strict=True)), compare, further)
+    trials: list[_Trial] = []
+    waiting = list(zip(candidates, grids, strict=True))
+    while waiting:
+        candidate, grid = waiting.pop(0)
+        total = len(trials) + 1 + len(waiting)
+        try:
+            report(len(trials), total, "kernels")
+            known = None if store is None else store.load(candidate)
+            planned = None
+            if known is None:
+                planned = Planned.of(provider, goal, candidate, grid.alphas.size)
+                resolved = planned.resolved(grid)
+                scores = planned.scores(resolved.alphas)
+                known = _beyond(planned, resolved, scores)
+                if store is not None:
+                    store.save(candidate, *known)
+        except KeyboardInterrupt:
+            if not trials:
+                raise
+            warn(
+                f"interrupted after {len(trials)} of {total} kernels: the result is the best "
+                "of those.",
+                HoldfastWarning,
+            )
+            break
+        _add(trials, _Trial(candidate, grid, *known, _value(problem, goal, *known), planned))
+        if not waiting and further is not None:
+            waiting = further([(trial.candidate, trial.value) for trial in trials])
+    report(len(trials), len(trials), "kernels")
     best = max(trials, key=lambda trial: trial.value)  # the first of equals
     if further is not None:
         kinds = list(dict.fromkeys(family(trial.candidate) for trial in trials))
@@ -136,32 +245,31 @@ def search(
         warn_at_end(best.candidate, [(trial.candidate, trial.value) for trial in trials])
     kept = best.planned
     if kept is None:
-        kept = planned_candidate(provider, problem, best.candidate, best.grid.alphas.size)
-    alphas, scores = best.alphas, best.scores
-    problem = replace(problem, alphas=alphas)
-    if rule == "1se" and not problem.constant:
-        scores = _with_row_errors(problem, kept, scoring, scores, pooled, per_target, cv)
-    if problem.constant:
-        choice = _any_penalty(scores, alphas, pooled, per_target)
-    else:
-        choice = choose(scores, alphas, pooled=pooled, rule=rule, per_target=per_target)
-    values = kept.known(alphas)
-    chosen_ones = np.unique(np.atleast_1d(choice.indices))
-    assert scores.rounding is not None
-    warn_of_rounding(alphas[chosen_ones], scores.rounding[chosen_ones])
-    # Penalties are compared in a unit in which scores neither over- nor underflow.
-    unit = unit_of(scoring, problem.labels)
-    power = 0 if scoring.fast is None else METRICS[scoring.fast].power
-    with np.errstate(over="ignore", under="ignore"):
-        choice = replace(choice, score=choice.score * np.float64(unit) ** power)
-    shown = [(trial.alphas, in_units(trial.scores, scoring, unit)) for trial in trials]
-    results = _merge([trial.candidate for trial in trials], shown, pooled)
-    start = sum(trial.alphas.size for trial in trials[: trials.index(best)])
-    plan = _told(kept.plan, best.grid.alphas, alphas)
-    worst = float(scores.rounding[chosen_ones].max(initial=0.0))
-    facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
-    plan = replace(plan, facts=facts)
-    return Found(best.candidate, kept.model, plan, choice, alphas, results, start, values)
+        kept = Planned.of(provider, goal, best.candidate, best.grid.alphas.size)
+    return _found(trials, best, kept)
+
+
+def _beyond(planned: Planned, grid: Penalties, scores: Scores) -> tuple[FloatArray, Scores]:
+    """Return the penalties and their scores, beyond an end of a default grid if need be."""
+    fitted = planned.fitted
+    if fitted.problem.constant:
+        return grid.alphas, scores
+    best = np.atleast_1d(fitted.goal.choose(scores, grid.alphas, "best").indices)
+    return extended(grid, scores, best, planned.scores, planned.floor)
+
+
+def _value(problem: Problem, goal: Goal, alphas: FloatArray, scores: Scores) -> float:
+    """Return what kernels are compared by."""
+    return 0.0 if problem.constant else float(np.mean(goal.choose(scores, alphas, "best").score))
+
+
+def _add(trials: list[_Trial], trial: _Trial) -> None:
+    """Add a candidate to those compared, of which only the best keeps its model."""
+    best = max(range(len(trials)), key=lambda i: trials[i].value, default=None)
+    trials.append(trial)
+    if best is not None:
+        lost = best if trial.value > trials[best].value else len(trials) - 1
+        trials[lost] = replace(trials[lost], planned=None)
 
 
 def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
@@ -169,72 +277,33 @@ def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
     return kinds.index(family(trial.candidate)), trial.candidate.params.get("gamma") or 0.0
 
 
-def _trials(
-    waiting: list[tuple[Candidate, Penalties]],
-    compare: Callable[[Candidate, Penalties], _Trial],
-    further: Further | None,
-) -> list[_Trial]:
-    """Return all candidates compared, of which only the best keeps its model."""
-    trials: list[_Trial] = []
-    best = -1
-    while waiting:
-        total = len(trials) + len(waiting)
-        for candidate, grid in waiting:
-            try:
-                report(len(trials), total, "kernels")
-                trial = compare(candidate, grid)
-            except KeyboardInterrupt:
-                if not trials:
-                    raise
-                warn(
-                    f"interrupted after {len(trials)} of {total} kernels: the result is the best "
-                    "of those.",
-                    HoldfastWarning,
-                )
-                return trials
-            trials.append(trial)
-            lost = len(trials) - 1
-            if best < 0 or trial.value > trials[best].value:
-                best, lost = lost, best
-            if lost >= 0:
-                trials[lost] = replace(trials[lost], planned=None)
-        waiting = []
-        if further is not None:
-            waiting = further([(trial.candidate, trial.value) for trial in trials])
-    report(len(trials), len(trials), "kernels")
-    return trials
-
-
-def _compare(
-    problem: Problem,
-    provider: DataProvider,
-    scoring: Scoring,
-    pooled: bool,
-    per_target: bool,
-    store: Checkpoint | None,
-    candidate: Candidate,
-    grid: Penalties,
-) -> _Trial:
-    """Return the scores of one candidate, from the checkpoint if they are there."""
-    planned = chosen = None
-    first = grid
-    known = None if store is None else store.load(candidate)
-    if known is None:
-        planned = planned_candidate(provider, problem, candidate, grid.alphas.size)
-        grid = planned.resolved(grid)
-        scores = _scores(problem, planned, scoring, per_target, grid.alphas)
-        known = grid.alphas, scores
-        if not problem.constant:
-            chosen = _best(scores, grid.alphas, pooled, per_target)
-            more = partial(_scores, problem, planned, scoring, per_target)
-            known = extended(grid, scores, np.atleast_1d(chosen.indices), more, planned.floor)
-        if store is not None:
-            store.save(candidate, *known)
-    if problem.constant:
-        return _Trial(candidate, first, *known, 0.0, planned)
-    if chosen is None or known[0] is not grid.alphas:  # loaded, or extended
-        chosen = _best(known[1], known[0], pooled, per_target)
-    return _Trial(candidate, first, *known, float(np.mean(chosen.score)), planned)
+def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Found:
+    """Return the outcome, with the penalty chosen by the rule and scores in the users' unit."""
+    alphas, scores = best.alphas, best.scores
+    values, fitted = kept.known(alphas), kept.fitted.changed(alphas=alphas)
+    goal = fitted.goal
+    if fitted.problem.constant:
+        choice = _any_penalty(scores, alphas, goal)
+    else:
+        if goal.rule == "1se":
+            scores = _with_row_errors(fitted, kept, scores, values)
+        choice = choose(
+            scores, alphas, pooled=goal.pooled, rule=goal.rule, per_target=goal.per_target
+        )
+    chosen_ones = np.unique(np.atleast_1d(choice.indices))
+    assert scores.rounding is not None
+    warn_of_rounding(alphas[chosen_ones], scores.rounding[chosen_ones])
+    # Penalties are compared in a unit in which scores neither over- nor underflow.
+    choice = replace(choice, score=fitted.told(choice.score))
+    shown = [(trial.alphas, in_units(trial.scores, goal.scoring, fitted.unit)) for trial in trials]
+    results = _merge([trial.candidate for trial in trials], shown, goal.pooled)
+    start = sum(trial.alphas.size for trial in trials[: trials.index(best)])
+    plan = _told(kept.plan, best.grid.alphas, alphas)
+    worst = float(scores.rounding[chosen_ones].max(initial=0.0))
+    facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
+    plan = replace(plan, facts=facts)
+    model = replace(fitted.model, known=values)
+    return Found(best.candidate.params, model, plan, choice, results, start)
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
@@ -253,123 +322,27 @@ def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
     return replace(plan, facts={**plan.facts, "penalties added": told})
 
 
-def models(
-    problem: Problem, candidates: Sequence[Candidate]
-) -> Iterator[tuple[Candidate, Callable[[], Model]]]:
-    """Yield each candidate with a function that makes it on all rows, as `search` does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SelectionBiasWarning)  # said by `fit` already
-        provider = DataProvider(problem, candidates)
-    for candidate in candidates:
-        data, basis, selector = provider(candidate)
-        yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)
-
-
-def _scores(
-    problem: Problem, planned: Planned, scoring: Scoring, per_target: bool, alphas: FloatArray
-) -> Scores:
-    """Return the scores of one candidate, leaving out splits that are too many to be reported.
-
-    If there are very many targets, they are scored in chunks.
-    """
-    model, tasks, plan = planned.model, planned.tasks, planned.plan
-    unit = unit_of(scoring, problem.labels)
-    v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
-    room = min(MOST_PREDICTIONS, int(problem.memory / (8 * COPIES_OF_SETS)))
-    step = v if problem.labels.ndim == 1 else max(1, room // (a * k))
-    parts, sizes = [], []
-    for start in range(0, v, step):
-        columns = slice(start, min(start + step, v))
-        values, error = model.judged(tasks, alphas, plan.path, columns)
-        for alpha, largest in zip(alphas.tolist(), error.max(axis=1, initial=0.0), strict=True):
-            planned.added[alpha] = max(planned.added.get(alpha, 0.0), float(largest))
-        if a * k * v <= KEPT_DOUBLES:
-            planned.seen.append((alphas, values))
-        labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
-        parts.append(
-            scored(
-                scoring,
-                values,
-                tasks.test,
-                labels,
-                problem.weights,
-                problem.groups,
-                each_target=per_target,
-                moments=partial(_moments, model, tasks, alphas, labels, values),
-                unit=unit,
-            )
-        )
-        sizes.append(columns.stop - columns.start)
-        report(columns.stop, v, "targets")
-    scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
-    scores = replace(scores, rounding=planned.rounding(alphas))
-    n = len(problem.experiments)
-    if n > MAX_SPLITS:
-        return replace(scores, splits=np.empty((a, 0)))
-    splits = np.full((a, n), np.nan)  # nan: experiments whose test rows were all skipped
-    splits[:, tasks.source] = scores.splits
-    return replace(scores, splits=splits)
-
-
-def _moments(
-    model: Model, tasks: Tasks, alphas: FloatArray, labels: AnyArray, values: FloatArray
-) -> Spread:
-    """Return the second moments of the test rows of all tasks."""
-    errors = labels[tasks.test.values] - values
-    return spread(model.held_models(tasks, alphas[:1]), alphas, errors)
-
-
-def _best(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) -> Choice:
-    """Return the best penalty of one candidate, without a word about the ends of the grid."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they matter for the winner only
-        return choose(scores, alphas, pooled=pooled, rule="best", per_target=per_target)
-
-
-def _any_penalty(scores: Scores, alphas: FloatArray, pooled: bool, per_target: bool) -> Choice:
+def _any_penalty(scores: Scores, alphas: FloatArray, goal: Goal) -> Choice:
     """Return the largest penalty, for targets that do not vary: its score may be undefined."""
     last = alphas.size - 1
-    score = float((scores.pooled if pooled else scores.mean)[last])
-    if not per_target:
+    score = float((scores.pooled if goal.pooled else scores.mean)[last])
+    if not goal.per_target:
         return Choice(last, float(alphas[last]), score)
     v = 1 if scores.per_target is None else scores.per_target.shape[1]
     return Choice(np.full(v, last), np.full(v, alphas[last]), np.full(v, score))
 
 
 def _with_row_errors(
-    problem: Problem,
-    planned: Planned,
-    scoring: Scoring,
-    scores: Scores,
-    pooled: bool,
-    per_target: bool,
-    cv: Any,
+    fitted: Fitted, planned: Planned, scores: Scores, known: FloatArray | None
 ) -> Scores:
     """Return the scores with the standard error of the best penalty over units, if it has one."""
-    units = fit_units(problem.experiments, problem.groups, problem.weights, scoring, cv)
-    unit = unit_of(scoring, problem.labels)
-    labels = problem.labels if unit == 1.0 else problem.labels / unit
-    judge = Judge(
-        labels=labels,
-        weights=problem.weights,
-        groups=problem.groups,
-        alphas=problem.alphas,
-        scoring=scoring,
-        pooled=pooled,
-        rule="best",
-        per_target=per_target,
-        policy=problem.policy,
-        path=problem.path,
-        units=units,
-    )
-    best, rows = judge.choose(scores), planned.tasks.test.values
-    known, v = planned.known(problem.alphas), problem.Y.shape[1]
+    best = fitted.goal.choose(scores, fitted.problem.alphas, "best")
+    v, tasks = fitted.problem.Y.shape[1], planned.tasks
     if known is None or known.shape[2] != v:
-        fitted = Fitted(planned.model, judge, best.alpha, problem.experiments)
-        values = fitted.predict(problem.experiments)[2]
+        values = fitted.model.at(tasks, np.asarray(best.alpha))
     else:
         values = known[np.broadcast_to(best.indices, v), :, np.arange(v)].T
-    return judge.with_errors(scores, values if unit == 1.0 else values / unit, rows)
+    return fitted.with_errors(scores, values / fitted.unit, tasks.test.values)
 
 
 def _merge(

@@ -30,7 +30,6 @@ __all__ = ["check_model"]
 #: What `fit` leaves behind; a classifier has `classes_` as well.
 _PARTS = (
     "_problem",
-    "_model",
     "_frames",
     "_basis_rows",
     "_plan",
@@ -100,7 +99,6 @@ def _check_fitted(fitted: dict[str, Any], classifier: bool) -> None:
     _check_coefficients(fitted, problem)
     _check_results(fitted, problem)
     _check_plan(fitted["_plan"])
-    _require(fitted["_model"] is None, "factors are never in a file")
     _require(fitted["_frames"] in (None, *LIBRARIES), "frames of a library that is not known")
     if classifier:
         _check_classes(fitted["classes_"], problem)
@@ -128,7 +126,7 @@ def _real(what: str, value: Any) -> None:
 
 
 def _check_problem(problem: Any) -> None:
-    from holdfast.estimators.problem import Problem
+    from holdfast.answers.problem import Problem
 
     _require(isinstance(problem, Problem), "the problem is none")
     _require(isinstance(problem.Y, np.ndarray) and problem.Y.ndim == 2, "Y is no table")
@@ -202,7 +200,7 @@ def _check_rows(fitted: dict[str, Any], problem: Any) -> None:
 
 
 def _check_kernel(kernel: Any, problem: Any) -> None:
-    from holdfast.estimators.model import rows_with_kernel
+    from holdfast.answers.rows import rows_with_kernel
 
     _require(isinstance(kernel, Kernel | Precomputed), "the kernel is none")
     _require(isinstance(kernel, Precomputed) or problem.X.ndim == 2 or kernel.accepts_objects,
@@ -242,7 +240,7 @@ def _check_coefficients(fitted: dict[str, Any], problem: Any) -> None:
 
 def _check_trend(trend: Any, coefficients: Any, problem: Any) -> None:
     """Check the unpenalised columns; files of early versions know the bias only."""
-    from holdfast.estimators.trend import Trend
+    from holdfast.answers.trend import Trend
 
     count, v = 0, problem.Y.shape[1]
     if trend is not None:

@@ -52,8 +52,8 @@ _OWN_MODULES = (
     "holdfast.splitters",
     "holdfast.tables.learned",
     "holdfast.tables.options",
-    "holdfast.estimators.problem",
-    "holdfast.estimators.trend",
+    "holdfast.answers.problem",
+    "holdfast.answers.trend",
 )
 # Where classes that older files name are now.
 _MOVED = {
@@ -68,7 +68,9 @@ _MOVED = {
     "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
     "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
     "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
-    "holdfast.training:Training": "holdfast.estimators.problem:Problem",
+    "holdfast.estimators.problem:Problem": "holdfast.answers.problem:Problem",
+    "holdfast.estimators.trend:Trend": "holdfast.answers.trend:Trend",
+    "holdfast.training:Training": "holdfast.answers.problem:Problem",
 }
 #: How deep values may lie inside each other: a sum of many kernels, and no attack on the stack.
 MAX_DEPTH = 100

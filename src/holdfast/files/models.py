@@ -22,8 +22,9 @@ _CLASSES = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
 }
-# Attributes that files of version 0.1.0 have under other names.
-_RENAMED = {"_training": "_problem", "_engine": "_model"}
+# Attributes that files of version 0.1.0 have under other names, and such that are no more.
+_RENAMED = {"_training": "_problem"}
+_GONE = ("_engine", "_model")
 _ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?", re.IGNORECASE)
 
 
@@ -62,8 +63,8 @@ def save(
             argument="model",
         )
     parameters = getattr(model, "_fitted_with", None) or model.get_params(deep=False)
-    state = {k: v for k, v in model.__getstate__().items() if k not in parameters}
-    for name in ("_sklearn_version", "_fitted_with"):
+    state = {k: v for k, v in vars(model).items() if k not in parameters}
+    for name in ("_fitted_with", "_fitted"):  # the last is made of the others
         state.pop(name, None)
     encoder = Encoder()
     content = {
@@ -120,7 +121,9 @@ def load_with_extras(
                 raise FileFormatError(
                     f"The file sets an attribute {name!r}, which is not a result."
                 )
-        fitted = {_RENAMED.get(name, name): value for name, value in fitted.items()}
+        fitted = {
+            _RENAMED.get(name, name): value for name, value in fitted.items() if name not in _GONE
+        }
         check_model(model, fitted, archive.kind == "KernelRidgeClassifierCV")
     except FileFormatError as error:
         written = archive.written_by.get("holdfast", "unknown")

@@ -70,7 +70,7 @@ def held_out_bounds(
     every = problem.experiments
     tasks = fitted.tasks(every)
     counted_rows(tasks, problem.weights, skipped=False)
-    if fitted.reselects:
+    if problem.reselects:
         raise NotSupportedError("basis rows are chosen again in every experiment.")
     rng = np.random.default_rng(seed)
     first, second = _meetings(every, fitted.smoother.sizes(tasks).p, seconds, rng)

@@ -19,7 +19,7 @@ from holdfast.report.rows import wilson
 from holdfast.scores.scorers import decision_to_proba
 
 if TYPE_CHECKING:
-    from holdfast.estimators.results import HeldOutPredictions
+    from holdfast.answers.held_out import HeldOutPredictions
 
 __all__ = ["ClassCurve", "ask_classes", "class_section"]
 

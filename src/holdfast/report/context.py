@@ -13,8 +13,8 @@ from holdfast.displays.curve_data import CVCurve, cv_curve
 from holdfast.report.rows import RowResults, row_results
 
 if TYPE_CHECKING:
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.results import HeldOutPredictions
     from holdfast.tables.account import ColumnAccount
     from holdfast.tables.inside import InsideOut
 

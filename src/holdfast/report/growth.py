@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
+from holdfast.answers.learning import training_sets
 from holdfast.basis.resolve import as_selector
 from holdfast.displays.score_scale import number
 from holdfast.estimators.basis_curve import basis_curve
@@ -48,12 +49,12 @@ class Growth:
 def ask_growth(case: Case) -> Growth | None:
     """Return the score over the number of training rows, or groups where groups are held out."""
     model, curve, ask = case.model, case.curve, case.ask
-    if case.work > _MOST_WORK * ask.patience or model._fitted_model().reselects:
+    if case.work > _MOST_WORK * ask.patience or model._problem.reselects:
         case.left_out('"would more rows help?"')
         return None
     if model._problem.Y.shape[1] > 1 and not case.classifies:
         return None
-    drawn = model._training_sets(None)
+    drawn = training_sets(model._asked(), None)
     n = drawn.total
     sizes = np.unique(np.floor(np.array(_SHARES) * drawn.most).astype(int))
     sizes = sizes[(sizes >= drawn.least) & (sizes < drawn.most)]

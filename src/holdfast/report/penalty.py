@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
+from holdfast.answers.held_out import held_out
 from holdfast.displays.curve_data import (
     CVCurve,
     curve_of_scores,
@@ -177,10 +176,7 @@ def policy_curves(
         if policy == model.held_out_basis:
             curves[policy] = cv_curve(model)
             continue
-        twin = copy.copy(model)
-        twin._problem = dataclasses.replace(model._problem, policy=policy)
-        twin._model = dataclasses.replace(model._fitted_model(), problem=twin._problem)
-        found = twin.held_out()
+        found = held_out(model._asked().changed(policy=policy))
         scores = score_held_out(model, found)
         score = scores.pooled if model.pooled else scores.mean
         curves[policy] = curve_of_scores(found.alphas, score, scores.se, model_scale(model))

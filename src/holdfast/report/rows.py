@@ -14,8 +14,8 @@ from scipy.special import ndtri, stdtrit
 from holdfast._typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["PartScore", "RowResults", "part_scores", "row_results", "wilson"]
 

@@ -21,8 +21,8 @@ from holdfast.experiments import Tasks
 from holdfast.holdout.models import HeldOutModels, predict_with
 
 if TYPE_CHECKING:
+    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.results import HeldOutPredictions
 
 __all__ = ["Shuffle", "plan_shuffle", "rises", "shuffled_losses"]
 
@@ -103,7 +103,7 @@ def plan_shuffle(
     costs, anew = h * h * (h + sizes.p), float(sizes.m) * sizes.p * each
     trained = sizes.form == "features" and anew < costs.mean()
     chosen = order[np.cumsum(np.full(h.size, anew) if trained else costs[order]) <= most]
-    if not chosen.size or fitted.reselects:
+    if not chosen.size or problem.reselects:
         return None
     tasks = every.select(np.sort(chosen))
     counted = np.flatnonzero(problem.weights[tasks.test.values] > 0)

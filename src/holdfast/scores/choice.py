@@ -11,7 +11,7 @@ from holdfast.data.values import refuse_masked
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, warn
 from holdfast.scores.scoring import MAX_SPLITS, Scores
 
-__all__ = ["Choice", "check_alphas", "choose", "cv_results", "rank"]
+__all__ = ["Choice", "check_alphas", "choose", "cv_results", "largest_within", "rank"]
 
 
 #: Scores that differ by less than this, relatively, differ by rounding and count as equal.
@@ -135,13 +135,13 @@ def choose(
     if undefined.any():
         raise InvalidInputError(_nothing_defined(undefined, pooled=pooled), argument="scoring")
     largest = np.nanmax(table, axis=0)
-    best = _largest_within(table, TIE * np.abs(largest))
+    best = largest_within(table, TIE * np.abs(largest))
     # Where all penalties are alike, nothing lies beyond the ends.
     differ = largest - np.nanmin(table, axis=0) > TIE * np.abs(largest)
     _warn_at_edge(best[differ], alphas)
     indices = best
     if rule == "1se":
-        indices = _largest_within(table, _one_standard_error(se, best))
+        indices = largest_within(table, _one_standard_error(se, best))
     score = np.take_along_axis(table, indices[None], axis=0)[0]
     if per_target:
         return Choice(indices, alphas[indices], score)
@@ -170,7 +170,7 @@ def _one_standard_error(se: FloatArray, best: IntArray) -> FloatArray:
     return width
 
 
-def _largest_within(table: FloatArray, width: FloatArray) -> IntArray:
+def largest_within(table: FloatArray, width: FloatArray | float) -> IntArray:
     """Return for each column the last index whose score is at least the best minus `width`."""
     within = table >= np.nanmax(table, axis=0) - width  # nan compares false
     return np.asarray(len(table) - 1 - within[::-1].argmax(axis=0), dtype=np.int64)

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray, RowData
+from holdfast.answers.problem import Problem as FitProblem
+from holdfast.answers.rows import choose_basis, rows_with_kernel
 from holdfast.basis import Points
 from holdfast.basis.resolve import as_selector
 from holdfast.data.rows import take_rows
 from holdfast.estimators.base import CrossValidatedKernelRidge
-from holdfast.estimators.model import choose_basis, rows_with_kernel
-from holdfast.estimators.problem import Problem as FitProblem
 from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,

@@ -57,7 +57,7 @@ def smoother(a: float = ALPHA) -> np.ndarray:
     return root[:, None] * S
 
 
-@example("estimators.without.WithoutRows.predict_without", "holdout.models.predict_with")
+@example("answers.without.predict_without", "holdout.models.predict_with")
 def _():
     same(model().predict_without(H, X_new), without(H)[1])
 
@@ -128,7 +128,7 @@ def _():
     same(held.log_density(), [joint])
 
 
-@example("estimators.answers.Answers._std")
+@example("answers.intervals.standard_deviation")
 def _():
     fitted = model()
     C = K / ALPHA + np.diag(1 / w)

@@ -209,9 +209,9 @@ def test_permuted_targets_of_light_rows(cv, path):
     w = np.where(np.arange(30) < 3, 1e-9, 1.0)
     options = {"gamma": 0.5, "alphas": ALPHAS[2:], "cv": cv}
     model = KernelRidgeCV(**options, path=path).fit(X, y, sample_weight=w)
-    subject, other = model._fitted_model(), y[::-1].copy()
-    tasks = subject.tasks(model._problem.experiments)
-    found = permuted(subject, tasks, model._judge(), 1)(other[:, None])
+    fitted, other = model._asked(), y[::-1].copy()
+    tasks = fitted.model.tasks(fitted.problem.experiments)
+    found = permuted(fitted, tasks, 1)(other[:, None])
     again = KernelRidgeCV(**options, path="retrain").fit(X, other, sample_weight=w)
     expected = again.held_out().values
     size = np.maximum(other.std(), np.abs(expected - other.mean()))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from holdfast import KernelRidgeCV
-from holdfast.estimators import results
+from holdfast.answers import held_out as results
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(40, 3))

@@ -146,13 +146,13 @@ def test_no_more_than_a_block_of_predictions(monkeypatch):
     seen = []
     scores = permutation._scores
 
-    def watched(predict, *rest):
+    def watched(fitted, predict, *rest):
         def counted(Y):
             values = predict(Y)
             seen.append(values.size)
             return values
 
-        return scores(counted, *rest)
+        return scores(fitted, counted, *rest)
 
     monkeypatch.setattr(permutation, "_scores", watched)
     monkeypatch.setattr(permutation, "BLOCK_DOUBLES", 3 * ALPHAS.size * M)

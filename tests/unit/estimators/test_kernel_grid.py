@@ -10,6 +10,7 @@ import holdfast.estimators.search
 import holdfast.kernels.matrix
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import FeatureVectors, Random
+from holdfast.estimators.search import Planned
 from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, InvalidInputError, KernelError
 from holdfast.kernels import RBF, Linear, Matern
 from holdfast.progress import listening
@@ -32,14 +33,14 @@ def model(**options):
 def evaluations(monkeypatch):
     """Return a list that grows by one kernel whenever one is scored."""
     scored = []
-    original = holdfast.estimators.search._scores
+    original = Planned.scores
 
-    def counted(problem, planned, scoring, per_target, alphas):
-        scores = original(problem, planned, scoring, per_target, alphas)
-        scored.append(planned.model)
+    def counted(planned, alphas):
+        scores = original(planned, alphas)
+        scored.append(planned.fitted.model)
         return scores
 
-    monkeypatch.setattr(holdfast.estimators.search, "_scores", counted)
+    monkeypatch.setattr(Planned, "scores", counted)
     return scored
 
 

@@ -19,8 +19,8 @@ from sklearn.model_selection import (
 import holdfast.estimators.search
 import holdfast.holdout
 from holdfast import HoldOut, KernelRidgeCV
+from holdfast.answers.model import Model
 from holdfast.basis import Greedy, Random
-from holdfast.estimators.model import Model
 from holdfast.exceptions import GridEdgeWarning, SelectionBiasWarning
 
 SEED = 2

@@ -110,7 +110,7 @@ def test_threads_may_ask_for_different_paths_at_once():
     """A smoother is a value: whoever asks, rows stay what they are."""
     model = KernelRidgeCV(RBF(0.3), basis=BASIS, alphas=[0.01, 1.0], path="fold_gram", cv=5)
     for _ in range(5):
-        fitted = model.fit(X, Y)._model
+        fitted = model.fit(X, Y)._fitted_model()
         tasks = fitted.tasks(model._problem.experiments)
         predict = partial(holdout.predict, fitted.smoother, tasks, np.array([0.01, 1.0]))
         expected = predict("fold_gram")

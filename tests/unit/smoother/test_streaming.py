@@ -44,8 +44,8 @@ def pair(y=Y, fit=None, **options):
     options = {"alphas": ALPHAS, "random_state": 0, "gamma": 0.3, **options}
     kept = KernelRidgeCV(**options).fit(X, y, **(fit or {}))
     streamed = KernelRidgeCV(memory_limit=1, **options).fit(X, y, **(fit or {}))
-    assert not isinstance(kept._model.smoother.system().W, StreamedRows)
-    assert isinstance(streamed._model.smoother.system().W, StreamedRows)
+    assert not isinstance(kept._fitted_model().smoother.system().W, StreamedRows)
+    assert isinstance(streamed._fitted_model().smoother.system().W, StreamedRows)
     return kept, streamed
 
 
@@ -130,7 +130,7 @@ def test_rows_are_streamed_exactly_when_they_do_not_fit():
     needed = 8 * M * (n + 1)  # with the column of the bias; rotation takes no more
     for limit, streamed in ((needed, False), (needed - 1, True)):
         model = KernelRidgeCV(basis=n, cv=5, memory_limit=limit, random_state=0).fit(X, Y)
-        assert isinstance(model._model.smoother.system().W, StreamedRows) is streamed
+        assert isinstance(model._fitted_model().smoother.system().W, StreamedRows) is streamed
 
 
 def test_reselect_and_data_dependent_questions_when_streamed():

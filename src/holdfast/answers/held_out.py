@@ -1,26 +1,34 @@
-"""What comes back from held-out questions: predictions, which can be scored and tabulated."""
+"""Held-out predictions for any way of holding out, which can be scored and tabulated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import log_densities, standard_deviations
+from holdfast.answers.model import Model
 from holdfast.answers.scored import scored
+from holdfast.basis import Fixed, Points
+from holdfast.basis.resolve import as_selector
 from holdfast.data.frames import make_frame
-from holdfast.exceptions import HoldOutError, NotSupportedError
-from holdfast.experiments import Experiments
+from holdfast.data.numbers import whole_number
+from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
+from holdfast.experiments import Experiments, Ragged, Tasks
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
+from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import Scores, Scoring, resolve_scoring
+
+__all__ = ["HeldOutPredictions", "decorrelated", "held_out"]
 
 
 class Law:
@@ -78,7 +86,7 @@ class HeldOutPredictions:
     law : Law or None
         The normal distribution of held-out targets, made when it is first asked for; regression
         only.
-    scoring : str, callable or None
+    scoring : Scoring or None
         What the model scores by.
     pooled : bool
         Whether the model scores all predictions together.
@@ -93,7 +101,7 @@ class HeldOutPredictions:
     frames: str | None = None
     groups: NDArray[Any] | None = None
     law: Law | None = None
-    scoring: Any = None
+    scoring: Scoring | None = None
     pooled: bool = True
     _decorrelated: Callable[[], FloatArray] | None = None
 
@@ -151,7 +159,9 @@ class HeldOutPredictions:
             Score all held-out predictions together, or average the scores of the experiments; None:
             as the model does.
         """
-        scorer = resolve_scoring(self.scoring if scoring is None else scoring, classes=self.classes)
+        scorer = self.scoring
+        if scorer is None or scoring is not None:
+            scorer = resolve_scoring(scoring, classes=self.classes)
         scores = self._scores(scorer)
         return scores.pooled if (self.pooled if pooled is None else pooled) else scores.mean
 
@@ -241,3 +251,91 @@ class HeldOutPredictions:
             "prediction": self.values.ravel(),
         }
         return make_frame(columns, library or self.frames)
+
+
+def held_out(
+    fitted: Fitted,
+    cv: Any = None,
+    groups: ArrayLike | None = None,
+    alphas: ArrayLike | None = None,
+    basis_draws: int = 1,
+) -> HeldOutPredictions:
+    """Return held-out predictions of some experiments, or of those of the fit."""
+    model, problem, goal = fitted.model, fitted.problem, fitted.goal
+    labels = problem.groups if groups is None else np.asarray(groups)
+    if cv is None and groups is not None:
+        raise InvalidInputError(
+            "groups must come with cv; got groups alone. Pass the cv that uses them as well.",
+            argument="groups",
+        )
+    experiments = problem.experiments if cv is None else fitted.experiments_of(cv, labels)
+    grid = problem.alphas if alphas is None else check_alphas(alphas)
+    known = model.known if cv is None and alphas is None else None
+    parts = []
+    for draw in range(_draws(fitted, basis_draws)):
+        drawn = model.redrawn(draw)
+        tasks = drawn.tasks(experiments)
+        if draw == 0 and known is not None:
+            parts.append((tasks, known.copy()))
+        else:
+            path = drawn.plan(tasks, grid.size).path
+            parts.append((tasks, drawn.judged(tasks, grid, path).values))
+    tested, values = _listed(experiments, parts)
+    law = residuals = None
+    if goal.classes is None and len(parts) == 1:
+        errors = problem.Y[tasks.test.values] - values
+        law = Law(partial(model.held_models, tasks, grid[:1]), grid, errors)
+        residuals = partial(decorrelated, model, grid)
+    return HeldOutPredictions(
+        tested,
+        grid,
+        values,
+        problem.labels,
+        problem.weights,
+        goal.classes,
+        fitted.frames,
+        labels,
+        law,
+        goal.scoring,
+        goal.pooled,
+        residuals,
+    )
+
+
+def decorrelated(model: Model, alphas: FloatArray) -> FloatArray:
+    """Return (I − S)^½ √w y over the σ that it implies, shape (a, m, v)."""
+    smoother = model.smoother
+    free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
+    values = np.stack([smoother.half_residuals(float(alpha)) for alpha in alphas])
+    return np.asarray(values / np.sqrt(np.square(values).sum(axis=1, keepdims=True) / free))
+
+
+def _draws(fitted: Fitted, basis_draws: int) -> int:
+    """Return how often the basis rows are drawn, if they are."""
+    draws, problem = whole_number("basis_draws", basis_draws), fitted.problem
+    selector = as_selector(problem.basis, problem.weights.size)
+    if draws > 1 and (selector is None or isinstance(selector, Fixed | Points)):
+        raise NotSupportedError(
+            "basis_draws is for basis rows that are drawn; these are all rows or the user's "
+            "own. Pass basis=100 (or another number of rows) or a selector, and fit again.",
+            argument="basis_draws",
+            remedies=("basis",),
+        )
+    return draws
+
+
+def _listed(
+    experiments: Experiments, parts: list[tuple[Tasks, FloatArray]]
+) -> tuple[Experiments, FloatArray]:
+    """Return what is tested after the policy, and predictions, one draw after another."""
+    listed = []
+    for tasks, _ in parts:
+        tested = experiments
+        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
+            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
+        listed.append(tested)
+    if len(parts) == 1:
+        return listed[0], parts[0][1]
+    held = Ragged.joined([tested.held_out for tested in listed])
+    test = Ragged.joined([tested.test for tested in listed])
+    return Experiments(held, test), np.concatenate([values for _, values in parts], axis=1)

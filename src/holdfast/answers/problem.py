@@ -1,16 +1,19 @@
-"""What a fit has to work with, after all checks: data and nothing else."""
+"""What a fit has to work with, after all checks: data and an aim, nothing else."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast._typing import AnyArray, FloatArray
-from holdfast.estimators.trend import Trend
+from holdfast.answers.trend import Trend
 from holdfast.experiments import Experiments, Policy
+from holdfast.scores.choice import Choice, choose
+from holdfast.scores.scoring import Scores, Scoring
 from holdfast.smoother import Unpenalised
 
-__all__ = ["Problem"]
+__all__ = ["Goal", "Problem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,3 +93,43 @@ class Problem:
     def reselects(self) -> bool:
         """Whether each experiment chooses basis rows of its own."""
         return self.on_basis and self.policy == "reselect"
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What a model is judged by, and how its penalty is chosen.
+
+    Attributes
+    ----------
+    scoring : Scoring
+    pooled : bool
+        Whether all held-out predictions are scored together, or each experiment by itself.
+    rule : {"best", "1se"}
+    per_target : bool
+        Whether each target has a penalty of its own.
+    cv : None, int, splitter or iterable
+        What the experiments come from, as it was given.
+    """
+
+    scoring: Scoring
+    pooled: bool = True
+    rule: str = "best"
+    per_target: bool = False
+    cv: Any = None
+
+    @property
+    def classes(self) -> AnyArray | None:
+        """Class labels, or None for regression."""
+        return self.scoring.classes
+
+    def choose(self, scores: Scores, alphas: FloatArray, rule: str | None = None) -> Choice:
+        """Return the chosen penalty, without a word about the ends of the grid."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return choose(
+                scores,
+                alphas,
+                pooled=self.pooled,
+                rule=rule or self.rule,
+                per_target=self.per_target,
+            )

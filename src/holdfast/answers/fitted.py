@@ -1,0 +1,411 @@
+"""The fitted model as a value: what every answer is a function of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.model import Model, make_model
+from holdfast.answers.problem import Goal, Problem
+from holdfast.answers.row_scores import NoRowMean, RowScore, mean_and_variance, row_score
+from holdfast.answers.rows import DataProvider
+from holdfast.answers.scored import scored, unit_of, whole
+from holdfast.answers.units import Units, codes_of, units_of
+from holdfast.data.dask import is_dask
+from holdfast.data.values import refuse_masked
+from holdfast.exceptions import (
+    HoldOutError,
+    InvalidInputError,
+    NotSupportedError,
+    SelectionBiasWarning,
+)
+from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments
+from holdfast.holdout.models import HeldOutModels
+from holdfast.holdout.spread import spread
+from holdfast.kernels.grid import Candidate, kernel_grid
+from holdfast.kernels.typical import fine_widths
+from holdfast.scores.choice import check_alphas
+from holdfast.scores.metrics import METRICS
+from holdfast.scores.penalties import kernel_parts
+from holdfast.scores.scoring import Scores
+from holdfast.smoother.base import Fit
+
+__all__ = ["Fitted", "LeftOut"]
+
+
+class LeftOut(NamedTuple):
+    """What the experiments of the fit say at the chosen penalty, whichever rows are new.
+
+    Attributes
+    ----------
+    tasks : Tasks
+    errors : ndarray of shape (k, v)
+        Targets minus held-out predictions of the test rows, laid end to end.
+    models : HeldOutModels
+    """
+
+    tasks: Tasks
+    errors: FloatArray
+    models: HeldOutModels
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model: a problem, a smoother and a choice. `fit` makes it, and nothing changes it.
+
+    Attributes
+    ----------
+    model : Model
+        The chosen kernel on all rows, with the problem that it was fitted to.
+    goal : Goal
+        What it is judged by.
+    alpha : float or ndarray of shape (v,)
+        The chosen penalty.
+    score : float or ndarray of shape (v,)
+        Its held-out score.
+    results : dict
+        Columns over all kernels and penalties that were compared.
+    params : dict
+        The arguments of the chosen kernel.
+    arguments : dict
+        The arguments of the estimator that kernels come from.
+    frames : str or None
+        The library that frames come in.
+    given_units : ndarray of shape (m,) or None
+        Groups that count as one observation, if the user names them.
+    """
+
+    model: Model
+    goal: Goal
+    alpha: float | FloatArray
+    score: float | FloatArray = np.nan
+    results: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
+    frames: str | None = None
+    given_units: AnyArray | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What was computed since is computed again when it is asked for.
+        return Fitted, tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+    # -- what was fitted ---------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> Problem:
+        """The rows, targets, weights, groups, experiments and penalties."""
+        return self.model.problem
+
+    @property
+    def alphas(self) -> FloatArray:
+        """The penalty of each target, shape (v,)."""
+        return np.broadcast_to(np.asarray(self.alpha, dtype=float), self.problem.Y.shape[1])
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit that scores are computed in, where squares of targets leave the range, or 1."""
+        return unit_of(self.goal.scoring, self.problem.labels)
+
+    @cached_property
+    def targets(self) -> AnyArray:
+        """Targets in that unit (m, v), or class labels (m,)."""
+        labels = self.problem.labels
+        return labels if self.unit == 1.0 else labels / self.unit
+
+    @cached_property
+    def units(self) -> Units:
+        """What counts as one observation of the score, under the experiments of the problem."""
+        problem, scoring = self.problem, self.goal.scoring
+        placed, joint = isinstance(self.goal.cv, Splitter), scoring.name == "log_density"
+        units = units_of(
+            problem.experiments, problem.groups, problem.weights, placed=placed, joint=joint
+        )
+        seen = self.given_units
+        if seen is None and scoring.takes_groups:
+            seen = problem.groups
+        return units if seen is None else replace(units, code=codes_of(seen), name="groups")
+
+    @cached_property
+    def coefficients(self) -> Fit:
+        """The coefficients of the model on all rows."""
+        smoother = self.model.smoother
+        return smoother.fit(self.alphas).times(smoother.targets.unit)
+
+    def left_out(self) -> LeftOut:
+        """Return the held-out models of the fit at the chosen penalty.
+
+        Kept once they are made, unless their coefficients would take more than a quarter of the
+        memory limit.
+        """
+        tasks = len(self.problem.experiments)
+        doubles = self.problem.Y.shape[1] * tasks * self.model.smoother.order
+        small = 8.0 * doubles <= self.problem.memory / 4.0
+        return self._left_out if small else self._make_left_out()
+
+    @cached_property
+    def _left_out(self) -> LeftOut:
+        return self._make_left_out()
+
+    def _make_left_out(self) -> LeftOut:
+        tasks = self.model.tasks(self.problem.experiments)
+        errors = self.problem.Y[tasks.test.values] - self.model.at(tasks, self.alphas)
+        return LeftOut(tasks, errors, self.model.held_models(tasks, self.alphas))
+
+    @cached_property
+    def noise(self) -> FloatArray:
+        """σ̂ (v,) that makes the held-out targets of the fit most likely.
+
+        σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H|; it has a value where its square leaves the range.
+        """
+        tasks = self.model.tasks(self.problem.experiments)
+        grid, index = np.unique(self.alphas, return_inverse=True)
+        errors = self.problem.Y[tasks.test.values] - self.model.held_out(tasks, grid)
+        law = spread(self.model.held_models(tasks, grid[:1]), grid, errors)
+        return np.asarray(np.sqrt(law.noise[index, np.arange(index.size)]) * law.unit)
+
+    # -- the same, asked in another way ------------------------------------------------------------
+
+    def changed(self, **fields: Any) -> Fitted:
+        """Return the same model on a problem with other values in some fields.
+
+        Only in such that the smoother does not depend on: groups, experiments, penalties, labels
+        to score by, or what happens to basis rows that are held out.
+        """
+        return replace(self, model=self.model.on(replace(self.problem, **fields)))
+
+    def experiments_of(self, cv: Any, groups: AnyArray | None) -> Experiments:
+        """Return the experiments that `cv` stands for on these rows."""
+        problem = self.problem
+        return as_experiments(
+            cv,
+            problem.weights.size,
+            X=None if is_dask(problem.X) else problem.X,
+            y=problem.labels,
+            groups=groups,
+            classifier=self.goal.classes is not None,
+        )
+
+    def penalties(self, alpha: float | ArrayLike | None) -> FloatArray:
+        """Return the penalty of each target (v,), as the user asks for it; None: as chosen."""
+        v = self.problem.Y.shape[1]
+        refuse_masked("alpha", alpha)
+        wanted = np.asarray(self.alpha if alpha is None else alpha)
+        if wanted.shape not in ((), (v,)):
+            raise InvalidInputError(
+                f"alpha must be one number, or one for each of the {v} targets; got shape "
+                f"{wanted.shape}. For a grid use held_out([HoldOut(rows)], alphas=...).",
+                argument="alpha",
+                remedies=("alphas",),
+            )
+        check_alphas(np.unique(wanted), "alpha")
+        return np.broadcast_to(wanted.astype(np.float64), v)
+
+    def kernels(self) -> Iterator[tuple[dict[str, Any], Fitted]]:
+        """Yield every kernel that was compared, on all rows, with the penalties it had there."""
+        parts = list(kernel_parts(self.results))
+        if len(parts) < 2:
+            yield self.params, self
+            return
+        made = _models(self.problem, [self._candidate(part.start) for part in parts])
+        for (candidate, model), part in zip(made, parts, strict=True):
+            mine = candidate.params == self.params
+            grid = replace(self.problem, alphas=self.results["alpha"][part])
+            yield candidate.params, replace(self, model=(self.model if mine else model()).on(grid))
+
+    def _candidate(self, place: int) -> Candidate:
+        """Return the kernel in one line of the results."""
+        params, X = self.results["params"][place], self.problem.X
+        (found,) = kernel_grid(
+            params["kernel"],
+            gamma=params.get("gamma"),
+            degree=params.get("degree", 3),
+            coef0=params.get("coef0", 1.0),
+            kernel_params=self.arguments.get("kernel_params"),
+            n_features=X.shape[1] if X.ndim == 2 else None,
+        )
+        return found
+
+    @property
+    def searched(self) -> bool:
+        """Whether the width of the kernel was searched for."""
+        return isinstance(self.arguments.get("gamma"), str)
+
+    def kernels_without(self, held: IntArray) -> Iterator[tuple[dict[str, Any], Fitted]]:
+        """Yield kernels with widths as fine as a search, from the rows that are not held."""
+        problem, weights = self.problem, self.problem.weights.copy()
+        weights[held] = 0.0
+        candidates = kernel_grid(
+            **self.arguments,
+            n_features=problem.X.shape[1] if problem.X.ndim == 2 else None,
+            widths=partial(fine_widths, X=problem.X, weights=weights),
+        )
+        for candidate, model in _models(problem, candidates):
+            yield candidate.params, replace(self, model=model())
+
+    # -- predictions and their scores, in `unit` ---------------------------------------------------
+
+    def predict(self, experiments: Experiments) -> tuple[Experiments, IntArray, FloatArray]:
+        """Return what was tested, of which experiment, and predictions (k, v) in `unit`."""
+        tasks = self.model.tasks(experiments)
+        values = self.model.at(tasks, self.alphas)
+        tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
+        return tested, tasks.source, values if self.unit == 1.0 else values / self.unit
+
+    def scores(
+        self, values: FloatArray, tasks: Tasks, models: HeldOutModels | None = None
+    ) -> Scores:
+        """Return the scores of predictions (a, k, v) of targets as they were given.
+
+        In `unit`, with the standard errors that the rule asks for. Scores of a distribution need
+        the held-out models.
+        """
+        problem, goal, rows = self.problem, self.goal, tasks.test.values
+        moments = None
+        if models is not None:
+            errors = problem.labels[rows] - values
+            moments = partial(spread, models, problem.alphas, errors)
+
+        found = scored(
+            goal.scoring,
+            values,
+            tasks.test,
+            problem.labels,
+            problem.weights,
+            problem.groups,
+            each_target=goal.per_target,
+            moments=moments,
+            unit=self.unit,
+        )
+        if goal.rule == "best":
+            return found
+        best = np.atleast_1d(goal.choose(found, problem.alphas, "best").indices)
+        v = values.shape[2]
+        chosen = values[np.broadcast_to(best, v), :, np.arange(v)].T  # (k, v)
+        return self.with_errors(found, chosen / self.unit, rows)
+
+    def with_errors(self, scores: Scores, chosen: FloatArray, rows: IntArray) -> Scores:
+        """Return scores with the standard error over units, if they have one.
+
+        Of predictions (k, v) at the best penalty. A mean over experiments keeps the standard error
+        over experiments, and so does a score that is not a mean over rows.
+        """
+        each = self.goal.per_target and scores.per_target is not None
+        try:
+            if not self.goal.pooled:
+                return scores
+            score = self.row_score(rows, per_target=each, known=True)
+        except NoRowMean:
+            return scores
+        mean, variance = self.mean_and_variance(score, chosen, rows)
+        if np.isnan(variance).any():
+            return scores
+        se = np.abs(score.slope(mean)) * np.sqrt(variance)
+        table = np.broadcast_to(se, (len(scores.pooled), se.size))
+        return replace(scores, per_target_se=table) if each else replace(scores, se=table[:, 0])
+
+    def row_score(
+        self, rows: IntArray, *, per_target: bool | None = None, known: bool = False
+    ) -> RowScore:
+        """Return the score of tested rows as a mean over them."""
+        each = self.goal.per_target if per_target is None else per_target
+        return row_score(
+            self.goal.scoring,
+            self.targets,
+            self.problem.weights,
+            rows,
+            per_target=each,
+            known=known,
+        )
+
+    def mean_and_variance(
+        self, score: RowScore, predictions: FloatArray, rows: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mean over rows (c,) and its plain variance; rows of weight zero left out."""
+        used = self.problem.weights[rows] > 0
+        if not used.all():
+            predictions, rows = predictions[used], rows[used]
+        if not rows.size:
+            raise HoldOutError(
+                "a fold of a random partition has no row to test. Use fewer n_splits.",
+                argument="n_splits",
+            )
+        values = score.values(predictions, rows)
+        return mean_and_variance(values, score.weights[rows], self.units.code[rows])
+
+    def whole(self, values: FloatArray, test: Ragged) -> tuple[FloatArray, FloatArray]:
+        """Return the score (c,) of predictions (k, v), and that of each experiment (c, J)."""
+        goal, problem = self.goal, self.problem
+        columns = [[t] for t in range(values.shape[1])] if goal.per_target else [slice(None)]
+        found = []
+        for c in columns:
+            labels = self.targets if goal.classes is not None else self.targets[:, c]
+            found.append(
+                scored(
+                    goal.scoring,
+                    values[None, :, c],
+                    test,
+                    labels,
+                    problem.weights,
+                    problem.groups,
+                    unit=1.0,
+                )
+            )
+        total = [whole(s, pooled=goal.pooled, per_target=False)[0] for s in found]
+        return np.array(total), np.array([s.splits[0] for s in found])
+
+    def score_in_unit(self) -> float | FloatArray:
+        """Return the held-out score of the fit, in `unit`."""
+        if self.unit == 1.0:
+            return self.score
+        tested, _, values = self.predict(self.problem.experiments)
+        found = self.whole(values, tested.test)[0]
+        return found if self.goal.per_target else float(found[0])
+
+    def told(self, scores: Any) -> Any:
+        """Return scores of the targets as they were given, from scores in `unit`.
+
+        They may leave the range of numbers, as `best_score_` does.
+        """
+        fast = self.goal.scoring.fast
+        if self.unit == 1.0 or fast is None:
+            return scores
+        with np.errstate(over="ignore", under="ignore"):
+            found = scores * np.float64(self.unit) ** METRICS[fast].power
+        return found if np.ndim(found) else float(found)
+
+    def value(self, scores: Scores) -> float:
+        """Return what kernels are compared by: the best score, averaged over targets."""
+        return float(np.mean(self.goal.choose(scores, self.problem.alphas, "best").score))
+
+    # -- refusals ----------------------------------------------------------------------------------
+
+    def refuse_classes(self, what: str) -> None:
+        """Raise if the targets are classes, for an answer about numbers."""
+        if self.goal.classes is not None:
+            raise NotSupportedError(
+                f"{what} is for regression: the targets of a classifier are classes. Use "
+                "decision_function, predict_proba or held_out(...).labels()."
+            )
+
+    def flat(self, values: FloatArray) -> FloatArray:
+        """Return values (k, v) as (k,) where y was one-dimensional."""
+        return values[:, 0] if self.problem.flat else values
+
+
+def _models(
+    problem: Problem, candidates: list[Candidate]
+) -> Iterator[tuple[Candidate, Callable[[], Model]]]:
+    """Yield each candidate with a function that makes it on all rows, as the fit does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionBiasWarning)  # said by `fit` already
+        provider = DataProvider(problem, candidates)
+    for candidate in candidates:
+        data, basis, selector = provider(candidate)
+        yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)

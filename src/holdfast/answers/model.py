@@ -1,0 +1,260 @@
+"""A kernel on all rows of a problem: its smoother, and held-out values from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from sklearn.base import clone
+
+from holdfast import holdout
+from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.problem import Problem
+from holdfast.answers.rows import choose_basis, rows_with_kernel
+from holdfast.basis import Selector
+from holdfast.basis.resolve import as_selector, resolve_basis
+from holdfast.cluster import DaskRows, DaskSource, cluster_features
+from holdfast.experiments import Experiments, Tasks, resolve
+from holdfast.holdout import Predicted
+from holdfast.holdout.models import HeldOutModels
+from holdfast.holdout.plan import Plan, make_plan
+from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels.matrix import KernelData
+from holdfast.progress import report
+from holdfast.smoother import (
+    FeatureSmoother,
+    OtherBasis,
+    Smoother,
+    basis_epsilon,
+)
+from holdfast.smoother.make import make_smoother, require_symmetric
+from holdfast.smoother.standardise import StandardisedColumns
+
+__all__ = ["Model", "at_own_penalty", "make_model"]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """One kernel on all rows of a problem. A pickle of it holds no factors.
+
+    Attributes
+    ----------
+    problem : Problem
+    kernel : Kernel or Precomputed
+    data : KernelData
+        Rows with the kernel.
+    basis : ndarray of int or None
+        Basis rows; None for a dense model.
+    epsilon : float
+        The absolute shift ε of K_BB; 0 for a dense model.
+    selector : Selector or None
+        What chose the basis rows, with its fitted attributes.
+    draw : int
+        Which draw of the basis rows this is; 0 is that of `fit`.
+    known : ndarray of shape (a, test rows, v) or None
+        Held-out predictions of the problem's experiments at all its penalties, if they are few
+        enough to be kept.
+    made : Smoother or None
+        The smoother, if it is there already.
+    """
+
+    problem: Problem
+    kernel: Kernel | Precomputed
+    data: KernelData
+    basis: IntArray | None
+    epsilon: float
+    selector: Selector | None = None
+    draw: int = 0
+    known: FloatArray | None = None
+    made: Smoother | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = self.problem, self.kernel, None, self.basis, self.selector, self.draw
+        return make_model, parts
+
+    @cached_property
+    def smoother(self) -> Smoother:
+        """The smoother of all rows."""
+        if self.made is not None:
+            return self.made
+        problem = self.problem
+        unpenalised = problem.unpenalised
+        if isinstance(self.data, DaskRows):
+            return FeatureSmoother(
+                cluster_features(self.data, self.basis, self.epsilon),
+                problem.weights,
+                problem.Y,
+                unpenalised,
+                problem.memory,
+                partial(DaskSource, X=self.data.X),
+            )
+        if problem.standardize:
+            columns = StandardisedColumns(problem.X, problem.weights)
+            return FeatureSmoother(columns, problem.weights, problem.Y, unpenalised, problem.memory)
+        return make_smoother(
+            self.kernel,
+            self.data,
+            problem.X,
+            problem.weights,
+            problem.Y,
+            unpenalised,
+            basis=self.basis,
+            epsilon=self.epsilon,
+            memory=problem.memory,
+        )
+
+    # -- other models ------------------------------------------------------------------------------
+
+    def on(self, problem: Problem) -> Model:
+        """Return this model on a problem that differs in what the smoother does not depend on."""
+        return replace(self, problem=problem, known=None, made=self.smoother)
+
+    def retargeted(self, Y: FloatArray) -> Model | None:
+        """Return this model for other targets (m, c), by the same factors; None: not in memory.
+
+        Basis rows that each experiment chooses again are those of the targets as they were.
+        """
+        other = self.smoother.retargeted(Y)
+        if other is None:
+            return None
+        problem = self.problem if self.problem.reselects else replace(self.problem, Y=Y)
+        return replace(self, problem=problem, known=None, made=other)
+
+    def redrawn(self, draw: int) -> Model:
+        """Return the model with another draw of its basis rows, or of those of each experiment."""
+        problem = self.problem
+        if draw == 0:
+            return self
+        if problem.reselects:
+            return replace(self, draw=draw, known=None, made=self.smoother)
+        selector = as_selector(problem.basis, problem.weights.size)
+        assert selector is not None
+        data = rows_with_kernel(self.kernel, problem.X, problem.basis)
+        basis = choose_basis(problem, clone(selector), data, draw)
+        return make_model(problem, self.kernel, data, basis, draw=draw)
+
+    # -- held-out values ---------------------------------------------------------------------------
+
+    def tasks(self, experiments: Experiments, *, all_tested: bool = False) -> Tasks:
+        """Return the tasks that experiments become under the policy.
+
+        With `all_tested` also those of rows that "skip" never tests: they tell of models all the
+        same.
+        """
+        weights, policy = self.problem.weights, self.problem.policy
+        if all_tested and policy == "skip":
+            policy = "train"
+        return resolve(experiments, weights=weights, basis=self.basis, policy=policy)
+
+    def plan(self, tasks: Tasks, n_alphas: int) -> Plan:
+        """Return which path the tasks take."""
+        return make_plan(tasks, self.smoother.sizes(tasks), n_alphas, self.problem.path)
+
+    def held_out(self, tasks: Tasks, alphas: FloatArray, path: str | None = None) -> FloatArray:
+        """Return held-out predictions (a, k, v), by the path of the plan unless one is named."""
+        return self.judged(tasks, alphas, path or self.plan(tasks, alphas.size).path).values
+
+    def at(self, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+        """Return held-out predictions (k, v), each target at its own penalty (v,)."""
+        return at_own_penalty(partial(self.held_out, tasks), alphas, self.problem.Y.shape[1])
+
+    def judged(
+        self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
+    ) -> Predicted:
+        """Return held-out predictions with what the algebra adds to them."""
+        if self.problem.reselects:
+            values = self._reselected(tasks, alphas, columns)
+            found = Predicted(values, np.zeros((alphas.size, len(tasks))))
+        else:
+            found = holdout.judged(self.smoother, tasks, alphas, path, columns)
+        if self.problem.bias and self.problem.labels.ndim == 1:
+            _without_some_class(self.problem, tasks, found.values, columns)
+        return found
+
+    def held_models(self, tasks: Tasks, alphas: FloatArray) -> HeldOutModels:
+        """Return the models of some tasks as coefficients, one penalty for each target."""
+        basis = self.chosen_basis if self.problem.reselects else None
+        return HeldOutModels(self.smoother, tasks, alphas, basis)
+
+    def _reselected(self, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
+        """Return predictions of models whose basis rows come from their own training rows.
+
+        All targets take part in the choice, whichever columns are predicted. There is only one
+        path: training from scratch.
+        """
+        smoother, parts = self.smoother, []
+        for j in range(len(tasks)):
+            held, removed, test = tasks.held[j], tasks.removed[j], tasks.test[j]
+            basis = self.chosen_basis(held)
+            parts.append(smoother.retrain(held, removed, test, alphas, columns, basis))
+            report(j + 1, len(tasks), "retraining on reselected basis rows")
+        values = np.concatenate(parts, axis=1)
+        return smoother.restore(values, tasks.test.values, columns)
+
+    def chosen_basis(self, held: IntArray) -> OtherBasis:
+        """Return the basis rows that are chosen without some rows.
+
+        Seeded by the rows themselves: the same hold-out gives the same basis anywhere.
+        """
+        problem = self.problem
+        weights = problem.weights.copy()
+        weights[held] = 0.0
+        train = np.flatnonzero(weights > 0)
+        seed = [problem.seed, crc32(np.sort(held).tobytes()), *([self.draw] if self.draw else [])]
+        chosen = resolve_basis(
+            clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
+            self.data.take(train),
+            problem.Y[train],
+            weights[train],
+            None if problem.groups is None else problem.groups[train],
+            None,
+            np.random.default_rng(seed),
+        )
+        assert chosen is not None
+        rows = train[chosen]
+        return OtherBasis(rows, basis_epsilon(self.data, rows, problem.jitter))
+
+
+def make_model(
+    problem: Problem,
+    kernel: Kernel | Precomputed,
+    data: KernelData | None,
+    basis: IntArray | None,
+    selector: Selector | None = None,
+    draw: int = 0,
+) -> Model:
+    """Return the model of a kernel on all rows of a problem."""
+    if data is None:
+        data = rows_with_kernel(kernel, problem.X, problem.basis)
+    require_symmetric(kernel, data)
+    epsilon = basis_epsilon(data, basis, problem.jitter)
+    return Model(problem, kernel, data, basis, epsilon, selector, draw)
+
+
+def at_own_penalty(
+    predict: Callable[[FloatArray], FloatArray], alphas: FloatArray | float, v: int
+) -> FloatArray:
+    """Return predictions (k, v), each target at its own penalty, from a function of a grid."""
+    grid, index = np.unique(np.broadcast_to(np.asarray(alphas), v), return_inverse=True)
+    values = predict(grid)
+    return np.ascontiguousarray(values[index.ravel(), :, np.arange(v)].T)
+
+
+def _without_some_class(problem: Problem, tasks: Tasks, values: FloatArray, columns: slice) -> None:
+    """Write −1 (or +1) for classes that no (or every) training row of an experiment has.
+
+    The model of a constant target is that constant. Computed values differ from it by their
+    rounding, and scores of an order would follow that.
+    """
+    held, owners, trained = tasks.held, tasks.test.owners, problem.weights > 0
+    for j, target in enumerate(problem.Y[:, columns].T):
+        for sign in (1.0, -1.0):
+            members = trained & (target == sign)
+            left_out = np.bincount(held.owners, weights=members[held.values], minlength=len(tasks))
+            gone = left_out == np.count_nonzero(members)
+            if gone.any():
+                values[:, gone[owners], j] = -sign

@@ -1,0 +1,177 @@
+"""Rows with their kernel, and the basis rows that are chosen among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from holdfast._typing import IntArray
+from holdfast.answers.problem import Problem
+from holdfast.basis import Fixed, Points, Selector
+from holdfast.basis.resolve import as_selector, resolve_basis
+from holdfast.cluster import DaskRows
+from holdfast.data.dask import is_dask
+from holdfast.data.indices import row_numbers
+from holdfast.exceptions import (
+    InvalidInputError,
+    NotSupportedError,
+    SelectionBiasWarning,
+    warn,
+)
+from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
+from holdfast.kernels.grid import Candidate
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, SharedDistances
+from holdfast.kernels.points import RowsAndPoints
+
+__all__ = [
+    "DataProvider",
+    "choose_basis",
+    "expanded_in",
+    "linear_factor",
+    "rows_with_kernel",
+    "selector_of",
+]
+
+
+def expanded_in(basis: IntArray | None, m: int) -> IntArray:
+    """Return the rows that a model has coefficients of: its basis rows, or all m."""
+    return np.arange(m) if basis is None else basis
+
+
+def linear_factor(kernel: Kernel | Precomputed) -> float | None:
+    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
+    if isinstance(kernel, Scaled):
+        inner = linear_factor(kernel.kernel)
+        return None if inner is None else kernel.factor * inner
+    return 1.0 if isinstance(kernel, Linear) else None
+
+
+def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
+    """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
+    if isinstance(basis, Points):
+        return _with_points(kernel, X, basis)
+    if not isinstance(kernel, Precomputed):
+        return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
+    if is_dask(X):
+        raise NotSupportedError(
+            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
+            "themselves with a kernel, or X.compute().",
+            argument="kernel",
+        )
+    if X.shape[0] == X.shape[1]:
+        return PrecomputedRows(X)
+    rows = basis.rows if isinstance(basis, Fixed) else basis
+    if rows is None or np.ndim(rows) != 1:
+        raise InvalidInputError(
+            "a precomputed kernel must be a square matrix of all rows; got shape "
+            f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers].",
+            argument="X",
+            remedies=("basis",),
+        )
+    columns = row_numbers("basis", rows, X.shape[0], mask=True, error=InvalidInputError)
+    if columns.size != X.shape[1]:
+        raise InvalidInputError(
+            f"basis must name one row for each of the {X.shape[1]} columns of the precomputed "
+            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows.",
+            argument="basis",
+        )
+    return PrecomputedRows(X, columns=columns)
+
+
+def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAndPoints:
+    """Return rows and kernel together with basis vectors that are no rows."""
+    if isinstance(kernel, Precomputed):
+        raise NotSupportedError(
+            'kernel="precomputed" has no values for points that are no rows. Pass the rows with a '
+            "kernel, or basis=[row numbers]; points may stand among the rows with weight zero.",
+            argument="kernel",
+            remedies=("basis",),
+        )
+    if is_dask(X):
+        raise NotSupportedError(
+            "Points are for rows in memory; got a Dask array. Pass basis=[row numbers] or a number "
+            "of rows, or X.compute().",
+            argument="basis",
+        )
+    return RowsAndPoints(kernel, X, basis.points(X))
+
+
+def selector_of(problem: Problem) -> Selector | None:
+    """Return the selector of basis rows; warn if its choice biases the held-out scores."""
+    selector = as_selector(problem.basis, problem.X.shape[0])
+    if selector is None:
+        return None
+    if problem.policy == "reselect":
+        if isinstance(selector, Fixed | Points) or "experiments" in selector.needs:
+            raise NotSupportedError(
+                'held_out_basis="reselect" chooses basis rows again from the training rows of '
+                f"each experiment, which {type(selector).__name__} does not allow. Pass a "
+                "number of rows or another selector.",
+                argument="held_out_basis",
+            )
+    elif selector.data_dependent:
+        warn(
+            f"{type(selector).__name__} chose the basis rows by looking at rows that are "
+            "later held out, so the held-out scores may be optimistic: use "
+            'held_out_basis="reselect" for an estimate without that bias.',
+            SelectionBiasWarning,
+            argument="held_out_basis",
+        )
+    return selector
+
+
+def choose_basis(
+    problem: Problem, selector: Selector | None, data: KernelData, draw: int = 0
+) -> IntArray | None:
+    """Return the basis rows of the model on all rows, or None for a dense model."""
+    return resolve_basis(
+        selector,
+        data,
+        problem.Y,
+        problem.weights,
+        problem.groups,
+        problem.experiments,
+        np.random.default_rng([problem.seed, draw] if draw else problem.seed),
+    )
+
+
+class DataProvider:
+    """Rows and basis rows for each candidate, sharing what can be shared."""
+
+    def __init__(self, problem: Problem, candidates: Sequence[Candidate]) -> None:
+        self.problem, self.selector = problem, selector_of(problem)
+        self._once: tuple[IntArray | None, Selector | None] | None = None
+        self._distances: SharedDistances | None = None
+        # A choice of basis rows that looks at the kernel is made again for each candidate.
+        self._same_basis = self.selector is None or not self.selector.data_dependent
+        widths = [c for c in candidates if SharedDistances.serves(c.kernel)]
+        rows = not (is_dask(problem.X) or isinstance(self.selector, Points))
+        self._share = len(widths) > 1 and self._same_basis and rows
+
+    def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
+        """Return rows with the kernel, basis rows, and the selector that chose them."""
+        data = rows_with_kernel(candidate.kernel, self.problem.X, self.problem.basis)
+        if self._once is None:
+            selector = None if self.selector is None else clone(self.selector)
+            basis = choose_basis(self.problem, selector, data)
+            if self._same_basis:
+                self._once = (basis, selector)
+        else:
+            basis, selector = self._once
+        return self._shared(candidate, data, basis), basis, selector
+
+    def _shared(self, candidate: Candidate, data: KernelData, basis: IntArray | None) -> KernelData:
+        """Return the data of a candidate, through shared distances if it can use them."""
+        if not self._share or isinstance(candidate.kernel, Precomputed):
+            return data
+        if not SharedDistances.serves(candidate.kernel):
+            return data
+        columns = expanded_in(basis, len(data))
+        if 24.0 * len(data) * columns.size > self.problem.memory:
+            return data
+        if self._distances is None:
+            self._distances = SharedDistances.of(self.problem.X, columns)
+        return self._distances.with_kernel(candidate.kernel)

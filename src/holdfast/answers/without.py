@@ -1,0 +1,137 @@
+"""Models without some rows: their predictions and their coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.rows import expanded_in
+from holdfast.answers.trend import parted
+from holdfast.data.dask import on_rows
+from holdfast.data.indices import row_numbers
+from holdfast.exceptions import HoldOutError, NotSupportedError
+from holdfast.experiments import HoldOut, as_experiments
+from holdfast.holdout.models import HeldOutModels, predict_with
+from holdfast.smoother.base import Fit
+
+__all__ = ["HeldOutCoefficients", "change_without", "coef_without", "predict_without"]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutCoefficients:
+    """The coefficients of a model that never saw some rows, shaped like those of `fit`.
+
+    Attributes
+    ----------
+    dual_coef : ndarray of shape (n,) or (n, v)
+        Of the basis rows; of all rows for a dense or linear model, zero for rows held out.
+    intercept : float or ndarray of shape (v,)
+    coef : ndarray of shape (d,) or (v, d), or None
+        As ``coef_``, for a linear kernel with fewer columns than rows.
+    trend_coef : ndarray of shape (s,) or (v, s), or None
+        As ``trend_coef_``, for a model with a trend.
+    """
+
+    dual_coef: FloatArray
+    intercept: float | FloatArray
+    coef: FloatArray | None = None
+    trend_coef: FloatArray | None = None
+
+    def __sub__(self, other: HeldOutCoefficients) -> HeldOutCoefficients:
+        return HeldOutCoefficients(
+            self.dual_coef - other.dual_coef,
+            self.intercept - other.intercept,
+            _difference(self.coef, other.coef),
+            _difference(self.trend_coef, other.trend_coef),
+        )
+
+
+def _difference(a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
+    return None if a is None or b is None else np.asarray(a - b)
+
+
+def predict_without(
+    fitted: Fitted, rows: ArrayLike, new: Any = None, alpha: float | ArrayLike | None = None
+) -> FloatArray:
+    """Return predictions of new rows, or of the held-out rows, by the model without some rows.
+
+    f₋H(x) = v(x)·β₋H with β₋H = M(z − V_Hᵀr_H): Cawley and Talbot (2004, A.4), Pahikkala et al.
+    (2006, f_L).
+    """
+    held, alphas = _rows_to_leave(fitted, rows), fitted.penalties(alpha)
+    if new is not None:
+        outputs, coefficients = _models_without(fitted, held, alphas).only()
+        values = on_rows(predict_with, new, (outputs, coefficients), columns=alphas.size)
+        return fitted.flat(values)
+    tasks = fitted.model.tasks(as_experiments([HoldOut(held)], fitted.problem.weights.size))
+    if tasks.test.values.size < held.size:
+        raise HoldOutError(
+            f"row {np.setdiff1d(held, tasks.test.values)[0]} is a basis row, which "
+            'held_out_basis="skip" never tests. Leave basis rows out of `rows`.',
+            argument="rows",
+        )
+    return fitted.flat(fitted.model.at(tasks, alphas))
+
+
+def coef_without(
+    fitted: Fitted, rows: ArrayLike, alpha: float | ArrayLike | None = None
+) -> HeldOutCoefficients:
+    """Return the coefficients of the model that never saw some rows."""
+    held, problem = _rows_to_leave(fitted, rows), fitted.problem
+    if problem.reselects:
+        raise NotSupportedError(
+            'held_out_basis="reselect" gives every held-out model basis rows of its own, which '
+            "have no place in dual_coef_. Use predict_without.",
+            argument="held_out_basis",
+        )
+    models = _models_without(fitted, held, fitted.penalties(alpha))
+    ((_, fit),) = models.published()
+    n, removed = expanded_in(fitted.model.basis, problem.weights.size).size, models.tasks.removed[0]
+    gone = removed if problem.on_basis else models.tasks.held[0]
+    if len(fit.dual) < n:  # trained again, on the basis that is left
+        dual = np.zeros((n, fit.dual.shape[1]))
+        dual[np.delete(np.arange(n), removed)] = fit.dual
+    else:
+        dual = fit.dual
+        dual[gone] = 0.0
+    return _shaped(fitted, fit._replace(dual=dual))
+
+
+def change_without(fitted: Fitted, rows: IntArray) -> HeldOutCoefficients:
+    """Return the coefficients on all rows minus those without some rows."""
+    return _shaped(fitted, fitted.coefficients) - coef_without(fitted, rows)
+
+
+def _shaped(fitted: Fitted, fit: Fit) -> HeldOutCoefficients:
+    """Return coefficients (., v) in the shapes that `fit` gives them."""
+    problem = fitted.problem
+    intercept, columns = parted(fit.unpenalised, problem.bias)
+    parts = fit.linear, None if problem.trend is None else columns
+    coef, trend = (None if part is None else np.ascontiguousarray(part.T) for part in parts)
+    if not problem.flat:
+        return HeldOutCoefficients(fit.dual, intercept, coef, trend)
+    coef, trend = (None if part is None else part[0] for part in (coef, trend))
+    return HeldOutCoefficients(fit.dual[:, 0], float(intercept[0]), coef, trend)
+
+
+def _rows_to_leave(fitted: Fitted, rows: ArrayLike) -> IntArray:
+    """Return the numbers of rows that a model should never have seen: some, and not all."""
+    m = fitted.problem.weights.size
+    held = row_numbers("rows", rows, m)
+    if not 0 < held.size < m:
+        raise HoldOutError(
+            f"rows must name some of the {m} rows and leave some to train on; got {held.size}. "
+            "The model on all rows is the fitted one: predict.",
+            argument="rows",
+        )
+    return held
+
+
+def _models_without(fitted: Fitted, held: IntArray, alphas: FloatArray) -> HeldOutModels:
+    experiments = as_experiments([HoldOut(held)], fitted.problem.weights.size)
+    return fitted.model.held_models(fitted.model.tasks(experiments, all_tested=True), alphas)
