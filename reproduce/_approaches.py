@@ -20,6 +20,7 @@ from holdfast.basis.resolve import resolve_basis
 from holdfast.exceptions import HoldfastWarning
 from holdfast.kernels import RBF
 from holdfast.kernels.matrix import KernelRows
+from reproduce._verdicts import finite, log_variances, mean_and_error
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -30,7 +31,7 @@ SHIFT = 1e-7  # the papers' diagonal shift; an RBF kernel has diagonal 1, so als
 APPROACHES = (
     "1: a few basis rows change in each round",
     "2: the basis stays, its rows are never tested",
-    "3: the basis is chosen anew in each round",
+    "3: a new basis in each round",
 )
 
 
@@ -136,6 +137,16 @@ def _folds_through(basis: Rows, m: int, rng: np.random.Generator) -> list[HoldOu
 def mean_and_variance(errors: Floats) -> tuple[Floats, Floats]:
     """Return mean and variance over repetitions (axis 0), the variance with 1/(r-1)."""
     return errors.mean(axis=0), errors.var(axis=0, ddof=min(1, len(errors) - 1))
+
+
+def standard_errors(errors: Floats) -> dict[str, list[list[float]]]:
+    """Return standard errors of mean and variance over repetitions (axis 0), of (r, 3, alphas)."""
+    variance = mean_and_variance(errors)[1]
+    log_noise = mean_and_error(log_variances(errors)[1])[1]
+    return {
+        "mean": [[finite(value) for value in row] for row in mean_and_error(errors)[1]],
+        "variance": [[finite(value) for value in row] for row in variance * log_noise],
+    }
 
 
 def log2_labels(alphas: Sequence[float] | Floats) -> list[float]:

@@ -70,7 +70,7 @@ def cawley_talbot_printed(
 
 
 def explicit(K_mB: Floats, K_BB: Floats, y: Floats, alpha: float, *, bias: bool = False) -> Floats:
-    """Return leave-one-out predictions of a sparse model by solving anew for every row.
+    """Return leave-one-out predictions of a sparse model by solving again for every row.
 
     Notes
     -----
@@ -114,7 +114,7 @@ def explicit_orthogonal(
 
 
 def naive_dense(K: Floats, y: Floats, folds: Sequence[Rows], alphas: Sequence[float]) -> Floats:
-    """Return held-out predictions of the dense model by solving anew for every fold, (alphas, m).
+    """Return held-out predictions of the dense model by solving again for every fold, (alphas, m).
 
     Notes
     -----

@@ -119,7 +119,7 @@ def again(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
     """Rewrite the files of an earlier run in `out` from its numbers, and return its record.
 
     Titles, figures and pages are made by the code of today; the numbers stay as they are. Claims
-    are decided anew if the experiment can decide them from its numbers, and these were made by the
+    are decided again if the experiment can decide them from its numbers, and these were made by the
     code of today.
     """
     experiment, path = EXPERIMENTS[id], Path(out) / f"{id}.json"
@@ -127,6 +127,7 @@ def again(id: str, out: str | Path = "reproduced") -> dict[str, Any]:
         raise InvalidInputError(f"there is no earlier run, {path}. Leave out --again to run it.")
     entry: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     entry["paper"], entry["title"] = experiment.paper, experiment.title
+    entry["caption"] = experiment.caption
     code = digest(experiment.run)
     if experiment.decide is not None and entry.get("code") == code:
         claims = experiment.decide(entry["numbers"], entry["repetitions"])
@@ -147,8 +148,9 @@ def summary(entry: dict[str, Any], folder: Path) -> str:
     """Return the claims of a run and where its page is."""
     lines = [f"{entry['id']}: {entry['title']} ({duration(entry)})"]
     for claim in entry["claims"]:
-        verdict = {True: "holds", False: "DOES NOT HOLD", None: "cannot be told"}[claim["holds"]]
-        lines.append(f"  {verdict:<14} {claim['text']}")
+        verdict = {True: "holds", False: "DOES NOT HOLD", None: "open"}[claim["holds"]]
+        where = f" ({claim['case']})" if claim["case"] else ""
+        lines.append(f"  {verdict:<14} {claim['text']}{where}")
         lines.append(f"                  {claim['evidence']}")
     return "\n".join([*lines, f"  page: {folder / entry['id']}.md"]) + "\n"
 

@@ -1,8 +1,8 @@
 """Which code made the numbers of a page: a digest of all that a run reaches in this package.
 
 A definition belongs to it if the run names it, or another definition that belongs to it does. What
-draws the figure and what decides the claims from stored numbers do not: ``--again`` uses both as
-they are today. Docstrings and lines of comment do not count, nor does holdfast itself, whose
+draws the figure and what decides the claims do not: ``--again`` uses both as they are today.
+Docstrings and lines of comment do not count, nor does holdfast itself, whose
 results are the subject of its own tests.
 """
 
@@ -48,11 +48,20 @@ def digest(function: Callable[..., object]) -> str:
             waiting.append(code.imports[name])
         elif name in code.definitions:
             node = code.definitions[name]
+            if _decides(node):
+                continue
             found[place] = _text(code.lines, node)
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             waiting += [(module, other) for other in names]
     text = "\n".join(f"{module}.{name}\n{found[module, name]}" for module, name in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _decides(node: ast.stmt) -> bool:
+    """Return whether a function gives back claims: it judges numbers and makes none."""
+    if not isinstance(node, ast.FunctionDef) or node.returns is None:
+        return False
+    return ast.unparse(node.returns) in ("Claim", "list[Claim]", "Sequence[Claim]")
 
 
 def _place(function: object) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,11 @@ def curves(
     title: str = "",
     log: bool = False,
     legend: bool = True,
+    bands: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
     """Draw one curve per entry of `lines`, each with its own colour and marker.
+
+    `bands` has standard errors of some curves: two of them on either side are shaded.
 
     Curves that lie on each other stay visible: the first are wide with large markers, those drawn
     over them thinner and smaller, and all markers are hollow.
@@ -51,6 +54,9 @@ def curves(
     ):
         size = {"markersize": 3.5 + 4.0 * share, "linewidth": 1.2 + 1.6 * share}
         ax.plot(x, y, label=label, color=colour, marker=marker, markerfacecolor="none", **size)
+        if bands and label in bands:
+            middle, half = np.asarray(y), 2.0 * np.asarray(bands[label])
+            ax.fill_between(x, middle - half, middle + half, color=colour, alpha=0.15, linewidth=0)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     if xlabel.startswith("log₂"):
         ax.locator_params(axis="x", integer=True)  # the grids are whole powers of two

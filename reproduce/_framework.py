@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.exceptions import InvalidInputError
 from holdfast.progress import Progress
@@ -58,16 +59,21 @@ class Claim:
         The numbers that decide it.
     why : str
         Why it does not hold, as far as we know; shown only then.
-    ours : bool
-        Whether it is a check of our own, which no paper states; such checks are listed apart and
-        not counted.
+    case : str
+        Where a statement is decided several times, which of these this is: a kernel, a data set, a
+        reading. The statement holds if it holds in every case.
+    kind : {"paper", "besides", "ours"}
+        ``"paper"``: a statement of the paper in the paper's own setting; only these are counted.
+        ``"besides"``: the same for another reading of what the paper leaves open, or on other
+        data. ``"ours"``: a check of our own, which no paper states.
     """
 
     text: str
     holds: bool | None
     evidence: str
     why: str = ""
-    ours: bool = False
+    case: str = ""
+    kind: Literal["paper", "besides", "ours"] = "paper"
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,9 @@ class Experiment:
         The paper's number, where it gives one.
     decide : callable or None
         Numbers and repetitions to claims, for long experiments: ``--again`` then decides the
-        claims anew without running.
+        claims again without running.
+    caption : str
+        What to see in the figure, in a sentence or two.
     """
 
     id: str
@@ -131,6 +139,7 @@ class Experiment:
     repetitions: int
     paper_repetitions: int | None = None
     decide: Decide | None = None
+    caption: str = ""
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
@@ -145,6 +154,7 @@ def experiment(
     repetitions: int = 1,
     paper_repetitions: int | None = None,
     decide: Decide | None = None,
+    caption: str = "",
 ) -> Callable[[Run], Run]:
     """Return a decorator that registers a function as the experiment `id`."""
 
@@ -152,7 +162,7 @@ def experiment(
         if id in EXPERIMENTS:
             raise InvalidInputError(f"Two experiments are called {id!r}.")
         EXPERIMENTS[id] = Experiment(
-            id, paper, title, run, draw, repetitions, paper_repetitions, decide
+            id, paper, title, run, draw, repetitions, paper_repetitions, decide, caption
         )
         return run
 
@@ -161,3 +171,13 @@ def experiment(
 
 def silent(done: int, total: int, text: str) -> None:
     """Take no note of progress."""
+
+
+def besides(decide: Decide) -> Decide:
+    """Return the same verdicts as those of another reading, which are not counted."""
+
+    @wraps(decide)
+    def decided(numbers: Mapping[str, Any], repetitions: int) -> Sequence[Claim]:
+        return [replace(claim, kind="besides") for claim in decide(numbers, repetitions)]
+
+    return decided

@@ -18,7 +18,7 @@ from holdfast.kernels import Kernel, Linear
 from holdfast.kernels.matrix import KernelRows
 from reproduce._approaches import SHIFT, fitted
 from reproduce._verdicts import mean_and_error
-from reproduce.datasets import DataNotFoundError, Dataset, load
+from reproduce.datasets import DataNotFoundError, Dataset, load, make_parses
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -30,6 +30,7 @@ CURVES = (
     "independent test groups",
 )
 WITHOUT = "2, the row trained on not counted"
+STAND_IN = "stand-in"
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,11 @@ class GroupedTask:
 REAL = (("public parse sample", "parse_rank_rlscore"), ("web queries", "lightgbm_rank"))
 
 
-def stand_in() -> GroupedTask:
-    """Return the generated stand-in for the parse data of paper 000."""
-    return _task("stand-in", load("parse_stand_in"))
+def stand_in(rng: np.random.Generator | None = None) -> GroupedTask:
+    """Return the generated stand-in for the parse data of paper 000, or other sentences like it."""
+    if rng is None:
+        return _task(STAND_IN, load("parse_stand_in"))
+    return _task(STAND_IN, make_parses(n_train_rows=2354, seed=int(rng.integers(2**31))))
 
 
 def real_tasks(folder: str | os.PathLike[str] | None) -> tuple[list[GroupedTask], list[str]]:
@@ -117,10 +120,12 @@ class Draws(NamedTuple):
     terms: Floats
 
     @classmethod
-    def of(cls, runs: list[GroupErrors]) -> Draws:
-        """Return the draws of one curve."""
-        terms = np.mean([run.terms for run in runs], axis=0)
-        return cls(np.log([run.mse for run in runs]), terms)
+    def of(cls, runs: list[GroupErrors], again: bool = False) -> Draws:
+        """Return the draws of one curve; with the groups drawn `again` they have no noise left."""
+        logs = np.log([run.mse for run in runs])
+        if again:
+            return cls(logs, np.zeros((1, logs.shape[1])))
+        return cls(logs, np.mean([run.terms for run in runs], axis=0))
 
     def pick(self, read: Callable[[Floats], Floats]) -> Draws:
         """Return the same of a number read off the curve: a linear function of the last axis."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
+
+from reproduce._verdicts import timing_noise
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -40,6 +42,36 @@ def timed(work: Callable[[], T], trials: int = 1) -> tuple[T, list[float]]:
         result = work()
         seconds.append(time.process_time() - start)
     return result, seconds
+
+
+class Clock:
+    """A clock that times jobs several times each, and knows the noise of what it has timed.
+
+    Parameters
+    ----------
+    trials : int
+        How often each job is timed.
+    """
+
+    def __init__(self, trials: int) -> None:
+        self.trials = trials
+        self.every: list[list[float]] = []
+
+    def __call__(self, work: Callable[[], T]) -> tuple[T, list[float]]:
+        """Return what a job gives back and the CPU seconds of its trials."""
+        result, seconds = timed(work, self.trials)
+        self.every.append(seconds)
+        return result, seconds
+
+    def least(self, work: Callable[[], Any]) -> float:
+        """Return the least CPU seconds of a job, after one call to warm up."""
+        work()
+        return min(self(work)[1])
+
+    @property
+    def noise(self) -> float:
+        """Standard error of the logarithm of a time, pooled over all jobs."""
+        return timing_noise(self.every)
 
 
 def kendall_tau_b(truth: Floats, scores: Floats) -> Floats:

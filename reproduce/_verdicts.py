@@ -1,8 +1,8 @@
-"""Verdicts on noisy numbers: yes, no, or cannot be told; and the noise that decides it."""
+"""Verdicts on noisy numbers: yes, no, or open; and the noise that decides it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ Floats = NDArray[np.float64]
 #: A difference counts when it is this many standard errors away from nothing.
 BAND = 2.0
 
-#: Standard error of the logarithm of a CPU time: the same work, timed again, differs by so much.
-TIMING_NOISE = 0.04
+#: Least standard error of the logarithm of a CPU time: the clock and the memory have their own.
+TIMING_FLOOR = 0.01
 
 #: What stands for the error of a single repetition in files; no logarithm or MSE here is so large.
 UNKNOWN = 300.0
@@ -29,15 +29,31 @@ def told(gap: float, noise: float, band: float = BAND) -> bool | None:
     noise : float
         Its standard error.
     band : float
-        Standard errors on either side of zero within which it cannot be told.
+        Standard errors on either side of zero within which it stays open.
     """
     if not gap > band * noise:
         return False if gap < -band * noise else None
     return True
 
 
+def clearly_less(log: float, noise: float, least: float) -> bool | None:
+    """Return whether a ratio is below 1: yes, no, or None where its noise hides that.
+
+    Parameters
+    ----------
+    log, noise : float
+        Logarithm of the ratio and its standard error.
+    least : float
+        A share that matters: if the ratio is known to be above 1 - `least`, the answer is no,
+        however many repetitions would show a difference in the end.
+    """
+    if told(-log, noise):
+        return True
+    return False if told(log - float(np.log1p(-least)), noise) else None
+
+
 def weakest(verdicts: Iterable[bool | None]) -> bool | None:
-    """Return whether all hold: no if one does not, None if one cannot be told."""
+    """Return whether all hold: no if one does not, None if one is open."""
     found = list(verdicts)
     return False if False in found else None if None in found else True
 
@@ -47,11 +63,32 @@ def between(low: float, value: float, high: float, noise: float) -> bool | None:
     return weakest([told(value - low, noise), told(high - value, noise)])
 
 
-def times_between(low: float, ratio: float, high: float) -> bool | None:
-    """Return whether a ratio of two CPU times lies between two limits; 0 is no limit below."""
+def timing_noise(every: Iterable[Sequence[float]]) -> float:
+    """Return the standard error of the logarithm of a CPU time, from the trials of all of them.
+
+    Notes
+    -----
+    Pooled over everything that a run has timed: few trials of one job say little, those of all
+    jobs together say how quiet the machine was.
+    """
+    found = [mean_and_error(np.log(trials))[1] for trials in every]
+    pooled = float(np.sqrt(np.mean(np.square(found))))
+    return finite(max(pooled, TIMING_FLOOR))
+
+
+def times_between(low: float, ratio: float, high: float, noise: float) -> bool | None:
+    """Return whether a ratio of two CPU times lies between two limits; 0 is no limit below.
+
+    `noise` is that of each of the two times (`timing_noise`).
+    """
     with np.errstate(divide="ignore"):
         bounds = np.log([low, ratio, high])
-    return between(*bounds.tolist(), noise=float(np.sqrt(2.0)) * TIMING_NOISE)
+    return between(*bounds.tolist(), noise=float(np.sqrt(2.0)) * noise)
+
+
+def slope_noise(x: Sequence[float], noise: float) -> float:
+    """Return the standard error of the power of x that times with this noise grow with."""
+    return noise / float(np.std(np.log(x)) * np.sqrt(len(x)))
 
 
 def mean_and_error(values: Floats) -> tuple[Floats, Floats]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -13,17 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from reproduce._figures import save
-from reproduce._framework import Claim, Experiment, Options, Outcome
+from reproduce._framework import EXPERIMENTS, Experiment, Options, Outcome
+from reproduce._statements import (
+    claims_of,
+    counts,
+    headline,
+    named,
+    reasons,
+    statements,
+    table,
+    verdict_table,
+)
 
 EARLIER = "The code of the experiment has changed since this run: numbers and verdicts are earlier."
-PAPERS = {
-    "000": "Pahikkala et al. 2012",
-    "001": "Pahikkala et al. 2009",
-    "002": "Cawley and Talbot 2004",
-    "003": "Tanaka and Imai 2019",
-    "004": "Pahikkala et al. 2006",
+MARKS = ("<!-- headline -->", "<!-- end of headline -->")
+SECTIONS = {
+    "paper": "What the paper says, and whether it holds here",
+    "besides": "Besides: other readings and other data",
+    "ours": "What we checked ourselves",
 }
-VERDICTS = {True: "holds", False: "**does not hold**", None: "*cannot be told*"}
 
 
 def record(
@@ -37,6 +44,7 @@ def record(
         "id": experiment.id,
         "paper": experiment.paper,
         "title": experiment.title,
+        "caption": experiment.caption,
         "repetitions": options.repetitions,
         "paper_repetitions": experiment.paper_repetitions,
         "seed": options.seed,
@@ -81,26 +89,38 @@ def write(experiment: Experiment, entry: Mapping[str, Any], folder: Path, code: 
 def page(entry: Mapping[str, Any], code: str) -> str:
     """Return the Markdown page of a run; `code` is the digest of its experiment as it is now."""
     id = entry["id"]
-    claims = [Claim(**claim) for claim in entry["claims"]]
+    claims = claims_of(entry)
     parts = [
         f"# {id}: {entry['title']}",
-        f"{_named(entry['paper'])}. Run it yourself: `make reproduce ONLY={id}`.",
+        f"{named(entry['paper'])}. Run it yourself: `{command(entry)}`.",
         f"![{entry['title']}]({id}.svg)",
+        *([f"*{entry['caption']}*"] if entry.get("caption") else []),
         "## Setting",
         table(("", "paper", "here"), entry["settings"]),
     ]
     if entry["comparison"]:
         parts += ["## Numbers", table(("", "paper", "here"), entry["comparison"])]
-    stated, ours = [c for c in claims if not c.ours], [c for c in claims if c.ours]
-    parts += ["## What the paper says, and whether it holds here", _claims(stated)]
-    if ours:
-        parts += ["## What we checked besides", _claims(ours)]
-    remarks = [*_reasons(claims), *entry["notes"]]
+    for kind, title in SECTIONS.items():
+        found = statements(claims, kind)
+        if found:
+            parts += [f"## {title}", verdict_table(found)]
+    remarks = [*reasons(claims), *entry["notes"]]
     if remarks:
         parts += ["## What differs, and why", "\n".join(f"- {remark}" for remark in remarks)]
     since = "" if entry.get("code") == code else " " + EARLIER
     parts += ["## This run", _this_run(entry) + since]
     return "\n\n".join(parts) + "\n"
+
+
+def command(entry: Mapping[str, Any]) -> str:
+    """Return the command that runs what the page shows: as many repetitions, the same seed."""
+    id, options = entry["id"], ""
+    known = EXPERIMENTS.get(id)
+    if known is None or entry["repetitions"] != known.repetitions:
+        options += f" --repetitions {entry['repetitions']}"
+    if entry["seed"]:
+        options += f" --seed {entry['seed']}"
+    return f'make reproduce ONLY="{id}{options}"' if options else f"make reproduce ONLY={id}"
 
 
 def write_index(folder: Path, codes: Mapping[str, str]) -> Path:
@@ -114,58 +134,50 @@ def write_index(folder: Path, codes: Mapping[str, str]) -> Path:
     entries.sort(key=lambda entry: (place.get(entry["id"], -1), entry["id"]))
     path = folder / "index.md"
     path.write_text(index(entries, codes), encoding="utf-8")
+    _write_headline(folder, entries)
     return path
 
 
+def _write_headline(folder: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Put the headline between the marks of the page above the folder, if there is such a page."""
+    page_path = folder.parent / "reproductions.md"
+    if not page_path.exists():
+        return
+    text = page_path.read_text(encoding="utf-8")
+    before, first, rest = text.partition(MARKS[0])
+    _, last, after = rest.partition(MARKS[1])
+    if first and last:
+        said = headline(entries, f"{folder.name}/")
+        page_path.write_text(f"{before}{first}\n{said}\n{last}{after}", encoding="utf-8")
+
+
 def index(entries: Sequence[Mapping[str, Any]], codes: Mapping[str, str]) -> str:
-    """Return a Markdown page that lists runs and how many of the paper's claims held."""
+    """Return a Markdown page that lists runs and how many of the papers' statements hold."""
     rows = []
+    total = [0] * 5
     for entry in entries:
-        verdicts = [claim["holds"] for claim in entry["claims"] if not claim.get("ours")]
+        claims = claims_of(entry)
         link = f"[{entry['id']}]({entry['id']}.md)"
         if entry.get("code") != codes.get(entry["id"]):
             link += " (numbers of earlier code)"
-        counts = (str(verdicts.count(outcome)) for outcome in (True, False, None))
-        rows.append((link, _named(entry["paper"]), entry["title"], *counts))
-    total = [sum(int(row[column]) for row in rows) for column in (3, 4, 5)]
-    rows.append(("all", "", "", *map(str, total)))
-    head = "# The papers, reproduced"
+        other = [claim.holds for claim in claims if claim.kind == "besides"]
+        numbers = (*counts(statements(claims, "paper")), other.count(True), len(other))
+        total = [a + b for a, b in zip(total, numbers, strict=True)]
+        rows.append((link, named(entry["paper"]), entry["title"], *_cells(numbers)))
+    rows.append(("all", "", "", *_cells(total)))
     lead = (
         "Each page shows one experiment: the paper's setting and ours, the numbers side by side, "
-        "and whether each statement of the paper holds in our run. Statements are decided by the "
-        "run itself, by rules fixed beforehand; one that does not hold is reported as such, and so "
-        "is one that the noise of the run leaves open."
+        "and whether each statement of the paper holds in our run. The run itself decides, by "
+        "rules fixed beforehand. A statement that the noise of the run cannot decide is open."
     )
-    titles = ("id", "paper", "what", "hold", "do not hold", "cannot be told")
-    return "\n\n".join([head, lead, table(titles, rows)]) + "\n"
+    titles = ("id", "paper", "what", "hold", "do not hold", "open", "besides: hold")
+    parts = ["# The papers, reproduced", lead, headline(entries), table(titles, rows)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _named(paper: str) -> str:
-    """Return where something stands with the names of authors for the numbers of papers."""
-    return re.sub(r"\b00[0-4]\b", lambda number: PAPERS[number[0]], paper)
-
-
-def table(head: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += [
-        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows
-    ]
-    return "\n".join(lines)
-
-
-def _claims(claims: list[Claim]) -> str:
-    rows = [(c.text, VERDICTS[c.holds], c.evidence) for c in claims]
-    return table(("claim", "here", "evidence"), rows)
-
-
-def _reasons(claims: list[Claim]) -> list[str]:
-    """Return why claims do not hold, each reason once with all the claims that it is for."""
-    failed: dict[str, list[str]] = {}
-    for claim in claims:
-        if claim.holds is False and claim.why:
-            failed.setdefault(claim.why, []).append(claim.text)
-    return [f"*{'; '.join(texts)}*: {why}" for why, texts in failed.items()]
+def _cells(numbers: Sequence[int]) -> tuple[str, ...]:
+    hold, fail, unknown, other, others = numbers
+    return str(hold), str(fail), str(unknown), f"{other} of {others}" if others else "–"
 
 
 def _this_run(entry: Mapping[str, Any]) -> str:

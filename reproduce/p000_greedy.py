@@ -16,19 +16,21 @@ from reproduce._approaches import (
     SHIFT,
     log2_labels,
     mean_and_variance,
+    standard_errors,
 )
 from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Decide, Options, Outcome, besides, experiment
 from reproduce._repeat import repeated
 from reproduce._verdicts import BAND, finite, mean_and_error, told, weakest
 from reproduce.p000_sinusoid import (
     ALPHAS,
-    GAMMA_NOTE,
     NARROW_NOTE,
+    UNIT_NOTE,
+    WIDE_NOTE,
     Preliminary,
-    narrow_reading,
     one_repetition,
     preliminary,
+    reading,
     settings,
 )
 
@@ -36,6 +38,7 @@ Floats = NDArray[np.float64]
 
 SIZES = (27, 270)
 SERIOUS = 0.01  # of the lowest error
+GONE = 0.25  # of the bias with few basis rows: one that is smaller no longer counts
 
 
 def draw(numbers: Mapping[str, Any]) -> Any:
@@ -43,6 +46,7 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     figure, ax = axes(2, 2)
     for row, size in enumerate(SIZES):
         part = numbers[f"n={size}"]
+        errors = part.get("standard_error", {})
         for column, name in enumerate(("mean", "variance")):
             lines = dict(zip(APPROACHES, part[name], strict=True))
             curves(
@@ -53,6 +57,7 @@ def draw(numbers: Mapping[str, Any]) -> Any:
                 ylabel=f"{name} of the MSEs",
                 title=f"{size} basis rows",
                 legend=False,
+                bands=dict(zip(APPROACHES, errors.get(name, ()), strict=False)),
             )
     shared_legend(figure, ax)
     return figure
@@ -60,13 +65,13 @@ def draw(numbers: Mapping[str, Any]) -> Any:
 
 def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     """Return the verdicts, from biases and their standard errors, and from mean errors."""
-    claims: list[Claim] = []
-    for verdicts, size in zip((_few, _many), SIZES, strict=True):
-        part = numbers[f"n={size}"]
-        bias, noise = np.array(part["bias"]), np.array(part["standard_error_of_bias"])
-        claims += verdicts(bias, noise)
-        claims.append(_choice(part, size))
-    return claims
+    few, many = (numbers[f"n={size}"] for size in SIZES)
+    return [
+        *_few(few),
+        _choice(few, SIZES[0]),
+        *_many(many, few),
+        _choice(many, SIZES[1]),
+    ]
 
 
 def _choice(part: Mapping[str, Any], size: int) -> Claim:
@@ -85,15 +90,34 @@ def _choice(part: Mapping[str, Any], size: int) -> Claim:
 @experiment(
     "p000-fig7",
     paper="000 Figure 7",
-    title="Bias of CV when basis rows are chosen greedily outside the loop, γ by leave-one-out",
+    title="Bias of CV when basis rows are chosen greedily outside the loop",
     draw=draw,
-    repetitions=100,
+    repetitions=1000,
     paper_repetitions=1000,
     decide=decide,
+    caption="Above: with 27 basis rows chosen outside the loop, the estimates that do not choose "
+    "again (1, 2) are too low. Below: with 270 only the one whose basis stays (2) is, by little. "
+    "Shaded: two standard errors.",
+)
+def unit(options: Options, progress: Progress) -> Outcome:
+    """Return the outcome with γ = 1."""
+    return _greedy(reading(0), decide, UNIT_NOTE, options, progress)
+
+
+@experiment(
+    "p000-fig7-wide",
+    paper="000 Figure 7, another reading",
+    title="Bias of CV when basis rows are chosen greedily outside the loop, γ by leave-one-out",
+    draw=draw,
+    repetitions=500,
+    paper_repetitions=1000,
+    decide=besides(decide),
+    caption="With a wide kernel a few basis rows suffice, whichever they are: there is hardly "
+    "anything to be optimistic about.",
 )
 def wide(options: Options, progress: Progress) -> Outcome:
     """Return the outcome with the width that predicts best."""
-    return _greedy(preliminary(), GAMMA_NOTE, options, progress)
+    return _greedy(preliminary(), besides(decide), f"{WIDE_NOTE} {_CHANCE}", options, progress)
 
 
 @experiment(
@@ -101,16 +125,19 @@ def wide(options: Options, progress: Progress) -> Outcome:
     paper="000 Figure 7, another reading",
     title="Bias of CV when basis rows are chosen greedily outside the loop, γ = 2²",
     draw=draw,
-    repetitions=30,
+    repetitions=100,
     paper_repetitions=1000,
-    decide=decide,
+    decide=besides(decide),
+    caption="With a narrow kernel the choice of basis rows matters more, and the bias is larger.",
 )
 def narrow(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome with a width that fits what the paper tells of Figure 6."""
-    return _greedy(narrow_reading(), NARROW_NOTE, options, progress)
+    """Return the outcome with a narrow kernel."""
+    return _greedy(reading(2), besides(decide), NARROW_NOTE, options, progress)
 
 
-def _greedy(found: Preliminary, note: str, options: Options, progress: Progress) -> Outcome:
+def _greedy(
+    found: Preliminary, verdicts: Decide, note: str, options: Options, progress: Progress
+) -> Outcome:
     """Return mean and variance over repetitions for 27 and for 270 greedily chosen basis rows."""
     gamma, alpha = found.gamma, found.alpha
 
@@ -129,6 +156,7 @@ def _greedy(found: Preliminary, note: str, options: Options, progress: Progress)
         numbers[f"n={size}"] = {
             "mean": mean.tolist(),
             "variance": variance.tolist(),
+            "standard_error": standard_errors(errors),
             "bias": bias.tolist(),
             "standard_error_of_bias": [finite(value) for value in noise],
             "cost": cost.tolist(),
@@ -150,7 +178,7 @@ def _greedy(found: Preliminary, note: str, options: Options, progress: Progress)
     basis = "30, 27 left / 27 / 27; 300, 270 left / 270 / 270"
     return Outcome(
         numbers,
-        decide(numbers, options.repetitions),
+        verdicts(numbers, options.repetitions),
         [*settings(gamma, basis), *rows],
         comparison,
         [note, *_NOTES],
@@ -181,7 +209,8 @@ def costs_of_choice(errors: Floats) -> tuple[Floats, Floats]:
     return mean_and_error(honest[:, chosen[:2]] - honest[:, chosen[2:]])
 
 
-def _optimistic(text: str, bias: float, noise: float) -> Claim:
+def _optimistic(text: str, part: Mapping[str, Any], i: int) -> Claim:
+    bias, noise = part["bias"][i], part["standard_error_of_bias"][i]
     return Claim(
         text,
         told(-bias, noise),
@@ -189,27 +218,41 @@ def _optimistic(text: str, bias: float, noise: float) -> Claim:
     )
 
 
-def _few(bias: Floats, noise: Floats) -> list[Claim]:
+def _few(part: Mapping[str, Any]) -> list[Claim]:
+    names = ("some of the basis rows are removed (approach 1)", "all of them stay (approach 2)")
     return [
-        _optimistic(
-            f"With 27 basis rows approach {i + 1} is optimistically biased", bias[i], noise[i]
-        )
-        for i in range(2)
+        _optimistic(f"27 basis rows chosen outside the loop: optimistic if {name}", part, i)
+        for i, name in enumerate(names)
     ]
 
 
-def _many(bias: Floats, noise: Floats) -> list[Claim]:
+def _many(part: Mapping[str, Any], few: Mapping[str, Any]) -> list[Claim]:
+    bias, noise = part["bias"][0], part["standard_error_of_bias"][0]
+    counts = GONE * abs(few["bias"][0])
+    # Gone: not optimistic by more than a quarter of what it was, as far as two errors can tell.
+    gone = True if bias > -BAND * noise else told(counts + bias, noise)
     return [
-        _optimistic("With 270 basis rows approach 2 is still biased", bias[1], noise[1]),
+        _optimistic(
+            "270 basis rows chosen outside the loop: still optimistic if all of them stay "
+            "(approach 2)",
+            part,
+            1,
+        ),
         Claim(
-            "With 270 basis rows approach 1 no longer suffers from the bias",
-            told(bias[0] + max(BAND * noise[0], 0.25 * abs(bias[1])), noise[0], 0.0),
-            f"{bias[0]:+.4f} ± {noise[0]:.4f} against approach 3 (rule: above −2 standard errors, "
-            "or less than a quarter of the bias of approach 2)",
+            "270 basis rows chosen outside the loop: no longer optimistic if some are removed "
+            "(approach 1)",
+            gone,
+            f"{bias:+.4f} ± {noise:.4f} against approach 3; {few['bias'][0]:+.4f} with 27 basis "
+            f"rows (rule: less than {100 * GONE:.0f} % of that, or not below zero)",
         ),
     ]
 
 
+_CHANCE = (
+    "An earlier run of 1,000 other samples found a bias of +0.0033 ± 0.0004 for approach 1 with 27 "
+    "basis rows, 2.7 standard errors from the one above. Today's code gives +0.0033 again on the "
+    "samples of that run: what differs is the samples."
+)
 _NOTES = (
     "The selection needs a λ of its own, which the paper does not give: here it is the one with "
     "the lowest leave-one-out error in the preliminary experiment, the same for all points of "

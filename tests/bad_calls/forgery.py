@@ -36,14 +36,14 @@ def forge(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -
     return path
 
 
-def fitted(change: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
-    """Return a change of the fitted part of the document."""
-    return lambda content, arrays: change(content["fitted"])
+def found(change: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+    """Return a change of what the fit found."""
+    return lambda content, arrays: change(content["found"])
 
 
-def problem(change: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
-    """Return a change of the problem that the model was fitted on."""
-    return lambda content, arrays: change(content["fitted"]["_problem"]["fields"])
+def data(change: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+    """Return a change of what the fit was given."""
+    return lambda content, arrays: change(content["data"])
 
 
 def array(name: str, change: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -83,108 +83,79 @@ def nested(depth: int) -> Any:
     return value
 
 
-def _ptr(content: dict[str, Any], arrays: dict[str, Any]) -> None:
-    for name in list(arrays):
-        if name.endswith("held_out.ptr"):
-            arrays[name] = arrays[name][::-1].copy()
-
-
 #: What is forged, how, and what the refusal says.
 FORGERIES: dict[str, tuple[Callable[..., Any], str]] = {
-    "coefficients too short": (array("_dual_coef", lambda a: a[:-1]), "coefficients"),
-    "coefficients of another kind": (array("_dual_coef", lambda a: a.astype(str)), "coefficients"),
+    "coefficients too short": (array("coefficients", lambda a: a[:-1]), "coefficients"),
+    "coefficients of another kind": (array("coefficients", lambda a: a.astype(str)), "doubles"),
     "coefficients of half precision": (
-        array("_dual_coef", lambda a: a.astype(np.float16)),
+        array("coefficients", lambda a: a.astype(np.float16)),
         "doubles",
     ),
-    "coefficients not finite": (array("_dual_coef", lambda a: put(a, 0, np.nan)), "finite"),
-    "dual_coef_ too long": (array("dual_coef_", lambda a: np.append(a, 1.0)), "dual_coef_"),
-    "no coefficients": (fitted(lambda f: f.pop("_dual_coef")), "_dual_coef missing"),
-    "no problem": (fitted(lambda f: f.pop("_problem")), "_problem missing"),
-    "no kernel": (fitted(lambda f: f.update(_kernel=None)), "kernel"),
-    "a kernel that is a number": (fitted(lambda f: f.update(kernel_=3)), "kernel_"),
+    "coefficients not finite": (array("coefficients", lambda a: put(a, 0, np.nan)), "finite"),
+    "no coefficients": (found(lambda f: f.pop("coefficients")), "coefficients"),
+    "no rows": (data(lambda d: d.pop("X")), "X"),
+    "no kernel": (found(lambda f: f.update(kernel=None)), "kernel"),
+    "a kernel that is a number": (found(lambda f: f.update(kernel=3)), "kernel"),
     "a width for another number of columns": (
-        fitted(lambda f: f["_kernel"]["fields"].update(gamma={"$tuple": [1.0, 2.0, 3.0]})),
-        "fit together",
+        found(lambda f: f["kernel"]["fields"].update(gamma={"$tuple": [1.0, 2.0, 3.0]})),
+        "gamma must",
     ),
-    "a negative width": (fitted(lambda f: f["_kernel"]["fields"].update(gamma=-1.0)), "gamma"),
-    "no plan": (fitted(lambda f: f.update(_plan=None)), "plan"),
-    "a plan without costs": (fitted(lambda f: f["_plan"]["fields"].update(costs=[])), "plan"),
-    "an intercept that is text": (fitted(lambda f: f.update(intercept_="1")), "intercept_"),
-    "a penalty that is negative": (fitted(lambda f: f.update(alpha_=-1.0)), "alpha_"),
-    "an index outside": (fitted(lambda f: f.update(best_index_=99)), "best_index_"),
-    "an index that is a fraction": (fitted(lambda f: f.update(best_index_=0.5)), "best_index_"),
-    "experiments miscounted": (fitted(lambda f: f.update(n_splits_=4)), "n_splits_"),
-    "columns miscounted": (fitted(lambda f: f.update(n_features_in_=7)), "n_features_in_"),
+    "a negative width": (found(lambda f: f["kernel"]["fields"].update(gamma=-1.0)), "gamma"),
+    "no plan": (found(lambda f: f.update(plan=None)), "fit together"),
+    "a plan without costs": (found(lambda f: f["plan"].update(costs=[])), "fit together"),
+    "a plan of a path unknown": (found(lambda f: f["plan"].update(path="fast")), "path"),
+    "an intercept that is text": (found(lambda f: f.update(unpenalised="1")), "unpenalised"),
+    "a penalty that is negative": (found(lambda f: f.update(alpha=-1.0)), "alpha"),
+    "an index outside": (found(lambda f: f.update(index=99)), "index"),
+    "an index that is a fraction": (found(lambda f: f.update(index=0.5)), "index"),
     "results of another length": (
-        fitted(lambda f: f["cv_results_"].update(mean_test_score=[1.0])),
-        "cv_results_",
+        found(lambda f: f["results"].update(mean_test_score=[1.0])),
+        "'mean_test_score'",
     ),
-    "nested tuples": (fitted(lambda f: f.update(best_params_=nested(400))), "deep"),
-    "nested lists": (
-        fitted(lambda f: f.update(extra_=json.loads("[" * 300 + "]" * 300))),
-        "deep",
-    ),
-    "fewer targets": (array("_problem.Y", lambda a: a[:-1]), "fit together"),
-    "targets not finite": (array("_problem.Y", lambda a: put(a, 0, np.inf)), "finite"),
-    "targets of half precision": (
-        array("_problem.Y", lambda a: a.astype(np.float16)),
-        "doubles",
-    ),
-    "weights that are whole numbers": (
-        array("_problem.weights", lambda a: a.astype(np.int8)),
-        "doubles",
-    ),
-    "fewer weights": (array("_problem.weights", lambda a: a[:-1]), "weights"),
-    "negative weights": (array("_problem.weights", lambda a: -a), "weights"),
-    "fewer rows": (array("_problem.X", lambda a: a[:-1]), "X"),
-    "rows not finite": (array("_problem.X", lambda a: put(a, 0, np.nan)), "finite"),
-    "rows of half precision": (
-        array("_problem.X", lambda a: a.astype(np.float16)),
-        "single or double",
-    ),
-    "rows of text": (array("_problem.X", lambda a: a.astype(str)), "numbers"),
-    "rows of one dimension": (array("_problem.X", lambda a: a[:, 0]), "dimension"),
-    "penalties of half precision": (
-        array("_problem.alphas", lambda a: a.astype(np.float16)),
-        "doubles",
-    ),
-    "penalties unsorted": (array("_problem.alphas", lambda a: a[::-1]), "increasing"),
-    "basis rows outside": (array("basis_indices_", lambda a: a + 100), "basis rows"),
-    "basis rows negative": (array("basis_indices_", lambda a: a - 1), "basis rows"),
-    "basis rows repeated": (array("basis_indices_", lambda a: a * 0), "twice"),
-    "experiments outside": (
-        array("_problem.experiments.held_out.values", lambda a: a + 100),
-        "not there",
-    ),
-    "experiments negative": (
-        array("_problem.experiments.held_out.values", lambda a: a - 5),
-        "not there",
-    ),
+    "results of other penalties": (array("results.alpha", lambda a: a * 2), "other penalties"),
+    "nested tuples": (found(lambda f: f.update(params=nested(400))), "deep"),
+    "nested lists": (found(lambda f: f.update(extra=json.loads("[" * 300 + "]" * 300))), "deep"),
+    "fewer targets": (array("y", lambda a: a[:-1]), "y must"),
+    "targets not finite": (array("y", lambda a: put(a, 0, np.inf)), "finite"),
+    "targets of text": (array("y", lambda a: a.astype(str)), "numbers"),
+    "targets of another shape": (data(lambda d: d.update(flat=2)), "flat"),
+    "fewer weights": (array("sample_weight", lambda a: a[:-1]), "sample_weight"),
+    "negative weights": (array("sample_weight", lambda a: -a), "negative"),
+    "fewer rows": (array("X", lambda a: a[:-1]), "per row"),
+    "rows not finite": (array("X", lambda a: put(a, 0, np.nan)), "finite"),
+    "rows of text": (array("X", lambda a: a.astype(str)), "numbers"),
+    "rows of one dimension": (array("X", lambda a: a[:, 0]), "two-dimensional"),
+    "fewer columns than the kernel has": (array("X", lambda a: a[:, :0]), "fit together"),
+    "names of other columns": (data(lambda d: d.update(names=["a"])), "names"),
+    "penalties unsorted": (array("alphas", lambda a: a[::-1]), "increasing"),
+    "penalties of text": (array("alphas", lambda a: a.astype(str)), "numbers"),
+    "basis rows outside": (array("basis_rows", lambda a: a + 100), "dense"),
+    "basis rows repeated": (array("basis_rows", lambda a: a * 0), "dense"),
+    "experiments outside": (array("experiments.held_out.values", lambda a: a + 100), "held"),
+    "experiments negative": (array("experiments.held_out.values", lambda a: a - 5), "not there"),
     "experiments of fractions": (
-        array("_problem.experiments.held_out.values", lambda a: a + 0.5),
+        array("experiments.held_out.values", lambda a: a + 0.5),
         "row numbers",
     ),
-    "experiments out of order": (_ptr, "experiment"),
-    "a policy unknown": (problem(lambda p: p.update(policy="steal")), "policy"),
-    "a path unknown": (problem(lambda p: p.update(path="fast")), "path"),
-    "a bias of two": (problem(lambda p: p.update(bias=2)), "bias"),
-    "a seed of text": (problem(lambda p: p.update(seed="0")), "seed"),
-    "jitter not a number": (problem(lambda p: p.update(jitter={"$number": "nan"})), "jitter"),
+    "experiments out of order": (
+        array("experiments.held_out.ptr", lambda a: a[::-1]),
+        "overlap",
+    ),
+    "a seed of text": (found(lambda f: f.update(seed="0")), "random_state"),
+    "frames of a library unknown": (data(lambda d: d.update(frames="os")), "library"),
     "a class that is not on the list": (
-        fitted(lambda f: f.update(_kernel={"$object": "os:system", "fields": {}})),
+        found(lambda f: f.update(kernel={"$object": "os:system", "fields": {}})),
         "not among the classes",
     ),
     "a function": (
-        fitted(lambda f: f.update(_kernel={"$function": "os:system"})),
+        found(lambda f: f.update(kernel={"$function": "os:system"})),
         "allow_callables=True",
     ),
-    "a method overwritten": (fitted(lambda f: f.update(predict=1)), "'predict'"),
-    "an array that is not there": (fitted(lambda f: f.update(x_={"$array": "no"})), "malformed"),
+    "an array that is not there": (found(lambda f: f.update(x={"$array": "no"})), "malformed"),
     "a random state outside itself": (
-        fitted(
+        found(
             lambda f: f.update(
-                x_={
+                x={
                     "$random": {
                         "bit_generator": "MT19937",
                         "state": {"key": [0] * 624, "pos": 10**6},
@@ -198,5 +169,13 @@ FORGERIES: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "a parameter unknown": (lambda c, a: c["parameters"].update(speed=9), "speed"),
     "a parameter impossible": (lambda c, a: c["parameters"].update(rule="worst"), "rule"),
+    "a policy unknown": (
+        lambda c, a: c["parameters"].update(held_out_basis="steal"),
+        "held_out_basis",
+    ),
+    "jitter not a number": (
+        lambda c, a: c["parameters"].update(jitter={"$number": "nan"}),
+        "jitter",
+    ),
     "no parameters": (lambda c, a: c.pop("parameters"), "parameters"),
 }

@@ -223,11 +223,6 @@ CALLS = [
     model_call(
         "another kind in it", lambda p: raw_manifest(p, lambda m: m.update(kind="Rocket")), "Rocket"
     ),
-    model_call(
-        "a shape of 10¹³",
-        lambda p: raw_manifest(p, lambda m: m["arrays"]["_problem.X"].update(shape=[10**13, 2])),
-        "contradicts",
-    ),
     *(forged_call(name) for name in FORGERIES),
     # -- tables
     table_call("empty", ".csv", text(""), InvalidInputError, "is empty"),

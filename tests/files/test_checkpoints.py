@@ -9,9 +9,10 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold, KFold
 
-import holdfast.estimators.checkpoint
+import holdfast.data.archive
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.basis import PerGroup, Random
+from holdfast.data.archive import read_archive, write_archive
 from holdfast.estimators.search import Planned
 from holdfast.exceptions import HoldfastWarning
 from holdfast.kernels import RBF
@@ -151,7 +152,7 @@ def test_one_folder_serves_many_searches(tmp_path, monkeypatch):
         np.testing.assert_array_equal(
             found.cv_results_["pooled_test_score"], plain.cv_results_["pooled_test_score"]
         )
-    assert len(list(tmp_path.glob("scores-*.npz"))) == 2 * len(searches)
+    assert len(list(tmp_path.glob("scores-*.holdfast"))) == 2 * len(searches)
 
 
 def test_basis_rows_too_many_to_print_are_told_apart(tmp_path, monkeypatch):
@@ -225,7 +226,7 @@ print(len(scored))
 def test_a_damaged_file_is_computed_again(tmp_path, monkeypatch, damage):
     scored = evaluations(monkeypatch)
     first = model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
-    file = sorted(tmp_path.glob("scores-*.npz"))[1]
+    file = sorted(tmp_path.glob("scores-*.holdfast"))[1]
     content = file.read_bytes()
     if damage == "empty":
         file.write_bytes(b"")
@@ -234,11 +235,10 @@ def test_a_damaged_file_is_computed_again(tmp_path, monkeypatch, damage):
     elif damage == "noise":
         file.write_bytes(bytes(reversed(content)))
     elif damage == "other":
-        np.savez(file, pooled=np.zeros(3))
+        write_archive(file, "scores", {}, {"pooled": np.zeros(3)})
     else:
-        with np.load(file) as archive:
-            arrays = dict(archive)
-        np.savez(file, **{**arrays, "pooled": arrays["pooled"][:2]})
+        arrays = read_archive(file).arrays
+        write_archive(file, "scores", {}, {**arrays, "pooled": arrays["pooled"][:2]})
     with pytest.warns(HoldfastWarning, match=f"{file.name} is damaged") as caught:
         again = model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
     assert "are computed again" in str(caught[0].message)
@@ -259,11 +259,11 @@ def test_a_damaged_seed_is_chosen_again(tmp_path, monkeypatch):
 
 
 def test_an_unfinished_write_leaves_nothing_behind(tmp_path, monkeypatch):
-    def broken(file, **arrays):
-        file.write(b"half of it")
+    def broken(archive, name, *parts):
+        archive.fp.write(b"half of it")
         raise OSError("disk full")
 
-    monkeypatch.setattr(holdfast.estimators.checkpoint.np, "savez", broken)
+    monkeypatch.setattr(holdfast.data.archive, "_add", broken)
     with pytest.raises(OSError, match="disk full"):
         model(gamma=GAMMAS, checkpoint=tmp_path).fit(X, Y)
     assert list(tmp_path.iterdir()) == []

@@ -177,7 +177,7 @@ SAVE = """
 model = KernelRidgeCV(alphas=[0.1, 1.0], cv=3).fit(X, y)
 print("ready", flush=True)
 for i in itertools.count():
-    model.intercept_ = float(i)
+    model._intercept[:] = i
     model.save("model.holdfast")
     print(i, flush=True)
 """
@@ -266,7 +266,7 @@ def test_a_search_that_is_killed(tmp_path, code, more):
     kept, done = tmp_path / "kept", 0
     for moment in moments(1.0):
         killed(code, tmp_path, moment)
-        files = sorted(kept.glob("scores-*.npz"))
+        files = sorted(kept.glob("scores-*.holdfast"))
         assert len(files) >= done
         done = len(files)
     gammas = np.geomspace(1e-3, 1e2, 400)

@@ -54,7 +54,7 @@ def checkpoint(folder: Path, rng: np.random.Generator) -> None:
     place = folder / "checkpoint"
     if not place.exists():
         seeds.search(place)
-    files = sorted(place.glob("scores-*.npz"))
+    files = sorted(place.glob("scores-*.holdfast"))
     path = files[rng.integers(len(files))]
     whole = path.read_bytes()
     path.write_bytes(spoil(whole, rng))

@@ -599,7 +599,7 @@ def test_interruption_leaves_nothing_half_written(study, capsys, monkeypatch, tm
     if place == "fit":
         monkeypatch.setattr(KernelRidgeCV, "fit", interrupted)
     else:
-        monkeypatch.setattr("holdfast.files.archive._add", interrupted)
+        monkeypatch.setattr("holdfast.data.archive._add", interrupted)
     code = run("cv", study, "--target", "score", "--drop", "level,w,subject", "--cv", "3",
                "--save", "m.holdfast", *FAST)  # fmt: skip
     assert code == 130

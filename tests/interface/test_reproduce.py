@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import re
 import sys
 from dataclasses import replace
 from functools import partial
@@ -22,11 +23,13 @@ from reference.retrain import retrain
 from reproduce import (
     _approaches,
     _baselines,
+    _command,
     _digest,
     _grouped,
     _lssvm,
     _measure,
     _repeat,
+    _statements,
     _verdicts,
     _writer,
     p000_complexity,
@@ -67,8 +70,10 @@ IDS = [
     "p000-tasks",
     "p000-fig5",
     "p000-fig6",
+    "p000-fig6-wide",
     "p000-fig6-narrow",
     "p000-fig7",
+    "p000-fig7-wide",
     "p000-fig7-narrow",
     "p000-fig8",
     "p000-fig9",
@@ -295,8 +300,53 @@ def test_a_verdict_has_three_outcomes():
     assert _verdicts.weakest([True, True]) is True
     found = [_verdicts.between(0.0, value, 10.0, 1.0) for value in (-3.0, 1.0, 5.0, 9.0, 13.0)]
     assert found == [False, None, True, None, False]
-    times = [_verdicts.times_between(0.0, ratio, 2.0) for ratio in (1.0, 1.95, 2.5)]
+    times = [_verdicts.times_between(0.0, ratio, 2.0, 0.04) for ratio in (1.0, 1.95, 2.5)]
     assert times == [True, None, False]
+    less = [_verdicts.clearly_less(log, 0.04, 0.1) for log in (-0.1, -0.06, 0.0, 0.1)]
+    assert less == [True, None, False, False]
+
+
+def test_the_noise_of_timings_is_that_of_their_trials():
+    rng = np.random.default_rng(SEED)
+    trials = np.exp(0.2 * rng.standard_normal((300, 4)))
+    assert _verdicts.timing_noise(trials) == pytest.approx(0.1, rel=0.1)
+    assert _verdicts.timing_noise([[1.0, 1.0]]) == _verdicts.TIMING_FLOOR
+    assert _verdicts.timing_noise([[1.0]]) == _verdicts.UNKNOWN
+    x = [1.0, 2.0, 4.0, 8.0]
+    slopes = [np.polyfit(np.log(x), row, 1)[0] for row in 0.1 * rng.standard_normal((2000, 4))]
+    assert np.std(slopes) == pytest.approx(_verdicts.slope_noise(x, 0.1), rel=0.1)
+
+
+def test_not_smaller_for_all_penalties_does_not_ask_for_larger():
+    def verdict(logs, noise=0.01):
+        ratio = {"by_lambda": logs, "standard_error_by_lambda": [noise] * len(logs)}
+        return p000_sinusoid._not_always_smaller(ratio).holds
+
+    assert verdict([-0.2, -0.001]) is True  # no larger anywhere
+    assert verdict([-0.2, -0.1]) is False
+    assert verdict([-0.2, -0.05], 0.1) is None
+
+
+def test_a_bias_that_is_nearly_gone_is_no_failure():
+    few = {"bias": [-0.0432, -0.08], "standard_error_of_bias": [0.002, 0.002]}
+
+    def verdicts(bias, noise):
+        many = {"bias": [bias, -0.01], "standard_error_of_bias": [noise, 0.001]}
+        return [claim.holds for claim in p000_greedy._many(many, few)]
+
+    assert verdicts(-0.0048, 0.0011) == [True, True]  # nine times smaller than with few rows
+    assert verdicts(-0.02, 0.001) == [True, False]
+    assert verdicts(-0.011, 0.003) == [True, None]
+
+
+def test_fewer_tested_rows_explain_a_larger_variance():
+    def verdict(ratio, noise):
+        part = {"name": "2 to 1", "mean": np.log(ratio), "standard_error": noise}
+        return p000_sinusoid._fewer_rows(part).holds
+
+    assert verdict(1.10, 0.01) is True
+    assert verdict(1.0, 0.01) is False
+    assert verdict(1.10, 0.1) is None
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.95])
@@ -401,12 +451,16 @@ def test_tasks_side_by_side():
             errors = 100.0 + np.sqrt(v) * rng.standard_normal((100, 3, 4))
             average = p000_tasks.averages(errors)
             lines = {"variance": [[v] * 4] * 3, "relative variance": [[v] * 4] * 3}
+            if name == "Ailerons":  # ahead at one λ
+                lines["relative variance"] = [[1e9, v, v, v]] * 3
             parts[name] = {**lines, "average": average}
         return {"log2_alpha": [0.0, 1.0, 2.0, 3.0], "tasks": parts}
 
     for pole, holds in ((20.0, True), (2.1, None), (0.2, False)):
         claims = p000_tasks.decide(numbers(pole), 100)
-        assert [claim.holds for claim in claims] == [holds, holds]
+        assert [claim.holds for claim in claims] == [holds, False]
+        assert [claim.kind for claim in claims] == ["paper", "besides"]
+    assert "the largest at 3, 3, 3 of 4 λ" in p000_tasks.decide(numbers(20.0), 100)[1].evidence
     assert "Elevators, which is next" in claims[0].evidence
     assert p000_tasks.draw(numbers(3.0)).axes
 
@@ -415,6 +469,11 @@ def test_run_lemma():
     outcome = p002_lemma.lemma(Options(40), silent)
     finish(outcome, "p002-lemma1")
     assert outcome.claims[0].holds is None  # too few to tell 5 %
+    assert len(outcome.numbers["mean"]) == 4
+    numbers = {**outcome.numbers, "log_variance_ratio": [0.3, 0.01]}
+    assert p002_lemma.decide(numbers, 40)[2].holds is True
+    numbers["log_variance_ratio"] = [-0.01, 0.02]  # not higher by a tenth
+    assert p002_lemma.decide(numbers, 40)[2].holds is False
     X, y = make_sinusoid(30, seed=1).X, make_sinusoid(30, seed=1).y
     model = KernelRidgeCV(gamma=p002_lemma.GAMMA, alphas=p002_lemma.ALPHAS[4:5]).fit(X, y)
     np.testing.assert_allclose(p002_lemma.path(X, y, X[:5])[4], model.predict(X[:5]), rtol=1e-6)
@@ -429,9 +488,20 @@ def test_run_complexity(monkeypatch):
         ("DENSE_FOLDS", (3, 30)),
         ("SIZES", (3, 4, 5, 6)),
         ("COUNTS", (1, 2, 3, 4)),
+        ("HELD", (2, 4, 6, 12, 24)),
+        ("ROWS", (20, 40, 60)),
+        ("DENSE_OUTPUTS", (1, 2)),
     ):
         monkeypatch.setattr(p000_complexity, name, value)
-    finish(p000_complexity.costs(Options(1), silent), "p000-corollaries")
+    outcome = p000_complexity.costs(Options(2), silent)
+    finish(outcome, "p000-corollaries")
+    # Times that grow as stated, and times that grow faster.
+    for power, holds in ((1.0, True), (3.0, False)):
+        numbers = {**outcome.numbers, "timing_noise": 0.01}
+        for key, line, *_ in p000_complexity._GROWTH:
+            x = np.array(numbers[key]["x"], dtype=float)
+            numbers[key] = {**numbers[key], line: (x**power).tolist()}
+        assert {claim.holds for claim in p000_complexity._growth_claims(numbers)} == {holds}
 
 
 def test_a_page_is_written_again_from_its_numbers(tmp_path):
@@ -444,7 +514,7 @@ def test_a_page_is_written_again_from_its_numbers(tmp_path):
     assert (tmp_path / "p000-fig3.md").read_text(encoding="utf-8") == expected
     assert "earlier code" not in (tmp_path / "index.md").read_text(encoding="utf-8")
     # Numbers of other code may not have what today's verdicts ask for.
-    other = {**entry, "numbers": {**entry["numbers"], "variance_ratios": None}, "code": "other"}
+    other = {**entry, "numbers": {**entry["numbers"], "unknown": None}, "code": "other"}
     copy.write_text(json.dumps(other), encoding="utf-8")
     assert reproduce.main(["p000-fig3", "--again", "--out", str(tmp_path)], stream) == 0
     page = (tmp_path / "p000-fig3.md").read_text(encoding="utf-8")
@@ -455,22 +525,28 @@ def test_a_page_is_written_again_from_its_numbers(tmp_path):
 
 def test_run_sinusoid(monkeypatch):
     monkeypatch.setattr(p000_sinusoid, "N_BASIS", 27)
-    monkeypatch.setattr(p000_sinusoid, "GAMMAS", np.array([0.5]))
+    monkeypatch.setattr(p000_sinusoid, "GAMMAS", np.array([1.0]))
     outcome = p000_sinusoid.example(Options(1), silent)
     finish(outcome, "p000-fig5")
     assert outcome.numbers["rmse_to_target_function"] < 0.5
-    finish(p000_sinusoid.wide(Options(2), silent), "p000-fig6")
+    outcome = p000_sinusoid.unit(Options(2), silent)
+    finish(outcome, "p000-fig6")
+    assert {claim.kind for claim in outcome.claims} == {"paper"}
+    other = p000_sinusoid.wide(Options(2), silent)  # the one γ on offer, so the same numbers
+    assert other.numbers == outcome.numbers
+    assert {claim.kind for claim in other.claims} == {"besides"}
 
 
 def test_run_greedy(monkeypatch):
     monkeypatch.setattr(p000_sinusoid, "N_BASIS", 27)
-    monkeypatch.setattr(p000_sinusoid, "GAMMAS", np.array([0.5]))
+    monkeypatch.setattr(p000_sinusoid, "GAMMAS", np.array([1.0]))
     monkeypatch.setattr(p000_greedy, "SIZES", (9, 18))
-    finish(p000_greedy.wide(Options(2), silent), "p000-fig7")
+    finish(p000_greedy.unit(Options(2), silent), "p000-fig7")
 
 
 def test_run_groups(monkeypatch, parses):
-    monkeypatch.setattr(p000_groups, "stand_in", lambda: parses)
+    monkeypatch.setattr(p000_groups, "stand_in", lambda rng=None: parses)
+    monkeypatch.setattr(p000_groups, "STAND_IN", "small")
     monkeypatch.delenv("HOLDFAST_DATA", raising=False)
     page = finish(p000_groups.bias(Options(2), silent), "p000-fig8")
     assert "Not run: public parse sample." in page
@@ -667,7 +743,10 @@ def toy(options, progress):
         Claim("Water is wet", True, "touched it", "never shown"),
         Claim("a | b", False, "no evidence", "because of the moon"),
         Claim("c", False, "none either", "because of the moon"),
-        Claim("The toy is ours", True, "bought it", ours=True),
+        Claim("The toy is ours", True, "bought it", kind="ours"),
+        Claim("The toy rolls", True, "rolled it", case="floor"),
+        Claim("The toy rolls", None, "too far away", case="moon"),
+        Claim("The toy floats", False, "it sank", kind="besides"),
     ]
     return Outcome(
         {"line": rng.random(2).tolist(), "repetitions": options.repetitions},
@@ -704,10 +783,12 @@ def test_command_runs_and_writes(only_toy, tmp_path):
     assert "| a \\| b | **does not hold** | no evidence |" in page
     assert "- *a | b; c*: because of the moon" in page
     assert "never shown" not in page
-    assert (
-        "besides\n\n| claim | here | evidence |\n|---|---|---|\n| The toy is ours | holds |" in page
-    )
+    assert "ourselves\n\n| statement | here | evidence |\n|---|---|---|\n| The toy is ours" in page
+    assert "| statement | floor | moon |" in page
+    assert "| The toy rolls | holds: rolled it | *open*: too far away |" in page
+    assert "## Besides: other readings and other data" in page
     assert "3 repetitions (paper: 1000), seed 5" in page
+    assert 'ONLY="toy-fig1 --repetitions 3 --seed 5"' in page
     assert "DOES NOT HOLD  a | b" in out.getvalue()
     assert (tmp_path / "toy-fig1.png").read_bytes().startswith(b"\x89PNG")
 
@@ -798,14 +879,40 @@ def test_pages_of_the_documentation_are_what_the_writer_writes():
     assert index == _writer.index(entries, codes)
 
 
-def test_the_documentation_counts_the_outcomes_as_they_are():
-    paths = (ROOT / "docs" / "reproduce").glob("*.json")
-    every = [claim for path in paths for claim in json.loads(path.read_text("utf-8"))["claims"]]
-    claims = [claim for claim in every if not claim.get("ours")]
-    hold, fail, open_ = (sum(c["holds"] is o for c in claims) for o in (True, False, None))
+def test_the_documentation_counts_the_statements_as_they_are():
+    folder = ROOT / "docs" / "reproduce"
+    entries = [json.loads((folder / f"{id}.json").read_text("utf-8")) for id in IDS]
     text = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
-    counted = f"Of {len(claims)} statements {hold} hold, {fail} do not hold and {open_} cannot be"
-    assert counted in text
+    assert _statements.headline(entries, "reproduce/") in text
+
+
+def test_a_headline_counts_statements_not_cases(only_toy, tmp_path):
+    above = tmp_path / "reproductions.md"
+    above.write_text("a\n<!-- headline -->\nstale\n<!-- end of headline -->\nb\n", encoding="utf-8")
+    reproduce.main(["toy-fig1", "--out", str(tmp_path / "pages")], io.StringIO())
+    index = (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    text = above.read_text(encoding="utf-8")
+    assert text.startswith("a\n<!-- headline -->\nThe papers make 4 statements")
+    assert text.endswith("<!-- end of headline -->\nb\n")
+    assert "(pages/toy-fig1.md): c." in text
+    assert "stale" not in text
+    assert "The papers make 4 statements" in index
+    assert "1 hold, 2 do not, and 1 stay open" in index
+    assert "- 007 Figure 1, [toy-fig1](toy-fig1.md): c. Because of the moon" in index
+    assert "(toy-fig1.md): The toy rolls. Here (moon): too far away." in index
+
+
+def test_the_command_on_a_page_runs_what_the_page_shows():
+    for id in IDS:
+        path = ROOT / "docs" / "reproduce" / f"{id}.json"
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        given = re.search(
+            r"`make reproduce ONLY=(.*?)`", path.with_suffix(".md").read_text("utf-8")
+        )
+        arguments = _command.parser().parse_args(given[1].strip('"').split())
+        assert arguments.id == [id]
+        assert (arguments.repetitions or EXPERIMENTS[id].repetitions) == entry["repetitions"]
+        assert arguments.seed == entry["seed"]
 
 
 def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):
@@ -818,5 +925,5 @@ def test_index_lists_all_runs_of_the_folder(only_toy, tmp_path):
         "| [p000-fig1](p000-fig1.md) (numbers of earlier code) | Pahikkala et al. 2012 Figure 1 |"
         in index
     )
-    assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 | 2 | 0 |" in index
-    assert "| all |  |  | 2 | 4 | 0 |" in index
+    assert "| [toy-fig1](toy-fig1.md) | 007 Figure 1 | A toy | 1 | 2 | 1 | 0 of 1 |" in index
+    assert "| all |  |  | 2 | 4 | 2 | 0 of 2 |" in index

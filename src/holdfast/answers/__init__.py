@@ -14,11 +14,13 @@ held-out predictions by one function (`scored`).
 | `full_conformal` | the same, with the level promised and not half of it |
 | `calibration` | with which probability does a new row belong to a class? |
 | `gaussian` | how likely were the held-out targets? |
+| `residual_covariance` | how do held-out residuals of different experiments go together? |
 | `influence` | which rows, or groups, move the model most? |
 | `pairs` | how often are two rows that the model never saw put in the right order? |
 | `learning` | how much would more rows help? |
 | `nested` | what does the choice of penalty and kernel do to the score? |
 | `certainty` | how far may the score be from the error on new rows? |
+| `policies` | what do the ways of holding out basis rows estimate; how does an estimate vary? |
 | `permutation` | how well would chance have done? |
 | `comparison` | is one model better than another, and which rows decide? |
 """
@@ -27,6 +29,7 @@ from holdfast.answers.calibration import Calibration, CalibrationScores
 from holdfast.answers.influence import Influence
 from holdfast.answers.learning import Extrapolation, LearningCurve
 from holdfast.answers.pairs import LeavePairOut
+from holdfast.answers.policies import Policies, PolicyScore, Variation
 
 __all__ = [
     "Calibration",
@@ -35,4 +38,7 @@ __all__ = [
     "Influence",
     "LearningCurve",
     "LeavePairOut",
+    "Policies",
+    "PolicyScore",
+    "Variation",
 ]

@@ -160,6 +160,8 @@ def compared(
     positive: BoolArray,
     weights: FloatArray,
     owners: IntArray,
+    *,
+    multilabel: bool = False,
 ) -> tuple[CalibrationScores, CalibrationScores]:
     """Return the scores of plain and of calibrated probabilities of held-out rows.
 
@@ -172,6 +174,8 @@ def compared(
     owners : ndarray of int, shape (k,)
         The experiment of each row. Those of every tenth experiment are judged by calibrators that
         learned from the others: isotonic regression follows what it has seen.
+    multilabel : bool
+        Whether the columns are labels, each by itself; scores are then means over labels.
     """
     better, part = np.empty_like(plain), owners % min(PARTS, int(owners.max()) + 1)
     for own in np.unique(part):
@@ -180,7 +184,10 @@ def compared(
             others = calibrated(method, decision[~inside], positive[~inside], weights[~inside])
         else:  # a single experiment
             others = calibrated(method, decision, positive, weights)
-        better[inside] = others.of_classes(decision[inside])
+        probabilities = others.each if multilabel else others.of_classes
+        better[inside] = probabilities(decision[inside])
+    if multilabel:
+        return _label_scores(plain, positive, weights), _label_scores(better, positive, weights)
     happened = np.hstack([~positive, positive]) if positive.shape[1] == 1 else positive
     return _scores(plain, happened, weights), _scores(better, happened, weights)
 
@@ -189,6 +196,14 @@ def _scores(p: FloatArray, happened: NDArray[np.bool_], weights: FloatArray) -> 
     least = np.finfo(float).eps
     told = np.log(np.clip(p[happened], least, 1.0))  # in each row one class happened
     square = np.square(p - happened).sum(axis=1) / (2.0 if p.shape[1] == 2 else 1.0)
+    return CalibrationScores(
+        float(-np.average(told, weights=weights)), float(np.average(square, weights=weights))
+    )
+
+
+def _label_scores(p: FloatArray, happened: BoolArray, weights: FloatArray) -> CalibrationScores:
+    told = np.log(np.clip(np.where(happened, p, 1.0 - p), np.finfo(float).eps, 1.0)).mean(axis=1)
+    square = np.square(p - happened).mean(axis=1)
     return CalibrationScores(
         float(-np.average(told, weights=weights)), float(np.average(square, weights=weights))
     )

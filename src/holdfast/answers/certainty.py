@@ -219,7 +219,8 @@ def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) 
             argument="method",
         )
     mean_of = partial(fitted.mean_and_variance, fitted.row_score(rows))
-    estimate = nested_estimate(fitted, fitted.predict, mean_of, K, n_partitions, seed)
+    predict = partial(fitted.predict, times=n_partitions)
+    estimate = nested_estimate(fitted, predict, mean_of, K, n_partitions, seed)
     return _of_mean(fitted, rows, estimate, level, "nested")
 
 

@@ -251,10 +251,15 @@ class Fitted:
 
     # -- predictions and their scores, in `unit` ---------------------------------------------------
 
-    def predict(self, experiments: Experiments) -> tuple[Experiments, IntArray, FloatArray]:
-        """Return what was tested, of which experiment, and predictions (k, v) in `unit`."""
+    def predict(
+        self, experiments: Experiments, times: int = 1
+    ) -> tuple[Experiments, IntArray, FloatArray]:
+        """Return what was tested, of which experiment, and predictions (k, v) in `unit`.
+
+        The plan counts on being asked so many `times` for experiments like these.
+        """
         tasks = self.model.tasks(experiments)
-        values = self.model.at(tasks, self.alphas)
+        values = self.model.at(tasks, self.alphas, times)
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
         return tested, tasks.source, values if self.unit == 1.0 else values / self.unit
 
@@ -388,7 +393,7 @@ class Fitted:
 
     def refuse_classes(self, what: str) -> None:
         """Raise if the targets are classes, for an answer about numbers."""
-        if self.goal.classes is not None:
+        if not self.goal.of_numbers:
             raise NotSupportedError(
                 f"{what} is for regression: the targets of a classifier are classes. Use "
                 "decision_function, predict_proba or held_out(...).labels()."

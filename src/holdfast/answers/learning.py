@@ -28,7 +28,6 @@ from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged, Splitter
 from holdfast.experiments.splits import check_groups
-from holdfast.scores.scoring import resolve_scoring
 
 __all__ = [
     "Draws",
@@ -190,7 +189,7 @@ def learning_curve(
     """Return the held-out score against the number of training rows, or groups."""
     model, problem, scorer = fitted.model, fitted.problem, fitted.goal.scoring
     if scoring is not None:
-        scorer = resolve_scoring(scoring, classes=fitted.goal.classes)
+        scorer = scorer.other(scoring)
     refuse_density(scorer, "learning_curve")
     drawn = training_sets(fitted, groups)
     chosen = check_sizes(sizes, drawn.most, drawn.unit, drawn.least)

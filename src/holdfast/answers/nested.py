@@ -39,7 +39,7 @@ from holdfast.experiments.splits import check_groups
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
-from holdfast.scores.scoring import Scores, resolve_scoring
+from holdfast.scores.scoring import Scores
 from holdfast.smoother import Sizes, Smoother
 
 __all__ = ["NestedPredictions", "Way", "nested"]
@@ -109,8 +109,10 @@ class NestedPredictions:
         return [self.values[start:stop] for start, stop in pairwise(self.experiments.test.ptr)]
 
     def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (k,)."""
+        """Return predicted class labels of a classifier, shape (k,), or 0 and 1 of each label."""
         classes = self.goal.classes
+        if self.goal.scoring.multilabel:
+            return (self.values > 0).astype(np.int64)
         if classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
         values = self.values
@@ -135,7 +137,7 @@ class NestedPredictions:
         """
         goal, scorer = self.goal, self.goal.scoring
         if scoring is not None:
-            scorer = resolve_scoring(scoring, classes=goal.classes)
+            scorer = goal.scoring.other(scoring)
         refuse_density(scorer, "nested")
         found = scored(
             scorer,

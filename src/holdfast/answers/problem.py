@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.trend import Trend
@@ -83,6 +86,11 @@ class Problem:
         """Whether the model is expanded in some basis rows, and not in all rows."""
         return self.basis is not None
 
+    @cached_property
+    def coded(self) -> bool:
+        """Whether every target is −1 or +1: classes, or labels."""
+        return bool((np.abs(self.Y) == 1.0).all())
+
     @property
     def constant(self) -> bool:
         """Whether the targets do not vary over the training rows and the bias is the model."""
@@ -121,6 +129,11 @@ class Goal:
     def classes(self) -> AnyArray | None:
         """Class labels, or None for regression."""
         return self.scoring.classes
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether the targets are numbers, neither classes nor labels."""
+        return self.classes is None and not self.scoring.multilabel
 
     def choose(self, scores: Scores, alphas: FloatArray, rule: str | None = None) -> Choice:
         """Return the chosen penalty, without a word about the ends of the grid."""

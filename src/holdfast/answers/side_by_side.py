@@ -19,7 +19,6 @@ from holdfast.answers.scored import refuse_density
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.experiments.splits import check_groups
-from holdfast.scores.scoring import resolve_scoring
 
 __all__ = ["Table"]
 
@@ -51,7 +50,7 @@ class Table:
         first = next(found for found in known if found is not None)
         goal, problem, m = first.goal, first.problem, first.problem.weights.size
         if scoring is not None:
-            goal = replace(goal, scoring=resolve_scoring(scoring, classes=goal.classes))
+            goal = replace(goal, scoring=goal.scoring.other(scoring))
         refuse_density(goal.scoring, "compare")
         given = None if groups is None else check_groups(groups, m)
         self.labels = problem.groups if given is None else given

@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast._typing import IntArray
 from holdfast.basis.base import Pool, Selector, SizedSelector, how_many, whole_number
+from holdfast.exceptions import InvalidInputError
 
 
 class Random(SizedSelector):
@@ -17,19 +18,54 @@ class Random(SizedSelector):
     ----------
     n : int or float
         How many rows, or which fraction of them.
+    per_model : bool, default=False
+        Whether n counts the basis rows of each held-out model instead of those of the model on all
+        rows. With f folds that hold out every row once, n f / (f - 1) rows are drawn, evenly from
+        the folds, so that n are left when a fold is removed: exactly n where f - 1 divides n,
+        otherwise n on average.
 
     Notes
     -----
     The choice does not depend on the data, so holding rows out afterwards (``"remove"``) leaves a
     random choice from the training rows: the estimate is unbiased (Pahikkala et al. 2012, §6.2).
+    With ``per_model`` it is one of the error of an algorithm that draws n basis rows (their
+    approach 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import KernelRidgeCV
+    >>> from holdfast.basis import Random
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(200, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = KernelRidgeCV(gamma=0.5, basis=Random(27, per_model=True), cv=10).fit(X, y)
+    >>> len(model.basis_indices_)  # 3 in each fold: 27 are left when one is held out
+    30
     """
 
     data_dependent: ClassVar[bool] = False
     nested: ClassVar[bool] = True
 
+    def __init__(self, n: int | float = 0.1, per_model: bool = False) -> None:
+        super().__init__(n)
+        self.per_model = per_model
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The experiments, if n counts the basis rows of held-out models."""
+        return frozenset({"experiments"} if self.per_model else ())
+
     def _choose(self, pool: Pool) -> IntArray:
         m = len(pool)
-        return pool.rng.choice(m, size=how_many(self.n, m), replace=False).astype(np.int64)
+        n = how_many(self.n, m)
+        if not self.per_model:
+            return pool.rng.choice(m, size=n, replace=False).astype(np.int64)
+        assert pool.folds is not None, "select() checks `needs`"
+        sizes = np.bincount(pool.folds)
+        total = drawn_for(n, sizes)
+        rows = draw_from_each(pool.folds, even_shares(total, sizes, pool.rng), pool.rng)
+        return pool.rng.permutation(rows)  # the first k of them are a random choice too
 
 
 class PerGroup(Selector):
@@ -76,8 +112,8 @@ class BalancedOverFolds(SizedSelector):
     Notes
     -----
     Pahikkala et al. (2012), §6.2 approach 1. With ``held_out_basis="remove"`` and f folds every
-    held-out model then has n (f - 1) / f basis rows: to estimate how a model with n of them
-    performs, ask for ``n * f / (f - 1)``. The experiments must hold out every row exactly once.
+    held-out model then has n (f - 1) / f basis rows; ``Random(n, per_model=True)`` draws as many
+    as leave n. The experiments must hold out every row exactly once.
     """
 
     data_dependent: ClassVar[bool] = False
@@ -92,6 +128,20 @@ class BalancedOverFolds(SizedSelector):
         sizes = np.bincount(pool.folds)
         shares = even_shares(how_many(self.n, len(pool)), sizes, pool.rng)
         return draw_from_each(pool.folds, shares, pool.rng)
+
+
+def drawn_for(n: int, sizes: IntArray) -> int:
+    """Return how many rows to draw evenly from folds so that n are left without any one of them."""
+    sizes = sizes[sizes > 0]
+    left = int(sizes.sum() - sizes.max())
+    if n > left:
+        raise InvalidInputError(
+            f"n must be at most the number of rows that a held-out model is trained on ({left}) "
+            f"where per_model=True; got {n}. Use fewer rows, or per_model=False.",
+            argument="n",
+        )
+    folds = len(sizes)
+    return min(round(n * folds / (folds - 1)), int(sizes.sum()))
 
 
 def even_shares(n: int, sizes: IntArray, rng: np.random.Generator) -> IntArray:

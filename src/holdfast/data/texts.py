@@ -6,7 +6,7 @@ is a label, or a mistake.
 
 from __future__ import annotations
 
-__all__ = ["as_float", "as_int", "quoted"]
+__all__ = ["as_float", "as_int", "briefly", "quoted"]
 
 
 def as_float(text: str) -> float:
@@ -27,6 +27,11 @@ def quoted(text: object, most: int = 60) -> str:
     """Return a text in quotation marks for a message; a long one is cut."""
     shown = str(text)
     return repr(shown if len(shown) <= most else f"{shown[: most - 1]}…")
+
+
+def briefly(error: BaseException) -> str:
+    """Return what an error says in one line, without the whole of a hostile header."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 # What argparse calls them when it refuses a value.

@@ -10,6 +10,8 @@
 | `RadiusDisplay` | held-out error over the distance to the nearest data |
 | `InfluenceDisplay` | which rows, or groups, move the model most |
 | `LearningCurveDisplay` | held-out error over the number of training rows, extended |
+| `PoliciesDisplay` | held-out error under every policy for held-out basis rows |
+| `VariationDisplay` | how the estimate varies with the basis draw and the partition |
 | `PITDisplay` | whether the predicted distributions are right: held-out targets as probabilities |
 
 ``from_estimator`` asks a fitted estimator and plots; ``from_result`` takes an answer that is there
@@ -36,6 +38,7 @@ from holdfast.displays.held_out import HeldOutDisplay, PITDisplay
 from holdfast.displays.influence import InfluenceDisplay
 from holdfast.displays.learning_curve import LearningCurveDisplay
 from holdfast.displays.permutation import PermutationDisplay
+from holdfast.displays.policies import PoliciesDisplay, VariationDisplay
 from holdfast.displays.radius import RadiusDisplay
 
 __all__ = [
@@ -48,5 +51,7 @@ __all__ = [
     "LearningCurveDisplay",
     "PITDisplay",
     "PermutationDisplay",
+    "PoliciesDisplay",
     "RadiusDisplay",
+    "VariationDisplay",
 ]

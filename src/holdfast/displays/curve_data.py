@@ -119,7 +119,8 @@ def kernel_curves(model: CrossValidatedKernelRidge) -> tuple[CVCurve, tuple[CVCu
 
 def score_held_out(model: CrossValidatedKernelRidge, found: HeldOutPredictions) -> Any:
     """Return the scores of held-out predictions at each of their penalties, as the model scores."""
-    return found._scores(resolve_scoring(model.scoring, classes=found.classes))
+    scoring = found.scoring or resolve_scoring(model.scoring, classes=found.classes)
+    return found._scores(scoring)
 
 
 def model_scale(model: CrossValidatedKernelRidge) -> ScoreScale:

@@ -14,7 +14,6 @@ from holdfast.displays.base import Display, band, check_fitted_estimator
 from holdfast.displays.curve_data import model_scale, score_held_out
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
-from holdfast.scores.scoring import resolve_scoring
 from holdfast.splitters import LeaveNeighbourhoodOut
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def _baseline(model: CrossValidatedKernelRidge) -> float:
     problem = model._problem
     mean = np.average(problem.Y, axis=0, weights=problem.weights)
     constant = np.broadcast_to(mean, problem.Y.shape)
-    scoring = resolve_scoring(model.scoring, classes=model._classes)
+    scoring = model._goal().scoring
     return scoring.score(problem.labels, constant, problem.weights, problem.groups)
 
 

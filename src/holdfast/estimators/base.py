@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.model import Model, make_model
+from holdfast.answers.model import Model
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import expanded_in, linear_factor, rows_with_kernel
 from holdfast.answers.trend import (
@@ -45,6 +45,7 @@ from holdfast.estimators.inputs import (
     unchanged_on_error,
     warn_of_groups,
 )
+from holdfast.estimators.policies import PolicyQuestions
 from holdfast.estimators.questions import Questions
 from holdfast.estimators.search import Found, Further, search
 from holdfast.estimators.widths import WidthSearch
@@ -59,12 +60,13 @@ from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
+from holdfast.smoother.base import Fit
 from holdfast.smoother.make import is_primal
 from holdfast.smoother.rows import row_blocks
 from holdfast.smoother.standardise import StandardisedColumns
 
 
-class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
     # "no_validation": checked where it is used, with a clearer message.
@@ -144,7 +146,7 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
         self.checkpoint = checkpoint
         self.random_state = random_state
 
-    #: What questions are put to; None before `fit`, and in a model that comes from a file.
+    #: What questions are put to; None before `fit`.
     _fitted: Fitted | None = None
 
     # -- what the two estimators differ in ------------------------------------------------------
@@ -153,6 +155,11 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
     @abstractmethod
     def _classes(self) -> NDArray[Any] | None:
         """Class labels, or None for regression."""
+
+    @property
+    def _multilabel(self) -> bool:
+        """Whether the targets are labels that a row may have, each by itself."""
+        return False
 
     @abstractmethod
     def _targets(
@@ -207,7 +214,7 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
     def _goal(self) -> Goal:
         """Return what the model is judged by."""
         return Goal(
-            resolve_scoring(self.scoring, classes=self._classes),
+            resolve_scoring(self.scoring, classes=self._classes, multilabel=self._multilabel),
             self.pooled,
             self.rule,
             self.alpha_per_target,
@@ -215,9 +222,12 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
         )
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
+        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None, names: Any = None
     ) -> tuple[Problem, list[Candidate]]:
-        """Return the problem and the kernels to compare, after all checks."""
+        """Return the problem and the kernels to compare, after all checks.
+
+        `names` are those of the columns of a frame that comes as an array.
+        """
         with refusals():
             self._validate_params()
         if isinstance(self.gamma, str) and self.gamma == "auto":
@@ -229,6 +239,8 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())
         rows = check_rows(self, X, objects=objects, reset=True)
+        if names is not None:
+            self.feature_names_in_ = names
         memory = memory_bytes(self.memory_limit)
         rows = own_rows(X, rows, memory / 4.0)
         self._frames = library_of(X)
@@ -320,11 +332,11 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
-    def _publish(self, found: Found, goal: Goal) -> None:
-        """Fit on all rows with the penalty found and set the fitted attributes."""
+    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
+        """Set the fitted attributes; the model on all rows, unless it is known, is made here."""
         model, choice, problem = found.model, found.choice, found.model.problem
         self._problem, self._plan = problem, found.plan
-        if isinstance(self.basis, str):
+        if isinstance(self.basis, str) and "basis" not in found.plan.facts:
             told = {"basis": told_basis(problem.basis, problem.weights.size)}
             self._plan = replace(found.plan, facts={**found.plan.facts, **told})
         self._kernel = self.kernel_ = model.kernel
@@ -334,7 +346,7 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
         self.best_params_ = {**found.params, "alpha": choice.alpha}
         self._fitted_with = self.get_params(deep=False)
         self._fitted = self._value(model, goal)
-        fit = self._fitted.coefficients
+        fit = self._fitted.coefficients if fit is None else fit
         self.basis_selector_ = model.selector
         self.n_splits_ = len(problem.experiments)
         self.basis_indices_ = expanded_in(model.basis, problem.weights.size)
@@ -363,10 +375,7 @@ class CrossValidatedKernelRidge(Questions, BaseEstimator, ABC):  # type: ignore[
 
     def _asked(self) -> Fitted:
         check_is_fitted(self)
-        if self._fitted is None:  # from a file, which has no factors
-            basis = self.basis_indices_ if self._problem.on_basis else None
-            model = make_model(self._problem, self._kernel, None, basis)
-            self._fitted = self._value(model, self._goal())
+        assert self._fitted is not None  # set by every fit
         return self._fitted
 
     # -- predictions ------------------------------------------------------------------------------

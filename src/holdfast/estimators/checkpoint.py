@@ -24,10 +24,9 @@ from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import rows_with_kernel
 from holdfast.basis import Fixed
 from holdfast.basis.resolve import as_selector
+from holdfast.data.archive import read_archive, write_archive
 from holdfast.data.atomic import atomic_write
 from holdfast.data.dask import is_dask
-from holdfast.data.memory import memory_bytes
-from holdfast.data.npz import read_npz
 from holdfast.data.paths import check_path
 from holdfast.exceptions import FileFormatError, HoldfastWarning, InvalidInputError, warn
 from holdfast.kernels import Precomputed
@@ -92,8 +91,7 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            with path.open("rb") as file:
-                arrays = read_npz(file, memory_bytes(None))
+            arrays = read_archive(path).arrays
             alphas, given = check_alphas(arrays.pop("alphas", None)), self._problem.alphas
             other = given.size > 0 and not np.array_equal(alphas, given)
             if other or any(len(column) != alphas.size for column in arrays.values()):
@@ -111,8 +109,7 @@ class Checkpoint:
         """Write the penalties and scores of a finished kernel, whole or not at all."""
         columns: dict[str, Any] = {f.name: getattr(scores, f.name) for f in fields(scores)}
         found = {name: value for name, value in columns.items() if value is not None}
-        with atomic_write(self._file(candidate)) as file:
-            np.savez(file, alphas=alphas, **found)
+        write_archive(self._file(candidate), "scores", {}, {"alphas": alphas, **found})
 
     def _file(self, candidate: Candidate) -> Path:
         kernel, key = candidate.kernel, list(self._key)
@@ -122,7 +119,7 @@ class Checkpoint:
             m = len(data)
             rows = np.unique(np.linspace(0, m - 1, min(m, PROBED_ROWS)).astype(np.int64))
             key.append(_hash(data.block(rows, rows)))
-        return self.folder / f"scores-{_hash(key)}.npz"
+        return self.folder / f"scores-{_hash(key)}.holdfast"
 
     def _kept_seed(self) -> int:
         path = self.folder / f"seed-{_hash(self._key)}.txt"

@@ -27,9 +27,15 @@ from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
+from holdfast.estimators.multilabel import check_label_matrix, is_label_matrix
 from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.scoring import decision_to_label_index, decision_to_proba
+from holdfast.scores.scorers import (
+    decision_to_label_index,
+    decision_to_proba,
+    label_probabilities,
+)
+from holdfast.smoother.base import Fit
 
 
 class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
@@ -38,12 +44,19 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     Two classes are regressed as −1 and +1; more classes one against the rest, all sharing one
     factorisation. An integer `cv` means stratified folds; `scoring` defaults to accuracy.
 
+    A matrix of 0 and 1 as y is *multi-label*: each row may have any of the labels, thousands of
+    them with one factorisation. `predict` then gives such a matrix, `decision_function` and
+    `predict_proba` one number for each label. An integer `cv` means plain folds; `scoring` defaults
+    to the squared error of −1 and +1 (scikit-learn's "accuracy" asks for all labels of a row at
+    once); other scorers of scikit-learn that take multi-label targets will do.
+
     Parameters
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
 fit_intercept, trend, standardize, scoring, pooled, alpha_per_target, rule, jitter, path, \
 checkpoint, random_state
-        As in `KernelRidgeCV`. `alpha_per_target` must stay False: the classes are one decision.
+        As in `KernelRidgeCV`. `alpha_per_target` is for multi-label targets; otherwise the classes
+        are one decision.
     calibration : {"sigmoid", "isotonic"} or None, default=None
         How `predict_proba` makes probabilities of decision values: by a calibrator that learns from
         the held-out decisions of `fit` at the chosen penalty, as scikit-learn's
@@ -54,7 +67,9 @@ checkpoint, random_state
     Attributes
     ----------
     classes_ : ndarray
-        Class labels, sorted.
+        Class labels, sorted; for multi-label targets the numbers of the columns of y.
+    multilabel_ : bool
+        Whether y was a matrix of 0 and 1.
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
 intercept_, coef_, trend_coef_, trend_coef_std_, trend_names_, jitter_, n_features_in_, \
 feature_names_in_
@@ -139,8 +154,12 @@ feature_names_in_
         self.calibration = calibration
 
     @property
-    def _classes(self) -> NDArray[Any]:
-        return np.asarray(self.classes_)
+    def _classes(self) -> NDArray[Any] | None:
+        return None if self._multilabel else np.asarray(self.classes_)
+
+    @property
+    def _multilabel(self) -> bool:
+        return bool(getattr(self, "multilabel_", False))
 
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
@@ -151,6 +170,11 @@ feature_names_in_
                 argument="y",
             )
         refuse_masked("y", y)
+        self.multilabel_ = is_label_matrix(y)
+        if self.multilabel_:
+            Y = check_label_matrix(y, n_rows, weights)
+            self.classes_ = np.arange(Y.shape[1])
+            return Y, Y, False
         with refusals("y"):
             labels = column_or_1d(y, warn=True)
             check_length("y", labels, n_rows)
@@ -173,28 +197,44 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, found: Found, goal: Goal) -> None:
-        """Set the fitted attributes, and calibrate."""
-        super()._publish(found, goal)
+    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
+        """Set the fitted attributes, and calibrate a model that is new."""
+        super()._publish(found, goal, fit)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None:
+        if self.calibration is not None and fit is None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 
     def _held_out_decisions(self) -> tuple[FloatArray, BoolArray, FloatArray, IntArray]:
         """Return held-out decisions (k, v), whether rows have the class, weights, experiments."""
-        held = self.held_out(alphas=np.atleast_1d(self.alpha_))
-        rows, problem = held.experiments.test.values, self._problem
+        problem = self._problem
+        grid, index = np.unique(self.alpha_, return_inverse=True)
+        held = self.held_out(alphas=grid)
+        rows = held.experiments.test.values
+        v = problem.Y.shape[1]
+        decision = held.values[np.broadcast_to(index, v), :, np.arange(v)].T
         weights = shares(rows, problem.weights)
-        return held.values[0], problem.Y[rows] > 0, weights, held.experiments.test.owners
+        return decision, problem.Y[rows] > 0, weights, held.experiments.test.owners
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return model values, (k,) for two classes (positive: the second), else (k, classes)."""
+        """Return model values, (k,) for two classes (positive: the second), else (k, classes).
+
+        For multi-label targets (k, labels); positive: the row has the label.
+        """
         values = self._decision(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return class labels, shape (k,)."""
+        """Return class labels, shape (k,).
+
+        For multi-label targets 0 and 1, shape (k, labels).
+        """
+        if self._multilabel:
+            count = self.classes_.size
+            ones: NDArray[Any] = on_rows(
+                _has_label, self._decision(X), None, columns=count, dtype=np.int64
+            )
+            return ones
         labels: NDArray[Any] = on_rows(
             _labels, self._decision(X), self.classes_, columns=None, dtype=self.classes_.dtype
         )
@@ -203,16 +243,27 @@ feature_names_in_
     def predict_proba(self, X: Any) -> FloatArray:
         """Return least-squares estimates of the class probabilities, shape (k, classes).
 
+        For multi-label targets the probability of each label by itself.
+
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
         to one. They are not calibrated, unless `calibration` is "sigmoid" or "isotonic".
         """
         decision = self._decision(X)
         count, calibration = self.classes_.size, getattr(self, "calibration_", None)
+        if self._multilabel:
+            each: FloatArray = on_rows(_of_labels, decision, calibration, columns=count)
+            return each
         if calibration is not None:
             found: FloatArray = on_rows(_calibrated, decision, calibration, columns=count)
             return found
         values: FloatArray = on_rows(decision_to_proba, decision, count, columns=count)
         return values
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def calibration_scores(self) -> dict[str, CalibrationScores]:
         """Return log loss and Brier score of held-out probabilities before and after calibration.
@@ -241,13 +292,24 @@ feature_names_in_
                 argument="calibration",
             )
         decision, positive, weights, owners = self._held_out_decisions()
-        plain = decision_to_proba(decision, self.classes_.size)
-        before, after = compared(calibration.method, decision, plain, positive, weights, owners)
+        many, count = self._multilabel, self.classes_.size
+        plain = label_probabilities(decision) if many else decision_to_proba(decision, count)
+        before, after = compared(
+            calibration.method, decision, plain, positive, weights, owners, multilabel=many
+        )
         return {"before": before, "after": after}
 
 
 def _calibrated(values: FloatArray, calibration: Calibration) -> FloatArray:
     return calibration.of_classes(values)
+
+
+def _has_label(values: FloatArray, _: None) -> NDArray[Any]:
+    return (values > 0).astype(np.int64)
+
+
+def _of_labels(values: FloatArray, calibration: Calibration | None) -> FloatArray:
+    return label_probabilities(values) if calibration is None else calibration.each(values)
 
 
 def _labels(values: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:

@@ -37,23 +37,20 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from holdfast.data.npz import briefly
+from holdfast.data.texts import briefly
 from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError
+from holdfast.experiments import Experiments
 
 __all__ = ["Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
-    "holdfast.answers.calibration",
     "holdfast.basis",
-    "holdfast.experiments",
+    "holdfast.experiments.experiment",
     "holdfast.kernels",
-    "holdfast.holdout.plan",
     "holdfast.splitters",
     "holdfast.tables.learned",
     "holdfast.tables.options",
-    "holdfast.answers.problem",
-    "holdfast.answers.trend",
 )
 # Where classes that older files name are now.
 _MOVED = {
@@ -62,15 +59,8 @@ _MOVED = {
     "holdfast.basis.grouped:PerGroup": "holdfast.basis.random:PerGroup",
     "holdfast.basis.points:Points": "holdfast.basis.resolve:Points",
     "holdfast.basis.random:Fixed": "holdfast.basis.resolve:Fixed",
-    "holdfast.experiments:Experiments": "holdfast.experiments.experiment:Experiments",
     "holdfast.experiments:HoldOut": "holdfast.experiments.experiment:HoldOut",
     "holdfast.kernels.resolve:Precomputed": "holdfast.kernels.grid:Precomputed",
-    "holdfast.experiments:Ragged": "holdfast.experiments.ragged:Ragged",
-    "holdfast.plan:Cost": "holdfast.holdout.plan:Cost",
-    "holdfast.plan:Plan": "holdfast.holdout.plan:Plan",
-    "holdfast.estimators.problem:Problem": "holdfast.answers.problem:Problem",
-    "holdfast.estimators.trend:Trend": "holdfast.answers.trend:Trend",
-    "holdfast.training:Training": "holdfast.answers.problem:Problem",
 }
 #: How deep values may lie inside each other: a sum of many kernels, and no attack on the stack.
 MAX_DEPTH = 100
@@ -158,6 +148,8 @@ class Encoder:
             return {"$slice": self._list(parts, where)}
         if isinstance(value, Mapping):
             return self._mapping(value, where)
+        if isinstance(value, Experiments):  # each is checked when it is made again
+            return self._list(list(value), where)
         if isinstance(value, os.PathLike):
             return os.fspath(value)
         if isinstance(value, np.random.RandomState):
@@ -360,7 +352,7 @@ def _trusted_class(module: str, cls: Any) -> Callable[..., Any] | None:
     """Return `cls` if files may hold its instances, else None."""
     if not inspect.isclass(cls) or cls.__module__ != module:
         return None
-    if _own(module):
+    if _own(module) and cls is not Experiments:
         parameters = hasattr(cls, "get_params")
         return cls if dataclasses.is_dataclass(cls) or parameters else None
     if module == _SPLITTERS:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.exceptions import FileFormatError, InvalidInputError
-from holdfast.files.archive import Archive, read_archive, write_archive
+from holdfast.data.archive import Archive, read_archive, write_archive
+from holdfast.data.texts import briefly
+from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError
 from holdfast.files.codec import Decoder, Encoder
+from holdfast.files.early import of_early_versions
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -22,10 +23,17 @@ _CLASSES = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
 }
-# Attributes that files of version 0.1.0 have under other names, and such that are no more.
-_RENAMED = {"_training": "_problem"}
-_GONE = ("_engine", "_model")
-_ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9]*(_[a-z0-9]+)*_?", re.IGNORECASE)
+# What values that are none of theirs make constructors and NumPy raise.
+_MISFITS = (
+    HoldfastError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def save(
@@ -49,11 +57,13 @@ def save(
 
     Notes
     -----
-    The parameters and fitted attributes are written as arrays and JSON (`holdfast.files.archive`
-    describes the layout, `holdfast.files.codec` the types). Factorisations are not written: they
-    are made again when a held-out question is asked. A kernel that is a function is written by
-    its import name.
+    Parameters, rows, experiments, penalties and coefficients are written as arrays and JSON
+    (`holdfast.data.archive` describes the layout, `holdfast.files.codec` the types). Whatever
+    follows from them is made again: the model is rebuilt through the checks of `fit`. A kernel that
+    is a function is written by its import name.
     """
+    from holdfast.estimators.saved import parts_of
+
     cls = type(model)
     if _CLASSES.get(cls.__name__) != cls.__module__:
         known = " and ".join(_CLASSES)
@@ -62,16 +72,12 @@ def save(
             f"{cls.__qualname__}. Use joblib for your own subclasses.",
             argument="model",
         )
-    parameters = getattr(model, "_fitted_with", None) or model.get_params(deep=False)
-    state = {k: v for k, v in vars(model).items() if k not in parameters}
-    for name in ("_fitted_with", "_fitted"):  # the last is made of the others
-        state.pop(name, None)
     encoder = Encoder()
     content = {
-        "parameters": {k: encoder.encode(v, k) for k, v in parameters.items()},
-        "fitted": {k: encoder.encode(v, k) for k, v in state.items()},
-        "extras": {k: encoder.encode(v, f"extras.{k}") for k, v in (extras or {}).items()},
+        section: {name: encoder.encode(value, name) for name, value in values.items()}
+        for section, values in parts_of(model).items()
     }
+    content["extras"] = {k: encoder.encode(v, f"extras.{k}") for k, v in (extras or {}).items()}
     return write_archive(path, cls.__name__, content, encoder.arrays)
 
 
@@ -94,16 +100,33 @@ def load(
         When the file is damaged, foreign, of an unknown version, or names functions without
         permission.
     """
-    return load_with_extras(path, allow_callables=allow_callables)[0]
+    return _loaded(path, read_archive(path), allow_callables)
 
 
 def load_with_extras(
     path: str | os.PathLike[str], *, allow_callables: bool = False
 ) -> tuple[CrossValidatedKernelRidge, dict[str, Any]]:
     """Return the model of a file, as `load` does, and the extras that were saved with it."""
-    from holdfast.files.checks import check_model
-
     archive = read_archive(path)
+    model = _loaded(path, archive, allow_callables)
+    decoder = Decoder(archive.arrays, allow_callables)
+    try:
+        return model, _decoded(archive.content, "extras", decoder)
+    except FileFormatError as error:
+        told = briefly(error).rstrip(".")
+        raise FileFormatError(
+            f"{_place(path, archive)}: what was saved beside the model cannot be used by this "
+            f"version ({told}). Fit the model again, and save it; holdfast.load reads the model "
+            "alone."
+        ) from error
+
+
+def _loaded(
+    path: str | os.PathLike[str], archive: Archive, allow_callables: bool
+) -> CrossValidatedKernelRidge:
+    """Return the model of a file, made of its parts as `fit` would have made it."""
+    from holdfast.estimators.saved import rebuilt
+
     if archive.kind not in _CLASSES:
         raise FileFormatError(
             f"{os.fspath(path)} holds a {archive.kind!r}; expected one of {', '.join(_CLASSES)}."
@@ -111,36 +134,27 @@ def load_with_extras(
     cls = getattr(import_module(_CLASSES[archive.kind]), archive.kind)
     decoder = Decoder(archive.arrays, allow_callables)
     try:
-        parameters, fitted, extras = (
-            _section(archive, name, decoder) for name in ("parameters", "fitted", "extras")
-        )
-        model = cls(**parameters)
-        for name in fitted:
-            # Data may not shadow methods or properties.
-            if not _ATTRIBUTE.fullmatch(name) or hasattr(cls, name):
-                raise FileFormatError(
-                    f"The file sets an attribute {name!r}, which is not a result."
-                )
-        fitted = {
-            _RENAMED.get(name, name): value for name, value in fitted.items() if name not in _GONE
-        }
-        check_model(model, fitted, archive.kind == "KernelRidgeClassifierCV")
+        content = of_early_versions(archive.content)
+        names = ("parameters", "data", "found") if "data" in content else ("parameters",)
+        parts = {name: _decoded(content, name, decoder) for name in names}
+        made: CrossValidatedKernelRidge = rebuilt(cls, parts)
     except FileFormatError as error:
-        written = archive.written_by.get("holdfast", "unknown")
+        raise FileFormatError(f"{_place(path, archive)}: {error}") from error
+    except _MISFITS as error:
+        told = briefly(error).rstrip(".")
         raise FileFormatError(
-            f"{os.fspath(path)} (written by holdfast {written}): {error}"
+            f"{_place(path, archive)}: the parts of the model do not fit together, or not this "
+            f"version: {told}. Fit the model again, and save it."
         ) from error
-    except TypeError as error:  # parameters that this version does not have
-        raise FileFormatError(
-            f"{os.fspath(path)} was written by holdfast {archive.written_by.get('holdfast')}, "
-            f"whose parameters differ: {error}."
-        ) from error
-    vars(model).update(fitted)
-    return model, extras
+    return made
 
 
-def _section(archive: Archive, name: str, decoder: Decoder) -> dict[str, Any]:
-    section = archive.content.get(name)
+def _place(path: str | os.PathLike[str], archive: Archive) -> str:
+    return f"{os.fspath(path)} (written by holdfast {archive.written_by.get('holdfast')})"
+
+
+def _decoded(content: Mapping[str, Any], name: str, decoder: Decoder) -> dict[str, Any]:
+    section = content.get(name)
     if not isinstance(section, dict):
         raise FileFormatError(f"The section {name!r} is missing.")
     return {key: decoder.decode(value) for key, value in section.items()}

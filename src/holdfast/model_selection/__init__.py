@@ -15,6 +15,7 @@ breaks code.
 | `answering` | from arguments to answers |
 | `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
 | `least_squares` | models without a penalty |
+| `choosing` | estimators that choose a penalty in every fit |
 | `adopted` | `holdfast.from_sklearn`: a fitted model of holdfast with the same predictions |
 | `patching` | for code that cannot be changed |
 

@@ -14,7 +14,10 @@ from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from holdfast._typing import FloatArray
+from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning, warn
+from holdfast.experiments import Experiments
+from holdfast.model_selection.choosing import nested, require_choice
 from holdfast.model_selection.held_out import experiments_of, predictions
 from holdfast.model_selection.recognise import Form, Refit, form_of, is_known, penalty_of
 from holdfast.model_selection.stand_in import Answers, Case
@@ -60,8 +63,9 @@ def case_of(
     params = {} if params is None else params
     if y is None or (routed() and groups is not None):
         raise Refit
+    require_choice(estimator)
     parts = parts_of(estimator)
-    if not is_known(parts.model):
+    if not (is_known(parts.model) or type(estimator) is KernelRidgeCV):
         raise Refit(f"{type(parts.model).__name__} is not a linear smoother that is known here")
     try:
         X, y = indexable(X, y)
@@ -106,6 +110,8 @@ def answers_of(
     Candidates that differ in the penalty only share one smoother.
     """
     experiments = experiments_of(case.splits, len(case), everything)
+    if type(case.estimator) is KernelRidgeCV:
+        return _nested(case, candidates, experiments, everything)
     kinds: dict[str, list[int]] = {}
     models = [_with(case.estimator, candidate) for candidate in candidates]
     parts = [parts_of(model) for model in models]
@@ -123,6 +129,21 @@ def answers_of(
             values[i] = found
     assert form is not None
     return Answers(case, experiments, values, form.flat, form.classes, candidates)
+
+
+def _nested(
+    case: Case, candidates: Sequence[Mapping[str, Any]], experiments: Experiments, everything: bool
+) -> Answers:
+    """Return the held-out predictions of candidates that choose their penalty in every split."""
+    if everything:
+        raise Refit
+    values, flat = [], True
+    for candidate in candidates:
+        model = _with(case.estimator, candidate)
+        weights = weights_of(parts_of(model), case.fit_params, routed=routed()).model
+        found, flat = nested(model, case.X, case.y, weights, experiments)
+        values.append(found)
+    return Answers(case, experiments, values, flat, None, candidates)
 
 
 def form_and_penalty(case: Case) -> tuple[Form, FloatArray]:

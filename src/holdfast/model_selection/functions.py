@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_validate as _cross_validate
 from sklearn.model_selection import validation_curve as _validation_curve
 
 from holdfast._typing import AnyArray, FloatArray
-from holdfast.model_selection.answering import answers_of, case_of, tell
+from holdfast.model_selection.answering import answers_of, case_of, routed, tell
 from holdfast.model_selection.recognise import Refit
 from holdfast.model_selection.stand_in import Answers, KnownSplits, on_rows, stand_in
 
@@ -68,6 +68,7 @@ def cross_val_predict(
         answers = answers_of(case)
     except Refit as refit:
         tell("cross_val_predict", refit)
+        estimator = refit.instead or estimator
         return _cross_val_predict(
             estimator,
             X,
@@ -80,7 +81,7 @@ def cross_val_predict(
             pre_dispatch=pre_dispatch,
             method=method,
         )
-    if method == "predict" and answers.classes is None:
+    if method == "predict" and answers.classes is None and not routed():
         values = np.empty((len(case), answers.values[0].shape[1]))
         values[test] = answers.values[0]
         return values[:, 0] if answers.flat else values
@@ -151,6 +152,7 @@ return_train_score, return_estimator, return_indices, error_score
         answers = answers_of(case, everything=return_train_score)
     except Refit as refit:
         tell("cross_validate", refit)
+        estimator = refit.instead or estimator
         return dict(
             _cross_validate(
                 estimator,
@@ -216,6 +218,7 @@ def cross_val_score(
         answers = answers_of(case)
     except Refit as refit:
         tell("cross_val_score", refit)
+        estimator = refit.instead or estimator
         more = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
         scores = _cross_val_score(estimator, X, y, scoring=scoring, cv=cv, **more, **given)
         return np.asarray(scores)
@@ -280,6 +283,7 @@ error_score, params
         answers = answers_of(case, candidates, everything=True)
     except Refit as refit:
         tell("validation_curve", refit)
+        estimator = refit.instead or estimator
         found = _validation_curve(
             estimator,
             X,

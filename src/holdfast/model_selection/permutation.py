@@ -23,6 +23,7 @@ from sklearn.model_selection import permutation_test_score as _permutation_test_
 from sklearn.utils import _safe_indexing, check_random_state
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.experiments import Experiments
 from holdfast.model_selection.answering import case_of, form_and_penalty, routed, tell
 from holdfast.model_selection.held_out import experiments_of, predictions, prepared
@@ -88,13 +89,15 @@ def permutation_test_score(
     """
     given = {"random_state": random_state, "verbose": verbose, "scoring": scoring}
     try:
-        if routed() or n_permutations < 1:
+        if routed() or n_permutations < 1 or type(estimator) is KernelRidgeCV:
             raise Refit
         case = case_of(estimator, X, y, groups, cv, params)
         form, penalty = form_and_penalty(case)
         scorer = check_scoring(estimator, scoring=on_rows(scoring, case))
     except (Refit, ValueError, TypeError) as error:
-        tell("permutation_test_score", error if isinstance(error, Refit) else Refit())
+        refit = error if isinstance(error, Refit) else Refit()
+        tell("permutation_test_score", refit)
+        estimator = refit.instead or estimator
         more = {"groups": groups, "cv": cv, "n_permutations": n_permutations, "n_jobs": n_jobs}
         if params is not None:
             more["params"] = params

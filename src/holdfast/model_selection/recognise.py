@@ -46,11 +46,13 @@ class Refit(Exception):
     reason : str
         What has no closed form; empty where nothing needs to be said, because arguments are such
         that scikit-learn raises an error, or because refitting is cheaper.
+    instead : estimator, optional
+        What scikit-learn shall refit in place of the estimator: the same, with less work inside.
     """
 
-    def __init__(self, reason: str = "") -> None:
+    def __init__(self, reason: str = "", instead: Any = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.instead = reason, instead
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.data.archive import library_versions
 from holdfast.displays.curve_data import CVCurve
-from holdfast.files.archive import library_versions
 from holdfast.report import answer as answers
 from holdfast.report import checks, penalty, where
 from holdfast.report.answer import Asked, Contrast, Headline

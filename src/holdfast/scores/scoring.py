@@ -243,6 +243,10 @@ def _called_scores(
     each_target: bool,
 ) -> Scores:
     """Return Scores of the experiments that have weight, by calling the scorer."""
+    several = scoring.classes is None and scored.y.shape[1] > 1
+    if several and scoring.multilabel and each_target:  # a score of single labels may be meant
+        one_by_one = _one_by_one(scoring, scored, predictions_of, n_alphas)
+        return combine(one_by_one, [1] * len(one_by_one))
     ptr, w = scored.ptr, scored.weights
     n_used = len(ptr) - 1
     passed = None if (w == w[0]).all() else w
@@ -274,7 +278,7 @@ def _called_scores(
             replicates[i] = [call(p, part) for part in parts]
 
     by_target: dict[str, FloatArray] = {}
-    if scoring.classes is None and scored.y.shape[1] > 1:
+    if several and not scoring.multilabel:
         by_target = _called_targets(scoring, scored, predictions_of, n_alphas, each_target)
     return _summarise(pooled, splits, replicates, by_target)
 
@@ -288,20 +292,31 @@ def _called_targets(
 ) -> dict[str, FloatArray]:
     """Return the per-target fields of Scores, scored one target at a time."""
     # If the splits of each target are not needed, one experiment with all rows is enough.
-    ptr = scored.ptr if each_target else scored.ptr[[0, -1]]
-
-    def one(t: int) -> Scores:
-        column = ScoredRows(scored.y[:, [t]], scored.weights, ptr, scored.groups)
-        return _called_scores(
-            scoring, column, lambda i: predictions_of(i)[:, [t]], n_alphas, each_target=False
-        )
-
-    one_by_one = [one(t) for t in range(scored.y.shape[1])]
+    if not each_target:
+        scored = ScoredRows(scored.y, scored.weights, scored.ptr[[0, -1]], scored.groups)
+    one_by_one = _one_by_one(scoring, scored, predictions_of, n_alphas)
     fields = {"per_target": np.array([s.pooled for s in one_by_one]).T}
     if each_target:
         fields["per_target_mean"] = np.array([s.mean for s in one_by_one]).T
         fields["per_target_se"] = np.array([s.se for s in one_by_one]).T
     return fields
+
+
+def _one_by_one(
+    scoring: Scoring,
+    scored: ScoredRows,
+    predictions_of: Callable[[int], FloatArray],
+    n_alphas: int,
+) -> list[Scores]:
+    """Return the scores of each target by itself."""
+
+    def one(t: int) -> Scores:
+        column = ScoredRows(scored.y[:, [t]], scored.weights, scored.ptr, scored.groups)
+        return _called_scores(
+            scoring, column, lambda i: predictions_of(i)[:, [t]], n_alphas, each_target=False
+        )
+
+    return [one(t) for t in range(scored.y.shape[1])]
 
 
 def _mean_and_std(splits: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.data.npz import briefly
+from holdfast.data.texts import briefly
 from holdfast.exceptions import HoldfastError, InvalidInputError, MissingDependencyError
 
 __all__ = [

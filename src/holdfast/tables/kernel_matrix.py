@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.data.archive import HEADER_ERRORS
 from holdfast.data.memory import available_bytes
-from holdfast.data.npz import HEADER_ERRORS, briefly
-from holdfast.data.texts import as_float
+from holdfast.data.texts import as_float, briefly
 from holdfast.exceptions import InvalidInputError
 
 __all__ = ["KernelMatrix", "read_kernel_matrix"]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from holdfast import progress
-from holdfast.data.npz import ZIP_ERRORS, briefly
-from holdfast.data.texts import quoted
+from holdfast.data.archive import ZIP_ERRORS
+from holdfast.data.texts import briefly, quoted
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.arrow import as_arrow, import_extra, reading, too_large
 from holdfast.tables.options import ReadOptions

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.data.npz import briefly
+from holdfast.data.texts import briefly
 from holdfast.exceptions import InvalidInputError
 from holdfast.tables.options import ReadOptions
 from holdfast.tables.values import MISSING

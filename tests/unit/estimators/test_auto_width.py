@@ -154,7 +154,7 @@ def test_files_checkpoints_and_clones(rows, tmp_path):
     X, y = rows
     model = KernelRidgeCV(gamma="search", cv=5, checkpoint=tmp_path / "scores").fit(X, y)
     resumed = clone(model).fit(X, y)
-    assert len(list((tmp_path / "scores").glob("scores-*.npz"))) == len(widths_of(model))
+    assert len(list((tmp_path / "scores").glob("scores-*.holdfast"))) == len(widths_of(model))
     assert resumed.best_score_ == model.best_score_
     model.save(tmp_path / "model.holdfast")
     again = load(tmp_path / "model.holdfast")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,13 +12,14 @@ from sklearn import config_context
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier, RidgeCV
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import holdfast.model_selection as ours
+from holdfast import KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
 from holdfast.model_selection import search
 
@@ -245,3 +248,57 @@ def test_patch_reaches_names_that_were_imported_and_leaves_no_trace():
     for name, value in originals.items():
         assert getattr(theirs, name) is value
     assert module.score is originals["cross_val_score"]
+
+
+# -- estimators that choose ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        theirs.GridSearchCV(
+            KernelRidge(kernel="rbf"), {"alpha": ALPHAS, "gamma": [0.1, 1.0]}, cv=3
+        ),
+        theirs.GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": ALPHAS}),
+        RidgeCV(ALPHAS),
+        KernelRidgeCV(gamma=0.1, alphas=ALPHAS, cv=3),
+        KernelRidgeCV("linear", alphas=ALPHAS, standardize=True),
+        KernelRidgeCV("linear", alphas=ALPHAS, basis=10, random_state=0),
+        KernelRidgeCV(gamma=0.1, cv=3),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_nested(model):
+    X, y, _, _ = rows()
+    np.testing.assert_allclose(
+        ours.cross_val_predict(model, X, y, cv=4),
+        theirs.cross_val_predict(model, X, y, cv=4),
+        rtol=1e-8,
+    )
+    found = ours.cross_validate(model, X, y, cv=4, return_train_score=True)
+    expected = theirs.cross_validate(model, X, y, cv=4, return_train_score=True)
+    for name in ("test_score", "train_score"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-8)
+
+
+def test_nested_with_weights_and_permutations():
+    X, y, _, weights = rows()
+    model = KernelRidgeCV(gamma=0.1, alphas=ALPHAS, cv=3)
+    given = {"cv": 4, "params": {"sample_weight": weights}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_allclose(
+            ours.cross_val_score(model, X, y, **given),
+            theirs.cross_val_score(model, X, y, **given),
+            rtol=1e-8,
+        )
+        search = theirs.GridSearchCV(Ridge(), {"alpha": ALPHAS})
+        found = ours.permutation_test_score(search, X, y, n_permutations=3)
+        expected = theirs.permutation_test_score(search, X, y, n_permutations=3)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-8)
+
+
+def test_ridge_with_folds_inside_says_what_has_none():
+    X, y, _, _ = rows()
+    with pytest.warns(HoldfastWarning, match="GridSearchCV of Ridge does not"):
+        ours.cross_val_score(RidgeCV(ALPHAS, cv=3), X, y)

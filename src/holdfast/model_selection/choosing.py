@@ -1,0 +1,71 @@
+"""Estimators that choose their penalty in every fit: nested cross-validation.
+
+`KernelRidgeCV` has it as an answer, `nested`. A `GridSearchCV` of scikit-learn is refitted for
+every outer split, and compares its candidates without refits there: the package's own search takes
+its place.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GridSearchCV as _GridSearchCV
+
+from holdfast._typing import FloatArray
+from holdfast.estimators.regression import KernelRidgeCV
+from holdfast.exceptions import HoldfastError, HoldfastWarning
+from holdfast.experiments import Experiments
+from holdfast.model_selection.recognise import Refit
+
+__all__ = ["nested", "require_choice"]
+
+
+def require_choice(estimator: Any) -> None:
+    """Leave estimators that choose, other than `KernelRidgeCV`, to scikit-learn's outer loop.
+
+    Raises
+    ------
+    Refit
+        Without a word where each refit has a closed form inside.
+    """
+    if type(estimator) is _GridSearchCV:
+        from holdfast.model_selection.search import GridSearchCV  # which asks this module, too
+
+        own = GridSearchCV(**estimator.get_params(deep=False))
+        raise Refit(instead=clone(own))
+    if isinstance(estimator, _GridSearchCV):
+        raise Refit  # ours: the same
+    if type(estimator) in (RidgeCV, RidgeClassifierCV):
+        if estimator.cv is None:
+            raise Refit  # its leave-one-out has a closed form of its own
+        raise Refit(
+            f"{type(estimator).__name__}(cv={estimator.cv!r}) refits for every penalty; "
+            "GridSearchCV of Ridge does not"
+        )
+
+
+def nested(
+    estimator: KernelRidgeCV, X: Any, y: Any, sample_weight: Any, experiments: Experiments
+) -> tuple[FloatArray, bool]:
+    """Return predictions (k, v) of test rows by models that chose without them, and whether flat.
+
+    Raises
+    ------
+    Refit
+        If the grid is made from the rows of each fit, or basis rows are drawn in each.
+    """
+    fixed = estimator.alphas is not None and not isinstance(estimator.gamma, str)
+    if not fixed or estimator.basis is not None or estimator.checkpoint is not None:
+        raise Refit
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HoldfastWarning)  # about a choice that nobody uses
+            fitted = clone(estimator).fit(X, y, sample_weight=sample_weight)
+            found = fitted.nested(list(experiments))
+    except (HoldfastError, ValueError, TypeError) as error:
+        raise Refit from error
+    return np.concatenate([np.asarray(part) for part in found.predictions]), fitted._problem.flat
