@@ -24,6 +24,7 @@ extensions = [
     "api_pages",
     "mathml",
     "references",
+    "root_pages",
 ]
 exclude_patterns = ["_build", "_ext", "pictures", "**/GALLERY_HEADER.*"]
 nitpicky = False
