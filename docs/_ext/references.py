@@ -44,7 +44,9 @@ def in_page(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = linked(source[0], "{{ref}}`{text} <{target}>`")
 
 
-def in_docstring(app: Sphinx, what: str, name: str, obj: object, _: object, lines: list[str]) -> None:
+def in_docstring(
+    app: Sphinx, what: str, name: str, obj: object, _: object, lines: list[str]
+) -> None:
     """Link the mentions of a docstring, line by line."""
     for i, line in enumerate(lines):
         lines[i] = linked(line, ":ref:`{text} <{target}>`")
