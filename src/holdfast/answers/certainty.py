@@ -137,7 +137,8 @@ def require_exchangeable(fitted: Fitted, answer: str) -> None:
     if not fitted.units.exchangeable:
         raise NotSupportedError(
             f"{answer} draws random rows or groups, and the experiments of this model (time, "
-            "neighbourhoods, purged folds, or rows that are never tested) hold out in another way. "
+            "neighbourhoods, purged folds, folds of rows in order, or rows that are never tested) "
+            "hold out in another way. "
             'Use method="asymptotic", which takes them as they are.',
             argument="method",
         )
