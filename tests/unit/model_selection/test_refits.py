@@ -17,7 +17,12 @@ from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, SplineTransformer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    SplineTransformer,
+    StandardScaler,
+)
 
 import holdfast.model_selection as ours
 from holdfast.exceptions import HoldfastWarning
@@ -231,3 +236,13 @@ def test_many_rows_one_by_one(monkeypatch):
         ours.cross_val_predict(Ridge(), X, y, cv=LeaveOneOut()),
         theirs.cross_val_predict(Ridge(), X, y, cv=LeaveOneOut()),
     )
+
+
+def test_scaled_columns_that_a_split_leaves_undetermined():
+    X, y, _, _ = rows()
+    X[:, 2] = 0.0
+    X[:3, 2] = [1.0, 2.0, -1.0]
+    model = make_pipeline(StandardScaler(), LinearRegression())
+    with pytest.warns(HoldfastWarning, match="behind StandardScaler"):
+        found = ours.cross_val_predict(model, X, y, cv=KFold(4))
+    np.testing.assert_allclose(found, theirs.cross_val_predict(model, X, y, cv=KFold(4)))
