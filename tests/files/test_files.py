@@ -459,7 +459,7 @@ def test_calibrated_probabilities(path, calibration, classes):
     np.testing.assert_array_equal(load(path).predict_proba(X), model.predict_proba(X))
     for forged in ({"x": [], "p": []}, {"x": [1.0], "p": [2.0]}, None):
         rewrite(path, lambda m, new=forged: m["content"]["found"].update(calibration=new))
-        with pytest.raises(FileFormatError, match="fit together"):
+        with pytest.raises(FileFormatError, match="cannot be rebuilt"):
             load(path)
 
 
