@@ -575,6 +575,15 @@ def test_hostile_parameters(path, entry, words):
         load(path)
 
 
+def test_kernels_that_cannot_be_made_again(path):
+    """Nested choices make every kernel of the results again: they are tried when a file is read."""
+    X, y, _ = data()
+    KernelRidgeCV(cv=3, alphas=[0.1, 1.0], gamma=[0.1, 1.0]).fit(X, y).save(path)
+    rewrite(path, lambda m: m["content"]["found"]["results"]["params"][0].pop("kernel"))
+    with pytest.raises(FileFormatError, match="cannot be rebuilt from its parts: 'kernel'"):
+        load(path)
+
+
 def test_a_file_sets_no_attribute(path):
     """Whatever else a file says, it is not believed."""
     X, y, _ = data()

@@ -32,6 +32,7 @@ from holdfast.holdout import PATHS
 from holdfast.holdout.plan import Cost, Plan
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.scores.choice import Choice, check_alphas
+from holdfast.scores.penalties import kernel_parts
 from holdfast.smoother.base import Fit
 
 __all__ = ["parts_of", "rebuilt"]
@@ -114,6 +115,9 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
     params = {name: value for name, value in found["params"].items() if name != "alpha"}
     result = Found(params, engine, _plan(**found["plan"]), choice, found["results"], 0)
     model._publish(result, model._goal(), fit)
+    compared = kernel_parts(found["results"])
+    for part in compared if len(compared) > 1 else ():
+        model._asked()._candidate(part.start)  # which is asked for again by some answers
     if getattr(model, "calibration", None) is not None:
         model.calibration_ = _calibration(model.calibration, v, **found["calibration"])
     return model
