@@ -113,7 +113,7 @@ FORGERIES: dict[str, tuple[Callable[..., Any], str]] = {
         "'mean_test_score'",
     ),
     "results of other penalties": (array("results.alpha", lambda a: a * 2), "other penalties"),
-    "nested tuples": (found(lambda f: f.update(params=nested(400))), "deep"),
+    "nested tuples": (found(lambda f: f.update(plan=nested(400))), "deep"),
     "nested lists": (found(lambda f: f.update(extra=json.loads("[" * 300 + "]" * 300))), "deep"),
     "fewer targets": (array("y", lambda a: a[:-1]), "y must"),
     "targets not finite": (array("y", lambda a: put(a, 0, np.inf)), "finite"),
