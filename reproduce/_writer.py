@@ -25,6 +25,7 @@ from reproduce._statements import (
 )
 
 EARLIER = "The code of the experiment has changed since this run: numbers and verdicts are earlier."
+MARKS = ("<!-- headline -->", "<!-- end of headline -->")
 SECTIONS = {
     "paper": "What the paper says, and whether it holds here",
     "besides": "Besides: other readings and other data",
@@ -133,7 +134,21 @@ def write_index(folder: Path, codes: Mapping[str, str]) -> Path:
     entries.sort(key=lambda entry: (place.get(entry["id"], -1), entry["id"]))
     path = folder / "index.md"
     path.write_text(index(entries, codes), encoding="utf-8")
+    _write_headline(folder, entries)
     return path
+
+
+def _write_headline(folder: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Put the headline between the marks of the page above the folder, if there is such a page."""
+    page_path = folder.parent / "reproductions.md"
+    if not page_path.exists():
+        return
+    text = page_path.read_text(encoding="utf-8")
+    before, first, rest = text.partition(MARKS[0])
+    _, last, after = rest.partition(MARKS[1])
+    if first and last:
+        said = headline(entries, f"{folder.name}/")
+        page_path.write_text(f"{before}{first}\n{said}\n{last}{after}", encoding="utf-8")
 
 
 def index(entries: Sequence[Mapping[str, Any]], codes: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 #: Public names and the module that each comes from.
 _WHERE = {
+    "KernelMixtureCV": "holdfast.estimators.mixture",
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "HoldOut": "holdfast.experiments",
@@ -37,6 +38,7 @@ _MODULES = (
 __all__ = [  # resolved by __getattr__
     "Experiments",
     "HoldOut",
+    "KernelMixtureCV",
     "KernelRidgeCV",
     "KernelRidgeClassifierCV",
     "__version__",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     )
     from holdfast.answers.comparison import compare
     from holdfast.estimators.classification import KernelRidgeClassifierCV
+    from holdfast.estimators.mixture import KernelMixtureCV
     from holdfast.estimators.regression import KernelRidgeCV
     from holdfast.estimators.robust import robust_weights
     from holdfast.experiments import Experiments, HoldOut

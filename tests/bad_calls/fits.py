@@ -304,7 +304,7 @@ KERNELS = [
     case("gamma", {"gamma": -1.0}, InvalidInputError, "'gamma'", "(0.0, inf)", "Got -1.0"),
     case("gamma-nan", {"gamma": np.nan}, InvalidInputError, "'gamma'", "Got nan"),
     case("gamma-text", {"gamma": "scale"}, InvalidInputError, "'gamma'", "Got 'scale'"),
-    case("gamma-list", {"gamma": [1.0, -1.0]}, InvalidInputError, "gamma", "> 0", "got -1.0"),
+    case("gamma-list", {"gamma": [1.0, -1.0]}, InvalidInputError, "gamma", "positive", "got -1.0"),
     case("gamma-repeated", {"gamma": [1.0, 1.0]}, InvalidInputError, "gamma", "repeat"),
     case("gamma-empty", {"gamma": []}, InvalidInputError, "gamma", "(0,)"),
     case("gamma-2d", {"gamma": [[1.0]]}, InvalidInputError, "gamma", "(1, 1)", "RBF(gamma="),

@@ -23,9 +23,9 @@ def _use(path: Path) -> None:
         model.held_out()
         model.predict_without([0])
         str(model.explain())
-        model.predict_interval(np.zeros((2, width)))
         model.nested(cv=3)
         model.save(path)
+        model.predict_interval(np.zeros((2, width)))
 
 
 def model(folder: Path, rng: np.random.Generator) -> None:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from benchmarks import __main__ as command
 from benchmarks import (
     flights,
+    growth,
     loops,
     memory,
     planner_sweep,
@@ -295,3 +297,23 @@ def test_loops_of_scikit_learn_give_the_same_answers(capsys: pytest.CaptureFixtu
     assert [row["answer"] for row in rows] == list(loops.ANSWERS)
     assert max(row["deviation"] for row in rows) < EXACT
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(rows)
+
+
+def test_the_kfold_theorem_equals_retraining():
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(30, 4)) + 2.0, rng.normal(size=(30, 2)) - 1.0
+    folds = np.array_split(rng.permutation(30), 4)
+    found = growth.kfold_theorem(X, Y, folds, [0.1, 5.0])
+    for a, alpha in enumerate((0.1, 5.0)):
+        for fold in folds:
+            rest = np.setdiff1d(np.arange(30), fold)
+            twin = Ridge(alpha=alpha).fit(X[rest], Y[rest]).predict(X[fold])
+            np.testing.assert_allclose(found[a, fold], twin, rtol=1e-9)
+
+
+def test_growth_is_measured(capsys):
+    assert growth.power([1, 2, 4, 8], [9.0, 1.0, 4.0, 16.0]) == pytest.approx(2.0)
+    growth.main(["--scale", "0.02", "--rounds", "1"])
+    printed = capsys.readouterr().out
+    assert "| groups |" in printed
+    assert growth.THEOREM in printed

@@ -258,6 +258,18 @@ def test_explain_is_about_the_whole_command(tmp_path, capsys):
     several = json.loads(capsys.readouterr().out)
     taken = next(c for c in several["costs"] if c["path"] == several["path"])
     assert several["seconds"] > 6 * taken["seconds"]
-    started = time.monotonic()
-    assert main(["cv", path, "--target", "y", "--quiet"]) == 0
-    assert several["seconds"] > 0.1 * (time.monotonic() - started)
+
+
+def test_explain_tells_the_time_of_tune(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    found = {}
+    for m in (100, 400):
+        X = rng.normal(size=(m, 3)).round(3)
+        path = write(tmp_path / f"{m}.csv", ["a", "b", "y"], *X.T.tolist())
+        assert main(["explain", path, "--target", "y", "--json"]) == 0
+        found[m] = json.loads(capsys.readouterr().out)["tune_seconds"]
+    assert 1 < found[100] < found[400] < 60
+    assert main(["explain", path, "--target", "y", "--kernel", "linear"]) == 0
+    assert "holdfast tune" not in capsys.readouterr().out
+    assert main(["explain", path, "--target", "y"]) == 0
+    assert "for holdfast tune on this machine" in capsys.readouterr().out

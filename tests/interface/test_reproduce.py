@@ -887,8 +887,15 @@ def test_the_documentation_counts_the_statements_as_they_are():
 
 
 def test_a_headline_counts_statements_not_cases(only_toy, tmp_path):
-    reproduce.main(["toy-fig1", "--out", str(tmp_path)], io.StringIO())
-    index = (tmp_path / "index.md").read_text(encoding="utf-8")
+    above = tmp_path / "reproductions.md"
+    above.write_text("a\n<!-- headline -->\nstale\n<!-- end of headline -->\nb\n", encoding="utf-8")
+    reproduce.main(["toy-fig1", "--out", str(tmp_path / "pages")], io.StringIO())
+    index = (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    text = above.read_text(encoding="utf-8")
+    assert text.startswith("a\n<!-- headline -->\nThe papers make 4 statements")
+    assert text.endswith("<!-- end of headline -->\nb\n")
+    assert "(pages/toy-fig1.md): c." in text
+    assert "stale" not in text
     assert "The papers make 4 statements" in index
     assert "1 hold, 2 do not, and 1 stay open" in index
     assert "- 007 Figure 1, [toy-fig1](toy-fig1.md): c. Because of the moon" in index

@@ -14,6 +14,7 @@ held-out predictions by one function (`scored`).
 | `full_conformal` | the same, with the level promised and not half of it |
 | `calibration` | with which probability does a new row belong to a class? |
 | `gaussian` | how likely were the held-out targets? |
+| `residual_covariance` | how do held-out residuals of different experiments go together? |
 | `influence` | which rows, or groups, move the model most? |
 | `pairs` | how often are two rows that the model never saw put in the right order? |
 | `learning` | how much would more rows help? |

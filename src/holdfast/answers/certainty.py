@@ -137,7 +137,8 @@ def require_exchangeable(fitted: Fitted, answer: str) -> None:
     if not fitted.units.exchangeable:
         raise NotSupportedError(
             f"{answer} draws random rows or groups, and the experiments of this model (time, "
-            "neighbourhoods, purged folds, or rows that are never tested) hold out in another way. "
+            "neighbourhoods, purged folds, folds of rows in order, or rows that are never tested) "
+            "hold out in another way. "
             'Use method="asymptotic", which takes them as they are.',
             argument="method",
         )
@@ -219,7 +220,8 @@ def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) 
             argument="method",
         )
     mean_of = partial(fitted.mean_and_variance, fitted.row_score(rows))
-    estimate = nested_estimate(fitted, fitted.predict, mean_of, K, n_partitions, seed)
+    predict = partial(fitted.predict, times=n_partitions)
+    estimate = nested_estimate(fitted, predict, mean_of, K, n_partitions, seed)
     return _of_mean(fitted, rows, estimate, level, "nested")
 
 

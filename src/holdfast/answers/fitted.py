@@ -17,7 +17,7 @@ from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.row_scores import NoRowMean, RowScore, mean_and_variance, row_score
 from holdfast.answers.rows import DataProvider
 from holdfast.answers.scored import scored, unit_of, whole
-from holdfast.answers.units import Units, codes_of, units_of
+from holdfast.answers.units import Units, codes_of, held_out_units, rows_in_order, units_of
 from holdfast.data.dask import is_dask
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import (
@@ -122,15 +122,21 @@ class Fitted:
     @cached_property
     def units(self) -> Units:
         """What counts as one observation of the score, under the experiments of the problem."""
-        problem, scoring = self.problem, self.goal.scoring
-        placed, joint = isinstance(self.goal.cv, Splitter), scoring.name == "log_density"
-        units = units_of(
-            problem.experiments, problem.groups, problem.weights, placed=placed, joint=joint
-        )
-        seen = self.given_units
+        scoring, seen = self.goal.scoring, self.given_units
+        units = self.held_out_together(joint=scoring.name == "log_density")
         if seen is None and scoring.takes_groups:
-            seen = problem.groups
+            seen = self.problem.groups
         return units if seen is None else replace(units, code=codes_of(seen), name="groups")
+
+    def held_out_together(self, *, joint: bool = False) -> Units:
+        """Return what the experiments hold out together: rows, groups, or blocks of rows."""
+        experiments, groups = self.problem.experiments, self.problem.groups
+        weights = self.problem.weights
+        used = weights > 0
+        placed = isinstance(self.goal.cv, Splitter)
+        if not placed and held_out_units(experiments, groups, used.size, used) is None:
+            placed = rows_in_order(experiments, self.problem.Y, weights)
+        return units_of(experiments, groups, weights, placed=placed, joint=joint)
 
     @cached_property
     def coefficients(self) -> Fit:
@@ -230,7 +236,8 @@ class Fitted:
             kernel_params=self.arguments.get("kernel_params"),
             n_features=X.shape[1] if X.ndim == 2 else None,
         )
-        return found
+        own = {name: value for name, value in params.items() if name != "alpha"}
+        return Candidate(found.kernel, own)
 
     @property
     def searched(self) -> bool:
@@ -251,10 +258,15 @@ class Fitted:
 
     # -- predictions and their scores, in `unit` ---------------------------------------------------
 
-    def predict(self, experiments: Experiments) -> tuple[Experiments, IntArray, FloatArray]:
-        """Return what was tested, of which experiment, and predictions (k, v) in `unit`."""
+    def predict(
+        self, experiments: Experiments, times: int = 1
+    ) -> tuple[Experiments, IntArray, FloatArray]:
+        """Return what was tested, of which experiment, and predictions (k, v) in `unit`.
+
+        The plan counts on being asked so many `times` for experiments like these.
+        """
         tasks = self.model.tasks(experiments)
-        values = self.model.at(tasks, self.alphas)
+        values = self.model.at(tasks, self.alphas, times)
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
         return tested, tasks.source, values if self.unit == 1.0 else values / self.unit
 

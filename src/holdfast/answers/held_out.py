@@ -16,11 +16,12 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import log_densities, standard_deviations
 from holdfast.answers.model import Model
+from holdfast.answers.residual_covariance import residual_covariance
 from holdfast.answers.scored import scored
 from holdfast.basis import Fixed, Points
 from holdfast.basis.resolve import as_selector
 from holdfast.data.frames import make_frame
-from holdfast.data.numbers import whole_number
+from holdfast.data.numbers import check_positive, whole_number
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged, Tasks
 from holdfast.holdout.models import HeldOutModels
@@ -104,6 +105,7 @@ class HeldOutPredictions:
     scoring: Scoring | None = None
     pooled: bool = True
     _decorrelated: Callable[[], FloatArray] | None = None
+    _covariance: Callable[[float], FloatArray] | None = None
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -225,6 +227,47 @@ class HeldOutPredictions:
         assert self._decorrelated is not None  # is there with the law
         return self._decorrelated()
 
+    def residual_covariance(self, alpha: float | None = None) -> FloatArray:
+        """Return how held-out residuals go together under the model, in units of σ², shape (k, k).
+
+        Times ``noise_variance`` it is the covariance of the residuals of all k test rows, of
+        different experiments too, and its diagonal is the square of `std` for rows that were held
+        out. Residuals along its eigenvectors, each over the root of its eigenvalue, are those of a
+        Q–Q plot. Where all rows are tested, a bias (or trend) makes as many eigenvalues zero.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            The penalty; default: the first of ``alphas``.
+
+        Returns
+        -------
+        ndarray of shape (k, k)
+            nan for rows of weight zero. Takes m³ operations and m² numbers for m rows.
+
+        Notes
+        -----
+        For experiments that share one model: where basis rows leave with the rows that are held
+        out it is refused by name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holdfast import KernelRidgeCV
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(40, 2))
+        >>> y = X[:, 0] + rng.normal(size=40)
+        >>> held = KernelRidgeCV(alphas=[1.0], cv=5).fit(X, y).held_out()
+        >>> C = held.noise_variance[0, 0] * held.residual_covariance()
+        >>> bool(np.allclose(np.diag(C), held.std[0, :, 0] ** 2))
+        True
+        """
+        self._known_law()
+        assert self._covariance is not None  # is there with the law
+        return self._covariance(
+            float(self.alphas[0] if alpha is None else check_positive("alpha", alpha))
+        )
+
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).
 
@@ -290,11 +333,12 @@ def held_out(
             path = drawn.plan(tasks, grid.size).path
             parts.append((tasks, drawn.judged(tasks, grid, path).values))
     tested, values = _listed(experiments, parts)
-    law = residuals = None
+    law = residuals = covariance = None
     if goal.of_numbers and len(parts) == 1:
         errors = problem.Y[tasks.test.values] - values
         law = Law(partial(model.held_models, tasks, grid[:1]), grid, errors)
         residuals = partial(decorrelated, model, grid)
+        covariance = partial(_covariance_of, model, tasks)
     return HeldOutPredictions(
         tested,
         grid,
@@ -308,7 +352,19 @@ def held_out(
         goal.scoring,
         goal.pooled,
         residuals,
+        covariance,
     )
+
+
+def _covariance_of(model: Model, tasks: Tasks, alpha: float) -> FloatArray:
+    """Return the covariance of residuals, where the experiments share one model."""
+    if model.problem.reselects:
+        raise NotSupportedError(
+            'residual_covariance is for experiments that share one model; "reselect" has a model '
+            'for each. Fit with held_out_basis="keep", or a dense model.',
+            argument="held_out_basis",
+        )
+    return residual_covariance(model.smoother, tasks, alpha)
 
 
 def decorrelated(model: Model, alphas: FloatArray) -> FloatArray:

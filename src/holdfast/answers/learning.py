@@ -21,12 +21,12 @@ from scipy.optimize import nnls
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.scored import refuse_density, scored
-from holdfast.answers.units import Units, codes_of, units_of
+from holdfast.answers.units import Units, codes_of
 from holdfast.data.frames import make_frame
 from holdfast.data.numbers import check_level, whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError
-from holdfast.experiments import Experiments, Ragged, Splitter
+from holdfast.experiments import Experiments, Ragged
 from holdfast.experiments.splits import check_groups
 
 __all__ = [
@@ -206,8 +206,7 @@ def learning_curve(
 def training_sets(fitted: Fitted, groups: ArrayLike | None) -> Draws:
     """Return the random training sets that leave out what the experiments of the fit do."""
     model, problem = fitted.model, fitted.problem
-    placed = isinstance(fitted.goal.cv, Splitter)
-    units = units_of(problem.experiments, problem.groups, problem.weights, placed=placed)
+    units = fitted.held_out_together()
     if groups is not None:
         given = check_groups(groups, problem.weights.size)
         units = replace(units, code=codes_of(given), name="groups")

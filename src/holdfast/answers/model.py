@@ -150,17 +150,19 @@ class Model:
             policy = "train"
         return resolve(experiments, weights=weights, basis=self.basis, policy=policy)
 
-    def plan(self, tasks: Tasks, n_alphas: int) -> Plan:
-        """Return which path the tasks take."""
-        return make_plan(tasks, self.smoother.sizes(tasks), n_alphas, self.problem.path)
+    def plan(self, tasks: Tasks, n_alphas: int, times: int = 1) -> Plan:
+        """Return which path the tasks take; others like them may follow, `times` in all."""
+        return make_plan(tasks, self.smoother.sizes(tasks), n_alphas, self.problem.path, times)
 
     def held_out(self, tasks: Tasks, alphas: FloatArray, path: str | None = None) -> FloatArray:
         """Return held-out predictions (a, k, v), by the path of the plan unless one is named."""
         return self.judged(tasks, alphas, path or self.plan(tasks, alphas.size).path).values
 
-    def at(self, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+    def at(self, tasks: Tasks, alphas: FloatArray, times: int = 1) -> FloatArray:
         """Return held-out predictions (k, v), each target at its own penalty (v,)."""
-        return at_own_penalty(partial(self.held_out, tasks), alphas, self.problem.Y.shape[1])
+        path = self.plan(tasks, np.unique(alphas).size, times).path
+        predict = partial(self.held_out, tasks, path=path)
+        return at_own_penalty(predict, alphas, self.problem.Y.shape[1])
 
     def judged(
         self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)

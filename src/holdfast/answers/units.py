@@ -9,7 +9,10 @@ import numpy as np
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 from holdfast.experiments import Experiments, Ragged
 
-__all__ = ["Units", "codes_of", "held_out_units", "units_of"]
+__all__ = ["Units", "codes_of", "held_out_units", "rows_in_order", "units_of"]
+
+#: Neighbouring targets are alike if they correlate this many times more than in a random order.
+ALIKE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,25 @@ def held_out_units(
     return code if bool((count == size[pairs % size.size]).all()) else None
 
 
+def rows_in_order(experiments: Experiments, Y: FloatArray, weights: FloatArray) -> bool:
+    """Whether folds are stretches of consecutive rows, and the order of the rows means something.
+
+    Unshuffled folds of a series in time, or of a sorted table, hold out what lies together; random
+    rows would have their neighbours among the training rows. Where rows are in no order, such folds
+    are as good as random ones: the targets of neighbouring rows then correlate by about 1/√m.
+    """
+    test = experiments.test
+    sizes = test.sizes
+    low, high = (f.reduceat(test.values, test.ptr[:-1]) for f in (np.minimum, np.maximum))
+    if len(test) < 2 or not ((sizes > 1) & (high - low + 1 == sizes)).all():
+        return False  # one fixed test set has its rows only
+    Z = Y[weights > 0]
+    Z = Z / max(np.abs(Z).max(initial=0.0), np.finfo(float).tiny)
+    Z = Z - Z.mean(axis=0)
+    alike = (Z[:-1] * Z[1:]).sum(axis=0) * np.sqrt(len(Z))
+    return bool((alike > ALIKE * np.square(Z).sum(axis=0)).any())
+
+
 def units_of(
     experiments: Experiments,
     groups: AnyArray | None,
@@ -78,7 +100,8 @@ def units_of(
         The units, if every experiment holds out whole groups.
     weights : ndarray of shape (m,)
     placed : bool
-        Whether the experiments come from a splitter that knows the place of every row.
+        Whether rows have a place: the experiments come from a splitter that knows it, or are folds
+        of rows in order (`rows_in_order`).
     joint : bool
         Whether the rows that an experiment tests have one score together.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
+from holdfast.cli.console import collected_warnings, remark, say, showing_progress
 from holdfast.cli.fitting import Data, cv_of, make_model, read_data
 from holdfast.cli.parser import KERNELS
 from holdfast.exceptions import InvalidInputError
@@ -113,24 +113,26 @@ def _against_best(found: Any, models: list[Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _tell(data: Data, words: str, found: Any, table: list[dict[str, Any]]) -> None:
-    print(f"{data.label}, held out by {words}\n")
-    width = max(len(row["model"]) for row in table)
-    head = f"behind the best, {found.level:.0%} interval"
-    print(f"  {'model':<{width}}  {found.scoring:>22}  {head:>36}  {'p':>7}  gamma")
-    for row in table:
-        behind = p = ""
-        if "behind" in row:
-            behind = f"{row['behind']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"
-            p = f"{row['p_holm']:.2g}"
+def _tell(data: Data, words: str, found: Any, rows: list[dict[str, Any]]) -> None:
+    from holdfast.report.blocks import Text, table
+
+    def cells(row: dict[str, Any]) -> tuple[str, ...]:
         gamma = row.get("params", {}).get("gamma")
-        shown = "" if gamma is None else f"{gamma:.3g}"
-        line = f"  {row['model']:<{width}}  {row['score']:>22.5g}  {behind:>36}  {p:>7}  {shown}"
-        print(bold(line.rstrip()) if row is table[0] else line.rstrip())
-    rivals = [row["model"] for row in table[1:] if row["low"] <= 0]
-    print()
+        shown = (row["model"], f"{row['score']:.5g}", "" if gamma is None else f"{gamma:.3g}")
+        if "behind" not in row:
+            return *shown, "", "the best"
+        between = f"{row['behind']:.4g} (from {row['low']:.4g} to {row['high']:.4g})"
+        return *shown, f"{row['p_holm']:.2g}", between
+
+    best, *others = rows
+    rivals = [row["model"] for row in others if row["low"] <= 0]
+    verdict = f"{best['model']} is better than every other."
     if rivals:
-        print(f"Not told apart from {table[0]['model']}: {', '.join(rivals)}.")
-    else:
-        print(f"{table[0]['model']} is better than every other.")
-    print(f"p is corrected for the number of pairs; independent units: {found.units}.")
+        verdict = f"Not told apart from {best['model']}: {', '.join(rivals)}."
+    header = ("model", found.scoring, "gamma", "p", f"behind the best, {found.level:.0%} interval")
+    say(
+        f"{data.label}, held out by {words}",
+        table("Models, the best first", header, [cells(row) for row in rows]),
+        Text(verdict, strong=True),
+        f"p is corrected for the number of pairs; independent units: {found.units}.",
+    )

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from holdfast.cli.commands import check_folders, save_model
-from holdfast.cli.console import bold, collected_warnings, remark, showing_progress
+from holdfast.cli.console import collected_warnings, remark, say, showing_progress
 from holdfast.cli.fitting import Data, cv_of, make_model, read_data
 from holdfast.exceptions import InvalidInputError
 
-__all__ = ["run_tune"]
+__all__ = ["TUNED", "run_tune"]
 
-_KERNELS = ("rbf", "matern12", "matern32", "matern52")
+#: Kernels whose gradients are known.
+TUNED = ("rbf", "matern12", "matern32", "matern52")
 
 
 def run_tune(options: argparse.Namespace) -> int:
@@ -23,9 +24,9 @@ def run_tune(options: argparse.Namespace) -> int:
     from holdfast.tuning import tune
     from holdfast.tuning.losses import LOSSES
 
-    if options.kernel not in _KERNELS:
+    if options.kernel not in TUNED:
         raise InvalidInputError(
-            f"tune takes --kernel {', '.join(_KERNELS)}, whose gradients are known; got --kernel "
+            f"tune takes --kernel {', '.join(TUNED)}, whose gradients are known; got --kernel "
             f"{options.kernel}. Compare other kernels with holdfast compare --kernels."
         )
     if options.scoring is not None and options.scoring not in LOSSES:
@@ -95,19 +96,26 @@ def _as_json(
 
 def _tell(data: Data, words: str, found: Any, features: list[dict[str, Any]]) -> None:
     from holdfast.displays.score_scale import number
+    from holdfast.report.blocks import KeyFigures, table
 
-    print(f"{data.label}, held out by {words}\n")
-    error = f"{number(found.criterion)} ± {number(found.standard_error, 2)}"
-    print(bold(f"  {found.criterion_name} {error}") + f"   at λ = {number(found.alpha, 2)}")
-    print(f"  found in {found.n_evaluations} evaluations; it was minimised, so it is optimistic")
+    def cells(row: dict[str, Any]) -> tuple[str, ...]:
+        untouched = row["rise"] == 0 and row["verdict"] == "irrelevant"
+        se = "" if untouched else f"{row['standard_error']:.2g}"
+        return row["feature"], f"{row['gamma']:.3g}", f"{row['rise']:.3g}", se, row["verdict"]
+
+    what = found.criterion_name
+    figures = [
+        (number(found.criterion), f"held-out {what}; it was minimised, so it is optimistic"),
+        (number(found.standard_error, 2), "its standard error"),
+        (number(found.alpha, 2), "penalty λ"),
+        (str(found.n_evaluations), "evaluations"),
+    ]
     if not features:
-        print(f"  gamma = {number(float(found.gamma[0]), 3)}")
-        return
-    width = max(len("feature"), *(len(row["feature"]) for row in features))
-    print(f"\n  {'feature':<{width}}  {'gamma':>9}  {'error rises by':>18}  verdict")
-    for row in features:
-        rise = f"{row['rise']:.3g} ± {row['standard_error']:.2g}"
-        if row["rise"] == 0 and row["verdict"] == "irrelevant":
-            rise = "0"
-        print(f"  {row['feature']:<{width}}  {row['gamma']:>9.3g}  {rise:>18}  {row['verdict']}")
-    print(f"\nThe rise is in {found.criterion_name} when the model may not use the feature.")
+        figures.insert(3, (number(float(found.gamma[0]), 3), "gamma"))
+    say(f"{data.label}, held out by {words}", KeyFigures(tuple(figures)))
+    if features:
+        header = ("feature", "gamma", "error rises by", "standard error", "verdict")
+        say(
+            table("Features, those that matter most first", header, list(map(cells, features))),
+            f"The rise is in {what} when the model may not use the feature.",
+        )

@@ -271,7 +271,7 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             experiments=experiments,
             alphas=np.empty(0) if self.alphas is None else check_alphas(self.alphas),
             flat=flat,
-            seed=seed_of(self.random_state),
+            seed=self._seed(),
             basis=self._resolved_basis(candidates, rows),
             policy=self.held_out_basis,  # type: ignore[arg-type]  # checked by _validate_params
             bias=self.fit_intercept,
@@ -290,6 +290,10 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             return self.basis
         kernels = [candidate.kernel for candidate in candidates]
         return automatic_basis(kernels, X, memory_bytes(self.memory_limit))
+
+    def _seed(self) -> int:
+        state = self.random_state  # scikit-learn counts True as the seed 1
+        return seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
 
     def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
         """Return the kernels to compare on these rows; without rows, kernels of their kind."""

@@ -85,7 +85,7 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
     InvalidInputError
         Or what NumPy and the constructors raise for parts that do not fit together.
     """
-    unknown = set(parts["parameters"]).difference(cls().get_params(deep=False))
+    unknown = set(parts["parameters"]).difference(cls._get_param_names())
     _require(not unknown, f"there is no parameter {next(iter(unknown), None)!r}")
     model = cls(**parts["parameters"])
     if "data" not in parts:

@@ -22,6 +22,7 @@ __all__ = ["load", "load_with_extras", "save"]
 _CLASSES = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
+    "KernelMixtureCV": "holdfast.estimators.mixture",
 }
 # What values that are none of theirs make constructors and NumPy raise.
 _MISFITS = (

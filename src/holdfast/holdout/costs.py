@@ -79,6 +79,8 @@ class Costs(ABC):
         Held-out rows, removed basis rows, test rows of each experiment.
     a : int
         Penalties.
+    times : int
+        How often tasks like these will be asked for.
     """
 
     sizes: Sizes
@@ -86,6 +88,7 @@ class Costs(ABC):
     e: FloatArray
     t: FloatArray
     a: int
+    times: int = 1
 
     def seconds(self, path: str) -> float:
         """Return the estimated time of a path, beyond what all paths share."""
@@ -210,9 +213,11 @@ class KernelCosts(Costs):
 
     def _single(self) -> float:
         h, t, p, v = self.h, self.t, float(self.sizes.p), float(self.sizes.v)
-        work = (RATES.cholesky + INVERSE) * p**3 + float((h**3 + (4.0 * h + 2.0 * t) * p * v).sum())
-        # copies of the matrix, rows of it and of the inverse, coefficients of each held-out model
-        touched = 8.0 * p**2 + float((2.0 * (h + t) + 4.0 * v).sum()) * p
+        kept = self.times if self.a == 1 else 1
+        work = (RATES.cholesky + INVERSE) * p**3 / kept
+        work += float((h**3 + (4.0 * h + 2.0 * t) * p * v).sum())
+        # copies of the matrix, rows of the inverse, coefficients of each held-out model
+        touched = 8.0 * p**2 / kept + float((2.0 * h + 4.0 * v).sum()) * p
         stacks = min(h.size, 100)
         return self.a * (work / RATES.gemm + touched * RATES.touch + RATES.call * stacks)
 

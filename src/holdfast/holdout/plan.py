@@ -98,7 +98,7 @@ def _size(n_bytes: float) -> str:
     raise AssertionError
 
 
-def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
+def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str, times: int = 1) -> Plan:
     """Return the plan for these tasks.
 
     Parameters
@@ -108,9 +108,11 @@ def make_plan(tasks: Tasks, sizes: Sizes, n_alphas: int, asked: str) -> Plan:
         Of the smoother.
     n_alphas : int
     asked : {"auto", "spectral", "fold_gram", "single", "retrain"}
+    times : int
+        How often tasks like these will be asked for: a factor at one penalty is kept meanwhile.
     """
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
-    job = COSTS[sizes.form](sizes, h, e, t, n_alphas)
+    job = COSTS[sizes.form](sizes, h, e, t, n_alphas, times)
     paths: tuple[Path, ...] = ("fold_gram",) if sizes.learned else PLANNED
     costs = tuple(Cost(path, job.seconds(path), job.bytes(path)) for path in paths)
     room = max(sizes.memory, LEAST_BYTES)

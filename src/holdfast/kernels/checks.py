@@ -1,53 +1,33 @@
 """Checks of kernel parameters and of the matrices that kernels return."""
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from holdfast._typing import FloatArray
+from holdfast.data.numbers import check_positive, is_number
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError, KernelError
 
-__all__ = ["finite_number", "kernel_matrix", "positive_number", "positive_width", "require_finite"]
-
-
-def _as_float(value: Any) -> float | None:
-    """Return the value as a float, or None when it is not a finite real number."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
-        return None
-    return float(value) if math.isfinite(value) else None
+__all__ = ["finite_number", "kernel_matrix", "positive_width", "require_finite"]
 
 
 def finite_number(name: str, value: Any) -> float:
     """Return the value as a float, if it is a finite real number."""
-    number = _as_float(value)
-    if number is None:
+    if not is_number(value) or not math.isfinite(value):
         raise InvalidInputError(
             f"{name} must be a finite number; got {value!r}: give one number, such as {name}=1.0.",
             argument=name,
         )
-    return number
-
-
-def positive_number(name: str, value: Any) -> float:
-    """Return the value as a float, if it is a finite number above zero."""
-    number = _as_float(value)
-    if number is None or number <= 0.0:
-        raise InvalidInputError(
-            f"{name} must be a finite number > 0; got {value!r}: give a positive number, such as "
-            f"{name}=1.0.",
-            argument=name,
-        )
-    return number
+    return float(value)
 
 
 def positive_width(name: str, value: Any) -> float | tuple[float, ...]:
     """Return a positive float, or a tuple of positive floats (one per feature)."""
     if np.ndim(value) == 0:
-        return positive_number(name, value.item() if isinstance(value, np.ndarray) else value)
+        return check_positive(name, value.item() if isinstance(value, np.ndarray) else value)
     array = np.asarray(value)
     valid = array.ndim == 1 and array.size > 0 and array.dtype.kind in "iuf"
     if valid and np.isfinite(array).all() and (array > 0).all():

@@ -15,7 +15,7 @@ from holdfast.kernels.products import RowPair
 __all__ = ["OnColumns"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OnColumns(Kernel):
     """The kernel of some columns of the rows, as if there were no others.
 
@@ -45,6 +45,13 @@ class OnColumns(Kernel):
                 argument="kernel",
             )
         object.__setattr__(self, "columns", _numbers(self.columns))
+
+    def __repr__(self) -> str:
+        first, last = self.columns[0], self.columns[-1]
+        told: Any = list(self.columns)
+        if self.columns == tuple(range(first, last + 1)):
+            told = range(first, last + 1)
+        return f"OnColumns({self.kernel!r}, {told!r})"
 
     @property
     def parts(self) -> dict[str, Kernel]:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from holdfast._typing import FloatArray
+from holdfast.data.numbers import check_positive
 from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.base import Kernel, Pullback
-from holdfast.kernels.checks import positive_number
 from holdfast.kernels.products import RowPair, row_blocks
 
 __all__ = ["Constant", "Normalised", "Product", "Scaled", "Sum"]
@@ -134,7 +134,7 @@ class Scaled(_OfOne):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "factor", positive_number("factor", self.factor))
+        object.__setattr__(self, "factor", check_positive("factor", self.factor))
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Return kernel values of every row of X with every row of Z (default: X)."""
@@ -187,7 +187,7 @@ class Constant(Kernel):
     _has_pullback: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", positive_number("value", self.value))
+        object.__setattr__(self, "value", check_positive("value", self.value))
 
     @property
     def accepts_objects(self) -> bool:

@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from holdfast._typing import FloatArray, RowData
+from holdfast.data.numbers import check_positive
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.base import VectorKernel
-from holdfast.kernels.checks import finite_number, positive_number
+from holdfast.kernels.checks import finite_number
 from holdfast.kernels.products import (
     fill_blocks,
     float64_rows,
@@ -43,7 +44,7 @@ class _OfProduct(VectorKernel):
     _positive: ClassVar[tuple[str, ...]] = ("gamma",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
+        object.__setattr__(self, "gamma", check_positive("gamma", self.gamma))
         object.__setattr__(self, "coef0", finite_number("coef0", self.coef0))
 
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:

@@ -13,6 +13,7 @@ breaks code.
 | `held_out` | predictions of all splits from one smoother |
 | `stand_in` | what scikit-learn's own functions are run with, so that scoring is theirs |
 | `answering` | from arguments to answers |
+| `measures` | metrics for many targets at once |
 | `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
 | `least_squares` | models without a penalty |
 | `choosing` | estimators that choose a penalty in every fit |

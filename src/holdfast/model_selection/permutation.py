@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import check_scoring, mean_absolute_error, mean_squared_error, r2_score
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -27,6 +27,7 @@ from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.experiments import Experiments
 from holdfast.model_selection.answering import case_of, form_and_penalty, routed, tell
 from holdfast.model_selection.held_out import experiments_of, predictions, prepared
+from holdfast.model_selection.measures import Measure, measure_of
 from holdfast.model_selection.recognise import Form, Refit
 from holdfast.model_selection.stand_in import Answers, Case, on_rows, stand_in
 from holdfast.smoother import Smoother
@@ -174,7 +175,7 @@ def _scores(
     Y = np.hstack([form.Y[order] for order in orders])
     penalties = np.tile(penalty, len(orders))[None]
     (values,) = predictions(replace(form, Y=Y), experiments, penalties, smoother)
-    measure = _measure(scorer) if v == 1 and form.classes is None else None
+    measure = measure_of(scorer) if v == 1 and form.classes is None else None
     if measure is not None and experiments.test.sizes.min() > 1:
         return _measured(measure, Y, values, experiments)
     found = np.empty(len(orders))
@@ -195,35 +196,8 @@ def _mean_score(answers: Answers, scorer: Callable[..., Any]) -> float:
     return float(np.mean(scores))
 
 
-def _measure(scorer: Any) -> Callable[[FloatArray, FloatArray], FloatArray] | None:
-    """Return the function of targets and predictions (t, n) that a scorer is, if it is known."""
-    if type(scorer).__name__ == "_PassthroughScorer":  # the default of a regressor
-        return _r2
-    sign, measure = getattr(scorer, "_sign", 1), MEASURES.get(getattr(scorer, "_score_func", None))
-    if measure is None or scorer._kwargs:
-        return None
-    return lambda truth, values: sign * measure(truth, values)
-
-
-def _r2(truth: FloatArray, values: FloatArray) -> FloatArray:
-    rest = np.square(truth - values).sum(axis=0)
-    spread = np.square(truth - truth.mean(axis=0)).sum(axis=0)
-    # As `r2_score`: constant targets are predicted perfectly, or not at all.
-    flat = spread == 0.0
-    score = 1.0 - rest / np.where(flat, 1.0, spread)
-    return np.where(flat, np.where(rest == 0.0, 1.0, 0.0), score)
-
-
-#: Metrics of scikit-learn for many targets (t, n) at once.
-MEASURES: dict[Any, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    r2_score: _r2,
-    mean_squared_error: lambda truth, values: np.square(truth - values).mean(axis=0),
-    mean_absolute_error: lambda truth, values: np.abs(truth - values).mean(axis=0),
-}
-
-
 def _measured(
-    measure: Callable[[FloatArray, FloatArray], FloatArray],
+    measure: Measure,
     Y: FloatArray,
     values: FloatArray,
     experiments: Experiments,

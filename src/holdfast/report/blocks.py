@@ -6,6 +6,7 @@ of findings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 Pairs = tuple[tuple[str, str], ...]
+#: A number, a percentage, two ends of an interval, or nothing.
+_ONE = r"[-–−+]?[\d.,]*(?:e[-+]?\d+)?(?: ?%)?"
+_NUMBER = re.compile(f"{_ONE}(?: to {_ONE})?")
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,13 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     moves: str | None = None  #: The part of `Slider.data` that its cells follow
+
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """Which columns hold numbers and nothing else; never the first, the rows' headings."""
+        columns = zip(*self.rows, strict=True)
+        found = [all(map(_NUMBER.fullmatch, column)) for column in columns]
+        return (False, *found[1:]) if found else (False,) * len(self.header)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ __all__ = [
     "figure",
     "guide",
     "numbers",
+    "rounded",
     "scatter",
     "shares",
     "spread",
@@ -47,8 +48,13 @@ def numbers(values: Any) -> list[Any]:
     array = np.asarray(values)
     if array.dtype.kind in "OU":
         return list(array.tolist())
-    found = array.astype(float).tolist()
-    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in found]
+    return rounded(array, 6)
+
+
+def rounded(values: Any, digits: int) -> list[float | None]:
+    """Return numbers of so many digits; None where there is none."""
+    found = np.asarray(values, dtype=float).tolist()
+    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in found]
 
 
 def scatter(

@@ -193,14 +193,20 @@ def _html(block: Block) -> Html:
 
 def _table(made: Table) -> Html:
     """Return a table in a region that can be scrolled by keyboard."""
+    sides = [None if numeric else "text" for numeric in made.numeric]
+    head = [tag("th", c, scope="col", class_=s) for c, s in zip(made.header, sides, strict=True)]
     body = [
-        tag("tr", tag("th", row[0], scope="row"), *(tag("td", cell) for cell in row[1:]))
+        tag(
+            "tr",
+            tag("th", row[0], scope="row"),
+            *(tag("td", c, class_=s) for c, s in zip(row[1:], sides[1:], strict=True)),
+        )
         for row in made.rows
     ]
     drawn = tag(
         "table",
         tag("caption", made.caption),
-        tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in made.header))),
+        tag("thead", tag("tr", *head)),
         tag("tbody", *body),
         class_="numbers",
         data_moves=made.moves,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from holdfast.displays.curve_data import (
 from holdfast.displays.score_scale import number
 from holdfast.exceptions import HoldOutError
 from holdfast.report.blocks import Chart, Note, Section, Slider, table
-from holdfast.report.charts import LAMBDA, Figure, axis, escape, figure, scatter
+from holdfast.report.charts import LAMBDA, Figure, axis, escape, figure, rounded, scatter
 from holdfast.report.context import Case
 
 if TYPE_CHECKING:
@@ -29,11 +28,9 @@ if TYPE_CHECKING:
     from holdfast.report.rows import PartScore, RowResults
 
 __all__ = [
-    "Linked",
-    "ask_linked",
     "ask_policies",
+    "ask_slider",
     "curve_section",
-    "linked_slider",
     "policies_chart",
     "policy_curves",
 ]
@@ -220,21 +217,8 @@ def policies_chart(policies: dict[str, CVCurve]) -> Chart:
 # --- the slider -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Linked:
-    """The model at every penalty of the slider."""
-
-    alphas: FloatArray
-    chosen: int  #: The one in use
-    score: FloatArray  #: The score of the curve
-    error: FloatArray  #: RMSE or share of errors
-    predictions: FloatArray | None  #: Of the rows that are drawn; None for classes
-    groups: FloatArray  #: Error of each group, in the order of the report
-    confusion: NDArray[np.int64] | None  #: Rows of each class by predicted class
-
-
-def ask_linked(case: Case, pick: NDArray[np.int64], groups: tuple[PartScore, ...]) -> Linked | None:
-    """Return what the slider shows; None where that would take long.
+def ask_slider(case: Case, pick: NDArray[np.int64], groups: tuple[PartScore, ...]) -> Slider | None:
+    """Return the model at other penalties; None where that would take long, or there are none.
 
     Parameters
     ----------
@@ -249,78 +233,58 @@ def ask_linked(case: Case, pick: NDArray[np.int64], groups: tuple[PartScore, ...
     if count > MOST_NUMBERS or model._problem.reselects:
         case.left_out("the slider over the penalties")
         return None
+    if curve.alphas.size < 2:
+        return None
     found = model.held_out(alphas=curve.alphas)
     n, at, w = curve.alphas.size, curve.chosen_index, results.weights
     steps = np.unique([*np.linspace(0, n - 1, min(n, MAX_STEPS)).round().astype(int), at])
-    predictions = confusion = None
+    alphas, score = curve.alphas[steps], curve.values[steps]
+    data: dict[str, Any] = {"alphas": rounded(alphas, 4), "score": rounded(score, 5)}
     if results.classes is None:
         wrong = (found.y[found.rows, case.target] - found.values[steps, :, case.target]) ** 2
-        predictions = found.values[steps][:, pick, case.target]
+        data |= _differences(found.values[steps][:, pick, case.target])
+        data["y"] = rounded(results.y[pick], 6)
     else:
         names = found.labels()[steps]
         wrong = (names != results.y).astype(float)
-        confusion = _confusions(names, results)
+        data |= _confusions(names, results)
     power = 0.5 if results.classes is None else 1.0
-    by_group = np.empty((steps.size, 0))
+    data["groups"] = [[] for _ in steps]
     if groups and case.groups is not None:
         own = case.groups[results.rows].astype(str)
         inside = [np.flatnonzero(own == part.label) for part in groups]
-        by_group = np.stack([(wrong[:, i] @ w[i] / w[i].sum()) ** power for i in inside], axis=1)
-    return Linked(
-        curve.alphas[steps],
-        int(np.flatnonzero(steps == at)[0]),
-        curve.values[steps],
-        (wrong @ w / w.sum()) ** power,
-        predictions,
-        by_group,
-        confusion,
+        errors = [(wrong[:, i] @ w[i] / w[i].sum()) ** power for i in inside]
+        data["groups"] = [rounded(row, 4) for row in np.stack(errors, axis=1)]
+    label = "" if curve.scale.label in (results.label, "accuracy") else curve.scale.label
+    told = tuple(
+        f"λ = {number(a, 2)}: {results.label} {number(e)}"
+        + (f", {label} {number(s)}" * bool(label))
+        for a, e, s in zip(alphas, (wrong @ w / w.sum()) ** power, score, strict=True)
     )
+    return Slider(told, int(np.flatnonzero(steps == at)[0]), data)
 
 
-def _confusions(names: NDArray[Any], results: RowResults) -> NDArray[np.int64] | None:
+def _differences(predictions: FloatArray) -> dict[str, Any]:
+    """Return predictions (steps, k) as whole steps, each less the one before it."""
+    if not predictions.size:
+        return {}
+    low, high = float(predictions.min()), float(predictions.max())
+    step = (high - low) / GRAIN or 1.0
+    whole = np.rint((predictions - low) / step).astype(int)
+    changes = np.diff(whole, axis=0, prepend=0).tolist()
+    return {"low": low, "step": step, "differences": changes}
+
+
+def _confusions(names: NDArray[Any], results: RowResults) -> dict[str, Any]:
+    """Return the rows of each class by predicted class, at each step."""
     classes = results.classes
     assert classes is not None
     c = len(classes)
     if c > 12:
-        return None
+        return {}
     code = np.searchsorted(classes, results.y) * c
     counts = [
         np.bincount(code + np.searchsorted(classes, row), minlength=c * c).reshape(c, c)
         for row in names
     ]
-    return np.stack(counts)
-
-
-def linked_slider(linked: Linked | None, y: Any, label: str, error_label: str) -> Slider | None:
-    """Return the slider: predictions as whole steps, each less the one before it.
-
-    Parameters
-    ----------
-    linked : Linked or None
-    y : ndarray
-        Truth of the rows that are drawn.
-    label, error_label : str
-        What `score` and `error` are.
-    """
-    if linked is None or linked.alphas.size < 2:
-        return None
-    told = tuple(
-        f"λ = {number(alpha, 2)}: {error_label} {number(error)}"
-        + (f", {label} {number(score)}" if label not in (error_label, "accuracy") else "")
-        for alpha, score, error in zip(linked.alphas, linked.score, linked.error, strict=True)
-    )
-    data: dict[str, Any] = {
-        "alphas": [float(f"{a:.4g}") for a in linked.alphas],
-        "score": [float(f"{s:.5g}") for s in linked.score],
-        "groups": [[float(f"{v:.4g}") for v in row] for row in linked.groups],
-    }
-    if linked.confusion is not None:
-        data["confusion"] = linked.confusion.tolist()
-    if linked.predictions is not None and linked.predictions.size:
-        low, high = float(linked.predictions.min()), float(linked.predictions.max())
-        step = (high - low) / GRAIN or 1.0
-        whole = np.rint((linked.predictions - low) / step).astype(int)
-        data["low"], data["step"] = low, step
-        data["differences"] = np.diff(whole, axis=0, prepend=0).tolist()
-        data["y"] = [float(f"{v:.6g}") for v in np.asarray(y, dtype=float)]
-    return Slider(told, linked.chosen, data)
+    return {"confusion": np.stack(counts).tolist()}

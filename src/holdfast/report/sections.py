@@ -36,7 +36,6 @@ __all__ = ["answer_blocks", "check_blocks", "columns_table", "notes_block", "tol
 def told(summary: Summary) -> Report:
     """Return a summary in blocks."""
     head, asked = summary.headline, summary.asked
-    slider = penalty.linked_slider(summary.linked, summary.rows.y, head.label, head.error_label)
     version = dict(summary.repeat.versions).get("holdfast", "")
     return Report(
         summary.title,
@@ -47,7 +46,7 @@ def told(summary: Summary) -> Report:
             *(Note(warning) for warning in summary.warnings),
         ),
         tuple(_sections(summary)),
-        slider,
+        summary.slider,
         f"Made by holdfast {version}. {checks.promise(summary.certificate)}",
     )
 
@@ -116,7 +115,7 @@ def _sections(summary: Summary) -> list[Section]:
     if summary.coverage:
         found.append(coverage_section(summary.coverage, asked.target))
     if summary.classes:
-        found.append(class_section(summary.classes))
+        found.append(class_section(summary.classes, summary.probabilities))
     if summary.relevance:
         found.append(relevance_section(summary.relevance))
     if summary.time:

@@ -38,29 +38,15 @@ class Shuffle:
     """Held-out rows, made as they are and then with each column shuffled in turn.
 
     Rows are made a slice at a time, as `HeldOutModels.predict` asks for them.
-
-    Attributes
-    ----------
-    X : ndarray of shape (m, d)
-    columns : sequence of ndarray of int
-        The features that change rows together.
-    tasks : Tasks
-        The held-out models.
-    rows, owner : ndarray of int, shape (k,)
-        Rows to predict, and the task of each.
-    donors : ndarray of int, shape (shuffles, k)
-        The row that gives its value.
-    trained : bool
-        Whether the models are trained again.
     """
 
     X: FloatArray
-    columns: Sequence[IntArray]
-    tasks: Tasks
-    rows: IntArray
+    columns: Sequence[IntArray]  #: The features that change rows together
+    tasks: Tasks  #: The held-out models
+    rows: IntArray  #: Rows to predict, and the task of each
     owner: IntArray
-    donors: IntArray
-    trained: bool
+    donors: IntArray  #: The row that gives its value
+    trained: bool  #: Whether the models are trained again
 
     @property
     def shape(self) -> tuple[int, int]:

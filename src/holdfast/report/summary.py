@@ -19,7 +19,13 @@ from holdfast.displays.curve_data import CVCurve
 from holdfast.report import answer as answers
 from holdfast.report import checks, penalty, where
 from holdfast.report.answer import Asked, Contrast, Headline
-from holdfast.report.classes import ClassCurve, ask_classes
+from holdfast.report.blocks import Slider
+from holdfast.report.classes import (
+    ClassCurve,
+    Probabilities,
+    ask_classes,
+    ask_probabilities,
+)
 from holdfast.report.context import Ask, Context, make_case
 from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
 from holdfast.report.moments import OverTime, ask_time
@@ -39,83 +45,42 @@ __all__ = ["Summary", "summarise"]
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Everything a report says.
-
-    Attributes
-    ----------
-    title : str
-    asked : Asked
-    answer : tuple of str
-        The answer in sentences, the first of them the answer in one.
-    headline : Headline
-    curve : CVCurve
-        Held-out error over the penalties.
-    policies : dict of str to CVCurve
-        Curves with held-out basis rows kept and removed; empty for a dense model.
-    contrasts : tuple of Contrast
-        Other ways of holding out; empty without groups.
-    rows : RowSample
-    folds, groups : tuple of PartScore
-        Worst first; empty where there are none (or too many to show one by one).
-    confusion : Confusion or None
-    leverage : Leverage
-    hardest : tuple of HardRow
-    plan : Plan
-        What each way to the held-out predictions costs, and which one was taken.
-    certificate : Certificate or None
-    repeat : Repeat
-    warnings : tuple of str
-    columns : tuple of ColumnAccount
-        How each column of the data was read; empty if the data were no table.
-    notes : tuple of str
-        What may be wrong with the data or the question.
-    inside : InsideOut or None
-        What changes when the preparation is learned inside the training rows.
-    sure : Sureness or None
-        How sure the headline is.
-    linked : Linked or None
-        What the slider of the page moves; not part of the JSON.
-    coverage : Coverage or None
-        Intervals of held-out predictions; None for classes.
-    classes : tuple of ClassCurve
-        Curves of each class; empty for a regression.
-    growth : dict of str to Growth
-        "growth" over the number of rows or groups, "basis" over that of basis rows.
-    time : OverTime or None
-        Residuals over time.
-    relevance : Relevance or None
-        Which columns the model uses.
-    shell : bool
-        Whether the reader uses the command line: the report then speaks of options.
-    """
+    """Everything a report says."""
 
     title: str
     asked: Asked
-    answer: tuple[str, ...]
+    answer: tuple[str, ...]  #: The answer in sentences, the first of them the answer in one
     headline: Headline
-    curve: CVCurve
+    curve: CVCurve  #: Held-out error over the penalties
+    #: Curves with held-out basis rows kept and removed; empty for a dense model
     policies: dict[str, CVCurve]
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[Contrast, ...]  #: Other ways of holding out; empty without groups
     rows: where.RowSample
+    #: Worst first; empty where there are none (or too many to show one by one)
     folds: tuple[PartScore, ...]
     groups: tuple[PartScore, ...]
     confusion: where.Confusion | None
     leverage: where.Leverage
     hardest: tuple[where.HardRow, ...]
-    plan: Plan
+    plan: Plan  #: What each way to the held-out predictions costs, and which one was taken
     certificate: checks.Certificate | None
     repeat: checks.Repeat
     warnings: tuple[str, ...]
+    #: How each column of the data was read; empty if the data were no table
     columns: tuple[ColumnAccount, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: What may be wrong with the data or the question
+    #: What changes when the preparation is learned inside the training rows
     inside: InsideOut | None = None
-    sure: Sureness | None = None
-    linked: penalty.Linked | None = None
-    coverage: Coverage | None = None
-    classes: tuple[ClassCurve, ...] = ()
+    sure: Sureness | None = None  #: How sure the headline is
+    slider: Slider | None = None  #: What the slider of the page moves; not part of the JSON
+    coverage: Coverage | None = None  #: Intervals of held-out predictions; None for classes
+    classes: tuple[ClassCurve, ...] = ()  #: Curves of each class; empty for a regression
+    probabilities: Probabilities | None = None  #: What calibration did, if the model has one
+    #: "growth" over the number of rows or groups, "basis" over that of basis rows
     growth: dict[str, Growth] = field(default_factory=dict)
-    time: OverTime | None = None
-    relevance: Relevance | None = None
+    time: OverTime | None = None  #: Residuals over time
+    relevance: Relevance | None = None  #: Which columns the model uses
+    #: Whether the reader uses the command line: the report then speaks of options
     shell: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,7 +88,7 @@ class Summary:
         plain = _plain(self)
         assert isinstance(plain, dict)
         plain["curve"]["edge"] = self.curve.edge
-        del plain["linked"]
+        del plain["slider"]
         return {"summary_version": 2, **plain}
 
     def to_json(self) -> str:
@@ -210,9 +175,10 @@ def summarise(
         notes=context.notes,
         inside=context.inside,
         sure=sure,
-        linked=penalty.ask_linked(case, where.picked(case.results), groups),
+        slider=penalty.ask_slider(case, where.picked(case.results), groups),
         coverage=ask_coverage(case),
         classes=ask_classes(case.held),
+        probabilities=ask_probabilities(model),
         relevance=ask_relevance(case),
         growth={name: found for name, found in growth.items() if found is not None},
         time=ask_time(case),

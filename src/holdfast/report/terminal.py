@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from holdfast.report.blocks import (
@@ -23,7 +22,6 @@ from holdfast.report.blocks import (
 __all__ = ["terminal"]
 
 _MOST = 32
-_NUMBER = re.compile(r"[-–−+]?[\d.,]*(e[-+]?\d+)?( ?%)?")
 
 
 def terminal(blocks: Iterable[Block], *, colour: bool = False) -> str:
@@ -73,11 +71,10 @@ def _table(table: Table) -> list[str]:
     lines = [table.header, *table.rows]
     columns = list(zip(*lines, strict=True))
     widths = [min(_MOST, max(map(len, column))) for column in columns]
-    right = [j > 0 and all(map(_NUMBER.fullmatch, column[1:])) for j, column in enumerate(columns)]
-    return [_line(line, widths, right) for line in lines]
+    return [_line(line, widths, table.numeric) for line in lines]
 
 
-def _line(cells: Sequence[str], widths: list[int], right: list[bool]) -> str:
+def _line(cells: Sequence[str], widths: list[int], right: Sequence[bool]) -> str:
     last = len(cells) - 1
     shown = [
         f"{cell:>{width}}" if to_right else cell if j == last else f"{cell:<{width}}"

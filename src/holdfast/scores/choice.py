@@ -11,7 +11,15 @@ from holdfast.data.values import refuse_masked
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, warn
 from holdfast.scores.scoring import MAX_SPLITS, Scores
 
-__all__ = ["Choice", "check_alphas", "choose", "cv_results", "largest_within", "rank"]
+__all__ = [
+    "Choice",
+    "check_alphas",
+    "choose",
+    "cv_results",
+    "largest_within",
+    "rank",
+    "warn_at_edge",
+]
 
 
 #: Scores that differ by less than this, relatively, differ by rounding and count as equal.
@@ -138,7 +146,7 @@ def choose(
     best = largest_within(table, TIE * np.abs(largest))
     # Where all penalties are alike, nothing lies beyond the ends.
     differ = largest - np.nanmin(table, axis=0) > TIE * np.abs(largest)
-    _warn_at_edge(best[differ], alphas)
+    warn_at_edge(best[differ], alphas)
     indices = best
     if rule == "1se":
         indices = largest_within(table, _one_standard_error(se, best))
@@ -187,7 +195,7 @@ def _nothing_defined(undefined: npt.NDArray[np.bool_], *, pooled: bool) -> str:
     return f"{what}{whose} is undefined (nan) for every alpha: {remedy}"
 
 
-def _warn_at_edge(best: IntArray, alphas: FloatArray) -> None:
+def warn_at_edge(best: IntArray, alphas: FloatArray) -> None:
     """Warn once if some best alpha is the smallest or the largest of the grid."""
     if len(alphas) < 2:
         return

@@ -191,6 +191,11 @@ class HeldCoordinates(Held):
     def _times(self, z: FloatArray) -> FloatArray:
         """Return V R z (a, b, h, k) for z (p, k)."""
         (a, b, h, _), (p, k) = self.shape, z.shape
+        if b * h <= k:  # fewer rows to scale than columns of z
+            rows, found = self.V.reshape(b * h, p), np.empty((a, b * h, k))
+            for i in range(a):
+                np.matmul(rows * self.R[i], z, out=found[i])
+            return found.reshape(a, b, h, k)
         beta = (self.R[:, None] * z.T).reshape(a * k, p)
         return (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, k).transpose(2, 0, 1, 3)
 

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from holdfast._typing import FloatArray
+from holdfast.data.numbers import check_choice, whole_number
 from holdfast.exceptions import (
     GridEdgeWarning,
     HoldfastError,
     HoldOutError,
-    InvalidInputError,
     KernelError,
     NotSupportedError,
 )
@@ -160,21 +160,15 @@ def tune(
 
 
 def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
-    if method not in ("lbfgs", "nelder-mead"):
-        raise InvalidInputError(
-            f'method must be "lbfgs" or "nelder-mead"; got {method!r}.', argument="method"
-        )
+    check_choice("method", method, ("lbfgs", "nelder-mead"))
     if method == "nelder-mead" and ard:
         raise NotSupportedError(
             "Nelder–Mead is for two parameters and loses its way among one gamma per feature. Use "
             'method="lbfgs" with ard=True, or ard=False.',
             argument="method",
         )
-    for name, value in (("n_starts", n_starts), ("max_evaluations", max_evaluations)):
-        if value != int(value) or value < 1:
-            raise InvalidInputError(
-                f"{name} must be a whole number of at least 1; got {value!r}.", argument=name
-            )
+    whole_number("n_starts", n_starts)
+    whole_number("max_evaluations", max_evaluations)
 
 
 class _Run:

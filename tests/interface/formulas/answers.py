@@ -97,6 +97,17 @@ def _():
             assert np.sort(e[:-1])[-floor(0.2 * (m + 1))] == pytest.approx(e[-1], rel=1e-9), x
 
 
+@example("answers.residual_covariance.residual_covariance")
+def _():
+    G = np.eye(m) - smoother()
+    parts = [H, np.setdiff1d(np.arange(m), H)]
+    found = model().held_out(cv=[(np.setdiff1d(np.arange(m), part), part) for part in parts])
+    own = [inv(G[np.ix_(part, part)]) @ G[part] for part in parts]
+    rows = np.concatenate(parts)
+    C = np.vstack(own) @ np.linalg.pinv(G) @ np.vstack(own).T / np.outer(root[rows], root[rows])
+    same(found.residual_covariance(ALPHA), C)
+
+
 @example(
     "holdout.spread.spread",
     "holdout.spread.Spread.noise",

@@ -167,6 +167,7 @@ def splitters(m):
         "blocks": SpatialBlocks(place, 10.0),
         "dealt": SpatialBlocks(place, 5.0, n_splits=5, random_state=0),
         "series": TimeSeriesSplit(5),
+        "folds": KFold(5),
         "fixed": PredefinedSplit(np.where(np.arange(m) < 90, -1, 0)),
     }
 
@@ -221,6 +222,42 @@ def test_exchangeable_rows_have_nested_intervals(cv):
     X, y, _ = data()
     found = fit(X, y, cv=cv).score_interval(n_partitions=2, random_state=0)
     assert (found.method, found.units) == ("nested", "rows")
+
+
+@pytest.mark.parametrize("classes", [False, True], ids=["numbers", "classes"])
+def test_consecutive_folds_of_rows_in_order_are_blocks(classes):
+    X, y = walk()
+    if classes:
+        model = KernelRidgeClassifierCV(gamma=0.5, alphas=ALPHAS, cv=KFold(6)).fit(X, y > y.mean())
+    else:
+        model = fit(X, y, cv=KFold(6))
+    found = model.score_interval(random_state=0)
+    assert (found.method, found.units) == ("asymptotic", "blocks")
+    assert found.low <= model.best_score_ <= found.high
+    with pytest.raises(NotSupportedError, match="folds of rows in order"):
+        model.score_interval(method="nested")
+    with pytest.raises(NotSupportedError, match="folds of rows in order"):
+        holdfast.compare(model, model, method="nested")
+    assert holdfast.compare(model, model).units == "blocks"
+    # The training rows of a learning curve are drawn from what each fold leaves.
+    curve = model.learning_curve([30, 60], 3, 0)
+    scores = fit(X, y, cv=KFold(6, shuffle=True, random_state=0)).learning_curve([30, 60], 3, 0)
+    if not classes:
+        assert curve.mean[1] < 0.5 * scores.mean[1]  # much worse than with random rows
+    # In another order the same rows are a sample like any other.
+    order = np.random.default_rng(0).permutation(y.size)
+    mixed = fit(X[order], y[order], cv=KFold(6))
+    found = mixed.score_interval(n_partitions=2, random_state=0)
+    assert (found.method, found.units) == ("nested", "rows")
+
+
+def test_groups_that_lie_together_stay_the_units():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 5)
+    y = rng.normal(size=12)[groups] + 0.1 * rng.normal(size=M)
+    model = fit(rng.normal(size=(M, 2)), y, groups, cv=LeaveOneGroupOut())
+    found = model.score_interval(n_splits=4, n_partitions=2, random_state=0)
+    assert (found.method, found.units) == ("nested", "groups")
 
 
 def test_blocks_of_time_are_the_units():

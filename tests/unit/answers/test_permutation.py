@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers import permutation
@@ -302,3 +308,23 @@ def test_rows_on_a_cluster_are_refused():
     model = fitted(dask.from_array(X, chunks=(20, 2)), y, basis=9)
     with pytest.raises(NotSupportedError, match="in memory"):
         model.permutation_test(3)
+
+
+def test_a_class_that_leaves_with_its_group():
+    """Which class has no training rows depends on the permutation, not on the classes as given."""
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(40, 2)), np.arange(40) // 8
+    y = np.array(["a", "b"])[(X[:, 0] > 0).astype(int)]
+    y[groups == 2] = "c"  # all of its rows are held out together
+    options = {
+        "gamma": 0.5,
+        "alphas": [0.1, 1.0],
+        "cv": LeaveOneGroupOut(),
+        "scoring": "neg_log_loss",
+    }
+    model = KernelRidgeClassifierCV(**options).fit(X, y, groups=groups)
+    found = model.permutation_test(4, random_state=2)
+    shuffle = Shuffle.of(model._problem.Y, np.ones(40, dtype=bool), None, None, 2)
+    for n in range(4):
+        again = KernelRidgeClassifierCV(**options).fit(X, y[shuffle.order(n)], groups=groups)
+        assert found.null_scores[n] == pytest.approx(again.best_score_)

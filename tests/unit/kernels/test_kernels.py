@@ -508,10 +508,10 @@ def test_operators_refuse_what_is_no_kernel():
         with pytest.raises(TypeError):
             operation()
     for operation in (lambda: -1.0 * RBF(1.0), lambda: 0 * RBF(1.0), lambda: np.nan * RBF(1.0)):
-        with pytest.raises(InvalidInputError, match="factor must be a finite number > 0"):
+        with pytest.raises(InvalidInputError, match="factor must be a finite positive number"):
             operation()
     for operation in (lambda: RBF(1.0) + 0.0, lambda: -1 + RBF(1.0), lambda: Constant(np.inf)):
-        with pytest.raises(InvalidInputError, match="value must be a finite number > 0"):
+        with pytest.raises(InvalidInputError, match="value must be a finite positive number"):
             operation()
     for operation in (lambda: Sum((RBF(1.0), "rbf")), lambda: Normalised("rbf"), lambda: Sum(())):
         with pytest.raises(InvalidInputError, match="kernel"):
@@ -759,11 +759,11 @@ def test_objects_resolve_to_themselves():
         ({"kernel": "gauss"}, "kernel must be one of linear, poly, .*got 'gauss'"),
         ({"kernel": None}, "kernel must be one of .*got None"),
         ({"kernel": RBF}, "kernel must be one of .*got <class"),
-        ({"kernel": "rbf", "gamma": 0}, "gamma must be a finite number > 0; got 0"),
-        ({"kernel": "rbf", "gamma": -1.0}, "gamma must be a finite number > 0; got -1.0"),
-        ({"kernel": "rbf", "gamma": np.nan}, "gamma must be a finite number > 0; got nan"),
-        ({"kernel": "rbf", "gamma": np.inf}, "gamma must be a finite number > 0; got inf"),
-        ({"kernel": "rbf", "gamma": True}, "gamma must be a finite number > 0; got True"),
+        ({"kernel": "rbf", "gamma": 0}, "gamma must be a finite positive number, got 0"),
+        ({"kernel": "rbf", "gamma": -1.0}, "gamma must be a finite positive number, got -1.0"),
+        ({"kernel": "rbf", "gamma": np.nan}, "gamma must be a finite positive number, got nan"),
+        ({"kernel": "rbf", "gamma": np.inf}, "gamma must be a finite positive number, got inf"),
+        ({"kernel": "rbf", "gamma": True}, "gamma must be a finite positive number, got True"),
         ({"kernel": "poly", "degree": 0}, "degree must be a whole number >= 1; got 0"),
         ({"kernel": "poly", "degree": 2.5}, "degree must be a whole number >= 1; got 2.5"),
         ({"kernel": "poly", "degree": "3"}, "degree must be a finite number; got '3'"),

@@ -21,6 +21,7 @@ from sklearn.model_selection import (
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.report import Ask, Context, summarise, to_html, to_markdown
+from holdfast.report.answer import number
 from holdfast.report.rows import part_scores, row_results, wilson
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -319,7 +320,7 @@ def test_slider_has_the_predictions_of_every_penalty():
             inside = groups[held.rows] == part.label
             error = (y[held.rows] - held.values[i, :, 0])[inside]
             assert linked["groups"][i][j] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-3)
-    assert "linked" not in summary.to_dict()
+    assert "slider" not in summary.to_dict()
 
 
 def test_slider_of_classes_counts_the_confusion():
@@ -329,9 +330,9 @@ def test_slider_of_classes_counts_the_confusion():
     for i in range(len(ALPHAS)):
         named = held.labels()[i]
         right = np.mean(named == labels[held.rows])
-        counts = summary.linked.confusion[i]
+        counts = np.array(summary.slider.data["confusion"][i])
         assert np.trace(counts) / counts.sum() == pytest.approx(right)
-        assert summary.linked.error[i] == pytest.approx(1 - right)
+        assert summary.slider.told[i].endswith(f"share of errors {number(1 - right)}")
 
 
 def test_page_carries_plotly_and_stays_below_two_megabytes():

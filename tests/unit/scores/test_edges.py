@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 
 import holdfast.scores.metrics as metrics
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
-from holdfast.scores.choice import EXTEND, _warn_at_edge, choose, rank
+from holdfast.scores.choice import EXTEND, choose, rank, warn_at_edge
 from holdfast.scores.metrics import METRICS, _hit, _r2
 from holdfast.scores.penalties import (
     ABOVE,
@@ -331,7 +331,7 @@ def test_a_tie_is_a_matter_of_twelve_decimals():
 def test_both_ends_are_named_with_what_lies_beyond():
     alphas = np.array([0.5, 1.0, 4.0])
     with pytest.warns(GridEdgeWarning, match="and") as told:
-        _warn_at_edge(np.array([0, 2, 2]), alphas)
+        warn_at_edge(np.array([0, 2, 2]), alphas)
     text = str(told[0].message)
     assert "the smallest of the grid (0.5) for 1 of 3 targets" in text
     assert "the largest of the grid (4) for 2 of 3 targets" in text

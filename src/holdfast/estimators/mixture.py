@@ -1,0 +1,477 @@
+"""Several kernels: k = Σ w_b k_b over bands of columns or kinds of kernels, with the weights found.
+
+Weights are drawn from the simplex, its corners and its centre among them. Each draw is one kernel:
+one factorisation serves all experiments, penalties and targets. The best draw may be followed by
+steps along the gradient of the exact held-out error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, ClassVar, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.nested import NestedPredictions
+from holdfast.answers.permutation import PermutationTest
+from holdfast.answers.problem import Problem
+from holdfast.data.dask import local
+from holdfast.data.numbers import whole_number
+from holdfast.data.seeds import seed_of
+from holdfast.estimators.bands import (
+    Bands,
+    KernelImportance,
+    checked_weights,
+    chosen_for_targets,
+    drawn_weights,
+    importance,
+    same_problem,
+    stepped_weights,
+    total_eigenvalues,
+)
+from holdfast.estimators.base import CrossValidatedKernelRidge
+from holdfast.estimators.inputs import unchanged_on_error
+from holdfast.estimators.regression import KernelRidgeCV
+from holdfast.estimators.search import Further
+from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
+from holdfast.holdout.plan import Plan
+from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels.grid import Candidate, kernel_grid
+from holdfast.linalg import pieces_alone
+from holdfast.scores.choice import warn_at_edge
+from holdfast.scores.penalties import Penalties, default_penalties
+
+__all__ = ["KernelMixtureCV"]
+
+
+class KernelMixtureCV(KernelRidgeCV):
+    """Kernel ridge regression on a weighted sum of kernels, with exact held-out predictions.
+
+    Parameters
+    ----------
+    kernels : list or dict of kernels
+        Kernel objects, names or functions, as `KernelRidgeCV` takes them; a dict names them. Bands
+        of columns are ``OnColumns(RBF(0.1), range(10))``.
+    n_draws : int, default=100
+        How many weights to compare: the centre and the corners of the simplex, then random ones.
+    concentration : float or list of float, default=(0.1, 1.0)
+        Of the Dirichlet distribution that weights are drawn from, in turn: below 1 they lie near
+        corners and edges, with 1 anywhere alike.
+    draws : array-like of shape (n, number of kernels), optional
+        The weights to compare, in place of random ones.
+    n_steps : int, default=0
+        After that, at most so many evaluations of the held-out squared error and its gradient, on
+        the logarithms of the weights. The outcome is compared with the draws by `scoring`.
+    normalise : bool, default=True
+        Divide each kernel by its mean variance on the rows, so that weights are shares of the
+        whole kernel; else weights multiply the kernels as they are.
+    weights_per_target : bool, default=False
+        Choose weights for each target by itself. `alpha_per_target` says the same of penalties.
+    alphas, basis, cv, held_out_basis, fit_intercept, trend, scoring, pooled, alpha_per_target, \
+rule, jitter, path, memory_limit, checkpoint, random_state
+        As in `KernelRidgeCV`; `random_state` is also the seed of the draws.
+
+    Attributes
+    ----------
+    kernel_weights_ : ndarray of shape (kernels,) or (v, kernels)
+        The chosen weights, which add up to one; of each target with `weights_per_target`.
+    kernel_names_ : ndarray of shape (kernels,)
+    kernel_ : kernel object
+        The chosen sum.
+    models_ : list of (columns, KernelRidgeCV)
+        With `weights_per_target`: the targets that share weights, and their model.
+    alpha_, best_score_, cv_results_, …
+        As in `KernelRidgeCV`. ``cv_results_["param_weights"]`` has every draw.
+
+    Notes
+    -----
+    With `weights_per_target` there are as many models as weights that some target chose. `predict`,
+    `predict_interval`, `predict_without` and `kernel_importance` put them together; other questions
+    are put to one of `models_`. `nested` and `permutation_test` repeat the choice among the draws;
+    steps along the gradient are not repeated, so they ask for ``n_steps=0``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import KernelMixtureCV
+    >>> from holdfast.kernels import RBF, OnColumns
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 6))
+    >>> y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
+    >>> bands = {"sound": OnColumns(RBF(0.2), range(3)), "light": OnColumns(RBF(0.2), range(3, 6))}
+    >>> model = KernelMixtureCV(bands, n_draws=20, cv=5, random_state=0).fit(X, y)
+    >>> bool(model.kernel_weights_[0] > 0.9)
+    True
+    """
+
+    # The kernel of the parent has no parameters here: it is made of `kernels`.
+    kernel: Any = None
+    gamma: Any = None
+    degree: Any = 3
+    coef0: Any = 1.0
+    kernel_params: Any = None
+    standardize: Any = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+        **{
+            name: allowed
+            for name, allowed in CrossValidatedKernelRidge._parameter_constraints.items()
+            if name not in ("kernel", "gamma", "degree", "coef0", "kernel_params", "standardize")
+        },
+        "kernels": "no_validation",
+        "n_draws": "no_validation",
+        "concentration": "no_validation",
+        "draws": "no_validation",
+        "n_steps": "no_validation",
+        "normalise": ["boolean"],
+        "weights_per_target": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        kernels: Any,
+        *,
+        n_draws: int = 100,
+        concentration: float | Sequence[float] = (0.1, 1.0),
+        draws: ArrayLike | None = None,
+        n_steps: int = 0,
+        normalise: bool = True,
+        weights_per_target: bool = False,
+        alphas: ArrayLike | None = None,
+        basis: Any = None,
+        cv: Any = None,
+        held_out_basis: str = "remove",
+        fit_intercept: bool = True,
+        trend: Any = None,
+        scoring: Any = None,
+        pooled: bool = True,
+        alpha_per_target: bool = False,
+        rule: str = "best",
+        jitter: float = 1e-10,
+        path: str = "auto",
+        memory_limit: float | str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.n_draws = n_draws
+        self.concentration = concentration
+        self.draws = draws
+        self.n_steps = n_steps
+        self.normalise = normalise
+        self.weights_per_target = weights_per_target
+        self.alphas = alphas
+        self.basis = basis
+        self.cv = cv
+        self.held_out_basis = held_out_basis
+        self.fit_intercept = fit_intercept
+        self.trend = trend
+        self.scoring = scoring
+        self.pooled = pooled
+        self.alpha_per_target = alpha_per_target
+        self.rule = rule
+        self.jitter = jitter
+        self.path = path
+        self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+
+    # -- the kernels to compare --------------------------------------------------------------------
+
+    def _named_kernels(self, n_features: int | None) -> dict[str, Kernel]:
+        """Return the kernels by name."""
+        given = self.kernels
+        if isinstance(given, Mapping):
+            named = {str(name): kernel for name, kernel in given.items()}
+        elif isinstance(given, list | tuple):
+            named = {f"k{i}": kernel for i, kernel in enumerate(given, 1)}
+        else:
+            raise InvalidInputError(
+                f"kernels must be a list or dict of kernels; got {given!r}. For one kernel take "
+                "KernelRidgeCV.",
+                argument="kernels",
+            )
+        if not named:
+            raise InvalidInputError(
+                "kernels must hold at least one kernel; got none.", argument="kernels"
+            )
+        found = {}
+        for name, kernel in named.items():
+            more: dict[str, Any] = {"gamma": None, "degree": 3, "coef0": 1.0, "kernel_params": None}
+            made = kernel_grid([kernel], **more, n_features=n_features)[0].kernel
+            if isinstance(made, Precomputed):
+                raise NotSupportedError(
+                    'kernels must be functions of rows; got "precomputed". Pass rows and kernels, '
+                    "or add the matrices and take KernelRidgeCV.",
+                    argument="kernels",
+                )
+            found[name] = made
+        return found
+
+    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
+        """Return the sums to compare on these rows; without rows, sums of their kind."""
+        n_features = 1 if X is None else X.shape[1] if X.ndim == 2 else None
+        named = self._named_kernels(n_features)
+        if X is None or weights is None:
+            one = Bands.of(named)
+            return [one.candidate(np.full(len(named), 1.0 / len(named)))]
+        bands = Bands.of(named, X, weights, centred=self.fit_intercept, scaled=self.normalise)
+        return [bands.candidate(draw) for draw in self._drawn(len(named))]
+
+    def _drawn(self, count: int) -> FloatArray:
+        """Return the weights to compare, shape (n, kernels)."""
+        if self.draws is not None:
+            return checked_weights(self.draws, count)
+        n_draws = whole_number("n_draws", self.n_draws)
+        return drawn_weights(count, n_draws, self.concentration, seed_of(self.random_state))
+
+    def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
+        """Return the penalties to compare with each sum: their sizes add up, band by band."""
+        if problem.alphas.size:
+            return [Penalties(problem.alphas)] * len(candidates)
+        totals = total_eigenvalues(problem, [candidate.kernel for candidate in candidates])
+        return default_penalties(totals, np.full(totals.size, np.inf))
+
+    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
+        """Return what follows the draws: steps along the gradient from the best, if wanted."""
+        n_steps = self.n_steps
+        named = self._named_kernels(problem.X.shape[1] if problem.X.ndim == 2 else None)
+        if not n_steps or len(named) < 2:
+            return None
+
+        def further(
+            tried: Sequence[tuple[Candidate, float]],
+        ) -> list[tuple[Candidate, Penalties]]:
+            if len(tried) > len(candidates):
+                return []
+            best = max(tried, key=lambda one: one[1])[0]
+            grid = self._penalties(problem, [best])[0].alphas
+            bands = Bands.of(
+                named, problem.X, problem.weights, centred=problem.bias, scaled=self.normalise
+            )
+            start = np.array(best.params["weights"])
+            made = bands.candidate(stepped_weights(problem, bands, start, grid, n_steps))
+            return [(made, self._penalties(problem, [made])[0])]
+
+        return further
+
+    # -- fit ---------------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Choose weights and penalty by exact cross-validation and fit on all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As in `KernelRidgeCV.fit`.
+
+        Returns
+        -------
+        self
+        """
+        with unchanged_on_error(self):
+            for name in set(vars(self)) - set(self.get_params(deep=False)):
+                delattr(self, name)  # a fit of the other kind leaves other attributes
+            n_steps = whole_number("n_steps", self.n_steps, 0)
+            if not self.weights_per_target:
+                return super().fit(X, y, sample_weight, groups)
+            if n_steps:
+                raise NotSupportedError(
+                    "n_steps is for one set of weights; got weights_per_target=True. Fit with "
+                    "n_steps=0, or with weights_per_target=False.",
+                    argument="n_steps",
+                    remedies=("weights_per_target",),
+                )
+            problem, candidates = self._prepare(X, y, sample_weight, groups)
+            with pieces_alone(problem.weights.size):
+                self._fit_targets(problem, candidates)
+        return self
+
+    def _fit_targets(self, problem: Problem, candidates: list[Candidate]) -> None:
+        """Choose weights for each target, and fit one model for each set of weights chosen."""
+        alphas = self._penalties(problem, candidates)[0].alphas
+        found = chosen_for_targets(problem, candidates, alphas, self._goal())
+        warn_at_edge(found.alpha if self.alpha_per_target else found.alpha[:1], alphas)
+        options = {"scoring": self.scoring, "pooled": self.pooled, "alpha_per_target": True}
+        self.models_: list[tuple[IntArray, KernelRidgeCV]] = []
+        v = problem.Y.shape[1]
+        self.alpha_, self.best_score_ = np.empty(v), np.empty(v)
+        for number in np.unique(found.draw).tolist():
+            columns = np.flatnonzero(found.draw == number)
+            grid = np.unique(alphas[found.alpha[columns]])
+            part = KernelRidgeCV(
+                candidates[number].kernel, alphas=grid, **options, **same_problem(problem)
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", GridEdgeWarning)  # it was looked for above
+                part.fit(problem.X, problem.Y[:, columns], problem.weights, problem.groups)
+            self.models_.append((columns, part))
+            self.alpha_[columns], self.best_score_[columns] = part.alpha_, part.best_score_
+        self._problem, self._kernel = replace(problem, alphas=alphas), candidates[0].kernel
+        self._target_weights = np.array([candidates[i].params["weights"] for i in found.draw])
+        self._fitted_with = self.get_params(deep=False)
+        self.n_splits_ = len(problem.experiments)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    @property
+    def kernel_weights_(self) -> FloatArray:
+        """The chosen weights, which add up to one: (kernels,), or (v, kernels) for each target."""
+        check_is_fitted(self, ["_problem"])
+        if hasattr(self, "models_"):
+            return self._target_weights.copy()
+        return np.array(self.best_params_["weights"])
+
+    @property
+    def kernel_names_(self) -> AnyArray:
+        """The names of the kernels: the keys of a dict, or k1, k2, …."""
+        check_is_fitted(self, ["_problem"])
+        return np.array(list(self._named_kernels(self._n_features)), dtype=object)
+
+    @property
+    def _n_features(self) -> int | None:
+        X = self._problem.X
+        return int(X.shape[1]) if X.ndim == 2 else None
+
+    def kernel_importance(self) -> KernelImportance:
+        """Return what each kernel adds to the held-out R², by exact held-out predictions.
+
+        One kernel after the other leaves the sum; the weights of the others, the penalty and the
+        experiments of `fit` stay.
+
+        Returns
+        -------
+        KernelImportance
+            ``.delta`` (kernels, v), ``.r2``, ``.r2_without``, ``.weights``, ``.to_frame()``.
+
+        Notes
+        -----
+        Two kernels that tell the same have small differences both. Differences need not add up to
+        R².
+        """
+        check_is_fitted(self, ["_problem"])
+        kernels = list(self._named_kernels(self._n_features).values())
+        v = self._problem.Y.shape[1]
+        r2, without = np.empty(v), np.empty((len(kernels), v))
+        parts: list[tuple[Any, KernelRidgeCV]] = getattr(self, "models_", [(slice(None), self)])
+        for columns, part in parts:
+            alphas = np.broadcast_to(np.asarray(part.alpha_, dtype=float), r2[columns].shape)
+            assert isinstance(part.kernel_, Kernel)
+            found = importance(part._fitted_model(), part.kernel_, kernels, alphas)
+            r2[columns], without[:, columns] = found
+        return KernelImportance(self.kernel_names_, self.kernel_weights_.T, r2, without)
+
+    def _asked(self) -> Fitted:
+        if hasattr(self, "models_"):
+            raise NotSupportedError(
+                "weights_per_target=True has one model for each set of weights, and this question "
+                "is put to one model. Ask one of models_, each with the targets that it is for: "
+                "columns, model = estimator.models_[0]. Or fit with weights_per_target=False.",
+                argument="weights_per_target",
+            )
+        return super()._asked()
+
+    def explain(self) -> Plan:
+        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
+        self._asked()
+        return super().explain()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file that `holdfast.load` reads, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; ".holdfast" is the usual ending. The file holds the training rows.
+        """
+        if hasattr(self, "models_"):
+            self._asked()
+        super().save(path)
+
+    def _of_targets(self, answer: Callable[[KernelRidgeCV], FloatArray], axis: int) -> FloatArray:
+        """Return the answers of all models, with the targets along one axis put in order."""
+        found = [answer(model) for _, model in self.models_]
+        columns = np.concatenate([columns for columns, _ in self.models_])
+        values = np.concatenate([local(part) for part in found], axis=axis)
+        return np.asarray(np.take(values, np.argsort(columns), axis=axis))
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[:, 0] if self._problem.flat else values
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return predictions for new rows, shape (k,) or (k, v).
+
+        Parameters
+        ----------
+        X, return_std
+            As in `KernelRidgeCV.predict`.
+        """
+        check_is_fitted(self, ["_problem"])
+        if not hasattr(self, "models_"):
+            return super().predict(X, return_std)  # type: ignore[call-overload, no-any-return]
+        rows = self._new_rows(X)
+        values = self._shaped(self._of_targets(lambda model: model.predict(rows), 1))
+        if not return_std:
+            return values
+        std = self._of_targets(lambda model: model.predict(rows, return_std=True)[1], 1)
+        return values, self._shaped(std)
+
+    def predict_without(
+        self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
+    ) -> FloatArray:
+        """Return predictions by the model that never saw `rows`.
+
+        Parameters
+        ----------
+        rows, X, alpha
+            As in `KernelRidgeCV.predict_without`; `alpha` is for one set of weights.
+        """
+        check_is_fitted(self, ["_problem"])
+        if not hasattr(self, "models_"):
+            return super().predict_without(rows, X, alpha)
+        if alpha is not None:
+            self._asked()
+        new = None if X is None else self._new_rows(X)
+        return self._shaped(self._of_targets(lambda model: model.predict_without(rows, new), 1))
+
+    def nested(self, *args: Any, **kwargs: Any) -> NestedPredictions:
+        """Return held-out predictions by models whose weights and penalty were chosen without them.
+
+        As `KernelRidgeCV.nested`, for the choice among the draws.
+        """
+        self._refuse_steps("nested")
+        return super().nested(*args, **kwargs)
+
+    def permutation_test(self, *args: Any, **kwargs: Any) -> PermutationTest:
+        """Return how often permuted targets score as well as the targets themselves.
+
+        As `KernelRidgeCV.permutation_test`, with the choice among the draws repeated.
+        """
+        self._refuse_steps("permutation_test")
+        return super().permutation_test(*args, **kwargs)
+
+    def _refuse_steps(self, what: str) -> None:
+        self._asked()
+        if self._fitted_with["n_steps"]:
+            raise NotSupportedError(
+                f"{what} repeats the choice among the draws, and steps along the gradient are not "
+                f"repeated; got n_steps={self._fitted_with['n_steps']}. Fit with n_steps=0.",
+                argument="n_steps",
+            )

@@ -1,0 +1,308 @@
+"""Several kernels: weights and penalty chosen as by training every model of every draw again."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, LeaveOneGroupOut
+
+import holdfast
+from holdfast import KernelMixtureCV, KernelRidgeCV
+from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
+from holdfast.kernels import RBF, Linear, OnColumns
+from holdfast.report import summarise, to_markdown
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+
+M, EXACT = 42, 1e-9
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(M, 6))
+Y = np.c_[np.sin(X[:, 0]) + X[:, 1], X[:, 4] * X[:, 5], X[:, 2] + 0.5 * X[:, 3]] + 0.2 * RNG.normal(
+    size=(M, 3)
+)
+NEW, WEIGHTS = RNG.normal(size=(5, 6)), np.where(np.arange(M) == 3, 0.0, RNG.uniform(0.5, 2, M))
+RUNS = np.arange(M) // 7
+ALPHAS = np.array([0.03, 0.3, 3.0])
+BANDS = {
+    "sound": OnColumns(RBF(0.3), range(3)),
+    "light": OnColumns(RBF(0.3), range(3, 6)),
+    "plain": Linear(),
+}
+DRAWS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.2, 0.3, 0.5], [0.6, 0.4, 0]], dtype=float)
+
+
+def matrix(weights, A, B):
+    return sum(w * k(A, B) for w, k in zip(weights, BANDS.values(), strict=True))
+
+
+def predicted(draw, alpha, train, rows, y=Y, weights=WEIGHTS):
+    """Return predictions of the model of some rows, by its bordered equations."""
+    train = train[weights[train] > 0]
+    K, one = matrix(draw, X[train], X[train]), np.ones((train.size, 1))
+    system = np.block([[K + alpha * np.diag(1 / weights[train]), one], [one.T, np.zeros((1, 1))]])
+    found = np.linalg.solve(system, np.vstack([y[train], np.zeros((1, y.shape[1]))]))
+    return matrix(draw, rows, X[train]) @ found[:-1] + found[-1]
+
+
+def errors(draw, alpha, y=Y, weights=WEIGHTS):
+    """Return the weighted held-out squared error of each target, leave-run-out."""
+    held = np.empty_like(y)
+    for run in np.unique(RUNS):
+        out = run == RUNS
+        held[out] = predicted(draw, alpha, np.flatnonzero(~out), X[out], y, weights)
+    return (weights[:, None] * (y - held) ** 2).sum(axis=0) / weights.sum()
+
+
+TABLE = np.array([[errors(draw, alpha) for alpha in ALPHAS] for draw in DRAWS])  # (n, a, v)
+
+
+def fitted(y=Y, weights=WEIGHTS, **more):
+    options = {"draws": DRAWS, "normalise": False, "alphas": ALPHAS, "cv": LeaveOneGroupOut()}
+    model = KernelMixtureCV(BANDS, **{**options, **more})
+    return model.fit(X, y, sample_weight=weights, groups=RUNS)
+
+
+def test_one_set_of_weights_is_the_best_of_all_that_were_trained():
+    model = fitted()
+    mean = TABLE.mean(axis=2)
+    i, a = np.unravel_index(mean.argmin(), mean.shape)
+    assert np.allclose(model.kernel_weights_, DRAWS[i])
+    assert model.alpha_ == ALPHAS[a]
+    assert np.isclose(-model.best_score_, mean.min(), rtol=1e-9)
+    assert np.allclose(-model.cv_results_["pooled_test_score"], mean.ravel(), rtol=1e-9)
+    assert model.cv_results_["param_weights"][3] == tuple(DRAWS[1])
+    expected = predicted(DRAWS[i], ALPHAS[a], np.arange(M), NEW)
+    assert np.abs(model.predict(NEW) - expected).max() < EXACT
+    assert list(model.kernel_names_) == list(BANDS)
+
+
+def test_one_set_of_weights_and_a_penalty_for_each_target():
+    model = fitted(alpha_per_target=True)
+    best = TABLE.min(axis=1).mean(axis=1)
+    i = best.argmin()
+    assert np.allclose(model.kernel_weights_, DRAWS[i])
+    assert np.array_equal(model.alpha_, ALPHAS[TABLE[i].argmin(axis=0)])
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own penalties", "one penalty"])
+def test_weights_for_each_target(own):
+    model = fitted(weights_per_target=True, alpha_per_target=own)
+    best, draw = TABLE.min(axis=0), TABLE.argmin(axis=0)  # (a, v)
+    index = best.argmin(axis=0) if own else np.full(3, best.mean(axis=1).argmin())
+    chosen = draw[index, np.arange(3)]
+    assert len(set(chosen)) > 1  # or there is nothing to see
+    assert np.allclose(model.kernel_weights_, DRAWS[chosen])
+    assert np.array_equal(model.alpha_, ALPHAS[index])
+    assert np.allclose(-model.best_score_, best[index, np.arange(3)], rtol=1e-9)
+    held = np.flatnonzero(RUNS == 2)
+    left = np.setdiff1d(np.arange(M), held)
+    for v, (i, a) in enumerate(zip(chosen, index, strict=True)):
+        expected = predicted(DRAWS[i], ALPHAS[a], np.arange(M), NEW)[:, v]
+        assert np.abs(model.predict(NEW)[:, v] - expected).max() < EXACT
+        expected = predicted(DRAWS[i], ALPHAS[a], left, NEW)[:, v]
+        assert np.abs(model.predict_without(held, NEW)[:, v] - expected).max() < EXACT
+    values, std = model.predict(NEW, return_std=True)
+    assert values.shape == std.shape == (5, 3)
+    assert sorted(np.concatenate([columns for columns, _ in model.models_])) == [0, 1, 2]
+    for columns, part in model.models_:
+        assert part.held_out().matrix().shape[2] == columns.size
+
+
+def test_importance_is_what_is_lost_when_a_kernel_leaves():
+    model = fitted(weights=WEIGHTS)
+    found, draw, alpha = model.kernel_importance(), model.kernel_weights_, model.alpha_
+    w = WEIGHTS[:, None]
+    total = (w * (Y - (w * Y).sum(axis=0) / w.sum()) ** 2).sum(axis=0) / w.sum()
+    assert np.allclose(found.r2, 1 - errors(draw, alpha) / total, rtol=1e-9)
+    for b in range(3):
+        less = draw * (np.arange(3) != b)
+        assert np.allclose(found.r2_without[b], 1 - errors(less, alpha) / total, atol=1e-9)
+    assert np.allclose(found.delta, found.r2 - found.r2_without)
+    frame = found.to_frame("pandas")
+    assert frame.shape == (9, 6)
+    each = fitted(weights_per_target=True, alpha_per_target=True)
+    assert each.kernel_importance().weights.shape == (3, 3)
+
+
+def test_what_is_left_without_the_only_kernel():
+    model = KernelMixtureCV([RBF(0.3)], alphas=[0.3], cv=LeaveOneGroupOut(), trend=[0]).fit(
+        X, Y, groups=RUNS
+    )
+    Z, held = np.c_[np.ones(M), X[:, 0]], np.empty_like(Y)
+    for run in np.unique(RUNS):
+        out = run == RUNS
+        held[out] = Z[out] @ np.linalg.lstsq(Z[~out], Y[~out], rcond=None)[0]
+    expected = 1 - ((Y - held) ** 2).sum(axis=0) / ((Y - Y.mean(axis=0)) ** 2).sum(axis=0)
+    assert np.allclose(model.kernel_importance().r2_without[0], expected, atol=1e-9)
+
+
+def test_draws_are_shares_of_kernels_of_one_size():
+    model = KernelMixtureCV(BANDS, n_draws=12, cv=5, random_state=1, alphas=ALPHAS).fit(X, Y)
+    draws = np.array([*map(np.array, model.cv_results_["param_weights"][:: ALPHAS.size])])
+    assert draws.shape == (12, 3)
+    assert np.allclose(draws.sum(axis=1), 1)
+    assert np.allclose(draws[0], 1 / 3)
+    assert np.array_equal(draws[1:4], np.eye(3))
+    traces = [np.trace(k(X) - k(X).mean(axis=0)) / M for k in BANDS.values()]
+    expected = sum(k(X) / (3 * t) for k, t in zip(BANDS.values(), traces, strict=True))
+    centre = model.cv_results_["param_kernel"][0]
+    assert np.allclose(centre(X), expected)
+    again = KernelMixtureCV(BANDS, n_draws=12, cv=5, random_state=1, alphas=ALPHAS).fit(X, Y)
+    assert np.array_equal(again.kernel_weights_, model.kernel_weights_)
+
+
+@pytest.mark.parametrize("basis", [None, np.arange(0, M, 3)], ids=["dense", "basis"])
+def test_steps_along_the_gradient_lower_the_error(basis):
+    y = Y[:, 0] + 0.7 * Y[:, 1]
+    options = {"y": y, "weights": WEIGHTS, "basis": basis, "held_out_basis": "keep"}
+    options["alphas"] = np.logspace(-3, 2, 21)
+    before, after = fitted(**options), fitted(n_steps=25, **options)
+    assert after.best_score_ > before.best_score_
+    assert np.isclose(after.kernel_weights_.sum(), 1)
+    if basis is None:  # no weights nearby are better
+        least = -after.best_score_
+        for change in RNG.normal(size=(10, 3)):
+            near = after.kernel_weights_ * np.exp(0.2 * change)
+            grid = [errors(near / near.sum(), a, y[:, None])[0] for a in options["alphas"]]
+            assert min(grid) > 0.999 * least
+
+
+def test_steps_of_one_kernel_and_from_a_corner():
+    one = KernelMixtureCV([RBF(0.3)], n_steps=5, cv=4, alphas=ALPHAS).fit(X, Y)
+    assert one.kernel_weights_.tolist() == [1.0]
+    plain = KernelRidgeCV(RBF(0.3), cv=4, alphas=ALPHAS).fit(X, Y)
+    assert len(one.cv_results_["alpha"]) == 3
+    scale = one.kernel_.factor if hasattr(one.kernel_, "factor") else 1.0
+    same = KernelRidgeCV(scale * RBF(0.3), cv=4, alphas=ALPHAS).fit(X, Y)
+    assert np.allclose(one.predict(NEW), same.predict(NEW))
+    assert plain.best_score_ != 0
+    corner = fitted(draws=DRAWS[:1], n_steps=10)
+    assert corner.cv_results_["param_weights"][-1] != tuple(DRAWS[0])
+
+
+# -- every answer ----------------------------------------------------------------------------------
+
+
+def test_answers_are_those_of_the_chosen_kernel():
+    model = fitted(y=Y[:, 0], weights=np.ones(M))
+    plain = KernelRidgeCV(model.kernel_, alphas=ALPHAS, cv=LeaveOneGroupOut())
+    plain.fit(X, Y[:, 0], groups=RUNS)
+    assert np.allclose(model.held_out().matrix(), plain.held_out().matrix())
+    assert np.allclose(model.predict_interval(NEW), plain.predict_interval(NEW))
+    assert np.allclose(model.influence(RUNS).cook, plain.influence(RUNS).cook)
+    options = {"n_partitions": 2, "n_splits": 3, "random_state": 0}
+    assert model.score_interval(**options).low == plain.score_interval(**options).low
+    assert model.verify(3).max_relative_error < 1e-8
+    assert np.allclose(model.leave_pair_out().concordance, plain.leave_pair_out().concordance)
+    assert holdfast.compare(model, plain, random_state=0).difference == 0.0
+    assert "held out" in to_markdown(summarise(model))
+
+
+def test_nested_and_permutations_repeat_the_choice_of_the_weights():
+    cv = KFold(3)
+    model = fitted(y=Y[:, :1], weights=np.ones(M), cv=cv)
+    found = model.nested(KFold(4))
+    for experiment, values in zip(found.experiments, found.predictions, strict=True):
+        left = np.setdiff1d(np.arange(M), experiment.held_out)
+        again = KernelMixtureCV(BANDS, draws=DRAWS, normalise=False, alphas=ALPHAS, cv=cv)
+        again.fit(X[left], Y[left, :1])
+        assert np.abs(values - again.predict(X[experiment.test])).max() < 1e-8
+    test = model.permutation_test(19, random_state=0)
+    assert test.score == model.best_score_
+    stepped = fitted(y=Y[:, 0], n_steps=3)
+    for question in (lambda: stepped.nested(3), lambda: stepped.permutation_test(9)):
+        with pytest.raises(NotSupportedError, match=r"n_steps=3\. Fit with n_steps=0"):
+            question()
+
+
+def test_questions_about_one_model_are_refused_where_there_are_several():
+    model = fitted(weights_per_target=True)
+    questions = [
+        model.held_out,
+        model.verify,
+        model.influence,
+        model.score_interval,
+        model.permutation_test,
+        model.leave_pair_out,
+        lambda: model.nested(3),
+        lambda: model.predict_interval(NEW),
+        lambda: model.coef_without([1]),
+        lambda: model.learning_curve([10]),
+        lambda: model.predict_without([1], alpha=0.3),
+        lambda: model.save("m.holdfast"),
+        lambda: summarise(model),
+    ]
+    for question in questions:
+        with pytest.raises(NotSupportedError, match="weights_per_target=True has one model"):
+            question()
+
+
+@pytest.mark.parametrize("more", [{}, {"weights_per_target": True}], ids=["one", "each"])
+def test_pickles_and_clones(more):
+    model = fitted(**more)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(NEW), model.predict(NEW))
+    assert np.array_equal(again.kernel_weights_, model.kernel_weights_)
+    assert clone(model).get_params()["normalise"] is False
+
+
+def test_files(tmp_path):
+    model = fitted()
+    model.save(tmp_path / "m.holdfast")
+    loaded = holdfast.load(tmp_path / "m.holdfast")
+    assert isinstance(loaded, KernelMixtureCV)
+    assert np.array_equal(loaded.predict(NEW), model.predict(NEW))
+    assert np.array_equal(loaded.kernel_weights_, model.kernel_weights_)
+    assert np.allclose(loaded.held_out().matrix(), model.held_out().matrix())
+
+
+def test_a_fit_of_the_other_kind_leaves_nothing_behind():
+    model = fitted(weights_per_target=True)
+    model.set_params(weights_per_target=False).fit(X, Y, groups=RUNS)
+    assert not hasattr(model, "models_")
+    assert model.kernel_weights_.shape == (3,)
+    model.set_params(weights_per_target=True).fit(X, Y, groups=RUNS)
+    assert not hasattr(model, "cv_results_")
+
+
+def test_a_grid_that_ends_too_early_is_told():
+    with pytest.warns(GridEdgeWarning, match="for 3 of 3 targets"):
+        fitted(alphas=[1e5, 1e6], weights_per_target=True, alpha_per_target=True)
+    with pytest.warns(GridEdgeWarning, match="largest of the grid"):
+        fitted(alphas=[1e-9, 1e-8])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kernels": "rbf"}, InvalidInputError, "kernels must be a list or dict"),
+        ({"kernels": []}, InvalidInputError, "at least one kernel"),
+        ({"kernels": ["rbf", "precomputed"]}, NotSupportedError, "functions of rows"),
+        ({"kernels": ["rbf", 3]}, InvalidInputError, "kernel must be one of"),
+        ({"draws": [[1.0, 2.0]]}, InvalidInputError, "one column for each of the 3"),
+        ({"draws": [[1.0, -1.0, 1.0]]}, InvalidInputError, "not negative"),
+        ({"draws": [[0.0, 0.0, 0.0]]}, InvalidInputError, "some of each row"),
+        ({"draws": None, "n_draws": 0}, InvalidInputError, "n_draws must be"),
+        ({"draws": None, "concentration": -1}, InvalidInputError, "concentration must be"),
+        ({"n_steps": -1}, InvalidInputError, "n_steps must be"),
+        ({"n_steps": 2, "weights_per_target": True}, NotSupportedError, "n_steps is for one"),
+        ({"normalise": "yes"}, InvalidInputError, "normalise"),
+    ],
+)
+def test_bad_calls_are_refused_and_change_nothing(options, error, message):
+    model = fitted()
+    before = model.predict(NEW)
+    model.set_params(**options)
+    with pytest.raises(error, match=message):
+        model.fit(X, Y, groups=RUNS)
+    assert np.array_equal(model.predict(NEW), before)
+
+
+def test_names_of_kernels_and_trends_for_each_target():
+    model = KernelMixtureCV(["linear", "rbf"], cv=4, n_draws=5, trend=[0], weights_per_target=True)
+    model.fit(X, Y)
+    assert list(model.kernel_names_) == ["k1", "k2"]
+    assert model.predict(NEW).shape == (5, 3)
