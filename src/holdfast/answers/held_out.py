@@ -29,7 +29,7 @@ from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import Scores, Scoring, resolve_scoring
 
-__all__ = ["HeldOutPredictions", "decorrelated", "held_out"]
+__all__ = ["HeldOutPredictions"]  # what a user meets, and the API page shows
 
 
 class Law:
