@@ -95,7 +95,7 @@ CALLS = [
     command(f"{_CV} --weight y", 3, "--weight must not be negative"),
     command(f"{_CV} --kernel best", 2, "--kernel", "'best'"),
     command(f"cv {STUDY} --target y --kernel-matrix none.npy", 6, "none.npy"),
-    command(f"cv {STUDY} --target y --kernel-matrix plain.csv", 3, "plain.csv", "shape"),
+    command(f"cv {STUDY} --target y --kernel-matrix plain.csv", 3, "names 2 columns"),
     command(
         f"cv {STUDY} --target y --kernel-matrix plain.csv --gamma 2",
         3,
