@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -88,6 +89,9 @@ def permutation_test_score(
     >>> print(f"{score:.2f} {null.max():.2f} {pvalue:.3f}")
     0.41 0.02 0.005
     """
+    if hasattr(cv, "__next__"):
+        cv = list(cv)  # an iterator gives its splits once
+    untouched = deepcopy(cv)  # its generator, if it has one, shall draw for refits as for us
     given = {"random_state": random_state, "verbose": verbose, "scoring": scoring}
     try:
         if routed() or n_permutations < 1 or type(estimator) is KernelRidgeCV:
@@ -99,7 +103,12 @@ def permutation_test_score(
         refit = error if isinstance(error, Refit) else Refit()
         tell("permutation_test_score", refit)
         estimator = refit.instead or estimator
-        more = {"groups": groups, "cv": cv, "n_permutations": n_permutations, "n_jobs": n_jobs}
+        more = {
+            "groups": groups,
+            "cv": untouched,
+            "n_permutations": n_permutations,
+            "n_jobs": n_jobs,
+        }
         if params is not None:
             more["params"] = params
         return tuple(_permutation_test_score(estimator, X, y, **more, **given))
