@@ -23,6 +23,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "api_pages",
     "mathml",
+    "references",
+    "root_pages",
 ]
 exclude_patterns = ["_build", "_ext", "pictures", "**/GALLERY_HEADER.*"]
 nitpicky = False
@@ -76,6 +78,3 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-# A list of sections beside the text only where there are sections.
-PLAIN_PAGES = [path.stem for path in HERE.glob("*.md")]
-html_sidebars = {page: [] for page in PLAIN_PAGES}

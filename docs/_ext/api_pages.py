@@ -53,8 +53,8 @@ def inherited(value: type) -> list[str]:
     """Return the options that show inherited methods, but for scikit-learn's."""
     if issubclass(value, Display):
         return ["   :inherited-members:"]
-    if not issubclass(value, BaseEstimator):
-        return []
+    if not issubclass(value, BaseEstimator) or "sklearn" in value.__mro__[1].__module__:
+        return []  # what scikit-learn's own classes inherit, its pages say
     return ["   :inherited-members: BaseEstimator, RegressorMixin, ClassifierMixin"]
 
 

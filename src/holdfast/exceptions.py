@@ -1,17 +1,20 @@
 """The errors and warnings that holdfast raises: this page is their table of contents.
 
-| class | raised when | |---|---| | `InvalidInputError` | an argument or the data are not usable as
-given | | `InputTypeError` | an argument is of a type that has no such values (a dict, None) | |
-`HoldOutError` | a split cannot be carried out (nothing left to train on, rows out of range, …) | |
-`KernelError` | a kernel gives wrong shapes, non-finite values or an indefinite matrix | |
-`SingularBasisError` | the kernel matrix of the basis rows is numerically singular | |
-`NotSupportedError` | a combination of options has no meaning or no algorithm | |
-`MissingDependencyError` | an optional package is needed and not installed | | `FileFormatError` | a
-model file is damaged, foreign, or of an unknown version | | `WriteError` | a file cannot be written
-at the given place | | `ClusterError` | a Dask cluster is lost, or has no workers | |
-`GridEdgeWarning` | the best penalty, or width, lies at an end of the grid | | `PrecisionWarning` |
-rounding errors matter at some penalties, which it names | | `SelectionBiasWarning` | basis rows
-were chosen by looking at rows that are later held out |
+| class | raised when |
+|---|---|
+| `InvalidInputError` | an argument or the data are not usable as given |
+| `InputTypeError` | an argument is of a type that has no such values (a dict, None) |
+| `HoldOutError` | a split cannot be carried out (nothing left to train on, rows out of range, …) |
+| `KernelError` | a kernel gives wrong shapes, non-finite values or an indefinite matrix |
+| `SingularBasisError` | the kernel matrix of the basis rows is numerically singular |
+| `NotSupportedError` | a combination of options has no meaning or no algorithm |
+| `MissingDependencyError` | an optional package is needed and not installed |
+| `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
+| `WriteError` | a file cannot be written at the given place |
+| `ClusterError` | a Dask cluster is lost, or has no workers |
+| `GridEdgeWarning` | the best penalty, or width, lies at an end of the grid |
+| `PrecisionWarning` | rounding errors matter at some penalties, which it names |
+| `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
 
 import inspect

@@ -6,18 +6,23 @@ its smoother (`model`, `rows`), and a choice. Each module above is one answer: a
 result, and a function of `Fitted` that returns it. The estimators have a method for each. All score
 held-out predictions by one function (`scored`).
 
-| module | answers | |---|---| | `held_out` | what do models that never saw some rows predict for
-them? | | `without` | what would the model predict without some rows, with which coefficients? | |
-`intervals` | within which bounds will a new row's target lie? | | `full_conformal` | the same, with
-the full level guaranteed | | `calibration` | how probable is each class for a new row? | |
-`gaussian` | how likely were the held-out targets? | | `residual_covariance` | how are held-out
-residuals of different experiments correlated? | | `influence` | which rows, or groups, move the
-model most? | | `pairs` | how often are two rows that the model never saw put in the right order? |
-| `learning` | how much would more rows help? | | `nested` | what does the choice of penalty and
-kernel do to the score? | | `certainty` | how far may the score be from the error on new rows? | |
-`policies` | what do the ways of holding out basis rows estimate; how does an estimate vary? | |
-`permutation` | how well would chance have done? | | `comparison` | is one model better than
-another, and which rows decide? |
+| module | answers |
+|---|---|
+| `held_out` | what do models that never saw some rows predict for them? |
+| `without` | what would the model predict without some rows, with which coefficients? |
+| `intervals` | within which bounds will a new row's target lie? |
+| `full_conformal` | the same, with the full level guaranteed |
+| `calibration` | how probable is each class for a new row? |
+| `gaussian` | how likely were the held-out targets? |
+| `residual_covariance` | how are held-out residuals of different experiments correlated? |
+| `influence` | which rows, or groups, move the model most? |
+| `pairs` | how often are two rows that the model never saw put in the right order? |
+| `learning` | how much would more rows help? |
+| `nested` | what does the choice of penalty and kernel do to the score? |
+| `certainty` | how far may the score be from the error on new rows? |
+| `policies` | what do the ways of holding out basis rows estimate; how does an estimate vary? |
+| `permutation` | how well would chance have done? |
+| `comparison` | is one model better than another, and which rows decide? |
 """
 
 from holdfast.answers.calibration import Calibration, CalibrationScores

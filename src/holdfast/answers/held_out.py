@@ -29,7 +29,7 @@ from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import Scores, Scoring, resolve_scoring
 
-__all__ = ["HeldOutPredictions", "decorrelated", "held_out"]
+__all__ = ["HeldOutPredictions"]  # what a user meets, and the API page shows
 
 
 class Moments:
@@ -363,6 +363,12 @@ def _covariance_of(model: Model, tasks: Tasks, alpha: float) -> FloatArray:
             'residual_covariance is for experiments that share one model; "reselect" has a model '
             'for each. Fit with held_out_basis="keep", or a dense model.',
             argument="held_out_basis",
+        )
+    if model.problem.standardize:
+        raise NotSupportedError(
+            "residual_covariance is for experiments that share one model; standardize=True scales "
+            "the columns of each by itself. Scale X once before and leave standardize out.",
+            argument="standardize",
         )
     return residual_covariance(model.smoother, tasks, alpha)
 

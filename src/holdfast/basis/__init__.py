@@ -1,13 +1,17 @@
 """Ways to choose the basis rows of a sparse model.
 
-| selector | looks at | idea | |---|---|---| | `Random` | nothing | uniform | | `Fixed` | nothing |
-the user's own rows | | `Points` | nothing | the user's own vectors, which need not be rows | |
-`PerGroup` | groups | the same number from every group | | `BalancedOverFolds` | folds | the same
-number from every fold | | `Greedy` | kernel, y | one at a time, the candidate that lowers the
-model's error most | | `FeatureVectors` | kernel | the span that reconstructs all rows best (exact,
-or sampled) | | `RandomlyPivotedCholesky` | kernel | at random, in proportion to what is not yet
-explained | | `KMeans` | rows or kernel | the row nearest to the centre of each cluster | |
-`FarthestPoint` | kernel | the row farthest from those chosen, one at a time |
+| selector | looks at | idea |
+|---|---|---|
+| `Random` | nothing | uniform |
+| `Fixed` | nothing | the user's own rows |
+| `Points` | nothing | the user's own vectors, which need not be rows |
+| `PerGroup` | groups | the same number from every group |
+| `BalancedOverFolds` | folds | the same number from every fold |
+| `Greedy` | kernel, y | one at a time, the candidate that lowers the model's error most |
+| `FeatureVectors` | kernel | the span that reconstructs all rows best (exact, or sampled) |
+| `RandomlyPivotedCholesky` | kernel | at random, in proportion to what is not yet explained |
+| `KMeans` | rows or kernel | the row nearest to the centre of each cluster |
+| `FarthestPoint` | kernel | the row farthest from those chosen, one at a time |
 
 `basis_curve` shows how the held-out error falls with the number of rows, for any of them.
 Only the exact `FeatureVectors` ever holds an m × m matrix, and none of more than 1 GB.

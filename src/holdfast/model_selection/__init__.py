@@ -6,14 +6,19 @@ learn nothing. Their held-out predictions follow from one fit (`holdfast.holdout
 is left to scikit-learn, with a warning that names what has no closed form: changing an import never
 breaks code.
 
-| module | what it holds | |---|---| | `recognise` | from an estimator to the smoother that it is,
-or to the reason why it is not one | | `transformers` | pipelines: steps that learn nothing, weights
-of each step | | `held_out` | predictions of all splits from one smoother | | `stand_in` | what
-scikit-learn's own functions are run with, so that scoring is theirs | | `answering` | from
-arguments to answers | | `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
-| `least_squares` | models without a penalty | | `choosing` | estimators that choose a penalty in
-every fit | | `adopted` | `holdfast.from_sklearn`: a fitted model of holdfast with the same
-predictions | | `patching` | for code that cannot be changed |
+| module | what it holds |
+|---|---|
+| `recognise` | from an estimator to the smoother that it is, or to the reason why it is not one |
+| `transformers` | pipelines: steps that learn nothing, weights of each step |
+| `held_out` | predictions of all splits from one smoother |
+| `stand_in` | what scikit-learn's own functions are run with, so that scoring is theirs |
+| `answering` | from arguments to answers |
+| `measures` | metrics for many targets at once |
+| `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
+| `least_squares` | models without a penalty |
+| `choosing` | estimators that choose a penalty in every fit |
+| `adopted` | `holdfast.from_sklearn`: a fitted model of holdfast with the same predictions |
+| `patching` | for code that cannot be changed |
 
 >>> from sklearn.datasets import load_diabetes
 >>> from sklearn.linear_model import Ridge

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -21,8 +22,18 @@ from sklearn.utils.metaestimators import _safe_split
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.experiments import Experiments
+from holdfast.model_selection.measures import r2
 
-__all__ = ["Answers", "Case", "KnownSplits", "StandIn", "on_rows", "stand_in"]
+__all__ = [
+    "Answers",
+    "Case",
+    "KnownSplits",
+    "LeaveOneOutSplits",
+    "StandIn",
+    "on_rows",
+    "same_splits",
+    "stand_in",
+]
 
 Split = tuple[IntArray, IntArray]
 
@@ -78,7 +89,7 @@ class Answers:
 
     @cached_property
     def _known(self) -> dict[bytes, int]:
-        """The split that trains on some rows, which are given as bytes."""
+        """The split that trains on some rows, by a hash of these."""
         return {_key(train): j for j, (train, _) in enumerate(self.case.splits)}
 
     def split_of(self, train: IntArray) -> int:
@@ -123,7 +134,8 @@ def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(train: IntArray) -> bytes:
-    return np.ascontiguousarray(train, dtype=np.int64).tobytes()
+    rows = np.ascontiguousarray(train, dtype=np.int64)
+    return blake2b(rows.tobytes(), digest_size=16).digest()
 
 
 class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -197,7 +209,15 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
 
 
 class _Regressor(RegressorMixin, StandIn):  # type: ignore[misc]  # sklearn is untyped
-    pass
+    """Knows R² of one target without scikit-learn's checks, which take most of the time."""
+
+    def score(self, rows: IntArray, y: Any, sample_weight: Any = None) -> float:
+        """Return R² of predictions."""
+        values = self.predict(rows)
+        plain = isinstance(y, np.ndarray) and y.dtype == np.float64 and y.shape == values.shape
+        if not plain or y.ndim != 1 or y.size < 2 or sample_weight is not None:
+            return float(super().score(rows, y, sample_weight))
+        return float(r2(y, values))
 
 
 class _Classifier(ClassifierMixin, StandIn):  # type: ignore[misc]  # sklearn is untyped
@@ -280,6 +300,33 @@ class KnownSplits:
     def get_metadata_routing(self) -> Any:
         """Return what the other asks for."""
         return get_routing_for_object(self.cv)
+
+
+def same_splits(case: Case | None, cv: Any) -> Any:
+    """Return a splitter that splits as was split already: an iterator or a draw happens once."""
+    return cv if case is None else KnownSplits(case.cv, case.splits)
+
+
+class LeaveOneOutSplits(Sequence[Split]):
+    """Every row alone, made one at a time: training rows of all would be m² numbers.
+
+    Parameters
+    ----------
+    m : int
+        Number of rows.
+    """
+
+    def __init__(self, m: int) -> None:
+        self._rows = np.arange(m)
+
+    def __len__(self) -> int:
+        return int(self._rows.size)
+
+    def __getitem__(self, j: Any) -> Any:
+        """Return (train, test) of one split."""
+        if not -len(self) <= j < len(self):
+            raise IndexError(j)
+        return np.delete(self._rows, j), self._rows[[j]]
 
 
 # -- scorers that are functions --------------------------------------------------------------------

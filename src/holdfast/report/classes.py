@@ -13,15 +13,17 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import number
-from holdfast.report.blocks import Beside, Chart, Section, table
+from holdfast.estimators.classification import KernelRidgeClassifierCV
+from holdfast.report.blocks import Beside, Chart, Section, Table, table
 from holdfast.report.charts import Figure, escape, figure, guide, scatter, shares, spread
 from holdfast.report.rows import wilson
 from holdfast.scores.scorers import decision_to_proba
 
 if TYPE_CHECKING:
     from holdfast.answers.held_out import HeldOutPredictions
+    from holdfast.estimators.base import CrossValidatedKernelRidge
 
-__all__ = ["ClassCurve", "ask_classes", "class_section"]
+__all__ = ["ClassCurve", "Probabilities", "ask_classes", "ask_probabilities", "class_section"]
 
 MAX_CLASSES, MAX_POINTS, BINS = 6, 150, 10
 CLASS_HEADER = ("class", "rows", "area under ROC", "average precision", "share of the rows")
@@ -48,6 +50,28 @@ class ClassCurve:
     observed: FloatArray
     low: FloatArray
     high: FloatArray
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """What calibration did to the probabilities of held-out rows; smaller is better."""
+
+    method: str
+    log_loss: tuple[float, float]  #: Before and after
+    brier: tuple[float, float]
+
+
+def ask_probabilities(model: CrossValidatedKernelRidge) -> Probabilities | None:
+    """Return log loss and Brier score before and after, if the model is calibrated."""
+    calibration = getattr(model, "calibration_", None)
+    if calibration is None or not isinstance(model, KernelRidgeClassifierCV):
+        return None
+    before, after = model.calibration_scores().values()
+    return Probabilities(
+        calibration.method,
+        (before.log_loss, after.log_loss),
+        (before.brier, after.brier),
+    )
 
 
 def ask_classes(found: HeldOutPredictions) -> tuple[ClassCurve, ...]:
@@ -128,7 +152,9 @@ def _calibration(
     return np.array(predicted), np.array(observed), np.array(low), np.array(high)
 
 
-def class_section(curves: tuple[ClassCurve, ...]) -> Section:
+def class_section(
+    curves: tuple[ClassCurve, ...], probabilities: Probabilities | None = None
+) -> Section:
     """Return how well each class is found, and whether class shares are probabilities."""
     rows = [
         (
@@ -171,8 +197,23 @@ def class_section(curves: tuple[ClassCurve, ...]) -> Section:
             table("Each class against the others, held-out rows", CLASS_HEADER, rows),
             Beside((roc, recall)),
             _calibration_chart(curves),
+            *_probability_table(probabilities),
         ),
     )
+
+
+def _probability_table(found: Probabilities | None) -> tuple[Table, ...]:
+    if found is None:
+        return ()
+    rows = [
+        (name, number(before), number(after))
+        for name, (before, after) in (("log loss", found.log_loss), ("Brier score", found.brier))
+    ]
+    caption = (
+        f"Probabilities of held-out rows, smaller is better; after: {found.method} calibration "
+        "learned from other held-out rows (the chart above is before)"
+    )
+    return (table(caption, ("", "before", "after"), rows),)
 
 
 def _calibration_chart(curves: tuple[ClassCurve, ...]) -> Chart:

@@ -115,7 +115,7 @@ def _sections(summary: Summary) -> list[Section]:
     if summary.coverage:
         found.append(coverage_section(summary.coverage, asked.target))
     if summary.classes:
-        found.append(class_section(summary.classes))
+        found.append(class_section(summary.classes, summary.probabilities))
     if summary.relevance:
         found.append(relevance_section(summary.relevance))
     if summary.time:

@@ -20,7 +20,12 @@ from holdfast.report import answer as answers
 from holdfast.report import checks, penalty, where
 from holdfast.report.answer import Asked, Contrast, Headline
 from holdfast.report.blocks import Slider
-from holdfast.report.classes import ClassCurve, ask_classes
+from holdfast.report.classes import (
+    ClassCurve,
+    Probabilities,
+    ask_classes,
+    ask_probabilities,
+)
 from holdfast.report.context import Ask, Context, make_case
 from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
 from holdfast.report.moments import OverTime, ask_time
@@ -70,6 +75,7 @@ class Summary:
     slider: Slider | None = None  #: What the slider of the page moves; not part of the JSON
     coverage: Coverage | None = None  #: Intervals of held-out predictions; None for classes
     classes: tuple[ClassCurve, ...] = ()  #: Curves of each class; empty for a regression
+    probabilities: Probabilities | None = None  #: What calibration did, if the model has one
     #: "growth" over the number of rows or groups, "basis" over that of basis rows
     growth: dict[str, Growth] = field(default_factory=dict)
     time: OverTime | None = None  #: Residuals over time
@@ -172,6 +178,7 @@ def summarise(
         slider=penalty.ask_slider(case, where.picked(case.results), groups),
         coverage=ask_coverage(case),
         classes=ask_classes(case.held),
+        probabilities=ask_probabilities(model),
         relevance=ask_relevance(case),
         growth={name: found for name, found in growth.items() if found is not None},
         time=ask_time(case),
