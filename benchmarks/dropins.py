@@ -137,12 +137,15 @@ def jobs(small: float) -> list[Job]:
     ]
 
 
-def measured(job: Job, rounds: int) -> tuple[float, float, float]:
-    """Return the seconds of scikit-learn and of ours, and the largest difference."""
+def measured(job: Job, rounds: int, short: int = 100) -> tuple[float, float, float]:
+    """Return the seconds of scikit-learn and of ours, and the largest difference.
+
+    Jobs of milliseconds get `short` rounds.
+    """
     some = SOME if job.extrapolated else None
     best, found = [np.inf, np.inf], [np.empty(0), np.empty(0)]
-    short = job.run(ours, None).size and job.name.endswith("100 rows")
-    for _ in range(20 if short else rounds):
+    job.run(ours, None)
+    for _ in range(short if job.name.endswith("100 rows") else rounds):
         for i, (module, part) in enumerate(((theirs, some), (ours, None))):
             start = time.perf_counter()
             found[i] = job.run(module, part)

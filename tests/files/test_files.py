@@ -459,7 +459,7 @@ def test_calibrated_probabilities(path, calibration, classes):
     np.testing.assert_array_equal(load(path).predict_proba(X), model.predict_proba(X))
     for forged in ({"x": [], "p": []}, {"x": [1.0], "p": [2.0]}, None):
         rewrite(path, lambda m, new=forged: m["content"]["found"].update(calibration=new))
-        with pytest.raises(FileFormatError, match="fit together"):
+        with pytest.raises(FileFormatError, match="cannot be rebuilt"):
             load(path)
 
 
@@ -572,6 +572,15 @@ def test_hostile_parameters(path, entry, words):
     KernelRidgeCV().save(path)
     rewrite(path, lambda m: m["content"]["parameters"].update(entry))
     with pytest.raises(FileFormatError, match=words):
+        load(path)
+
+
+def test_kernels_that_cannot_be_made_again(path):
+    """Nested choices make every kernel of the results again: they are tried when a file is read."""
+    X, y, _ = data()
+    KernelRidgeCV(cv=3, alphas=[0.1, 1.0], gamma=[0.1, 1.0]).fit(X, y).save(path)
+    rewrite(path, lambda m: m["content"]["found"]["results"]["params"][0].pop("kernel"))
+    with pytest.raises(FileFormatError, match="cannot be rebuilt from its parts: 'kernel'"):
         load(path)
 
 

@@ -36,9 +36,7 @@ def there_and_back(value, allow_callables=False):
         {"a": 1, "b": {"c": ()}},
         {1: "x", None: "y"},
         {"$array": "not a reference"},
-        slice(1, None, 2),
         float("inf"),
-        2.0 - 3.0j,
     ],
 )
 def test_values_round_trip(value):
@@ -144,7 +142,9 @@ class Foreign:
     x: int = 0
 
 
-@pytest.mark.parametrize("value", [Foreign(), np.random.default_rng(0), {1, 2}, b"bytes"])
+@pytest.mark.parametrize(
+    "value", [Foreign(), np.random.default_rng(0), {1, 2}, b"bytes", slice(1, 2), 1j]
+)
 def test_foreign_objects_are_refused(value):
     with pytest.raises(InvalidInputError, match="cannot hold"):
         Encoder().encode(value, "thing")
@@ -182,8 +182,6 @@ def test_arrays_of_foreign_objects_are_refused():
         {"$tuple": 3},
         {"$pairs": [[1]]},
         {"$pairs": [[[], 1]]},
-        {"$slice": [1, 2, 3, 4]},
-        {"$complex": []},
         {"$sparse": {"data": {"$array": "a"}, "shape": [10**15, 3], "is_array": True}},
         {"$function": "os:system"},
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from fuzz import seeds
 from fuzz.damage import forge_array, forge_document, spoil
+from holdfast.exceptions import HoldfastError
 
 
 def _use(path: Path) -> None:
@@ -23,6 +25,10 @@ def _use(path: Path) -> None:
         model.held_out()
         model.predict_without([0])
         str(model.explain())
+        model.save(path)
+        with suppress(HoldfastError):  # few basis rows, or classes
+            model.nested(cv=3)
+            model.predict_interval(np.zeros((2, width)))
 
 
 def model(folder: Path, rng: np.random.Generator) -> None:

@@ -17,6 +17,7 @@ from sklearn.linear_model import Ridge
 
 from benchmarks import __main__ as command
 from benchmarks import (
+    dropins,
     flights,
     growth,
     loops,
@@ -317,3 +318,13 @@ def test_growth_is_measured(capsys):
     printed = capsys.readouterr().out
     assert "| groups |" in printed
     assert growth.THEOREM in printed
+
+
+def test_drop_ins_give_the_numbers_of_scikit_learn() -> None:
+    for job in dropins.jobs(0.02):
+        if "GridSearchCV" in job.name or "× 200" in job.name:
+            continue  # longer, and compared in the tests of these functions
+        slow, fast, gap = dropins.measured(job, 1, short=1)
+        assert slow > 0.0
+        assert fast > 0.0
+        assert gap < 1e-8

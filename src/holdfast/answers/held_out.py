@@ -364,6 +364,12 @@ def _covariance_of(model: Model, tasks: Tasks, alpha: float) -> FloatArray:
             'for each. Fit with held_out_basis="keep", or a dense model.',
             argument="held_out_basis",
         )
+    if model.problem.standardize:
+        raise NotSupportedError(
+            "residual_covariance is for experiments that share one model; standardize=True scales "
+            "the columns of each by itself. Scale X once before and leave standardize out.",
+            argument="standardize",
+        )
     return residual_covariance(model.smoother, tasks, alpha)
 
 

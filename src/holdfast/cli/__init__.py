@@ -2,7 +2,7 @@
 
 `parser` says what may be asked, `specs` and `fitting` turn options and files into a model,
 `commands`, `tuning` and `comparing` do what was asked, `columns` speaks of the data, `console`
-prints, `wording` puts the library's messages in options, `planning` explains without fitting.
+prints, `wording` puts options beside the library's messages, `planning` explains without fitting.
 """
 
 from __future__ import annotations

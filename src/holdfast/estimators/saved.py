@@ -32,6 +32,7 @@ from holdfast.holdout import PATHS
 from holdfast.holdout.plan import Cost, Plan
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.scores.choice import Choice, check_alphas
+from holdfast.scores.penalties import kernel_parts
 from holdfast.smoother.base import Fit
 
 __all__ = ["parts_of", "rebuilt"]
@@ -67,7 +68,6 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
             "index": model.best_index_,
             "alpha": model.alpha_,
             "score": model.best_score_,
-            "params": model.best_params_,
             "kernel": model.kernel_,
             "basis_rows": model.basis_indices_,
             "coefficients": model._dual_coef,
@@ -111,9 +111,13 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
         _unpenalised(problem, found["unpenalised"]),
     )
     choice = _choice(found, v)
-    params = {name: value for name, value in found["params"].items() if name != "alpha"}
+    params = dict(found["results"]["params"][int(np.atleast_1d(choice.indices)[0])])
+    params.pop("alpha", None)
     result = Found(params, engine, _plan(**found["plan"]), choice, found["results"], 0)
     model._publish(result, model._goal(), fit)
+    compared = kernel_parts(found["results"])
+    for part in compared if len(compared) > 1 else ():
+        model._asked()._candidate(part.start)  # which is asked for again by some answers
     if getattr(model, "calibration", None) is not None:
         model.calibration_ = _calibration(model.calibration, v, **found["calibration"])
     return model
@@ -226,7 +230,7 @@ def _choice(found: Mapping[str, Any], v: int) -> Choice:
     tried, params = results["alpha"], results["params"]
     tried = _numbers("alpha of the results", tried, len(tried))
     good = isinstance(params, list) and all(isinstance(entry, dict) for entry in params)
-    _require(good and isinstance(found["params"], dict), "results do not say what was tried")
+    _require(good, "results do not say what was tried")
     for name, column in results.items():
         good = isinstance(column, np.ndarray | list) and len(column) == tried.size
         _require(good, f"the column {name!r} of the results is of another length")

@@ -8,9 +8,7 @@ with ``$``:
 | ``{"$array": name}`` | a NumPy array, kept outside the document |
 | ``{"$objects": [...], "shape": [...]}`` | a NumPy array of Python objects |
 | ``{"$number": "inf"}`` | a float that JSON does not know |
-| ``{"$complex": [re, im]}`` | a complex number |
 | ``{"$tuple": [...]}`` | a tuple |
-| ``{"$slice": [a, b, c]}`` | a slice |
 | ``{"$pairs": [[key, value], ...]}`` | a dict whose keys are not all plain strings |
 | ``{"$sparse": {...}}`` | a scipy.sparse matrix in CSR form |
 | ``{"$object": "module:Name", "fields": {...}}`` | an object of a class on the list below |
@@ -31,7 +29,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -76,21 +74,6 @@ _MALFORMED = (
 )
 _SPLITTERS = "sklearn.model_selection._split"
 _GP_KERNELS = "sklearn.gaussian_process.kernels"
-_TAGS = frozenset(
-    (
-        "$array",
-        "$objects",
-        "$number",
-        "$complex",
-        "$tuple",
-        "$slice",
-        "$pairs",
-        "$sparse",
-        "$object",
-        "$random",
-        "$function",
-    )
-)
 
 
 class Encoder:
@@ -133,8 +116,6 @@ class Encoder:
         if isinstance(value, (float, np.floating)):
             number = float(value)
             return number if math.isfinite(number) else {"$number": repr(number)}
-        if isinstance(value, (complex, np.complexfloating)):
-            return {"$complex": [repr(value.real), repr(value.imag)]}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if scipy.sparse.issparse(value):
@@ -143,9 +124,6 @@ class Encoder:
             return self._list(value, where)
         if type(value) is tuple:
             return {"$tuple": self._list(list(value), where)}
-        if isinstance(value, slice):
-            parts = [value.start, value.stop, value.step]
-            return {"$slice": self._list(parts, where)}
         if isinstance(value, Mapping):
             return self._mapping(value, where)
         if isinstance(value, Experiments):  # each is checked when it is made again
@@ -243,40 +221,27 @@ class Decoder:
     def _decode(self, document: list[Any] | dict[str, Any]) -> Any:
         if isinstance(document, list):
             return [self.decode(item) for item in document]
-        tags = _TAGS.intersection(document)
+        tags = self._TAGS.keys() & document.keys()
         if not tags:
             return {key: self.decode(item) for key, item in document.items()}
         tag = min(tags)
         try:
-            return self._tagged(tag, document[tag], document)
+            more = {key: item for key, item in document.items() if key != tag}
+            return self._TAGS[tag](self, document[tag], **more)
         except FileFormatError:
             raise
         except _MALFORMED as error:
             told = briefly(error).rstrip(".")
             raise FileFormatError(f"A {tag} entry of the file is malformed: {told}.") from error
 
-    def _tagged(self, tag: str, body: Any, document: dict[str, Any]) -> Any:
-        if tag == "$array":
-            return self.arrays[body]
-        if tag == "$objects":
-            return self._objects(body, document["shape"])
-        if tag == "$number":
-            return float(body)
-        if tag == "$complex":
-            return complex(float(body[0]), float(body[1]))
-        if tag == "$tuple":
-            return tuple(self.decode(item) for item in body)
-        if tag == "$slice":
-            return slice(*(self.decode(item) for item in body))
-        if tag == "$pairs":
-            return {self.decode(key): self.decode(item) for key, item in body}
-        if tag == "$sparse":
-            return self._sparse(body)
-        if tag == "$random":
-            return _random_state(self.decode(body))
-        if tag == "$function":
-            return self._function(body)
-        return self._object(body, document["fields"])
+    def _array(self, name: str) -> NDArray[Any]:
+        return self.arrays[name]
+
+    def _tuple(self, items: list[Any]) -> tuple[Any, ...]:
+        return tuple(self.decode(item) for item in items)
+
+    def _pairs(self, pairs: list[Any]) -> dict[Any, Any]:
+        return {self.decode(key): self.decode(item) for key, item in pairs}
 
     def _objects(self, items: list[Any], shape: list[int]) -> NDArray[Any]:
         if math.prod(shape) != len(items):
@@ -329,6 +294,24 @@ class Decoder:
                 f"The file asks for a {name!r}; it is not among the classes that a file may hold."
             )
         return cls(**{key: self.decode(item) for key, item in fields.items()})
+
+    def _random(self, body: Any) -> np.random.RandomState:
+        return _random_state(self.decode(body))
+
+    def _number(self, text: str) -> float:
+        return float(text)
+
+    _TAGS: ClassVar[dict[str, Callable[..., Any]]] = {
+        "$array": _array,
+        "$objects": _objects,
+        "$number": _number,
+        "$tuple": _tuple,
+        "$pairs": _pairs,
+        "$sparse": _sparse,
+        "$random": _random,
+        "$function": _function,
+        "$object": _object,
+    }
 
 
 def _random_state(body: Any) -> np.random.RandomState:

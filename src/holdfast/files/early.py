@@ -43,7 +43,6 @@ def of_early_versions(content: Mapping[str, Any]) -> Mapping[str, Any]:
         "index": old["best_index_"],
         "alpha": old["alpha_"],
         "score": old["best_score_"],
-        "params": old["best_params_"],
         "kernel": old["kernel_"],
         "basis_rows": old["basis_indices_"],
         "coefficients": old["_dual_coef"],

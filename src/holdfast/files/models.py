@@ -144,8 +144,8 @@ def _loaded(
     except _MISFITS as error:
         told = briefly(error).rstrip(".")
         raise FileFormatError(
-            f"{_place(path, archive)}: the parts of the model do not fit together, or not this "
-            f"version: {told}. Fit the model again, and save it."
+            f"{_place(path, archive)}: the model cannot be rebuilt from its parts: {told}. Fit it "
+            "again, and save it."
         ) from error
     return made
 

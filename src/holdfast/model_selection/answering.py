@@ -9,7 +9,7 @@ import numpy as np
 from joblib import hash as content_hash
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 
@@ -20,7 +20,7 @@ from holdfast.experiments import Experiments
 from holdfast.model_selection.choosing import nested, require_choice
 from holdfast.model_selection.held_out import experiments_of, predictions
 from holdfast.model_selection.recognise import Form, Refit, form_of, is_known, penalty_of
-from holdfast.model_selection.stand_in import Answers, Case
+from holdfast.model_selection.stand_in import Answers, Case, LeaveOneOutSplits
 from holdfast.model_selection.transformers import (
     Parts,
     parts_of,
@@ -33,6 +33,8 @@ __all__ = ["answers_of", "case_of", "form_and_penalty", "routed", "tell"]
 
 #: Numbers that held-out predictions of all candidates may take (1 GB).
 MOST_DOUBLES = 2**27
+#: Leave-one-out of more rows is never kept as pairs of training and test rows.
+MANY_ROWS = 1000
 
 
 def tell(function: str, refit: Refit) -> None:
@@ -71,10 +73,18 @@ def case_of(
         X, y = indexable(X, y)
         splitter = check_cv(cv, y, classifier=is_classifier(estimator))
         asked = _split_params(splitter, params) if routed() else {"groups": groups}
-        splits = list(splitter.split(X, y, **asked))
+        splits = _made(splitter, X, y, asked)
     except Exception as error:  # whatever it is, scikit-learn says it better
         raise Refit from error
     return Case(estimator, X, y, params, splitter, splits)
+
+
+def _made(splitter: Any, X: Any, y: Any, asked: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the splits; those of single rows, if they are many, are made when they are needed."""
+    m = X.shape[0] if hasattr(X, "shape") else len(X)
+    if type(splitter) is LeaveOneOut and m > MANY_ROWS:
+        return LeaveOneOutSplits(m)
+    return list(splitter.split(X, y, **asked))
 
 
 def _split_params(splitter: Any, params: Mapping[str, Any]) -> dict[str, Any]:

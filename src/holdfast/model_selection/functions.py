@@ -14,7 +14,7 @@ from sklearn.model_selection import validation_curve as _validation_curve
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.model_selection.answering import answers_of, case_of, routed, tell
 from holdfast.model_selection.recognise import Refit
-from holdfast.model_selection.stand_in import Answers, KnownSplits, on_rows, stand_in
+from holdfast.model_selection.stand_in import Answers, KnownSplits, on_rows, same_splits, stand_in
 
 __all__ = ["cross_val_predict", "cross_val_score", "cross_validate", "validation_curve"]
 
@@ -60,6 +60,7 @@ def cross_val_predict(
     >>> cross_val_predict(model, X, y, cv=LeaveOneOut()).shape
     (442,)
     """
+    case = None
     try:
         case = case_of(estimator, X, y, groups, cv, params)
         test = np.concatenate([test for _, test in case.splits])
@@ -68,7 +69,7 @@ def cross_val_predict(
         answers = answers_of(case)
     except Refit as refit:
         tell("cross_val_predict", refit)
-        estimator = refit.instead or estimator
+        estimator, cv = refit.instead or estimator, same_splits(case, cv)
         return _cross_val_predict(
             estimator,
             X,
@@ -145,6 +146,7 @@ return_train_score, return_estimator, return_indices, error_score
         "params": params,
         "groups": groups,
     }
+    case = None
     try:
         if return_estimator:
             raise Refit
@@ -152,7 +154,7 @@ return_train_score, return_estimator, return_indices, error_score
         answers = answers_of(case, everything=return_train_score)
     except Refit as refit:
         tell("cross_validate", refit)
-        estimator = refit.instead or estimator
+        estimator, cv = refit.instead or estimator, same_splits(case, cv)
         return dict(
             _cross_validate(
                 estimator,
@@ -213,12 +215,13 @@ def cross_val_score(
     array([0.37 , 0.418, 0.44 ])
     """
     given = {"error_score": error_score, "verbose": verbose, "params": params, "groups": groups}
+    case = None
     try:
         case = case_of(estimator, X, y, groups, cv, params)
         answers = answers_of(case)
     except Refit as refit:
         tell("cross_val_score", refit)
-        estimator = refit.instead or estimator
+        estimator, cv = refit.instead or estimator, same_splits(case, cv)
         more = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
         scores = _cross_val_score(estimator, X, y, scoring=scoring, cv=cv, **more, **given)
         return np.asarray(scores)
@@ -277,13 +280,14 @@ error_score, params
     given = {"error_score": error_score, "verbose": verbose, "groups": groups}
     if params is not None:
         given["params"] = params
+    case = None
     try:
         case = case_of(estimator, X, y, groups, cv, params)
         candidates = [{param_name: value} for value in param_range]
         answers = answers_of(case, candidates, everything=True)
     except Refit as refit:
         tell("validation_curve", refit)
-        estimator = refit.instead or estimator
+        estimator, cv = refit.instead or estimator, same_splits(case, cv)
         found = _validation_curve(
             estimator,
             X,

@@ -111,7 +111,7 @@ def predictions(
                 smoother = _smoother(form, Y)
             path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
             values = holdout.predict(smoother, tasks, grid, path)
-    except (HoldfastError, np.linalg.LinAlgError) as error:
+    except (HoldfastError, np.linalg.LinAlgError, ValueError) as error:
         raise Refit from error
     if form.less_mean:
         values = values - _training_means(form.Y, tasks, form.weights)[tasks.test.owners]
@@ -132,6 +132,8 @@ def _unpenalised(form: Form, tasks: Tasks) -> FloatArray:
     """Return predictions (k, v) of least squares; scikit-learn's where a column is undetermined."""
     values, lost = least_squares.held_out(form, tasks)
     sets = np.flatnonzero(lost)
+    if sets.size and form.unit_weights is not None:
+        raise Refit("a split leaves a column behind StandardScaler without a penalty undetermined")
     if sets.size:
         warn(
             f"{sets.size} of {len(tasks)} splits leave a column without a penalty undetermined: "

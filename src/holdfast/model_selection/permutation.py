@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -21,6 +22,7 @@ from sklearn.model_selection import (
 )
 from sklearn.model_selection import permutation_test_score as _permutation_test_score
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.estimators.regression import KernelRidgeCV
@@ -88,52 +90,85 @@ def permutation_test_score(
     >>> print(f"{score:.2f} {null.max():.2f} {pvalue:.3f}")
     0.41 0.02 0.005
     """
-    given = {"random_state": random_state, "verbose": verbose, "scoring": scoring}
+    if hasattr(cv, "__next__"):
+        cv = list(cv)  # an iterator gives its splits once
+    # Generators shall draw for refits what they drew for us.
+    untouched, seed = deepcopy(cv), deepcopy(random_state)
     try:
-        if routed() or n_permutations < 1 or type(estimator) is KernelRidgeCV:
+        if n_permutations < 1 or type(estimator) is KernelRidgeCV:
             raise Refit
         case = case_of(estimator, X, y, groups, cv, params)
         form, penalty = form_and_penalty(case)
         scorer = check_scoring(estimator, scoring=on_rows(scoring, case))
+        asked = _asked(case, scorer, groups)
+        generator = check_random_state(random_state)
+        orders = [np.arange(len(case))]
+        orders += [_permuted(groups, len(case), generator) for _ in range(n_permutations)]
+        scores = _all_scores(case, form, penalty, orders, asked)
     except (Refit, ValueError, TypeError) as error:
         refit = error if isinstance(error, Refit) else Refit()
         tell("permutation_test_score", refit)
-        estimator = refit.instead or estimator
-        more = {"groups": groups, "cv": cv, "n_permutations": n_permutations, "n_jobs": n_jobs}
-        if params is not None:
-            more["params"] = params
-        return tuple(_permutation_test_score(estimator, X, y, **more, **given))
-    generator = check_random_state(random_state)
-    orders = [np.arange(len(case))]
-    orders += [_permuted(groups, len(case), generator) for _ in range(n_permutations)]
-    scores = _all_scores(case, form, penalty, orders, scorer, groups)
+        given: dict[str, Any] = {} if params is None else {"params": params}
+        return tuple(
+            _permutation_test_score(
+                refit.instead or estimator,
+                X,
+                y,
+                groups=groups,
+                cv=untouched,
+                n_permutations=n_permutations,
+                n_jobs=n_jobs,
+                random_state=seed,
+                verbose=verbose,
+                scoring=scoring,
+                **given,
+            )
+        )
     found, null = float(scores[0]), scores[1:]
     return found, null, float((np.sum(null >= found) + 1.0) / (n_permutations + 1))
 
 
+class _Asked(NamedTuple):
+    """The scorer, and what it and the splitter get beside rows and targets."""
+
+    scorer: Callable[..., Any]
+    score: dict[str, Any]
+    split: dict[str, Any]
+
+
+def _asked(case: Case, scorer: Any, groups: Any) -> _Asked:
+    """Return what scorer and splitter receive, by request if metadata are routed."""
+    if not routed():
+        return _Asked(scorer, {}, {"groups": groups})
+    router = MetadataRouter(owner="permutation_test_score")
+    for name, part, method in (
+        ("estimator", case.estimator, "fit"),
+        ("splitter", case.cv, "split"),
+        ("scorer", scorer, "score"),
+    ):
+        router.add(method_mapping=MethodMapping().add(caller="fit", callee=method), **{name: part})
+    found = process_routing(router, "fit", **case.fit_params)
+    return _Asked(scorer, dict(found.scorer.score), dict(found.splitter.split))
+
+
 def _all_scores(
-    case: Case,
-    form: Form,
-    penalty: FloatArray,
-    orders: list[IntArray],
-    scorer: Callable[..., Any],
-    groups: Any,
+    case: Case, form: Form, penalty: FloatArray, orders: list[IntArray], asked: _Asked
 ) -> FloatArray:
     """Return the mean score over the splits for targets in each of some orders."""
     m, smoother = len(case), prepared(form)
     if _same_splits(case.cv):
         experiments = experiments_of(case.splits, m, everything=False)
         blocks = _blocks(orders, experiments.test.values.size * form.Y.shape[1])
-        parts = [_scores(case, form, penalty, experiments, o, scorer, smoother) for o in blocks]
+        parts = [_scores(case, form, penalty, experiments, o, asked, smoother) for o in blocks]
         return np.concatenate(parts)
     parts = []
     for i, order in enumerate(orders):
         own = case
         if i:
             y = _safe_indexing(case.y, order)
-            own = replace(case, splits=list(case.cv.split(case.X, y, groups)))
+            own = replace(case, splits=list(case.cv.split(case.X, y, **asked.split)))
         experiments = experiments_of(own.splits, m, everything=False)
-        parts.append(_scores(own, form, penalty, experiments, [order], scorer, smoother))
+        parts.append(_scores(own, form, penalty, experiments, [order], asked, smoother))
     return np.concatenate(parts)
 
 
@@ -167,7 +202,7 @@ def _scores(
     penalty: FloatArray,
     experiments: Experiments,
     orders: list[IntArray],
-    scorer: Callable[..., Any],
+    asked: _Asked,
     smoother: Smoother | None,
 ) -> FloatArray:
     """Return the same for orders whose targets are split alike, with one set of predictions."""
@@ -175,7 +210,8 @@ def _scores(
     Y = np.hstack([form.Y[order] for order in orders])
     penalties = np.tile(penalty, len(orders))[None]
     (values,) = predictions(replace(form, Y=Y), experiments, penalties, smoother)
-    measure = measure_of(scorer) if v == 1 and form.classes is None else None
+    plain = v == 1 and form.classes is None and not asked.score
+    measure = measure_of(asked.scorer) if plain else None
     if measure is not None and experiments.test.sizes.min() > 1:
         return _measured(measure, Y, values, experiments)
     found = np.empty(len(orders))
@@ -183,16 +219,19 @@ def _scores(
         own = replace(case, y=_safe_indexing(case.y, order))
         part = [values[:, i * v : (i + 1) * v]]
         answers = Answers(own, experiments, part, form.flat, form.classes)
-        found[i] = _mean_score(answers, scorer)
+        found[i] = _mean_score(answers, asked)
     return found
 
 
-def _mean_score(answers: Answers, scorer: Callable[..., Any]) -> float:
-    case, model = answers.case, stand_in(answers)
-    scores = []
+def _mean_score(answers: Answers, asked: _Asked) -> float:
+    case, model, scores = answers.case, stand_in(answers), []
     for train, test in case.splits:
         model.fit(np.asarray(train)[:, None], _safe_indexing(case.y, train))
-        scores.append(scorer(model, np.asarray(test)[:, None], _safe_indexing(case.y, test)))
+        if answers.classes is not None and model.classes_.size < 2:
+            raise Refit("a split trains on a single class")
+        given = {name: _safe_indexing(value, test) for name, value in asked.score.items()}
+        truth = _safe_indexing(case.y, test)
+        scores.append(asked.scorer(model, np.asarray(test)[:, None], truth, **given))
     return float(np.mean(scores))
 
 

@@ -14,7 +14,13 @@ from sklearn.utils.metadata_routing import process_routing
 
 from holdfast.model_selection.answering import answers_of, case_of, routed, tell
 from holdfast.model_selection.recognise import Refit
-from holdfast.model_selection.stand_in import KnownSplits, clone_values, on_rows, stand_in
+from holdfast.model_selection.stand_in import (
+    KnownSplits,
+    clone_values,
+    on_rows,
+    same_splits,
+    stand_in,
+)
 
 __all__ = ["GridSearchCV"]
 
@@ -74,6 +80,8 @@ refit_time_, multimetric_
     1.0
     """
 
+    cv: Any  # as scikit-learn's class has it
+
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Compare all candidates and refit the best.
 
@@ -86,6 +94,7 @@ refit_time_, multimetric_
         -------
         self
         """
+        case, cv = None, self.cv
         try:
             groups = None if routed() else params.get("groups")
             rest = params if routed() else {k: v for k, v in params.items() if k != "groups"}
@@ -94,7 +103,11 @@ refit_time_, multimetric_
             answers = answers_of(case, candidates, everything=self.return_train_score)
         except Refit as refit:
             tell("GridSearchCV", refit)
-            super().fit(X, y, **params)
+            self.cv = same_splits(case, cv)
+            try:
+                super().fit(X, y, **params)
+            finally:
+                self.cv = cv
             return self
         search = _Numbered(
             stand_in(answers),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,16 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.experiments import Experiments
 from holdfast.model_selection.measures import r2
 
-__all__ = ["Answers", "Case", "KnownSplits", "StandIn", "on_rows", "stand_in"]
+__all__ = [
+    "Answers",
+    "Case",
+    "KnownSplits",
+    "LeaveOneOutSplits",
+    "StandIn",
+    "on_rows",
+    "same_splits",
+    "stand_in",
+]
 
 Split = tuple[IntArray, IntArray]
 
@@ -79,7 +89,7 @@ class Answers:
 
     @cached_property
     def _known(self) -> dict[bytes, int]:
-        """The split that trains on some rows, which are given as bytes."""
+        """The split that trains on some rows, by a hash of these."""
         return {_key(train): j for j, (train, _) in enumerate(self.case.splits)}
 
     def split_of(self, train: IntArray) -> int:
@@ -124,7 +134,8 @@ def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(train: IntArray) -> bytes:
-    return np.ascontiguousarray(train, dtype=np.int64).tobytes()
+    rows = np.ascontiguousarray(train, dtype=np.int64)
+    return blake2b(rows.tobytes(), digest_size=16).digest()
 
 
 class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -289,6 +300,33 @@ class KnownSplits:
     def get_metadata_routing(self) -> Any:
         """Return what the other asks for."""
         return get_routing_for_object(self.cv)
+
+
+def same_splits(case: Case | None, cv: Any) -> Any:
+    """Return a splitter that splits as was split already: an iterator or a draw happens once."""
+    return cv if case is None else KnownSplits(case.cv, case.splits)
+
+
+class LeaveOneOutSplits(Sequence[Split]):
+    """Every row alone, made one at a time: training rows of all would be m² numbers.
+
+    Parameters
+    ----------
+    m : int
+        Number of rows.
+    """
+
+    def __init__(self, m: int) -> None:
+        self._rows = np.arange(m)
+
+    def __len__(self) -> int:
+        return int(self._rows.size)
+
+    def __getitem__(self, j: Any) -> Any:
+        """Return (train, test) of one split."""
+        if not -len(self) <= j < len(self):
+            raise IndexError(j)
+        return np.delete(self._rows, j), self._rows[[j]]
 
 
 # -- scorers that are functions --------------------------------------------------------------------

@@ -240,6 +240,4 @@ def standardised(form: Form, scaler: StandardScaler, weights: Weights) -> Form:
     if less_mean and (own or form.kernel is None):
         raise Refit("columns are centred by StandardScaler and the model has no intercept")
     form = replace(form, bias=form.bias or less_mean, less_mean=less_mean)
-    if form.kernel is None or not scaler.with_std:
-        return form
-    return replace(form, unit_weights=unit_weights)
+    return replace(form, unit_weights=unit_weights if scaler.with_std else None)

@@ -169,11 +169,6 @@ def understand(
     if pa.types.is_dictionary(kind):
         array = array.cast(kind.value_type)
         kind = array.type
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise InvalidInputError(
-            f"The column {name!r} holds bytes that are not text. Leave it out with drop=[...].",
-            remedies=("drop",),
-        )
     dated = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     if holds_text(kind) or (as_text and (dated or holds_numbers(kind))):
         found = _Texts.of(as_texts(array), options.na, place)

@@ -81,6 +81,27 @@ def test_ends_are_where_trained_models_say(case, weighted):
                 assert member(j, target, level) == (low <= target <= high)
 
 
+@pytest.mark.parametrize("basis", [None, [0, 5, 9, 20]], ids=["dense", "basis"])
+def test_a_trend_is_part_of_the_model(basis):
+    """At an end of the set the new row's residual is as large as another, trained with it."""
+    X, y = data()
+    estimator = KernelRidgeCV(gamma=0.5, alphas=[0.3], trend="linear", basis=basis).fit(X, y)
+    for x in data(3, 1)[0]:
+        rows, penalty = np.vstack([X, x]), 0.3
+        K, Z = estimator.kernel_(rows), np.column_stack([np.ones(len(rows)), rows])
+        # A dense model is one on all rows, the new one included.
+        B = np.arange(len(rows)) if basis is None else np.array(basis)
+        F, P = np.hstack([K[:, B], Z]), np.zeros((B.size + 3, B.size + 3))
+        P[: B.size, : B.size] = penalty * (K[np.ix_(B, B)] + estimator.jitter_ * np.eye(B.size))
+        for end in estimator.predict_interval(x[None], 0.8, "full")[0]:
+            target = np.append(y, end)
+            fitted = F @ np.linalg.lstsq(F.T @ F + P, F.T @ target, rcond=None)[0]
+            e = np.abs(target - fitted)
+            counted = e[:-1] if basis is None else np.delete(e[:-1], basis)
+            need = int(0.2 * (counted.size + 1) + 1e-9)
+            assert np.sort(counted)[-need] == pytest.approx(e[-1], rel=1e-6)
+
+
 def test_far_from_the_data_the_set_may_have_holes():
     """The hull is that of a fine grid of trained models, and a warning tells of holes."""
     rng = np.random.default_rng(3)

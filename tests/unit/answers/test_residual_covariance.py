@@ -107,6 +107,12 @@ def test_models_that_differ_are_refused(policy):
         held.residual_covariance()
 
 
+def test_columns_that_each_experiment_scales_are_refused():
+    held = KernelRidgeCV("linear", alphas=[0.1], standardize=True).fit(X, Y).held_out()
+    with pytest.raises(NotSupportedError, match="standardize"):
+        held.residual_covariance()
+
+
 def test_other_calls_that_are_refused():
     model = KernelRidgeCV(gamma=0.4, alphas=[0.1]).fit(X, Y)
     for alpha in (-1.0, 0.0, "one"):

@@ -113,7 +113,7 @@ def test_classification(splitter):
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda s: type(s).__name__)
 def test_asked_later_without_a_new_fit(splitter):
     """`held_out(cv)` of a model fitted by leave-one-out is the same as a fit with that cv."""
-    plain = KernelRidgeCV(gamma=0.4, alphas=ALPHAS)
+    plain = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=LeaveOneOut())
     plain.fit(X, Y, sample_weight=WEIGHTS, groups=GROUPS)
     compare(plain.held_out(splitter, groups=GROUPS), by_hand(splitter, Y, None, 0.0))
     compare(plain.held_out(splitter), by_hand(splitter, Y, None, 0.0))  # the groups of fit

@@ -15,9 +15,14 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer, mean_squared_error
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, SplineTransformer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    SplineTransformer,
+    StandardScaler,
+)
 
 import holdfast.model_selection as ours
 from holdfast.exceptions import HoldfastWarning
@@ -182,3 +187,62 @@ def test_metadata_that_nobody_asked_for():
             ours.cross_val_score(Ridge(), X, y, params={"sample_weight": weights})
         with pytest.raises(ValueError, match="groups"):
             ours.cross_val_score(Ridge(), X, y, groups=groups)
+
+
+# -- splits are made once --------------------------------------------------------------------------
+
+
+def drawn():
+    return KFold(3, shuffle=True, random_state=np.random.RandomState(4))
+
+
+def given_once():
+    X, y, _, _ = rows()
+    return iter(list(KFold(3).split(X, y)))
+
+
+@pytest.mark.parametrize("make", [drawn, given_once])
+@pytest.mark.parametrize("model", [Ridge(), Ridge(solver="lsqr"), Lasso(alpha=0.1)])
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.HoldfastWarning")
+def test_splitters_that_draw_and_iterators(make, model):
+    X, y, _, _ = rows()
+    for name, given in (
+        ("cross_val_score", {}),
+        ("cross_val_predict", {}),
+        ("validation_curve", {"param_name": "alpha", "param_range": [0.1, 1.0]}),
+        ("permutation_test_score", {"n_permutations": 3}),
+    ):
+        if name == "permutation_test_score" and make is given_once:
+            continue
+        found = getattr(ours, name)(model, X, y, cv=make(), **given)
+        expected = getattr(theirs, name)(model, X, y, cv=make(), **given)
+        for a, b in zip(np.atleast_1d(found[1]), np.atleast_1d(expected[1]), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-8)
+    found = ours.GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=make()).fit(X, y)
+    expected = theirs.GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=make()).fit(X, y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-8
+    )
+
+
+def test_many_rows_one_by_one(monkeypatch):
+    monkeypatch.setattr(ours.answering, "MANY_ROWS", 10)
+    X, y, _, _ = rows()
+    given = {"cv": LeaveOneOut(), "scoring": "neg_mean_absolute_error"}
+    np.testing.assert_allclose(
+        ours.cross_val_score(Ridge(), X, y, **given), theirs.cross_val_score(Ridge(), X, y, **given)
+    )
+    np.testing.assert_allclose(
+        ours.cross_val_predict(Ridge(), X, y, cv=LeaveOneOut()),
+        theirs.cross_val_predict(Ridge(), X, y, cv=LeaveOneOut()),
+    )
+
+
+def test_scaled_columns_that_a_split_leaves_undetermined():
+    X, y, _, _ = rows()
+    X[:, 2] = 0.0
+    X[:3, 2] = [1.0, 2.0, -1.0]
+    model = make_pipeline(StandardScaler(), LinearRegression())
+    with pytest.warns(HoldfastWarning, match="behind StandardScaler"):
+        found = ours.cross_val_predict(model, X, y, cv=KFold(4))
+    np.testing.assert_allclose(found, theirs.cross_val_predict(model, X, y, cv=KFold(4)))

@@ -302,3 +302,36 @@ def test_ridge_with_folds_inside_says_what_has_none():
     X, y, _, _ = rows()
     with pytest.warns(HoldfastWarning, match="GridSearchCV of Ridge does not"):
         ours.cross_val_score(RidgeCV(ALPHAS, cv=3), X, y)
+
+
+def test_permutations_route_metadata():
+    X, y, groups, weights = rows()
+    with config_context(enable_metadata_routing=True):
+        scorer = make_scorer(mean_squared_error, greater_is_better=False)
+        given = {
+            "cv": GroupKFold(3).set_split_request(groups=True),
+            "scoring": scorer.set_score_request(sample_weight="importance"),
+            "params": {"sample_weight": weights, "groups": groups, "importance": weights**2},
+            "n_permutations": 6,
+        }
+        model = Ridge().set_fit_request(sample_weight=True)
+        found = ours.permutation_test_score(model, X, y, **given)
+        expected = theirs.permutation_test_score(model, X, y, **given)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-8)
+        with pytest.raises(Exception, match="sample_weight"):
+            ours.permutation_test_score(Ridge(), X, y, params={"sample_weight": weights})
+
+
+def test_permutations_that_end_in_a_refit_draw_the_same():
+    X, y, _, _ = rows()
+    X = np.column_stack([X, X[:, 0]])  # no closed form for dependent columns without a penalty
+    for module in (ours, theirs):
+        generator = np.random.RandomState(9)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HoldfastWarning)
+            found = module.permutation_test_score(
+                LinearRegression(), X, y, n_permutations=4, random_state=generator
+            )
+        if module is ours:
+            first = found
+    np.testing.assert_array_equal(first[1], found[1])

@@ -266,6 +266,10 @@ def test_printing(visit, tmp_path):
     back = visit.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert brightness(back) > 240
     assert not visit.page.locator("nav").is_visible()
+    assert not visit.page.locator("details.fold").is_visible()
+    visit.page.evaluate("() => { document.querySelector('details.fold').open = true; }")
+    assert visit.page.locator("details.fold").is_visible()
+    assert not visit.page.locator("#fig-curve ~ details").is_visible()
     assert visit.trouble == []
 
 
