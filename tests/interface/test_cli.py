@@ -353,7 +353,7 @@ def test_many_rows_take_basis_rows_by_themselves_and_say_so(capsys):
     found = json.loads(done.out)
     plan = json.loads(output(capsys, "explain", *options, "--json"))
     assert plan["facts"]["model"] == "100 basis rows"
-    assert "100 of 1,500 rows at random" in plan["remarks"][0]
+    assert "100 of 1,500 rows, drawn at random" in plan["remarks"][0]
     assert plan["path"] == found["plan"]["path"]
     for command in ("cv", "explain"):  # who insists on all rows is told alike by both
         assert main([command, *options, "--basis", "none"]) == 3
