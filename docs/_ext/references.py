@@ -40,7 +40,7 @@ def linked(text: str, form: str) -> str:
 
 def in_page(app: Sphinx, docname: str, source: list[str]) -> None:
     """Link the mentions of a Markdown page."""
-    if app.env.doc2path(docname).endswith(".md") and docname != "references":
+    if docname != "references" and app.env.doc2path(docname).suffix == ".md":
         source[0] = linked(source[0], "{{ref}}`{text} <{target}>`")
 
 

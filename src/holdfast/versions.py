@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 __all__ = ["show_versions"]
 
 #: What holdfast stands on, and what its extras bring.
-NEEDED = ("holdfast", "numpy", "scipy", "scikit-learn", "threadpoolctl")
+NEEDED = ("numpy", "scipy", "scikit-learn", "threadpoolctl")
 EXTRAS = ("matplotlib", "plotly", "pandas", "polars", "pyarrow", "dask", "distributed")
 
 
@@ -22,7 +22,13 @@ def show_versions() -> None:
     >>> holdfast.show_versions()  # doctest: +ELLIPSIS
     python          3...
     """
-    lines = [("python", sys.version.split()[0]), ("system", platform.platform())]
+    from holdfast import __version__
+
+    lines = [
+        ("python", sys.version.split()[0]),
+        ("system", platform.platform()),
+        ("holdfast", __version__),
+    ]
     for name in (*NEEDED, *EXTRAS):
         try:
             lines.append((name, version(name)))

@@ -13,6 +13,7 @@ import holdfast
 from holdfast import KernelMixtureCV, KernelRidgeCV
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, Linear, OnColumns
+from holdfast.kernels.parts import SharedParts, distinct_parts
 from holdfast.report import summarise, to_markdown
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -181,6 +182,33 @@ def test_steps_of_one_kernel_and_from_a_corner():
     assert plain.best_score_ != 0
     corner = fitted(draws=DRAWS[:1], n_steps=10)
     assert corner.cv_results_["param_weights"][-1] != tuple(DRAWS[0])
+
+
+def test_rows_on_a_cluster_streamed_and_with_little_memory():
+    da = pytest.importorskip("dask.array")
+    options = {"draws": DRAWS, "normalise": False, "alphas": ALPHAS, "cv": 4}
+    basis = np.arange(0, M, 4)
+    local = KernelMixtureCV(BANDS, basis=basis, **options).fit(X, Y)
+    lazy = KernelMixtureCV(BANDS, basis=basis, **options).fit(da.from_array(X, (11, 6)), Y)
+    small = KernelMixtureCV(BANDS, basis=basis, memory_limit=4000, **options).fit(X, Y)
+    for other in (lazy, small):
+        assert np.array_equal(other.kernel_weights_, local.kernel_weights_)
+        scores = [model.cv_results_["pooled_test_score"] for model in (other, local)]
+        assert np.allclose(*scores, rtol=1e-8)
+        assert np.allclose(other.predict(NEW), local.predict(NEW), atol=1e-8)
+    plain = KernelRidgeCV(local.kernel_, alphas=ALPHAS, cv=4, basis=basis).fit(X, Y)
+    assert np.allclose(local.held_out().matrix(), plain.held_out().matrix(), atol=1e-9)
+
+
+def test_values_of_shared_parts_are_those_of_the_sum():
+    parts, rows = list(BANDS.values()), np.array([3, 0, 7])
+    shared = SharedParts.of(parts, X, rows)
+    total = 0.5 * parts[0] + 2.0 * (parts[1] + 3.0 * parts[2])
+    some = shared.with_kernel(total)
+    assert np.allclose(some.block(np.arange(M), rows), total(X, X[rows]), rtol=1e-14)
+    assert np.allclose(some.block(rows, slice(0, 5)), total(X[rows], X[:5]), rtol=1e-14)
+    assert shared.with_kernel(total + RBF(0.9)) is None
+    assert distinct_parts([total, parts[1]]) == [parts[0], parts[1], parts[2]]
 
 
 # -- every answer ----------------------------------------------------------------------------------
