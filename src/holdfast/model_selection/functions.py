@@ -62,6 +62,8 @@ def cross_val_predict(
     """
     case = None
     try:
+        if not hasattr(estimator, method):
+            raise Refit
         case = case_of(estimator, X, y, groups, cv, params)
         test = np.concatenate([test for _, test in case.splits])
         if not np.array_equal(np.sort(test), np.arange(len(case))):

@@ -143,7 +143,8 @@ def _unpenalised(form: Form, tasks: Tasks) -> FloatArray:
     every = np.arange(len(form.Y))
     for j in sets.tolist():
         train, test = np.setdiff1d(every, tasks.held[j]), tasks.test[j]
-        model = LinearRegression(fit_intercept=form.bias)
+        given = {"tol": form.cut} if form.cut else {}
+        model = LinearRegression(fit_intercept=form.bias, **given)
         model.fit(form.rows[train], form.Y[train], sample_weight=form.weights[train])
         values[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = model.predict(form.rows[test])
     return values

@@ -84,6 +84,9 @@ class Form:
         and columns without their means.
     definite : bool
         Whether the kernel matrix is positive semidefinite.
+    cut : float
+        Least squares: scikit-learn drops directions whose singular value is a smaller share of the
+        largest.
     """
 
     kernel: Kernel | Precomputed | None
@@ -98,6 +101,7 @@ class Form:
     unit_weights: FloatArray | None = None
     less_mean: bool = False
     definite: bool = True
+    cut: float = 0.0
 
 
 # -- targets and weights ---------------------------------------------------------------------------
@@ -218,7 +222,16 @@ def _least_squares(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     rows = _real_rows(X)
     Y, flat = _real_targets(model, y, rows.shape[0])
     weights = row_weights(sample_weight, rows.shape[0])
-    return Form(None, rows, bool(model.fit_intercept), weights, Y, flat)
+    cut = float(model.tol) if _cuts() else 0.0
+    return Form(None, rows, bool(model.fit_intercept), weights, Y, flat, cut=cut)
+
+
+@cache
+def _cuts() -> bool:
+    """Whether `tol` is the smallest singular value that counts, for dense rows: versions differ."""
+    X = np.diag([1.0, 1e-9])
+    model = LinearRegression(fit_intercept=False)
+    return hasattr(model, "tol") and model.fit(X, X[0]).rank_ == 1
 
 
 def _kernel_ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
@@ -234,9 +247,27 @@ def _kernel_ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
         raise Refit from error
     if K.shape != (m, m):
         raise Refit
+    if callable(model.kernel) and not _is_symmetric(model, rows, K):
+        raise Refit("the kernel is a function with k(x, z) ≠ k(z, x)")
     definite = model.kernel in SEMIDEFINITE or isinstance(model.kernel, GaussianKernel)
     definite = definite or _is_semidefinite(K)
     return Form(Precomputed(), K, False, weights, Y, flat, definite=definite)
+
+
+def _is_symmetric(model: Any, rows: Any, K: FloatArray) -> bool:
+    """Whether some rows, as new ones, have the kernel values that they have among all.
+
+    Of a matrix of rows with themselves scikit-learn computes one half.
+    """
+    some = np.unique(np.linspace(0, len(K) - 1, min(len(K), 16)).astype(int))
+    first, second = some[::2], some[1::2]
+    if not second.size:
+        return True
+    forth = model._get_kernel(rows[first], rows[second])
+    back = model._get_kernel(rows[second], rows[first])
+    size = 1e-9 * np.abs(K).max()
+    same = np.abs(forth - back.T).max() <= size
+    return bool(same and np.abs(forth - K[np.ix_(first, second)]).max() <= size)
 
 
 def _is_semidefinite(K: FloatArray) -> bool:

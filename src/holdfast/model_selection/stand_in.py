@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, 
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.multiclass import unique_labels
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.experiments import Experiments
@@ -225,7 +226,7 @@ class _Classifier(ClassifierMixin, StandIn):  # type: ignore[misc]  # sklearn is
 
     def fit(self, rows: IntArray, y: Any = None, **params: Any) -> Self:
         super().fit(rows, y, **params)
-        self.classes_ = np.unique(y)
+        self.classes_ = unique_labels(y)
         return self
 
     def decision_function(self, rows: IntArray) -> AnyArray:

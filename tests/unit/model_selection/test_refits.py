@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.model_selection as theirs
@@ -246,3 +247,41 @@ def test_scaled_columns_that_a_split_leaves_undetermined():
     with pytest.warns(HoldfastWarning, match="behind StandardScaler"):
         found = ours.cross_val_predict(model, X, y, cv=KFold(4))
     np.testing.assert_allclose(found, theirs.cross_val_predict(model, X, y, cv=KFold(4)))
+
+
+def lopsided(x, z):
+    return float(x[0] * z[0] + 0.5 * x[1])
+
+
+@pytest.mark.filterwarnings("ignore:Singular matrix")
+def test_a_kernel_function_that_is_not_symmetric():
+    X, y, _, _ = rows()
+    model = KernelRidge(kernel=lopsided)
+    with pytest.warns(HoldfastWarning, match="k\\(z, x\\)"):
+        found = ours.cross_val_predict(model, X, y, cv=3)
+    np.testing.assert_array_equal(found, theirs.cross_val_predict(model, X, y, cv=3))
+
+
+def test_methods_that_an_estimator_has_not():
+    X, y, _, _ = rows()
+    with pytest.raises(AttributeError, match="'RidgeClassifier' object has no attribute"):
+        ours.cross_val_predict(RidgeClassifier(), X, y > 0, method="predict_proba")
+
+
+def test_labels_as_categories():
+    X, y, _, _ = rows()
+    labels = pd.Series(np.where(y > 0, "high", "low"), dtype="category")
+    found = ours.cross_val_predict(RidgeClassifier(), X, labels)
+    expected = theirs.cross_val_predict(RidgeClassifier(), X, labels)
+    assert found.dtype == expected.dtype
+    assert (found == expected).all()
+
+
+def test_columns_whose_units_scikit_learn_cuts_off():
+    X, y, _, _ = rows()
+    X = X * [1e-5, 1.0, 300.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)  # versions differ in where they cut
+        found = ours.cross_val_predict(LinearRegression(), X, y, cv=KFold(4))
+    expected = theirs.cross_val_predict(LinearRegression(), X, y, cv=KFold(4))
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
