@@ -248,7 +248,7 @@ def test_values_outside_their_type(path):
     path.write_bytes(whole)
     header = "{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }"
     forge_array(path, "b", npy(header) + b"\x01\x07")
-    with pytest.raises(FileFormatError, match="truth values"):
+    with pytest.raises(FileFormatError, match="boolean values"):
         read_archive(path)
 
 
