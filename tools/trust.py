@@ -64,7 +64,7 @@ def figures() -> list[tuple[str, str, str]]:
         ("hard problems against exact arithmetic, every path", problems,
          "`make torture PROBLEMS=20250 SEED=10000 JOBS=2`"),
         ("… of which some path was past what is promised, without a warning", past, "the same"),
-        ("tests of laws that hold whatever the data, of operations in any order, of long runs",
+        ("tests of properties that hold for any data, of operations in any order, of long runs",
          of("laws"), run("laws")),
         ("tests that a function computes the formula that [the page](formulas.md) has beside it",
          of("interface/test_formulas.py"), run("interface/test_formulas.py")),

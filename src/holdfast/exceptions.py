@@ -10,10 +10,10 @@
 | `NotSupportedError` | a combination of options has no meaning or no algorithm |
 | `MissingDependencyError` | an optional package is needed and not installed |
 | `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
-| `WriteError` | a file cannot be written where it was asked |
+| `WriteError` | a file cannot be written at the given place |
 | `ClusterError` | a Dask cluster is lost, or has no workers |
-| `GridEdgeWarning` | the best penalty, or width, sits at an end of the grid |
-| `PrecisionWarning` | rounding errors are worth knowing of, and at which penalties |
+| `GridEdgeWarning` | the best penalty, or width, lies at an end of the grid |
+| `PrecisionWarning` | rounding errors matter at some penalties, which it names |
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
 
@@ -94,7 +94,7 @@ class FileFormatError(HoldfastError, ValueError):
 
 
 class WriteError(HoldfastError, OSError):
-    """A file cannot be written where it was asked; what was there before is still there."""
+    """A file cannot be written at the given place; what was there before is still there."""
 
 
 class ClusterError(HoldfastError, RuntimeError):
@@ -102,7 +102,7 @@ class ClusterError(HoldfastError, RuntimeError):
 
 
 class HoldfastWarning(UserWarning):
-    """Base class of all warnings raised by holdfast; `argument` and `remedies` as of an error."""
+    """Base class of all warnings raised by holdfast; `argument` and `remedies` as for errors."""
 
     def __init__(
         self, message: str = "", *, argument: str | None = None, remedies: tuple[str, ...] = ()
@@ -112,11 +112,11 @@ class HoldfastWarning(UserWarning):
 
 
 class GridEdgeWarning(HoldfastWarning):
-    """The best penalty, or width, sits at an end of the grid: the optimum may lie beyond."""
+    """The best penalty, or width, lies at an end of the grid: the optimum may lie beyond."""
 
 
 class PrecisionWarning(HoldfastWarning):
-    """Held-out predictions have rounding errors that a user should know of, at some penalties.
+    """Held-out predictions have rounding errors that matter at some penalties.
 
     Attributes
     ----------

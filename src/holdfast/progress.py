@@ -1,8 +1,8 @@
 """Progress of long work: a callback anyone can listen to, and a bar for terminals.
 
-The library calls `report(done, total, text)` wherever work has countable steps. Nobody
-listening costs one dictionary look-up. A listener is any callable with that signature; it is
-installed for a block of code with `listening`:
+The library calls `report(done, total, text)` wherever work has countable steps. Without a listener
+this costs one dictionary look-up. A listener is any callable with that signature; it is installed
+for a block of code with `listening`:
 
 >>> from holdfast.progress import listening
 >>> with listening(lambda done, total, text: None):
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Progress(Protocol):
-    """A listener: called with the steps done, the steps in all (0: unknown) and what is done."""
+    """A listener: called with the steps done, the total steps (0: unknown) and what is done."""
 
     def __call__(self, done: int, total: int, text: str) -> None:
         """Take note of the progress."""
@@ -90,7 +90,7 @@ class Counter:
 
 @contextmanager
 def listening(listener: Progress | None) -> Iterator[None]:
-    """Send the progress reports of the enclosed code to `listener` (None: to nobody)."""
+    """Send the progress reports of the enclosed code to `listener` (None: nowhere)."""
     token = _listener.set(listener)
     try:
         yield
@@ -119,7 +119,7 @@ class ProgressBar:
 
     Notes
     -----
-    Used as a context manager, it removes itself from the screen at the end, also after an
+    Used as a context manager, it removes itself from the screen at the end, even after an
     exception, so that the text that follows starts on a clean line.
     """
 
@@ -184,7 +184,7 @@ class ProgressBar:
 
 
 class ProgressLines:
-    """A line now and then on what is being done, for output that is no terminal.
+    """An occasional line on what is being done, for output that is not a terminal.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class ProgressLines:
 
     Notes
     -----
-    A thread of its own speaks, so that also work without countable steps is seen to go on.
+    A separate thread writes, so that work without countable steps is reported too.
     """
 
     def __init__(

@@ -125,7 +125,7 @@ CALLS = [
     in_folder("reading CSV with a byte-order mark", _read("t.csv", b"\xef\xbb\xbfa\n1\n"), "Spreadsheets write it; it is no part of the first name."),
     in_folder("reading CSV that is not UTF-8", _read("t.csv", "a\né\n".encode("latin1")), "Read as Windows-1252, and a note says so."),
     in_folder("reading CSV with an inch mark in a cell", _read("t.csv", b'a,b\n5" pipe,1\n'), "A quotation mark inside a cell opens nothing."),
-    in_folder("reading CSV with empty lines", _read("t.csv", b"a\n\n1\n\n"), "Empty lines are no rows."),
+    in_folder("reading CSV with empty lines", _read("t.csv", b"a\n\n1\n\n"), "Empty lines are not rows."),
     typed(f"cv {STUDY} --target y --features a,b --alphas 1", "A grid of one penalty."),
     typed(f"cv {STUDY} --target y --features a,b --alphas 1,0.1,1", "Sorted, and repeated numbers once."),
     typed(f"cv {STUDY} --target y --features a,b,same", "A constant column is centred to zero and changes nothing."),

@@ -1,4 +1,4 @@
-"""Basis vectors that are no rows, against retraining with the points as rows of weight zero."""
+"""Basis vectors that are not rows, against retraining with the points as rows of weight zero."""
 
 from __future__ import annotations
 

@@ -349,11 +349,11 @@ def test_many_rows_take_basis_rows_by_themselves_and_say_so(capsys):
                "--alphas", "1e-4:1:5"]  # fmt: skip
     assert main(["cv", *options, "--verify", "0", "--json"]) == 0
     done = capsys.readouterr()
-    assert "100 of 1,500 rows at random, by itself" in done.err
+    assert "100 of 1,500 rows, drawn at random" in done.err
     found = json.loads(done.out)
     plan = json.loads(output(capsys, "explain", *options, "--json"))
     assert plan["facts"]["model"] == "100 basis rows"
-    assert "100 of 1,500 rows at random" in plan["remarks"][0]
+    assert "100 of 1,500 rows, drawn at random" in plan["remarks"][0]
     assert plan["path"] == found["plan"]["path"]
     for command in ("cv", "explain"):  # who insists on all rows is told alike by both
         assert main([command, *options, "--basis", "none"]) == 3
@@ -375,7 +375,7 @@ def test_tune_tells_which_features_matter(study, capsys):
     found = json.loads(output(capsys, "tune", *options, "--json", "--save", "tuned.holdfast"))
     verdicts = {row["feature"]: row["verdict"] for row in found["features"]}
     assert verdicts.keys() == {"dose", "jitter", "age"}
-    assert set(verdicts.values()) <= {"relevant", "irrelevant", "cannot be told"}
+    assert set(verdicts.values()) <= {"relevant", "irrelevant", "unclear"}
     rises = [row["rise"] for row in found["features"]]
     assert rises == sorted(rises, reverse=True)
     text = output(capsys, "tune", *options)

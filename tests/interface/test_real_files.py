@@ -303,7 +303,7 @@ def test_rows_of_one_moment_stay_together(capsys):
 def test_time_splits_say_which_order_they_took(capsys):
     for shuffled, words in (
         (False, "which is the order of 'when'"),
-        (True, "not the order of 'when'. --time when takes that"),
+        (True, "not the order of 'when'. --time when follows it"),
     ):
         series(shuffled)
         code, out, err = run(

@@ -1,9 +1,9 @@
-"""What follows once the model that never saw some rows is a matrix product away.
+"""What follows once the model that never saw some rows is only a matrix product away.
 
-Questions that cost hundreds to thousands of refits elsewhere. At the bottom lies the fitted model
+These questions cost hundreds to thousands of refits elsewhere. They all start from the fitted model
 as a value: `Fitted` (`fitted`) is a `Problem` with a `Goal` (`problem`), a kernel on its rows with
 its smoother (`model`, `rows`), and a choice. Each module above is one answer: a small frozen
-result, and a function of `Fitted` that gives it. The estimators have a method for each. All score
+result, and a function of `Fitted` that returns it. The estimators have a method for each. All score
 held-out predictions by one function (`scored`).
 
 | module | answers |
@@ -11,10 +11,10 @@ held-out predictions by one function (`scored`).
 | `held_out` | what do models that never saw some rows predict for them? |
 | `without` | what would the model predict without some rows, with which coefficients? |
 | `intervals` | within which bounds will a new row's target lie? |
-| `full_conformal` | the same, with the level promised and not half of it |
-| `calibration` | with which probability does a new row belong to a class? |
+| `full_conformal` | the same, with the full level guaranteed |
+| `calibration` | how probable is each class for a new row? |
 | `gaussian` | how likely were the held-out targets? |
-| `residual_covariance` | how do held-out residuals of different experiments go together? |
+| `residual_covariance` | how are held-out residuals of different experiments correlated? |
 | `influence` | which rows, or groups, move the model most? |
 | `pairs` | how often are two rows that the model never saw put in the right order? |
 | `learning` | how much would more rows help? |

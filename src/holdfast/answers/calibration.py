@@ -1,8 +1,8 @@
 """Class probabilities from held-out decision values: Platt's sigmoid, or isotonic regression.
 
 A calibrator learns from decisions about rows that the model did not see; decisions about training
-rows are too sure of themselves. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` gets such
-decisions by fitting the model once more for each fold; here they are there already. What is learned
+rows are overconfident. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` gets such
+decisions by fitting the model once more for each fold; here they are already known. What is learned
 from them is the same: one calibrator for each class against the rest, then probabilities scaled to
 sum to one.
 """
@@ -81,7 +81,7 @@ class Calibration:
 
 
 def shares(rows: IntArray, weights: FloatArray) -> FloatArray:
-    """Return the weights (k,) of tested rows: those tested several times count once in all."""
+    """Return the weights (k,) of tested rows: those tested several times count once."""
     return np.asarray(weights[rows] / np.bincount(rows, minlength=weights.size)[rows])
 
 

@@ -4,7 +4,7 @@ The errors of cross-validation are not independent: models share rows, so the st
 rows, or over folds, is too small. Three ways to a better one:
 
 - **nested** (Bates, Hastie & Tibshirani 2024): many random partitions into K folds; within each,
-  the K(K − 1)/2 models without two folds tell how far an inner cross-validation estimate lies from
+  the K(K − 1)/2 models without two folds show how far an inner cross-validation estimate lies from
   the error on the rows left out of it, which is what a standard error should say. The estimate is
   corrected for the smaller training sets (`holdfast.answers.partitions`).
 - **asymptotic** (Bayle, Bayle, Janson & Mackey 2020): for stable models and many rows the plain
@@ -14,8 +14,8 @@ rows, or over folds, is too small. Three ways to a better one:
   the share of rows tested.
 
 Random partitions ask the question of the fit only where its rows, or groups, are exchangeable; for
-time, neighbourhoods and purged folds they are refused. The penalty is that of the model throughout;
-what its choice does to the score is `nested`'s answer.
+time, neighbourhoods and purged folds they raise an error. The penalty is that of the model
+throughout; `nested` says what choosing it does to the score.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ScoreInterval:
     units : str
         What counts as independent: "rows", "groups", "blocks" or "experiments".
     bias : float or ndarray
-        What was taken off the nested estimate; 0 for the other methods.
+        What was subtracted from the nested estimate; 0 for the other methods.
     inflation : float or ndarray
         Standard error over the plain one; 1 for "asymptotic".
     """
@@ -136,10 +136,10 @@ def require_exchangeable(fitted: Fitted, answer: str) -> None:
     """Raise if random partitions would ask another question than the experiments of the fit."""
     if not fitted.units.exchangeable:
         raise NotSupportedError(
-            f"{answer} draws random rows or groups, and the experiments of this model (time, "
+            f"{answer} draws random rows or groups, but the experiments of this model (time, "
             "neighbourhoods, purged folds, folds of rows in order, or rows that are never tested) "
-            "hold out in another way. "
-            'Use method="asymptotic", which takes them as they are.',
+            "hold rows out in another way. "
+            'Use method="asymptotic", which uses them as they are.',
             argument="method",
         )
 

@@ -2,7 +2,7 @@
 
 Models are compared on the same experiments, row by row: what two models have in common (hard rows,
 noise) cancels in the difference. Rows that are tested several times, and rows of a group that is
-held out as a whole, count as one observation.
+held out whole, count as one observation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Comparison:
     scores : ndarray of shape (n,)
         Score of each model on the same experiments.
     pairs : list of (int, int)
-        Which models each difference is of: the score of the first less that of the second.
+        Which models each difference is of: the score of the first minus that of the second.
     difference, low, high, standard_error : float or ndarray
         With an interval at `level`, for each pair by itself.
     p_value, p_holm : float or ndarray
@@ -176,7 +176,7 @@ def compare(
         Groups that count as the independent units; None: those of the first model, if the
         experiments hold out whole groups.
     names : sequence of str, optional
-        What the models are called.
+        Names of the models.
     n_splits, n_partitions : int
         Folds of a random partition, and how many partitions, for ``method="nested"``.
     random_state : int, RandomState or None, default 0
@@ -185,7 +185,7 @@ def compare(
     Returns
     -------
     Comparison
-        ``.difference`` (score of a less score of b), ``.low``, ``.high``, ``.p_value``,
+        ``.difference`` (score of a minus score of b), ``.low``, ``.high``, ``.p_value``,
         ``.to_frame()``, ``.decisive()``: which rows or groups decide.
 
     Examples

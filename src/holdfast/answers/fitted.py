@@ -173,16 +173,16 @@ class Fitted:
         tasks = self.model.tasks(self.problem.experiments)
         grid, index = np.unique(self.alphas, return_inverse=True)
         errors = self.problem.Y[tasks.test.values] - self.model.held_out(tasks, grid)
-        law = spread(self.model.held_models(tasks, grid[:1]), grid, errors)
-        return np.asarray(np.sqrt(law.noise[index, np.arange(index.size)]) * law.unit)
+        moments = spread(self.model.held_models(tasks, grid[:1]), grid, errors)
+        return np.asarray(np.sqrt(moments.noise[index, np.arange(index.size)]) * moments.unit)
 
     # -- the same, asked in another way ------------------------------------------------------------
 
     def changed(self, **fields: Any) -> Fitted:
         """Return the same model on a problem with other values in some fields.
 
-        Only in such that the smoother does not depend on: groups, experiments, penalties, labels
-        to score by, or what happens to basis rows that are held out.
+        Only fields that the smoother does not depend on: groups, experiments, penalties, labels to
+        score by, or what happens to basis rows that are held out.
         """
         return replace(self, model=self.model.on(replace(self.problem, **fields)))
 
@@ -263,7 +263,7 @@ class Fitted:
     ) -> tuple[Experiments, IntArray, FloatArray]:
         """Return what was tested, of which experiment, and predictions (k, v) in `unit`.
 
-        The plan counts on being asked so many `times` for experiments like these.
+        The plan expects to be asked this many `times` for such experiments.
         """
         tasks = self.model.tasks(experiments)
         values = self.model.at(tasks, self.alphas, times)

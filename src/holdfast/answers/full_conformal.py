@@ -41,13 +41,13 @@ __all__ = ["full_bounds", "rows_that_count", "training_errors"]
 def rows_that_count(
     weights: FloatArray, basis: IntArray | None, units: IntArray | None
 ) -> IntArray:
-    """Return the rows that are exchangeable with a new one: trained on, and no basis rows.
+    """Return the rows that are exchangeable with a new one: trained on, but not basis rows.
 
     Parameters
     ----------
     weights : ndarray of shape (m,)
     basis : ndarray of int or None
-        Basis rows; numbers from m on are points that are no rows.
+        Basis rows; numbers from m on are points, not rows.
     units : ndarray of shape (m,) or None
         The group of each row, if whole groups are held out.
 
@@ -59,14 +59,14 @@ def rows_that_count(
     trained = weights > 0
     if units is not None:
         raise NotSupportedError(
-            'method="full" takes rows as exchangeable, and the experiments of fit hold out whole '
+            'method="full" assumes exchangeable rows, but the experiments of fit hold out whole '
             'groups. Use method="plus", whose bounds are for a row of a new group.',
             argument="method",
         )
     if np.ptp(weights[trained]) > 0:
         low, high = weights[trained].min(), weights[trained].max()
         raise NotSupportedError(
-            'method="full" takes rows as exchangeable, and sample_weight differs between them '
+            'method="full" assumes exchangeable rows, but sample_weight differs between them '
             f'(from {low:g} to {high:g}). Use method="plus", or fit with weights 0 and 1.',
             argument="method",
         )
@@ -75,7 +75,7 @@ def rows_that_count(
         counts[basis[basis < weights.size]] = False
     if not counts.any():
         raise NotSupportedError(
-            'method="full" counts rows that are not basis rows, and every row is one. Use '
+            'method="full" counts rows that are not basis rows, but every row is one. Use '
             'basis=None or fewer basis rows, or method="plus".',
             argument="method",
             remedies=("basis",),
@@ -100,7 +100,7 @@ def full_bounds(
     counted: IntArray,
     quantiles: Quantiles,
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the hulls (k, 2, levels, v) of the sets, and which of them are no intervals.
+    """Return the hulls (k, 2, levels, v) of the sets, and which of them are not intervals.
 
     Parameters
     ----------

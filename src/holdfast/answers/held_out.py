@@ -32,13 +32,14 @@ from holdfast.scores.scoring import Scores, Scoring, resolve_scoring
 __all__ = ["HeldOutPredictions"]  # what a user meets, and the API page shows
 
 
-class Law:
+class Moments:
     """Second moments of held-out targets, computed when they are first asked for.
 
     Parameters
     ----------
     models : callable
-        Returns the held-out models. A pickle holds it in their place, and computes nothing.
+        Returns the held-out models. A pickle holds this function instead of them, and computes
+        nothing.
     alphas : ndarray of shape (a,)
     errors : ndarray of shape (a, k, v)
         Targets minus predictions.
@@ -53,7 +54,7 @@ class Law:
 
     @property
     def spread(self) -> Spread:
-        """The moments; the model is let go once they are there."""
+        """The moments; the model is released once they are computed."""
         if self._spread is None:
             assert self._models is not None
             self._spread = spread(self._models(), self._alphas, self.errors)
@@ -84,9 +85,8 @@ class HeldOutPredictions:
         The library ("pandas" or "polars") that X was a frame of, whose frames `to_frame` returns.
     groups : ndarray of shape (m,) or None
         Group of each row, used by `score`.
-    law : Law or None
-        The normal distribution of held-out targets, made when it is first asked for; regression
-        only.
+    moments : Moments or None
+        Those of the normal distribution of held-out targets, computed when needed; regression only.
     scoring : Scoring or None
         What the model scores by.
     pooled : bool
@@ -101,7 +101,7 @@ class HeldOutPredictions:
     classes: NDArray[Any] | None = None
     frames: str | None = None
     groups: NDArray[Any] | None = None
-    law: Law | None = None
+    moments: Moments | None = None
     scoring: Scoring | None = None
     pooled: bool = True
     _decorrelated: Callable[[], FloatArray] | None = None
@@ -180,25 +180,25 @@ class HeldOutPredictions:
             self.y,
             self.weights,
             self.groups,
-            moments=lambda: self._known_law().spread,
+            moments=lambda: self._known_moments().spread,
         )
 
     @property
     def _multilabel(self) -> bool:
         return self.scoring is not None and self.scoring.multilabel
 
-    def _known_law(self) -> Law:
-        if self.law is None and self.classes is None and not self._multilabel:
+    def _known_moments(self) -> Moments:
+        if self.moments is None and self.classes is None and not self._multilabel:
             raise NotSupportedError(
                 "std, log_density and decorrelated residuals are for one draw of the basis rows; "
                 "these are predictions of several. Ask held_out without basis_draws."
             )
-        if self.law is None:
+        if self.moments is None:
             raise NotSupportedError(
                 "std, log_density and decorrelated residuals are for regression: the decision "
-                "values of a classifier are no normal variables. Use .labels() or .score()."
+                "values of a classifier are not normally distributed. Use .labels() or .score()."
             )
-        return self.law
+        return self.moments
 
     @property
     def std(self) -> FloatArray:
@@ -206,29 +206,29 @@ class HeldOutPredictions:
 
         √(σ̂² [(I − S_HH)⁻¹]_ii / w_i), σ̂² being that of these experiments at each alpha.
         """
-        return standard_deviations(self._known_law().spread)
+        return standard_deviations(self._known_moments().spread)
 
     @property
     def noise_variance(self) -> FloatArray:
         """σ̂² of these experiments, shape (alphas, targets)."""
-        law = self._known_law().spread
-        return np.asarray(law.noise * law.unit * law.unit)
+        moments = self._known_moments().spread
+        return np.asarray(moments.noise * moments.unit * moments.unit)
 
     @cached_property
     def decorrelated_residuals(self) -> FloatArray:
         """Residuals that are uncorrelated and of variance one if the model is right, (a, m, v).
 
-        Held-out residuals of different experiments are correlated, so that their histogram or Q–Q
-        plot misleads. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is
-        (I − S)^½ √w y, one number per row whatever was held out, divided by the σ that it implies.
-        Zero for rows of weight zero. Computed when it is first asked for.
+        Held-out residuals of different experiments are correlated, so their histogram or Q–Q plot
+        is misleading. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is (I − S)^½
+        √w y, one number per row whatever was held out, divided by the σ that it implies. Zero for
+        rows of weight zero. Computed when it is first asked for.
         """
-        self._known_law()
-        assert self._decorrelated is not None  # is there with the law
+        self._known_moments()
+        assert self._decorrelated is not None  # there whenever the moments are
         return self._decorrelated()
 
     def residual_covariance(self, alpha: float | None = None) -> FloatArray:
-        """Return how held-out residuals go together under the model, in units of σ², shape (k, k).
+        """Return the covariance of held-out residuals under the model, in units of σ², (k, k).
 
         Times ``noise_variance`` it is the covariance of the residuals of all k test rows, of
         different experiments too, and its diagonal is the square of `std` for rows that were held
@@ -247,8 +247,8 @@ class HeldOutPredictions:
 
         Notes
         -----
-        For experiments that share one model: where basis rows leave with the rows that are held
-        out it is refused by name.
+        For experiments that share one model: if basis rows leave with the rows that are held out,
+        there is an error.
 
         Examples
         --------
@@ -262,8 +262,8 @@ class HeldOutPredictions:
         >>> bool(np.allclose(np.diag(C), held.std[0, :, 0] ** 2))
         True
         """
-        self._known_law()
-        assert self._covariance is not None  # is there with the law
+        self._known_moments()
+        assert self._covariance is not None  # there whenever the moments are
         return self._covariance(
             float(self.alphas[0] if alpha is None else check_positive("alpha", alpha))
         )
@@ -273,14 +273,14 @@ class HeldOutPredictions:
 
         Joint densities of the rows of an experiment; experiments and targets add up.
         """
-        return np.asarray(log_densities(self._known_law().spread).sum(axis=(1, 2)))
+        return np.asarray(log_densities(self._known_moments().spread).sum(axis=(1, 2)))
 
     def pit(self) -> FloatArray:
-        """Return Φ((y − prediction)/std), shape (alphas, k, targets): uniform if the law is right.
+        """Return Φ((y − prediction)/std), (alphas, k, targets): uniform if the model is right.
 
         The probability integral transform (Dawid 1984; Gneiting, Balabdaoui & Raftery 2007).
         """
-        return np.asarray(ndtr(self._known_law().errors / self.std))
+        return np.asarray(ndtr(self._known_moments().errors / self.std))
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a long table: experiment, row, target, alpha, y, prediction.
@@ -333,10 +333,10 @@ def held_out(
             path = drawn.plan(tasks, grid.size).path
             parts.append((tasks, drawn.judged(tasks, grid, path).values))
     tested, values = _listed(experiments, parts)
-    law = residuals = covariance = None
+    moments = residuals = covariance = None
     if goal.of_numbers and len(parts) == 1:
         errors = problem.Y[tasks.test.values] - values
-        law = Law(partial(model.held_models, tasks, grid[:1]), grid, errors)
+        moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
         residuals = partial(decorrelated, model, grid)
         covariance = partial(_covariance_of, model, tasks)
     return HeldOutPredictions(
@@ -348,7 +348,7 @@ def held_out(
         goal.classes,
         fitted.frames,
         labels,
-        law,
+        moments,
         goal.scoring,
         goal.pooled,
         residuals,

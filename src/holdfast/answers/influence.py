@@ -42,7 +42,7 @@ class Influence:
     labels : ndarray of shape (n,)
         Row numbers, or groups in sorted order.
     leverage : ndarray of shape (n,), or (n, v) where targets have penalties of their own
-        tr S_HH: how much of the model's freedom the rows take for themselves.
+        tr S_HH: how many of the model's degrees of freedom the rows use.
     residual : ndarray of shape (n,) or (n, v)
         Held-out residual over its standard deviation.
     cook : ndarray of shape (n,) or (n, v)
@@ -52,7 +52,7 @@ class Influence:
     grouped : bool
         Whether these are groups.
     frames : str or None
-        The library that `to_frame` gives back.
+        The library whose frames `to_frame` returns.
     """
 
     labels: AnyArray

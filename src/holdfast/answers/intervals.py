@@ -55,7 +55,7 @@ METHODS = ("plus", "minmax", "jackknife", "full", "gaussian")
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Order statistics that leave a place for the new row.
+    """Order statistics that allow for the new row.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Quantiles:
     count : int
         The number m of values.
     shares : ndarray of shape (m,) or None
-        What each value weighs, less than one together; None: 1/(m + 1).
+        What each value weighs, less than one in total; None: 1/(m + 1).
     """
 
     levels: tuple[float, ...]
@@ -193,7 +193,7 @@ def predict_interval(
     level: float | Sequence[float],
     method: str,
 ) -> FloatArray:
-    """Return bounds that the targets of new rows lie between.
+    """Return lower and upper bounds for the targets of new rows.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ more than they test (time, neighbourhoods), rows are drawn from what each of the
 curve is extended by the power law error(n) = a + b n⁻ᶜ (Cortes, Jackel, Solla, Vapnik & Denker
 1994; Viering & Loog 2023), fitted to the means, and again to bootstrap samples of the draws: their
 spread says how sure it is. Errors count in proportion to the mean error of their size, so a size
-without any error tells nothing.
+without errors says nothing.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Extrapolation:
     Attributes
     ----------
     sizes, error, low, high : ndarray of shape (n,)
-        Sizes, expected errors and bounds at the level asked for; NaN where they cannot be told.
+        Sizes, expected errors and bounds at the level asked for; NaN where they are unknown.
     unknown : str
-        Why they cannot be told; empty where they can.
+        Why they are unknown; empty if they are known.
     """
 
     sizes: FloatArray
@@ -65,7 +65,7 @@ class Extrapolation:
 
     def __repr__(self) -> str:
         if self.unknown:
-            return f"<the error of more rows cannot be told: {self.unknown}>"
+            return f"<the error with more rows is unknown: {self.unknown}>"
         told = (
             f"{size:g}: {error:.4g} ({low:.4g} to {high:.4g})"
             for size, error, low, high in zip(
@@ -88,7 +88,7 @@ class LearningCurve:
     unit : {"rows", "groups"}
     scoring : str
     frames : str or None
-        The library that `to_frame` gives back.
+        The library whose frames `to_frame` returns.
     """
 
     sizes: IntArray
@@ -158,13 +158,13 @@ class LearningCurve:
         return Extrapolation(at, _power_law(n, mean, at, mean), low, high)
 
     def _unknown(self, mean: FloatArray) -> str:
-        """Return why these mean errors tell nothing about other sizes, or nothing."""
+        """Return why these mean errors say nothing about other sizes, or an empty text."""
         for size, error in zip(self.sizes.tolist(), mean.tolist(), strict=True):
             where = f"of the draws with {size} {self.unit}"
             if not np.isfinite(error):
                 return f"some {where} have no score ({self.scoring})"
             if error <= 0.0:
-                return f"the mean error {where} is {error:.4g}, and a power law has none"
+                return f"the mean error {where} is {error:.4g}; a power law needs positive errors"
         return ""
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -204,7 +204,7 @@ def learning_curve(
 
 
 def training_sets(fitted: Fitted, groups: ArrayLike | None) -> Draws:
-    """Return the random training sets that leave out what the experiments of the fit do."""
+    """Return random training sets that leave out what the experiments of the fit do."""
     model, problem = fitted.model, fitted.problem
     units = fitted.held_out_together()
     if groups is not None:
@@ -253,7 +253,7 @@ def check_sizes(sizes: Any, most: int, unit: str, least: int = 2) -> IntArray:
 
 
 class Draws:
-    """Random training sets that leave to the test rows what the experiments of a fit do.
+    """Random training sets that respect what the experiments of a fit hold out.
 
     Parameters
     ----------

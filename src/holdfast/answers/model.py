@@ -59,7 +59,7 @@ class Model:
         Held-out predictions of the problem's experiments at all its penalties, if they are few
         enough to be kept.
     made : Smoother or None
-        The smoother, if it is there already.
+        The smoother, if it was made already.
     """
 
     problem: Problem
@@ -142,8 +142,8 @@ class Model:
     def tasks(self, experiments: Experiments, *, all_tested: bool = False) -> Tasks:
         """Return the tasks that experiments become under the policy.
 
-        With `all_tested` also those of rows that "skip" never tests: they tell of models all the
-        same.
+        With `all_tested` also those of rows that "skip" never tests: their models are of interest
+        too.
         """
         weights, policy = self.problem.weights, self.problem.policy
         if all_tested and policy == "skip":

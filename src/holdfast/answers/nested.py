@@ -7,11 +7,11 @@ numbers of the inner experiments I, and the cheapest is taken:
 - **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
   matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
 - **without**: the smoother of the rows that are left, as a smoother in its own right
-  (`Smoother.remaining`), in which the inner experiments, leave-one-out too, run as always. It takes
-  the feature rows or the kernel matrix that are there.
+  (`Smoother.remaining`), in which the inner experiments, leave-one-out too, run as always. It uses
+  the feature rows or the kernel matrix that already exist.
 
-What a policy means for basis rows in O, it means for the whole outer experiment: with "remove" they
-leave the basis of all its inner models, with "train" they are trained on by all of them.
+A policy for basis rows in O applies to the whole outer experiment: with "remove" they leave the
+basis of all its inner models, with "train" they are trained on by all of them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class NestedPredictions:
     goal : Goal
         How the model scores.
     frames : str or None
-        The library that `to_frame` gives back.
+        The library whose frames `to_frame` returns.
     """
 
     experiments: Experiments
@@ -238,7 +238,7 @@ def _split_again(fitted: Fitted, held: IntArray) -> Experiments:
 
     A splitter splits what is left; the experiments of anything else lose the held-out rows. So do
     those of most of `holdfast.splitters` (`Splitter.among`), which know the place of every row:
-    what lies near a row, in space, time or a graph, does so whoever else has left.
+    what lies near a row, in space, time or a graph, does not depend on the other rows.
     """
     problem, cv = fitted.problem, fitted.goal.cv
     stays = np.ones(problem.weights.size, dtype=bool)
@@ -372,8 +372,8 @@ class _Outer:
         path = make_plan(tasks, smoother.sizes(tasks), problem.alphas.size, problem.path).path
         values = holdout.predict(smoother, tasks, problem.alphas, path)
         scores = self.fitted.scores(values, tasks)
-        nobody = Ragged.empty(1)
-        outside = Tasks(nobody, nobody, self.task.test, np.array([0]))
+        none = Ragged.empty(1)
+        outside = Tasks(none, none, self.task.test, np.array([0]))
         known = smoother.sizes(outside).factorised
 
         def predict(alphas: FloatArray) -> FloatArray:

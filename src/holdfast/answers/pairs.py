@@ -53,7 +53,7 @@ class LeavePairOut:
     n_pairs : int or ndarray of shape (v,)
         Pairs that count.
     frames : str or None
-        The library that `to_frame` gives back.
+        The library whose frames `to_frame` returns.
     """
 
     alphas: FloatArray

@@ -1,6 +1,6 @@
 """The error of cross-validation from random partitions (Bates, Hastie & Tibshirani 2024).
 
-Many random partitions into K folds; within each, the K(K − 1)/2 models without two folds tell how
+Many random partitions into K folds; within each, the K(K − 1)/2 models without two folds show how
 far an inner cross-validation estimate lies from the error on the rows left out of it. A model
 without two folds is a held-out model: sums of Gram matrices again.
 """
@@ -118,8 +118,8 @@ def nested_estimate(
         report(n + 1, n_partitions, "random partitions")
     if np.isnan(outer).any():
         raise InvalidInputError(
-            "every fold needs at least two rows, or groups, to tell its own error. Use fewer "
-            "n_splits.",
+            "every fold needs at least two rows, or groups, to have an error of its own. Use "
+            "fewer n_splits.",
             argument="n_splits",
         )
     ncv, cv = np.mean(inner, axis=0), np.mean(whole, axis=0)

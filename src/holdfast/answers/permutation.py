@@ -1,8 +1,8 @@
 """How well chance would have done: the same search on permuted targets.
 
-Permuted targets are more columns of y: the rows, their factors and the experiments stay, and every
-permutation gets a penalty (and a kernel) of its own. Predictions are made for a block of
-permutations at a time and reduced to scores at once.
+Permuted targets are further columns of y: the rows, their factors and the experiments do not
+change, and every permutation gets a penalty (and a kernel) of its own. Predictions are made for a
+block of permutations at a time and reduced to scores at once.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _scores(
     index = np.stack(orders, axis=1)  # (m, b)
     values = predict(problem.Y[index].reshape(m, -1))  # (a, k, b v)
     if goal.pooled and goal.rule == "best" and models is None:
-        k = tasks.test.values.size  # nobody asks for single experiments
+        k = tasks.test.values.size  # single experiments are not needed
         tasks = replace(tasks, test=Ragged(tasks.test.values, np.array([0, k])))
     if v == 1 and goal.classes is None:  # permutations are the targets of one call
         each = replace(goal, per_target=True)

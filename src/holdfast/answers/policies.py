@@ -35,8 +35,9 @@ MEANINGS = {
     ),
     "keep": (
         "predictor",
-        "Held-out rows leave the training set but stay in the basis. It speaks of this very basis, "
-        "but new rows are never basis rows: it can be badly wrong where rows of a group are alike.",
+        "Held-out rows leave the training set but stay in the basis. It describes this particular "
+        "basis, but new rows are never basis rows: it can be badly wrong where rows of a group "
+        "are alike.",
     ),
     "train": (
         "neither",
@@ -45,8 +46,8 @@ MEANINGS = {
     ),
     "skip": (
         "predictor",
-        "Basis rows are always trained on and never tested. It speaks of this very basis, from the "
-        "rows that are not in it; not for groups of rows that are alike.",
+        "Basis rows are always trained on and never tested. It describes this particular basis, "
+        "from the rows that are not in it; not for groups of rows that are alike.",
     ),
     "reselect": (
         "algorithm",
@@ -209,7 +210,7 @@ class Variation:
         return float(np.square(rest).sum() / ((draws - 1) * (parts - 1)))
 
     def _component(self, axis: int) -> float:
-        """Return the standard deviation along one axis, less what chance puts into its means.
+        """Return the standard deviation along one axis, minus the part due to chance.
 
         Notes
         -----
@@ -326,7 +327,7 @@ def _at_penalty(fitted: Fitted, cv: Any, draws: int = 1) -> HeldOutPredictions:
     if grid.size == 1:
         return held
     values = held.values[index, :, np.arange(index.size)].T[None]  # each target at its own
-    return dataclasses.replace(held, values=values, alphas=grid[:1], law=None)
+    return dataclasses.replace(held, values=values, alphas=grid[:1], moments=None)
 
 
 def _checked(names: Sequence[str] | None) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ class Goal:
         return self.classes is None and not self.scoring.multilabel
 
     def choose(self, scores: Scores, alphas: FloatArray, rule: str | None = None) -> Choice:
-        """Return the chosen penalty, without a word about the ends of the grid."""
+        """Return the chosen penalty, without a warning about the ends of the grid."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return choose(

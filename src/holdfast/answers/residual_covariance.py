@@ -1,4 +1,4 @@
-"""How held-out residuals of different experiments go together.
+"""The covariance of held-out residuals of different experiments.
 
 Under the Gaussian view the residuals of an experiment are r_H = G_HH⁻¹G_H· √w y with G = I − S, and
 √w y has the covariance σ²G⁻¹ (apart from the unpenalised columns, which G does not see). So

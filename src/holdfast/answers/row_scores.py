@@ -2,7 +2,7 @@
 
 The mean squared error, the accuracy, R² with the variance of the targets in hand, log loss are
 means over rows. The area under the ROC curve is not, but it is the mean of placements (DeLong,
-DeLong & Clarke-Pearson 1988), whose variance is that of the area. Any other scorer is tried on
+DeLong & Clarke-Pearson 1988), whose variance is that of the area. Any other scorer is evaluated on
 single rows.
 """
 
@@ -145,12 +145,12 @@ def row_score(
     per_target : bool
         Whether each target has a score of its own.
     known : bool
-        Whether to refuse a scorer that would have to be tried on every row.
+        Whether to refuse a scorer that would have to be evaluated on every row.
 
     Raises
     ------
     NoRowMean
-        If it is none, as far as that can be told before it is tried.
+        If it is not a mean over rows, as far as is known before it is evaluated.
     """
 
     def targets(values: FloatArray) -> FloatArray:

@@ -83,11 +83,11 @@ def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> Kernel
 
 
 def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAndPoints:
-    """Return rows and kernel together with basis vectors that are no rows."""
+    """Return rows and kernel together with basis vectors that are not rows."""
     if isinstance(kernel, Precomputed):
         raise NotSupportedError(
-            'kernel="precomputed" has no values for points that are no rows. Pass the rows with a '
-            "kernel, or basis=[row numbers]; points may stand among the rows with weight zero.",
+            'kernel="precomputed" has no values for points that are not rows. Pass the rows with a '
+            "kernel, or basis=[row numbers]; points may be added to the rows with weight zero.",
             argument="kernel",
             remedies=("basis",),
         )

@@ -23,7 +23,7 @@ def unit_of(scoring: Scoring, labels: AnyArray) -> float:
 
 
 def refuse_density(scoring: Scoring, answer: str) -> None:
-    """Raise if a scorer needs a predictive distribution, which this answer has not."""
+    """Raise if a scorer needs a predictive distribution, which this answer does not have."""
     if scoring.density:
         raise NotSupportedError(
             f"{answer} scores predictions; scoring={scoring.name!r} needs their distribution. "

@@ -1,4 +1,4 @@
-"""Permutations of targets that leave the law of the data as it is, if X tells nothing."""
+"""Permutations of targets that do not change their distribution if X says nothing about y."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Shuffle:
     rows : ndarray of int, shape (k,)
         Rows that take part, unit by unit.
     start, size : ndarray of int, shape (u,)
-        Where the rows of a unit start, and how many they are.
+        Where the rows of a unit start, and how many there are.
     kind : ndarray of int, shape (u,)
         Units of one kind change places.
     whole : bool

@@ -142,7 +142,7 @@ class Table:
         if one is None or other is None:
             raise NotSupportedError(
                 'method="nested" asks models for new held-out predictions; got predictions that '
-                "are made already. Use another method.",
+                "were made beforehand. Use another method.",
                 argument="method",
             )
         require_exchangeable(by, 'method="nested"')
@@ -150,8 +150,8 @@ class Table:
         probe = np.array([-1.0, -4.0])
         if not by.goal.pooled or not np.array_equal(score.finish(probe), probe):
             raise NotSupportedError(
-                f'method="nested" compares means over rows, which {score.name} is a function of '
-                '(or pooled=False an average of). Use method="asymptotic".',
+                f'method="nested" compares means over rows; {score.name} is not one, or '
+                'pooled=False averages over experiments. Use method="asymptotic".',
                 argument="method",
             )
 
@@ -184,7 +184,7 @@ class Table:
             labels = np.unique(self.labels)[codes]
         try:
             linear, weights = self.linear
-        except NoRowMean:  # nobody to name
+        except NoRowMean:  # no metric to name
             return labels, np.full((codes.size, len(pairs)), np.nan)
         share = weights / weights.sum()
         parts = [

@@ -1,6 +1,6 @@
 """The trend of a model: columns without a penalty beside the kernel part and the bias.
 
-Universal kriging, partially linear models and fixed effects are this one thing. The columns are a
+Universal kriging, partially linear models and fixed effects are all of this form. The columns are a
 function of the rows, made once by `fit`; held-out models have the same columns and coefficients of
 their own.
 """
@@ -253,7 +253,7 @@ def _checked(Z: Any, n_rows: int, count: int | None) -> FloatArray:
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
         raise InvalidInputError(
-            f"trend must return finite numbers; got others in row {row}.", argument="trend"
+            f"trend must return finite numbers; got NaN or infinity in row {row}.", argument="trend"
         )
     return values
 

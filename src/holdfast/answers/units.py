@@ -27,7 +27,7 @@ class Units:
     exchangeable : bool
         Whether random partitions of the units ask the question that the experiments ask. They do
         not where more is held out than tested (time, neighbourhoods, purged folds), nor for
-        splitters that know the place of every row.
+        splitters that depend on the position of the rows.
     """
 
     code: IntArray
@@ -65,7 +65,7 @@ def held_out_units(
 
 
 def rows_in_order(experiments: Experiments, Y: FloatArray, weights: FloatArray) -> bool:
-    """Whether folds are stretches of consecutive rows, and the order of the rows means something.
+    """Whether folds are stretches of consecutive rows, and the order of the rows matters.
 
     Unshuffled folds of a series in time, or of a sorted table, hold out what lies together; random
     rows would have their neighbours among the training rows. Where rows are in no order, such folds

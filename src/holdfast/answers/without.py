@@ -120,7 +120,7 @@ def _shaped(fitted: Fitted, fit: Fit) -> HeldOutCoefficients:
 
 
 def _rows_to_leave(fitted: Fitted, rows: ArrayLike) -> IntArray:
-    """Return the numbers of rows that a model should never have seen: some, and not all."""
+    """Return the numbers of the rows that a model should never have seen: some, but not all."""
     m = fitted.problem.weights.size
     held = row_numbers("rows", rows, m)
     if not 0 < held.size < m:

@@ -7,7 +7,7 @@
 | `Points` | nothing | the user's own vectors, which need not be rows |
 | `PerGroup` | groups | the same number from every group |
 | `BalancedOverFolds` | folds | the same number from every fold |
-| `Greedy` | kernel, y | one at a time, of a few candidates the best for the model's error |
+| `Greedy` | kernel, y | one at a time, the candidate that lowers the model's error most |
 | `FeatureVectors` | kernel | the span that reconstructs all rows best (exact, or sampled) |
 | `RandomlyPivotedCholesky` | kernel | at random, in proportion to what is not yet explained |
 | `KMeans` | rows or kernel | the row nearest to the centre of each cluster |

@@ -1,9 +1,9 @@
 """What all selectors of basis rows share: the pool they are given, the checks, the answer.
 
-A selector answers ``select(data, y, weights, groups, experiments, rng)`` with the positions of
-the basis rows, in the order they were chosen. `Selector.select` checks what arrives, leaves out
-the rows that are never trained on (weight zero), and hands the others as a `Pool` to the one
-method that a selector writes, ``_choose``.
+A selector answers ``select(data, y, weights, groups, experiments, rng)`` with the positions of the
+basis rows, in the order they were chosen. `Selector.select` checks what arrives, leaves out the
+rows that are never trained on (weight zero), and passes the others as a `Pool` to ``_choose``, the
+one method that a selector implements.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         Whether the choice looks at the rows themselves. If it does, and is made once outside the
         cross-validation loop, the held-out rows have influenced the model that predicts them, and
         the estimate may be optimistic (Pahikkala et al. 2012, §6.3.2). Only
-        ``held_out_basis="reselect"`` is free of that. Selectors that look at the kernel but not at
-        y count as data-dependent too: they leak the positions of the held-out rows but not their
+        ``held_out_basis="reselect"`` avoids that. Selectors that look at the kernel but not at y
+        count as data-dependent too: they leak the positions of the held-out rows but not their
         targets, which is usually the smaller bias, though its size cannot be known beforehand.
     nested : bool
         Whether rows are added one by one, so that the first k of n rows are a choice of k rows.
@@ -175,7 +175,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         for name in sorted(self.needs):
             if given[name] is None:
                 raise InvalidInputError(
-                    f"{type(self).__name__} needs {name} to choose basis rows, and got None: "
+                    f"{type(self).__name__} needs {name} to choose basis rows, but got None: "
                     f"{remedy[name]}, or use a selector that does without, such as Random.",
                     argument=name,
                 )

@@ -43,8 +43,8 @@ class FeatureVectors(Selector):
     tol : float, optional
         Stop once the mean reconstruction error is at most this.
     sample : int, optional
-        None: at every step every row competes (exact). An int: only that many random rows do;
-        with 59 the winner is, with probability 0.95, among the best twentieth.
+        None: at every step every row competes (exact). An int: only that many random rows do; with
+        59 the winner is, with probability 0.95, among the best 5 %.
     evaluate : int, optional
         With ``sample``: judge the candidates on that many random rows, drawn again at each step,
         instead of all rows. Then nothing goes through all rows, and the cost does not depend on
@@ -57,8 +57,8 @@ class FeatureVectors(Selector):
     Attributes
     ----------
     errors_ : (n,) array
-        Mean reconstruction error after each step (Cawley and Talbot 2004, Fig. 3), over all
-        rows; with ``evaluate`` an estimate, over the rows drawn at that step.
+        Mean reconstruction error after each step (Cawley and Talbot 2004, Fig. 3), over all rows;
+        with ``evaluate`` an estimate from the rows drawn at that step.
     stopped_ : {"size", "tol", "rank"}
         What ended the selection.
 
@@ -74,16 +74,16 @@ class FeatureVectors(Selector):
     O((c + e)n²), (c + e)n + ce kernel values, and O((c + e)n) memory.
 
     A kernel matrix of more than 1 GB is computed again, block by block, for every row. The last
-    variant is the improved algorithm of Cawley and Talbot (2002), O(n³) in all for any
-    number of rows: 59 and 59 are its usual numbers. It stops at the rank when ten draws in a row
-    bring no independent candidate.
+    variant is the improved algorithm of Cawley and Talbot (2002), O(n³) in all for any number of
+    rows: 59 and 59 are its usual numbers. It stops when ten draws in a row have no independent
+    candidate.
 
     With row weights the means are weighted, as if rows were repeated. A row with k_ii = 0 is
-    reconstructed by anything: it counts as error 0 and is never chosen. y is not looked at.
+    reconstructed by anything: it counts as error 0 and is never chosen. y is not used.
 
     The default ``rank_tol`` is the square root of the rounding unit. Nearly dependent rows have the
-    highest gain of all, because the difference of two close rows points where no row does; the
-    tolerance keeps rounding errors from deciding the choice.
+    highest gain of all, because the difference of two close rows points in a direction of its own;
+    the tolerance keeps rounding errors from deciding the choice.
     """
 
     data_dependent: ClassVar[bool] = True

@@ -37,8 +37,8 @@ class Greedy(Selector):
     n : int or float
         How many rows, or which fraction of them.
     candidates : int
-        How many random candidates compete for each place. With 60 the winner is, with
-        probability 0.95, among the best twentieth of all rows (Pahikkala et al. 2012, §6.3.2).
+        How many random candidates compete for each place. With 60 the winner is, with probability
+        0.95, among the best 5 % of all rows (Pahikkala et al. 2012, §6.3.2).
     alpha : float
         Penalty of the models that the candidates are judged by.
     criterion : {"train", "loo", "group"}
@@ -65,9 +65,9 @@ class Greedy(Selector):
     training error is computed in that many coordinates: O(c j²) a step. With 60 candidates few
     means at most 2n.
 
-    Candidates that depend numerically on the rows already chosen are passed over; if all of a
-    draw do, another is made from the independent rows alone; if there are none, the
-    kernel's numerical rank is reached and fewer than n rows come back, with a warning.
+    Candidates that depend numerically on the rows already chosen are skipped. If that leaves no
+    candidate, the draw is repeated among the independent rows alone. If there are none, the
+    kernel's numerical rank is reached and fewer than n rows are returned, with a warning.
     """
 
     data_dependent: ClassVar[bool] = True
@@ -123,7 +123,7 @@ class Greedy(Selector):
         return np.array(chosen, dtype=np.int64)
 
     def _directions(self, n: int, m: int) -> int:
-        """Return how many directions the kernel's columns may lie in for coordinates to pay.
+        """Return how many directions the kernel's columns may span for coordinates to pay off.
 
         They cost about 8 m r² once and save 2 c m n² in n steps.
         """

@@ -86,8 +86,8 @@ class GrowingModel:
     jitter : float
         The shift ε is ``jitter`` times the mean of the kernel's diagonal over all rows.
     directions : int
-        Where the kernel's columns lie in at most so many directions, that many coordinates take
-        the place of rows: lengths stay as they are. 0: each row keeps its residual.
+        If the kernel's columns span at most this many directions, coordinates along them replace
+        rows; lengths do not change. 0: each row keeps its residual.
 
     Notes
     -----

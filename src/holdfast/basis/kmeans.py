@@ -32,13 +32,13 @@ class KMeans(Selector):
 
     Notes
     -----
-    Lloyd's algorithm with k-means++ starts (scikit-learn), with row weights as weights. Each
-    centre is snapped to the nearest row of its own cluster, so the rows are distinct. In input
-    space the widths of the kernel play no part: scale the features, or use ``"kernel"``, when
-    they differ. Cost: O(mnd) per iteration; in kernel space O(mn²) and O(mn) memory. The rows
-    come in the order of the clusters. y is not looked at.
+    Lloyd's algorithm with k-means++ starts (scikit-learn), with row weights as weights. Each centre
+    is replaced by the nearest row of its own cluster, so the rows are distinct. In input space the
+    widths of the kernel play no part: scale the features, or use ``"kernel"``, when they differ.
+    Cost: O(mnd) per iteration; in kernel space O(mn²) and O(mn) memory. The rows come in the order
+    of the clusters. y is not used.
 
-    If there are fewer than n distinct rows, fewer come back, with a warning.
+    If there are fewer than n distinct rows, fewer are returned, with a warning.
     """
 
     data_dependent: ClassVar[bool] = True
@@ -100,13 +100,13 @@ class FarthestPoint(SizedSelector):
 
     Notes
     -----
-    The distance is that of the kernel's feature space, |φ(x) - φ(z)|² = k(x, x) + k(z, z) -
-    2 k(x, z). The first row is drawn at random; the first in row order wins a tie. The largest
-    distance of any row from the chosen ones is at most twice the smallest possible (Gonzalez
-    1985). Outliers are chosen early: with noisy inputs prefer another selector. Cost: n
-    columns of the kernel matrix, O(m) memory. y and the size of the weights are not looked at.
+    The distance is that of the kernel's feature space, |φ(x) - φ(z)|² = k(x, x) + k(z, z) - 2 k(x,
+    z). The first row is drawn at random; the first in row order wins a tie. The largest distance of
+    any row from the chosen ones is at most twice the smallest possible (Gonzalez 1985). Outliers
+    are chosen early: with noisy inputs prefer another selector. Cost: n columns of the kernel
+    matrix, O(m) memory. y and the size of the weights are not used.
 
-    If every row coincides with a chosen one before n rows are found, fewer come back, with a
+    If every row coincides with a chosen one before n rows are found, fewer are returned, with a
     warning.
     """
 

@@ -95,13 +95,13 @@ class RandomlyPivotedCholesky(SizedSelector):
     Notes
     -----
     Chen, Epperly, Tropp and Webber (2022), *Randomly pivoted Cholesky*: the chance of row i is its
-    residual Δ_ii, Δ = K - K_{:B} K_BB⁻¹ K_{B:}; near-optimal low-rank approximation in
-    expectation. The rows come in blocks of proposals thinned by rejection (Epperly, Tropp and
-    Webber 2024), which gives exactly the same distribution in fast matrix products. Row weights
-    multiply the chances, as if rows were repeated. Cost: O(mn²) time, O(mn) memory and
-    kernel values. y is not looked at.
+    residual Δ_ii, Δ = K - K_{:B} K_BB⁻¹ K_{B:}; near-optimal low-rank approximation in expectation.
+    The rows come in blocks of proposals thinned by rejection (Epperly, Tropp and Webber 2024),
+    which gives exactly the same distribution in fast matrix products. Row weights multiply the
+    chances, as if rows were repeated. Cost: O(mn²) time, O(mn) memory and kernel values. y is not
+    used.
 
-    If nothing is left unexplained before n rows are found, fewer come back, with a warning.
+    If nothing is left unexplained before n rows are found, fewer are returned, with a warning.
     """
 
     data_dependent: ClassVar[bool] = True

@@ -64,9 +64,9 @@ class Points(Selector):
     Notes
     -----
     The basis vectors of Cawley and Talbot (2004), §2.3, are any elements of the input space. The
-    model is f(x) = b + Σ_j a_j k(x, z_j) with the penalty λ aᵀ(K_ZZ + εI)a. A point is no row, so
-    no hold-out removes it, whatever ``held_out_basis`` says: all policies give the same numbers. It
-    is as if the points stood below the rows with weight zero, and that is how they are numbered:
+    model is f(x) = b + Σ_j a_j k(x, z_j) with the penalty λ aᵀ(K_ZZ + εI)a. A point is not a row,
+    so no hold-out removes it, whatever ``held_out_basis`` says: all policies give the same numbers.
+    It is as if the points stood below the rows with weight zero, and that is how they are numbered:
     ``basis_indices_`` holds m, m + 1, …, and ``basis_selector_.Z`` the points themselves.
 
     holdfast cannot know where the points come from: if it was from the rows, the remark on

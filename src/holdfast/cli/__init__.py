@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         exec("")
         from holdfast.linalg.interruption import INTERRUPTED, end_at_once
 
-        end_at_once()  # unless LAPACK is still at work somewhere, which nobody waits for
+        end_at_once()  # unless LAPACK is still at work somewhere, which nothing waits for
         return INTERRUPTED
     except BrokenPipeError:
         # The reader left (`| head`). Python would complain once more when it flushes at exit.

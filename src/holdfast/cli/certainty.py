@@ -18,8 +18,8 @@ __all__ = ["INTERVAL", "add_certainty_options", "certainty_columns", "what_to_as
 
 #: What --interval means, in every command.
 INTERVAL = (
-    "add columns low and high that hold the truth this often, such as 0.9, by models that saw "
-    "neither the row nor, one at a time, the others (jackknife+ or CV+)"
+    "add columns low and high, an interval that holds the truth this often, such as 0.9 "
+    "(jackknife+ or CV+)"
 )
 
 
@@ -36,21 +36,21 @@ def add_certainty_options(parser: argparse.ArgumentParser) -> None:
         "--level",
         type=as_float,
         metavar="LEVEL",
-        help="interval of the score at this level, such as 0.95, from models without pairs of "
-        "folds; default: 0.9, the same if it takes no time, else from the standard error",
+        help="interval of the score at this level, such as 0.95, by nested "
+        "cross-validation; default: 0.9, nested if that takes no time, else by the standard error",
     )
     group.add_argument(
         "--nested",
         action="store_true",
-        help="choose the penalty again without the rows that are predicted, and say what choosing "
-        "did to the score",
+        help="choose the penalty again without the rows that are predicted, and say how much "
+        "choosing flattered the score",
     )
     group.add_argument(
         "--permutations",
         type=as_int,
         default=0,
         metavar="N",
-        help="permute the target N times, such as 1000: the chance of doing as well by luck",
+        help="permute the target N times, such as 1000, for the chance of doing as well by luck",
     )
 
 

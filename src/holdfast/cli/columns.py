@@ -53,7 +53,7 @@ def _order_taken(data: Data) -> str:
             continue
         moments = data.table.moments(name)
         if (moments[1:] < moments[:-1]).any():
-            return f"{told}; that is not the order of {name!r}. {said('time', name)} takes that."
+            return f"{told}; that is not the order of {name!r}. {said('time', name)} follows it."
         return f"{told}, which is the order of {name!r}."
     return f"{told}; if a column holds the time, name it with --time."
 

@@ -128,7 +128,7 @@ def _tell(data: Data, words: str, found: Any, rows: list[dict[str, Any]]) -> Non
     rivals = [row["model"] for row in others if row["low"] <= 0]
     verdict = f"{best['model']} is better than every other."
     if rivals:
-        verdict = f"Not told apart from {best['model']}: {', '.join(rivals)}."
+        verdict = f"Not clearly different from {best['model']}: {', '.join(rivals)}."
     header = ("model", found.scoring, "gamma", "p", f"behind the best, {found.level:.0%} interval")
     say(
         f"{data.label}, held out by {words}",

@@ -35,12 +35,12 @@ def run_demo(options: argparse.Namespace) -> int:
     lines = [
         f"A study: {N_SUBJECTS} subjects, {N_VISITS} visits each. Age, height and voice tell who "
         "it is;",
-        "the score depends on dose, on jitter, and on a level that every subject has of its own.",
+        "the score depends on dose, on jitter, and on a level of each subject's own.",
         f"Question: how far off is a prediction for a {bold('new')} subject?",
         f"  leave-one-out claims                   {loo:5.2f}   (other visits of the subject stay)",
         f"  leave-one-subject-out, basis removed   {claim:5.2f}   ± {story['group_se']:.2f}",
         f"  the truth, on {N_NEW:,} new subjects       {truth:5.2f}",
-        f"  with the penalty leave-one-out likes   {story['loo_truth']:5.2f}   "
+        f"  with the penalty leave-one-out chose   {story['loo_truth']:5.2f}   "
         f"({story['loo_truth'] / loo:.1f} × its claim)",
         "± is one standard error. "
         f"Each of the {story['experiments']} experiments × 30 penalties is exact: "

@@ -332,7 +332,7 @@ def timely_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[A
     if n == problem.basis:
         return model, []  # memory allows no more, which is told elsewhere
     return model.set_params(basis=n), [
-        f"Basis rows: {n:,} of {m:,} rows at random, by itself, to answer within about "
+        f"Basis rows: {n:,} of {m:,} rows, drawn at random, to answer within about "
         f"{options.seconds:g} s (--seconds 300 takes more of them, --basis says how many)."
     ]
 

@@ -20,7 +20,7 @@ EXIT_CODES = {
     5: "a model file is damaged, foreign, or of an unknown version",
     6: "a file cannot be read or written",
     130: "interrupted; no file was left half-written",
-    141: "whoever read the output went away",
+    141: "the program that read the output stopped reading",
 }
 
 KERNELS = (
@@ -56,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=f"exit codes:\n{codes}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _cv(commands)
     _explain(commands)
@@ -209,7 +209,7 @@ def _holding_out_options(parser: argparse.ArgumentParser) -> None:
         "--held-out-basis",
         choices=POLICIES,
         default="remove",
-        help="what becomes of basis rows that are held out; default: remove",
+        help="what happens to basis rows that are held out; default: remove",
     )
     group.add_argument(
         "--scoring",
@@ -276,7 +276,7 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     group.add_argument(
         "--no-contrast",
         action="store_true",
-        help="with groups: do not ask what other ways of holding out would have said",
+        help="with groups: do not compare with other ways of holding out",
     )
     _output_options(group)
 
@@ -300,7 +300,7 @@ def _tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="find a width for each feature, and which features matter",
         description="Minimise the exact held-out squared error over the penalty and one width per "
         "feature, by gradients, and say what the error would be without each feature. For the "
-        "kernels rbf and matern; --gamma and --alphas are what is looked for.",
+        "kernels rbf and matern. It replaces --gamma and --alphas, which it finds.",
     )
     _data_options(parser, explains=False)
     _model_options(parser)
@@ -317,8 +317,8 @@ def _compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "compare",
         help="which kernel predicts best, and is the difference more than chance?",
         description="Fit several kernels, a linear one among them, and predict with the mean (or "
-        "the most frequent class) on the same experiments; tell the differences to the best with "
-        "intervals.",
+        "the most frequent class) on the same experiments; give the differences from the best "
+        "with intervals.",
     )
     _data_options(parser, explains=False)
     _model_options(parser)

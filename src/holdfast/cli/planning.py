@@ -176,7 +176,7 @@ def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
         if not isinstance(selector, Random):
             remarks.append(
                 f"The cost of choosing the basis rows ({type(selector).__name__}) is not counted; "
-                "random rows stand in for them here."
+                "random rows are used here instead."
             )
     if problem.policy == "reselect" and basis is not None:
         remarks.append('"reselect" retrains every experiment: expect the naive cost.')

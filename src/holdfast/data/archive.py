@@ -397,7 +397,7 @@ def _array(data: NDArray[np.uint8], name: str) -> NDArray[Any]:
         raise FileFormatError(f"array {name!r} cannot have shape {shape}.") from error
     # Bytes that are no value of their type would make trouble later and elsewhere.
     truths = dtype.kind != "b" or not data.size or data.max() <= 1
-    _require(truths, f"array {name!r} has truth values other than 0 and 1.")
+    _require(truths, f"array {name!r} has boolean values other than 0 and 1.")
     if dtype.kind == "U" and data.size:
         points = data.view(np.dtype("u4").newbyteorder(dtype.byteorder))
         _require(points.max() <= 0x10FFFF, f"array {name!r} has characters outside Unicode.")

@@ -47,9 +47,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     Notes
     -----
-    The bytes are flushed to the disk before the rename, and the folder after it, so that a
-    crash leaves either the old file or the new one (and at worst a file `.holdfast-….part`, which
-    nobody reads and a later write removes after a day). Any exception, Ctrl-C included, removes
+    The bytes are flushed to the disk before the rename, and the folder after it, so that a crash
+    leaves either the old file or the new one (and at worst a file `.holdfast-….part`, which is
+    never read and which a later write removes after a day). Any exception, Ctrl-C included, removes
     the temporary file and leaves the old one as it was. An existing file keeps its access rights; a
     new one gets those the process would give any new file. A pipe, a device or a stream of the
     process cannot be replaced: the bytes are written into it, once they are all there.
@@ -90,7 +90,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _remove_stale(folder: Path) -> None:
-    """Remove what killed processes left behind: a part that nobody has written to for a day."""
+    """Remove what killed processes left behind: parts not written to for a day."""
     with contextlib.suppress(OSError):
         for part in folder.glob(".holdfast-*.part"):
             with contextlib.suppress(OSError):
@@ -133,7 +133,7 @@ def _told(name: str) -> Iterator[None]:
     except (WriteError, BrokenPipeError):
         raise
     except OSError as error:
-        if error.errno is None:  # not the system: whoever fills the file
+        if error.errno is None:  # not the system: the code that fills the file
             raise
         told = WriteError(
             f"cannot write {name}: {error.strerror}. What was there before is still there.",

@@ -161,7 +161,7 @@ def _require_kind(name: str, kind: str, values: Any) -> None:
 
 
 def _require_objects(name: str, values: Any) -> None:
-    """Refuse what stands in a column of objects beside numbers, True, False and None."""
+    """Refuse anything in a column of objects except numbers, True, False and None."""
     for value in np.asarray(values, dtype=object).ravel():
         if isinstance(value, float | int | None):
             continue

@@ -2,7 +2,7 @@
 
 A client whose scheduler is gone, or whose workers all are, waits for ever, in case they come back.
 Here it waits for a time, ``dask.config.set({"holdfast.timeout": "60s"})``, and then says so. The
-clock runs only while nobody can work; a worker that is lost and replaced costs time and nothing
+clock runs only while no worker can work; a worker that is lost and replaced costs time and nothing
 else.
 """
 
@@ -28,7 +28,7 @@ def compute(*values: Any) -> tuple[Any, ...]:
     Raises
     ------
     ClusterError
-        When the cluster is lost, or had nobody to work for longer than the time limit.
+        When the cluster is lost, or had no workers for longer than the time limit.
     """
     from dask.base import compute as at_once
 
@@ -98,7 +98,7 @@ def _limit() -> float:
 
 
 def _trouble(client: Any) -> str | None:
-    """Return in words why nobody can work now, or None."""
+    """Return in words why no worker can work now, or None."""
     if client.status != "running":
         return f"its scheduler could not be reached (the client is {client.status})"
     try:
@@ -108,7 +108,7 @@ def _trouble(client: Any) -> str | None:
     if not known:
         return "it had no workers"
     if not any(worker.get("status", "running") == "running" for worker in known.values()):
-        return f"none of its {len(known)} workers was running (paused, for want of memory, perhaps)"
+        return f"none of its {len(known)} workers was running (perhaps paused for lack of memory)"
     return None
 
 
@@ -119,7 +119,7 @@ def _give_up(client: Any, futures: list[Any]) -> None:
 
 def _sentence(what: str) -> str:
     return (
-        f"the Dask cluster is of no help: {what}. Start workers with enough memory, or a new "
+        f"the Dask cluster cannot do the work: {what}. Start workers with enough memory, or a new "
         'cluster and Client, and fit again; dask.config.set({"holdfast.timeout": "10min"}) waits '
         "longer."
     )

@@ -19,7 +19,7 @@ NUMBERS = (2000, 1000, 500, 200, 100)
 
 
 def automatic_basis(kernels: Iterable[Kernel | Precomputed], X: Any, memory: float) -> int | None:
-    """Return the number of basis rows, or None where the model of all rows will do.
+    """Return the number of basis rows, or None if the model of all rows is small enough.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def automatic_basis(kernels: Iterable[Kernel | Precomputed], X: Any, memory: flo
 
     Notes
     -----
-    A linear kernel in fewer columns than rows needs no basis, and a precomputed kernel is there
+    A linear kernel in fewer columns than rows needs no basis, and a precomputed kernel is in memory
     already. Two m × n matrices of the basis rows fit into memory.
     """
     m = int(X.shape[0])
@@ -53,6 +53,5 @@ def told_basis(basis: int | None, m: int) -> str:
     if basis is None:
         return "none: all rows are few enough"
     return (
-        f"{basis:,} of {m:,} rows at random, by itself: a dense model would take "
-        f"{16e-9 * m**2:.3g} GB"
+        f"{basis:,} of {m:,} rows, drawn at random: a dense model would take {16e-9 * m**2:.3g} GB"
     )

@@ -190,7 +190,7 @@ def stepped_weights(
     alphas : ndarray of shape (a,)
         The grid of penalties; the best of a few of them, evenly spaced, is where steps start.
     n_steps : int
-        At most so many evaluations of the gradient.
+        At most this many evaluations of the gradient.
 
     Notes
     -----
@@ -342,7 +342,7 @@ class KernelImportance:
     r2 : ndarray of shape (v,)
         Held-out R² of each target with all kernels.
     r2_without : ndarray of shape (kernels, v)
-        The same without one kernel, the others and the penalty being as they are.
+        The same without one kernel; the others and the penalty are unchanged.
     """
 
     names: AnyArray
@@ -352,7 +352,7 @@ class KernelImportance:
 
     @property
     def delta(self) -> FloatArray:
-        """R² with all kernels less R² without one, shape (kernels, v)."""
+        """R² with all kernels minus R² without one, shape (kernels, v)."""
         return np.asarray(self.r2 - self.r2_without)
 
     def to_frame(self, library: str | None = None) -> Any:

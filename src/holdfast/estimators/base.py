@@ -181,8 +181,8 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
         y : array-like of shape (m,) or (m, v)
             Targets.
         sample_weight : array-like of shape (m,), optional
-            Weight of each row, in the fit and in the scores. A row of weight zero is predicted
-            and never trained on.
+            Weight of each row, in the fit and in the scores. A row of weight zero is predicted but
+            never trained on.
         groups : array-like of shape (m,), optional
             Group of each row, for splitters, basis selectors and scores that use groups. Without a
             `cv` rows are left out one by one, with a warning: pass ``cv=LeaveOneGroupOut()``.
@@ -193,9 +193,9 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
 
         Notes
         -----
-        The estimator keeps rows, targets and weights of its own; only rows in a file, and those
-        that take more than a quarter of the memory limit, stay where they are and must not be
-        overwritten. What is set later by ``set_params`` is for the next `fit`.
+        The estimator keeps its own copy of rows, targets and weights. Only rows in a file, and
+        those that take more than a quarter of the memory limit, are not copied and must not be
+        overwritten. What is set later by ``set_params`` takes effect at the next `fit`.
         """
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
@@ -388,8 +388,8 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
     def coef_(self) -> FloatArray:
         """Coefficients of the columns of X, for a linear kernel: (d,), or (v, d) of v targets.
 
-        ``X @ coef_.T + intercept_`` is what the model predicts, beside a trend. Other kernels have
-        none.
+        ``X @ coef_.T + intercept_`` is what the model predicts, apart from a trend. Other kernels
+        have none.
         """
         check_is_fitted(self)
         factor = linear_factor(self._kernel)

@@ -162,9 +162,9 @@ def basis_curve(
 
     Notes
     -----
-    Selectors that add row by row (``nested``) choose once, for the largest size, and its first rows
-    make the smaller bases. Each size is one fit; all policies but
-    ``"reselect"`` share its factors. The score shown is that of the best penalty of the grid.
+    Selectors that add rows one by one (``nested``) choose once, for the largest size; its first
+    rows are the smaller bases. Each size is one fit; all policies but ``"reselect"`` share its
+    factors. The score shown is that of the best penalty of the grid.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Scores of finished kernels in a folder, so that a search can resume where it stopped.
 
 One file for each kernel, named by a hash (joblib's) of all that its scores depend on: the rows,
-targets, weights, experiments, penalties, the model's options, the scorer and the kernel. Whatever
-differs has another name, so nothing is ever taken from another search, and one folder may serve
-many. Files are written whole or not at all; one that cannot be read is computed again.
+targets, weights, experiments, penalties, the model's options, the scorer and the kernel. If
+anything differs, so does the name: nothing is ever taken from another search, and searches can
+share a folder. Files are written whole or not at all; one that cannot be read is computed again.
 """
 
 from __future__ import annotations

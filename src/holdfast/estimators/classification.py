@@ -47,8 +47,8 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     A matrix of 0 and 1 as y is *multi-label*: each row may have any of the labels, thousands of
     them with one factorisation. `predict` then gives such a matrix, `decision_function` and
     `predict_proba` one number for each label. An integer `cv` means plain folds; `scoring` defaults
-    to the squared error of −1 and +1 (scikit-learn's "accuracy" asks for all labels of a row at
-    once); other scorers of scikit-learn that take multi-label targets will do.
+    to the squared error of −1 and +1 (scikit-learn's "accuracy" counts rows whose labels are all
+    right); other scorers of scikit-learn that take multi-label targets work too.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ checkpoint, random_state
         As in `KernelRidgeCV`. `alpha_per_target` is for multi-label targets; otherwise the classes
         are one decision.
     calibration : {"sigmoid", "isotonic"} or None, default=None
-        How `predict_proba` makes probabilities of decision values: by a calibrator that learns from
-        the held-out decisions of `fit` at the chosen penalty, as scikit-learn's
-        ``CalibratedClassifierCV(ensemble=False)`` with the same folds and without its fits.
+        How `predict_proba` turns decision values into probabilities: by a calibrator that learns
+        from the held-out decisions of `fit` at the chosen penalty, like scikit-learn's
+        ``CalibratedClassifierCV(ensemble=False)`` with the same folds, but without its fits.
         "sigmoid" (Platt) for few rows, "isotonic" from about a thousand on. Labels, decisions and
-        scores stay what they are without it.
+        scores do not change.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ checkpoint, random_state
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
 intercept_, coef_, trend_coef_, trend_coef_std_, trend_names_, jitter_, n_features_in_, \
 feature_names_in_
-        As in `KernelRidgeCV`, with one target per class, or one in all for two classes.
+        As in `KernelRidgeCV`, with one target per class, or a single one for two classes.
     calibration_ : Calibration or None
-        What was learned from the held-out decisions; `calibration_scores` says what it is worth.
+        What was learned from the held-out decisions; `calibration_scores` says how much it helps.
 
     Notes
     -----

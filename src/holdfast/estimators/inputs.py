@@ -314,9 +314,9 @@ def warn_of_groups(problem: Problem, scoring: Scoring) -> None:
     if selector is not None and "groups" in selector.needs:
         return
     warn(
-        "groups were given without cv, so that rows are left out one by one and the others of "
-        "their group are trained on: the score is optimistic if rows of a group are alike. Pass "
-        "cv=LeaveOneGroupOut(), or cv=LeaveOneOut() if that is meant.",
+        "groups were given without cv, so rows are left out one by one while the others of their "
+        "group are trained on: the score is optimistic if rows of a group are alike. Pass "
+        "cv=LeaveOneGroupOut(), or cv=LeaveOneOut() if you mean that.",
         HoldfastWarning,
         argument="groups",
         remedies=("cv",),

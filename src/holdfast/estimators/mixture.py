@@ -63,17 +63,18 @@ class KernelMixtureCV(KernelRidgeCV):
         How many weights to compare: the centre and the corners of the simplex, then random ones.
     concentration : float or list of float, default=(0.1, 1.0)
         Of the Dirichlet distribution that weights are drawn from, in turn: below 1 they lie near
-        corners and edges, with 1 anywhere alike.
+        corners and edges; with 1 they are uniform.
     draws : array-like of shape (n, number of kernels), optional
-        The weights to compare, in place of random ones.
+        The weights to compare, instead of random ones.
     n_steps : int, default=0
-        After that, at most so many evaluations of the held-out squared error and its gradient, on
-        the logarithms of the weights. The outcome is compared with the draws by `scoring`.
+        After the draws, at most this many evaluations of the held-out squared error and its
+        gradient by the logarithms of the weights. The result is compared with the draws by
+        `scoring`.
     normalise : bool, default=True
         Divide each kernel by its mean variance on the rows, so that weights are shares of the
         whole kernel; else weights multiply the kernels as they are.
     weights_per_target : bool, default=False
-        Choose weights for each target by itself. `alpha_per_target` says the same of penalties.
+        Choose weights for each target separately. `alpha_per_target` does the same for penalties.
     alphas, basis, cv, held_out_basis, fit_intercept, trend, scoring, pooled, alpha_per_target, \
 rule, jitter, path, memory_limit, checkpoint, random_state
         As in `KernelRidgeCV`; `random_state` is also the seed of the draws.
@@ -93,9 +94,9 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     Notes
     -----
     With `weights_per_target` there are as many models as weights that some target chose. `predict`,
-    `predict_interval`, `predict_without` and `kernel_importance` put them together; other questions
-    are put to one of `models_`. `nested` and `permutation_test` repeat the choice among the draws;
-    steps along the gradient are not repeated, so they ask for ``n_steps=0``.
+    `predict_interval`, `predict_without` and `kernel_importance` combine them; for other questions,
+    ask one of `models_`. `nested` and `permutation_test` repeat the choice among the draws; steps
+    along the gradient are not repeated, so they require ``n_steps=0``.
 
     Examples
     --------
@@ -345,8 +346,8 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     def kernel_importance(self) -> KernelImportance:
         """Return what each kernel adds to the held-out R², by exact held-out predictions.
 
-        One kernel after the other leaves the sum; the weights of the others, the penalty and the
-        experiments of `fit` stay.
+        Each kernel is left out in turn; the weights of the others, the penalty and the experiments
+        of `fit` do not change.
 
         Returns
         -------
@@ -355,8 +356,8 @@ rule, jitter, path, memory_limit, checkpoint, random_state
 
         Notes
         -----
-        Two kernels that tell the same have small differences both. Differences need not add up to
-        R².
+        If two kernels carry the same information, both differences are small. Differences need not
+        add up to R².
         """
         check_is_fitted(self, ["_problem"])
         kernels = list(self._named_kernels(self._n_features).values())
@@ -373,8 +374,8 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     def _asked(self) -> Fitted:
         if hasattr(self, "models_"):
             raise NotSupportedError(
-                "weights_per_target=True has one model for each set of weights, and this question "
-                "is put to one model. Ask one of models_, each with the targets that it is for: "
+                "weights_per_target=True has one model for each set of weights, but this method "
+                "asks a single model. Ask one of models_, each with the targets that it is for: "
                 "columns, model = estimator.models_[0]. Or fit with weights_per_target=False.",
                 argument="weights_per_target",
             )
@@ -471,7 +472,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         self._asked()
         if self._fitted_with["n_steps"]:
             raise NotSupportedError(
-                f"{what} repeats the choice among the draws, and steps along the gradient are not "
+                f"{what} repeats the choice among the draws, but steps along the gradient are not "
                 f"repeated; got n_steps={self._fitted_with['n_steps']}. Fit with n_steps=0.",
                 argument="n_steps",
             )

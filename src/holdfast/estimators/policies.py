@@ -45,10 +45,10 @@ class PolicyQuestions(ABC):
 
         Notes
         -----
-        All are at the penalty of the model. A score that speaks of the algorithm says what to
-        expect from fitting like this to data like these; one that speaks of the predictor, what to
-        expect from this fitted model on new rows (Pahikkala et al. 2012, (4) and (5), §6.4). All
-        but "reselect" use the factors of `fit`.
+        All are at the penalty of the model. A score about the algorithm says what to expect from
+        fitting like this to data like these; one about the predictor says what to expect from this
+        fitted model on new rows (Pahikkala et al. 2012, (4) and (5), §6.4). All but "reselect" use
+        the factors of `fit`.
 
         Examples
         --------

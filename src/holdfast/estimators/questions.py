@@ -1,7 +1,7 @@
 """What a fitted model can be asked: one method for each answer of `holdfast.answers`.
 
-Each hands the fitted model, a value, to the function that knows the answer. Parameters that are set
-after `fit` are for the next `fit`.
+Each passes the fitted model, a value, to the function that computes the answer. Parameters that are
+set after `fit` take effect at the next `fit`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from holdfast.holdout.verify import Verification, verify
 
 
 class Questions(ABC):
-    """What a fitted model says of rows that it, or a model like it, never saw."""
+    """What a fitted model says about rows that it, or a model like it, never saw."""
 
     alpha_: float | FloatArray
     _problem: Problem
@@ -110,7 +110,7 @@ class Questions(ABC):
         *,
         basis_draws: int = 1,
     ) -> HeldOutPredictions:
-        """Return exact held-out predictions on the training rows for any way of holding out.
+        """Return exact held-out predictions of the training rows for any way of holding out.
 
         Parameters
         ----------
@@ -126,15 +126,15 @@ class Questions(ABC):
             experiments are listed d times, one draw after another, the first being that of `fit`,
             and scores average over the draws as well. Under ``held_out_basis="reselect"`` every
             experiment has draws of its own; under other policies each draw is one more fit. A
-            selector that leaves nothing to chance chooses the same rows every time.
+            deterministic selector chooses the same rows every time.
 
         Notes
         -----
-        What `fit` computed is kept where it is small (16 MB), and returned for its own experiments
-        and penalties. Otherwise its factors give the answer and nothing is retrained, with two
-        exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments that
-        leave little of the data or of the basis, for which retraining is more accurate (`explain`
-        counts those that lose much of the basis).
+        The held-out predictions of `fit` are kept if they are small (16 MB), and returned for its
+        experiments and penalties. Otherwise its factors give the answer and nothing is retrained,
+        with two exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments
+        that leave little of the data or of the basis, for which retraining is more accurate
+        (`explain` counts those that lose much of the basis).
         """
         return held_out(self._asked(), cv, groups, alphas, basis_draws)
 
@@ -146,7 +146,7 @@ class Questions(ABC):
         Parameters
         ----------
         rows : array-like of int
-            Training rows to hold out; what becomes of basis rows among them is the policy's.
+            Training rows to hold out; `held_out_basis` says what happens to basis rows among them.
         X : rows, optional
             Rows to predict, in any form that `predict` takes: rows that were held out, rows that
             were trained on, new ones. None: the held-out rows themselves.
@@ -200,7 +200,7 @@ class Questions(ABC):
     def predict_interval(
         self, X: Any, level: float | Sequence[float] = 0.9, method: str = "plus"
     ) -> FloatArray:
-        """Return bounds that a new row's target lies between.
+        """Return lower and upper bounds for the target of each new row.
 
         Parameters
         ----------
@@ -225,11 +225,11 @@ class Questions(ABC):
         -----
         Barber, Candès, Ramdas & Tibshirani 2021. Where the experiments hold out whole groups (the
         `groups` of `fit`), the bounds are for a row of a *new* group: Lee, Barber & Willett 2023.
-        "full" refuses whole groups and rows of different weights; basis rows are trained on and do
-        not count. Where its set is not an interval, far from the data, the smallest interval around
-        it is returned, with a warning.
-        The penalty was chosen on the same rows, which the theory does not cover; one number chosen
-        from a grid makes little difference (docs: answers).
+        "full" raises an error for whole groups and for rows of different weights; basis rows are
+        trained on and do not count. Where its set is not an interval, far from the data, the
+        smallest interval around it is returned, with a warning. The penalty was chosen on the same
+        rows, which the theory does not cover; one number chosen from a grid makes little difference
+        (docs: answers).
 
         Examples
         --------
@@ -296,7 +296,7 @@ class Questions(ABC):
 
         Notes
         -----
-        At ``alpha_``, of each target its own if there are several. Cook's distance of H is
+        At ``alpha_``, or at each target's own penalty if there are several. Cook's distance of H is
         Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
         ``leverage`` is of shape (n, v) where the penalties of the targets differ.
         """
@@ -350,7 +350,7 @@ class Questions(ABC):
             experiments hold out whole groups.
         scoring : str or callable, optional
             As in `fit`; None: that of `fit`. Scores of distributions ("log_density", "crps") are
-            refused.
+            not supported.
 
         Returns
         -------
@@ -359,12 +359,12 @@ class Questions(ABC):
 
         Notes
         -----
-        Kernel and penalty (``alpha_``) stay what they are; each draw is an experiment that holds
-        out all other rows, and is scored on them. Where experiments of `fit` hold out more than
-        they test, or know the place of rows (time, neighbourhoods, purged folds), they keep their
-        test rows (at most 50 of them for a draw, by chance) and each trains on rows drawn from
-        those that it trains on. Basis rows that are always trained on (``held_out_basis`` "train"
-        or "skip") count among the rows of a size, and are drawn first.
+        Kernel and penalty (``alpha_``) do not change; each draw is an experiment that holds out all
+        other rows, and is scored on them. If the experiments of `fit` hold out more than they test,
+        or depend on the position of rows (time, neighbourhoods, purged folds), they keep their test
+        rows (at most 50 per draw, chosen at random) and train on rows drawn from their own training
+        rows. Basis rows that are always trained on (``held_out_basis`` "train" or "skip") count
+        among the rows of a size, and are drawn first.
         """
         return learning_curve(self._asked(), sizes, n_repeats, random_state, groups, scoring)
 
@@ -376,9 +376,9 @@ class Questions(ABC):
         """Return held-out predictions by models whose penalty was chosen without the rows.
 
         For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
-        on the rows that are left with the model's own `cv`, split again on them (as scikit-learn's
+        on the remaining rows by the model's own `cv`, which splits them again (as scikit-learn's
         ``GridSearchCV`` inside ``cross_val_score``; explicit lists of experiments lose the outer
-        rows), and then the outer rows are predicted.
+        rows). Then the outer rows are predicted.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class Questions(ABC):
         groups : array-like of shape (m,), optional
             For splitters of either loop that use groups; None: the groups of `fit`.
         way : {"unions", "without"}, optional
-            How inner models are made; the same numbers. None: the cheapest.
+            How inner models are computed, with the same result. None: the cheapest.
 
         Returns
         -------
@@ -398,8 +398,8 @@ class Questions(ABC):
         Notes
         -----
         ``gamma="search"`` compares nine widths, a factor of 2 apart, about the median distance of
-        the rows that an outer experiment leaves: as fine as the search of `fit`, which may go on
-        beyond them. Basis rows are those of the fit; `held_out_basis` says what becomes of them in
+        the rows that an outer experiment leaves: as fine as the search of `fit`, which may also go
+        beyond them. Basis rows are those of the fit; `held_out_basis` says what happens to them in
         the outer and in the inner experiments. With "reselect" each chooses its own.
 
         Examples
@@ -437,9 +437,9 @@ class Questions(ABC):
         random_state : int, RandomState or None
             Seed of the permutations.
         groups : array-like of shape (m,), optional
-            Labels of groups that change places as wholes: for rows that depend on each other
-            within a group. Where the targets are the same within every group, any two groups may
-            change places, else those of one size.
+            Labels of groups that change places as a whole: for rows that depend on each other
+            within a group. If the targets are the same within every group, any two groups may
+            change places; otherwise only groups of the same size.
 
         Returns
         -------
@@ -450,7 +450,7 @@ class Questions(ABC):
         -----
         p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
         no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
-        by them stay those of the targets as they are.
+        by them are not made again for permuted targets.
 
         Examples
         --------
@@ -493,23 +493,23 @@ class Questions(ABC):
         random_state : int, RandomState or None
             Seed of the partitions.
         groups : array-like of shape (m,), optional
-            Groups that are held out as wholes and count as the independent units; None: the
-            groups of `fit`, if its experiments hold out whole groups.
+            Groups that are held out whole and count as the independent units; None: the groups of
+            `fit`, if its experiments hold out whole groups.
 
         Returns
         -------
         ScoreInterval
             ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, and the
-            ``.method`` that was taken. "nested" is for means over rows (squared and absolute error,
+            ``.method`` that was used. "nested" is for means over rows (squared and absolute error,
             R², accuracy, AUC, log loss, …); "asymptotic" takes any scorer, "corrected" any that
             needs predictions only.
 
         Notes
         -----
-        The penalty stays `alpha_`: what choosing it did to the score is the optimism of `nested`.
-        The nested standard error is kept between the plain one and √K times that. R² is taken
-        relative to the variance of the tested targets, as `best_score_` is. Scores that are not
-        means over rows are jackknifed: at most 20 parts of the units are left out in turn.
+        The penalty stays `alpha_`; how much choosing it flattered the score is the optimism of
+        `nested`. The nested standard error is kept between the plain one and √K times that. R² is
+        taken relative to the variance of the tested targets, as `best_score_` is. Scores that are
+        not means over rows are jackknifed: at most 20 parts of the units are left out in turn.
 
         Examples
         --------

@@ -28,20 +28,20 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         As in `sklearn.kernel_ridge.KernelRidge`. A list of values (or a list of kernels as
         `kernel`) is a grid: the best kernel is chosen together with the best penalty.
         ``gamma="search"`` compares widths around the median distance of a sample of rows: five, a
-        factor of 4 apart, up to two more beyond an end where the best lies there, and those half
-        and twice the best. The width is chosen by the same held-out score, which makes that a
-        little optimistic: `nested` says how much. A `GridEdgeWarning` tells of a best width at an
+        factor of 4 apart, up to two more if the best lies at an end, and then half and twice the
+        best. The width is chosen by the same held-out score, which makes that score a little
+        optimistic: `nested` says how much. A `GridEdgeWarning` says when the best width lies at an
         end. None is 1 / n_features. For one width per feature pass a kernel object, such as
         ``RBF(gamma=[0.1, 2.0])``.
     alphas : array-like or None, default=None
         Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ). None: 30
         penalties that follow the data, from T/10⁹ to T, where T is the sum of the eigenvalues of
         the weighted, centred kernel matrix (of a sample of rows, scaled to all). If the best lies
-        at an end of these, further ones are tried beyond it, once, and `explain` says so. A grid
-        of your own is never extended: there is a `GridEdgeWarning` instead.
+        at an end, the grid is extended there, once, and `explain` says so. A grid of your own is
+        never extended: you get a `GridEdgeWarning` instead.
     basis : None, "auto", int, float, array-like of int or selector, default=None
         None: a dense model. "auto": a dense model of up to 5,000 rows if it fits into memory, else
-        as many random rows (100 to 2,000) as fit, which `explain` tells. Otherwise the basis rows,
+        as many random rows (100 to 2,000) as fit; `explain` says which. Otherwise the basis rows,
         whose kernel functions the model is made of: how many random rows (or which fraction), row
         numbers, or a selector from `holdfast.basis`.
     cv : None, int, splitter or iterable, default=None
@@ -57,32 +57,32 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     trend : None, "linear", list of columns, callable or transformer, default=None
         Further columns without penalty beside the kernel part: all columns of X ("linear"), those
         named (by name or number), or what ``trend(X)`` or ``trend.transform(X)`` returns for rows
-        as an array. Universal kriging, partially linear models and fixed effects are this. A
-        transformer is fitted once, to all rows. Experiments that leave a column undetermined are
-        refused by its name.
+        as an array. This covers universal kriging, partially linear models and fixed effects. A
+        transformer is fitted once, to all rows. An experiment that leaves a column undetermined
+        raises an error that names it.
     standardize : bool, default=False
-        For a linear kernel: divide each column by its standard deviation over the training rows, in
-        every experiment by its own. It is what a `StandardScaler` learned inside each fold does;
-        means are left to the bias. Other kernels refuse it: scaling would change every kernel value
-        in every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
+        For a linear kernel: divide each column by its standard deviation over the training rows of
+        each experiment, like a `StandardScaler` that is fitted inside each fold; the bias takes
+        care of the means. Not for other kernels, because scaling would change every kernel value in
+        every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of
-        `fit`, averaged over groups; for them all rows of positive weight count alike.
-        "log_density" and "crps" score normal held-out densities instead: mean log density
-        per row, or minus the mean continuous ranked probability score.
+        `fit`, averaged over groups; for these, all rows of positive weight count equally.
+        "log_density" and "crps" score normal held-out densities instead: mean log density per row,
+        or minus the mean continuous ranked probability score.
     pooled : bool, default=True
         Compare penalties by the score of all held-out predictions together, or by the average
         over experiments.
     alpha_per_target : bool, default=False
         Choose one penalty for each target.
     rule : {"best", "1se"}, default="best"
-        The best score, or the largest penalty within one standard error of it: over rows, or
-        groups or blocks that are held out as wholes, which counts a row that is tested several
-        times once; over experiments where the score is not a mean over rows, or not pooled.
+        The best score, or the largest penalty within one standard error of it: over rows, or groups
+        or blocks that are held out whole, which counts a row that is tested several times once;
+        over experiments where the score is not a mean over rows, or not pooled.
     jitter : float, default=1e-10
-        ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is
-        λ aᵀ(K_BB + εI)a. Part of the model's definition, never raised silently.
+        ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is λ aᵀ(K_BB + εI)a.
+        Part of the model's definition; never increased silently.
     path : {"auto", "spectral", "fold_gram", "single", "retrain"}, default="auto"
         How held-out predictions are computed; all give the same numbers. "retrain" really trains
         every experiment from scratch, which is slow and meant for checks.
@@ -119,14 +119,14 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     n_splits_ : int
         Number of experiments.
     basis_indices_ : ndarray of int
-        Basis rows; all rows for a dense model; m, m + 1, … for `basis.Points`, which are no rows.
+        Basis rows; all rows for a dense model; m, m + 1, … for `basis.Points`, which are not rows.
     dual_coef_ : ndarray of shape (n,) or (n, v)
         Coefficients of the basis rows.
     intercept_ : float or ndarray of shape (v,)
     trend_coef_, trend_coef_std_ : ndarray of shape (s,) or (v, s)
         Coefficients of the columns of the trend, and their standard errors.
     trend_names_ : ndarray of shape (s,)
-        What those columns are called.
+        Names of those columns.
     coef_ : ndarray of shape (d,) or (v, d)
         For a linear kernel only: coefficients of the columns of X, as in scikit-learn's `Ridge`.
     jitter_ : float

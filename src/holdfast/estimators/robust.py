@@ -21,7 +21,7 @@ __all__ = ["RobustWeights", "robust_weights"]
 
 # Whole steps may go back and forth for ever: after so many rounds they are halved.
 _HALVED = (5, 20)
-_NORMAL_IQR = 1.3489795003921634  # the distance between the quartiles of a standard normal law
+_NORMAL_IQR = 1.3489795003921634  # the distance between the quartiles of a standard normal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +91,7 @@ def robust_weights(
     least : float, default=1e-4
         The weight of outliers.
     max_rounds : int, default=50
-        How many models are fitted at most.
+        At most this many models are fitted.
     tol : float, default=1e-2
         Stop when no weight changes by more.
 
@@ -109,12 +109,12 @@ def robust_weights(
         1  for |r/ŝ| ≤ c₁,   (c₂ − |r/ŝ|)/(c₂ − c₁)  in between, at least `least`.
 
     They proposed one round; here rounds go on until nothing changes. Each is one fit, with the
-    penalty chosen anew. After 5 rounds, and again after 20, weights go half as far towards those
-    found, since whole steps may go back and forth for ever.
+    penalty chosen again. After 5 rounds, and again after 20, weights go half as far towards those
+    found, since full steps may oscillate forever.
 
-    The model that comes back is an ordinary one with row weights, so
-    ``result.model.held_out(...)`` is exact *at these weights*: what they themselves owe to the
-    targets of held-out rows is not undone. Scores use the weights too, so outliers count little;
+    The model that comes back is an ordinary one with row weights, so ``result.model.held_out(...)``
+    is exact *at these weights*: the weights were computed with the targets of held-out rows, and
+    that is not undone. Scores use the weights too, so outliers count little;
     ``held_out().predictions`` with the raw targets gives any other score.
 
     Examples
@@ -172,7 +172,7 @@ def _step(done: int) -> float:
 
 
 def _repeat(said: list[warnings.WarningMessage]) -> None:
-    """Give the warnings of the last model to the user; those of models on the way are not his."""
+    """Give the user the warnings of the last model, not those of earlier ones."""
     for one in said:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 

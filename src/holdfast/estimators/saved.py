@@ -1,9 +1,9 @@
-"""A fitted estimator as what it was given and what it found, and back.
+"""A fitted estimator as its inputs and results, and back.
 
 `parts_of` gives plain values: parameters, rows, targets, experiments, penalties, coefficients.
-`rebuilt` makes the estimator of them through the checks of `fit` itself. Whatever is private is
-made again, so nothing private is ever in a file, and parts that do not fit together are refused in
-the same words as bad input.
+`rebuilt` makes the estimator from them through the checks of `fit` itself. Whatever is private is
+computed again, so nothing private is ever in a file, and parts that do not fit together are refused
+in the same words as bad input.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
     problem = _problem(model, data, found)
     m, v = problem.Y.shape
     kernel, basis = found["kernel"], None
-    _require(isinstance(kernel, Kernel | Precomputed), "kernel is no kernel")
+    _require(isinstance(kernel, Kernel | Precomputed), "kernel is not a kernel")
     rows = _basis_rows(problem, found["basis_rows"])
     if problem.on_basis:
         basis = rows
@@ -135,7 +135,7 @@ def _problem(
     y = y if sp.issparse(y) else np.asarray(y)
     if names is not None:
         good = isinstance(names, np.ndarray) and names.shape == np.shape(data["X"])[1:]
-        _require(good and all(type(name) is str for name in names), "names are not of the columns")
+        _require(good and all(type(name) is str for name in names), "names do not fit the columns")
     _require(type(data["flat"]) is bool and (y.ndim == 1 or y.shape[1] == 1 or not data["flat"]),
              "flat is wrong")  # fmt: skip
     same = {
@@ -158,7 +158,7 @@ def _problem(
         )
     learned = {name: value for name, value in vars(twin).items() if name not in parameters}
     model.__dict__.update(learned)
-    _require(data["frames"] in (None, *LIBRARIES), "frames of a library that is not known")
+    _require(data["frames"] in (None, *LIBRARIES), "frames of an unknown library")
     model._frames = data["frames"]
     return problem
 
@@ -226,7 +226,7 @@ def _unpenalised(problem: Problem, values: Any) -> FloatArray:
 def _choice(found: Mapping[str, Any], v: int) -> Choice:
     """Return the penalty that was chosen, of a table of results that has it."""
     results, index = found["results"], np.asarray(found["index"])
-    _require(isinstance(results, dict), "results are no table")
+    _require(isinstance(results, dict), "results are not a table")
     tried, params = results["alpha"], results["params"]
     tried = _numbers("alpha of the results", tried, len(tried))
     good = isinstance(params, list) and all(isinstance(entry, dict) for entry in params)
@@ -234,9 +234,9 @@ def _choice(found: Mapping[str, Any], v: int) -> Choice:
     for name, column in results.items():
         good = isinstance(column, np.ndarray | list) and len(column) == tried.size
         _require(good, f"the column {name!r} of the results is of another length")
-    _require(np.isin(found["alphas"], tried).all(), "results are of other penalties")
+    _require(np.isin(found["alphas"], tried).all(), "results have other penalties")
     good = index.dtype.kind == "i" and index.shape in ((), (v,))
-    _require(good and (index >= 0).all() and (index < tried.size).all(), "index is no result")
+    _require(good and (index >= 0).all() and (index < tried.size).all(), "index has no result")
     alpha, score = (_one_or_each(name, found[name], v) for name in ("alpha", "score"))
     check_alphas(np.unique(alpha), "alpha")
     return Choice(index if index.ndim else int(index), alpha, score)
@@ -251,13 +251,13 @@ def _curves(calibration: Calibration | None) -> dict[str, Any] | None:
 def _calibration(method: Any, v: int, x: list[Any], p: list[Any]) -> Calibration:
     """Return the curves from decision values to probabilities, one for each target."""
     curved = method == "isotonic"
-    _require(len(x) == v and len(p) == (v if curved else 0), "calibration is of other targets")
+    _require(len(x) == v and len(p) == (v if curved else 0), "calibration has other targets")
     for place in x:
         _numbers("calibration", place, len(place) if curved else 2)
     for place, share in zip(x, p, strict=curved):
         _numbers("calibration", share, len(place))
         _require((np.diff(place) >= 0).all() and len(place), "calibration is not in order")
-        _require(((share >= 0) & (share <= 1)).all(), "calibration: probabilities are none")
+        _require(((share >= 0) & (share <= 1)).all(), "calibration: not probabilities")
     return Calibration(method, tuple(x), tuple(p))
 
 

@@ -202,9 +202,9 @@ def search(
 
     Notes
     -----
-    A default grid loses the penalties that double precision cannot resolve. Where its best penalty
-    lies at an end, it is extended there, with the factors that are there already. When all
-    candidates are compared, `further` may name more, again and again until it names none.
+    A default grid loses the penalties that double precision cannot resolve. If its best penalty
+    lies at an end, it is extended there with the same factors. When all candidates are compared,
+    `further` may name more, until it names none.
 
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
@@ -276,7 +276,7 @@ def _add(trials: list[_Trial], trial: _Trial) -> None:
 
 
 def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
-    """Return where a candidate stands in the results: by its kind, then by its width."""
+    """Return the place of a candidate in the results: by its kind, then by its width."""
     return kinds.index(family(trial.candidate)), trial.candidate.params.get("gamma") or 0.0
 
 
@@ -310,7 +310,7 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Found:
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
-    """Return the plan with a word on penalties that were added to the default grid."""
+    """Return the plan with a note on penalties that were added to the default grid."""
     parts = [
         f"{count} {side}"
         for count, side in (

@@ -1,9 +1,9 @@
 """gamma="search": a coarse grid of widths, extended at its ends, and finer steps about the best.
 
 The coarse widths follow the median distance of the rows (`holdfast.kernels.typical`), a factor of 4
-apart. Where the best of them is the first or the last, the grid goes on beyond it, a step at a time
+apart. If the best of them is the first or the last, the grid is extended there, one step at a time
 and at most `MORE` steps; then the widths half and twice the best are compared as well. At most nine
-widths are tried, mostly seven.
+widths are tried, usually seven.
 """
 
 from __future__ import annotations

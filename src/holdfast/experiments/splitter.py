@@ -49,8 +49,8 @@ class Splitter(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
     def among(self, rows: IntArray) -> Splitter | None:
         """Return the splitter of some of the rows, or None.
 
-        None: what is held out around a row is so whoever else has left, and experiments only lose
-        the rows that have.
+        None: what is held out around a row does not depend on the other rows; experiments only lose
+        rows that are not there.
         """
         return None
 

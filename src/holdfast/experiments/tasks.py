@@ -104,14 +104,14 @@ class Tasks:
 
 
 def affected(basis: IntArray | None, policy: Policy) -> IntArray:
-    """Return the basis rows that fare differently when they are held out.
+    """Return the basis rows whose role changes when they are held out.
 
     Those of a dense model do not: it is expanded in every row, and holding a row out and removing
     it from the basis are the same thing (representer theorem).
     """
-    nobody = np.empty(0, dtype=np.int64)
+    none = np.empty(0, dtype=np.int64)
     if basis is not None:
-        return nobody if policy in ("keep", "reselect") else basis
+        return none if policy in ("keep", "reselect") else basis
     if policy in ("train", "skip"):
         raise NotSupportedError(
             f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
@@ -120,7 +120,7 @@ def affected(basis: IntArray | None, policy: Policy) -> IntArray:
             argument="held_out_basis",
             remedies=("basis",),
         )
-    return nobody
+    return none
 
 
 def positions(basis: IntArray, n_rows: int) -> IntArray:

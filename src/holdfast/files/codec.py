@@ -319,7 +319,7 @@ def _random_state(body: Any) -> np.random.RandomState:
     key, place = np.asarray(body["state"]["key"]), body["state"]["pos"]
     good = body["bit_generator"] == "MT19937" and key.shape == (624,) and key.dtype.kind in "iu"
     if not good or type(place) is not int or not 0 <= place <= 624:
-        raise ValueError("the state of a random generator is none")
+        raise ValueError("the state of a random generator is not valid")
     made = np.random.RandomState()
     made.set_state(("MT19937", key, place, int(body["has_gauss"]), float(body["gauss"])))
     return made

@@ -67,7 +67,7 @@ def save(
 
     cls = type(model)
     if _CLASSES.get(cls.__name__) != cls.__module__:
-        known = " and ".join(_CLASSES)
+        known = ", ".join(_CLASSES)
         raise InvalidInputError(
             f"model must be one of holdfast's estimators, {known}; got {cls.__module__}."
             f"{cls.__qualname__}. Use joblib for your own subclasses.",

@@ -138,7 +138,7 @@ def _retrain(
 
 
 #: Every way to held-out predictions, by name. Registering one is testing it: the exact matrix, the
-#: oracle and the laws run over this table.
+#: oracle and the property tests run over this table.
 PATHS: MappingProxyType[str, PathFunction] = MappingProxyType(
     {
         "spectral": _spectral,

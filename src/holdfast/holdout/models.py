@@ -57,7 +57,7 @@ class Stack(NamedTuple):
         Of the test rows.
     """
 
-    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which is not needed
     shape: Shape
     models: FloatArray
     squares: FloatArray

@@ -92,7 +92,7 @@ class FunctionKernel(Kernel):
 
 @dataclass(frozen=True)
 class SklearnKernel(Kernel):
-    """A kernel from `sklearn.gaussian_process.kernels`, with its parameters as they stand.
+    """A kernel from `sklearn.gaussian_process.kernels`, with its current parameters.
 
     Parameters
     ----------

@@ -169,9 +169,9 @@ class Constant(Kernel):
 
     Notes
     -----
-    A kernel with a constant added is a model with a bias whose square over c is penalised like
-    the rest (Pahikkala et al. 2012, footnote 1): with `fit_intercept=False` it stands for
-    the bias b of ``λ(b²/c + aᵀKa)``. The larger c, the closer to the bias without penalty of
+    A kernel with a constant added is a model with a bias whose square over c is penalised like the
+    rest (Pahikkala et al. 2012, footnote 1): with `fit_intercept=False` it corresponds to the bias
+    b of ``λ(b²/c + aᵀKa)``. The larger c, the closer to the bias without penalty of
     `fit_intercept=True`, beside which a constant makes no difference to a dense model.
 
     Examples

@@ -154,8 +154,8 @@ class Cosine(VectorKernel):
 class Tanimoto(VectorKernel):
     """The share x·z / (|x|² + |z|² − x·z) of what two non-negative rows have in common.
 
-    Of rows of bits, such as the fingerprints of molecules, it is the number of bits that both
-    have over the number that at least one has. Counts and other non-negative numbers will do too.
+    Of rows of bits, such as the fingerprints of molecules, it is the number of bits that both have
+    over the number that at least one has. Counts and other non-negative numbers work too.
 
     Notes
     -----

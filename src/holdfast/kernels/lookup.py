@@ -18,12 +18,12 @@ __all__ = ["Lookup"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lookup(Kernel):
-    """A kernel whose values stand in a matrix: rows of X are row numbers of that matrix.
+    """A kernel whose values are in a matrix: rows of X are row numbers of that matrix.
 
-    For what has a matrix and no columns: relationships between animals, similarities of
-    sequences. Unlike ``kernel="precomputed"`` the matrix may hold more than the training rows, so
-    that predictions of the others need their numbers only; and since it knows k(x, x), standard
-    deviations and full conformal intervals are there too.
+    For what has a matrix and no columns: relationships between animals, similarities of sequences.
+    Unlike ``kernel="precomputed"`` the matrix may hold more than the training rows, so predictions
+    for the others need only their numbers. Since it knows k(x, x), standard deviations and full
+    conformal intervals work too.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Lookup(Kernel):
 
     @property
     def positive_semidefinite(self) -> bool:
-        """True: that is for the caller to know."""
+        """True: the caller promises it."""
         return True
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:

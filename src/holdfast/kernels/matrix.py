@@ -307,7 +307,7 @@ def _real_matrix(K: Any) -> npt.NDArray[Any]:
         return matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"a precomputed kernel must hold numbers; got an entry that is none ({error}).",
+            f"a precomputed kernel must hold numbers; got an entry that is not a number ({error}).",
             argument="X",
         ) from error
 
@@ -334,8 +334,8 @@ def _require_symmetric(K: npt.NDArray[Any], names: IntArray) -> None:
             worst = float(right.flat[position])
             where = (start + position // (m - start), start + position % (m - start))
     # A matrix computed in float32 can only be symmetric to its own precision.
-    digits = 16 * np.finfo(K.dtype).eps if K.dtype.kind == "f" else 0.0
-    if worst > max(_ASYMMETRY, digits) * largest:
+    precision = 16 * np.finfo(K.dtype).eps if K.dtype.kind == "f" else 0.0
+    if worst > max(_ASYMMETRY, precision) * largest:
         i, j = names[where[0]], names[where[1]]
         raise KernelError(
             f"a precomputed kernel must be symmetric; got values for rows {i} and {j} that differ "

@@ -1,4 +1,4 @@
-"""Rows together with further points: basis vectors that are no rows of the data."""
+"""Rows together with further points: basis vectors that are not rows of the data."""
 
 from typing import Any
 

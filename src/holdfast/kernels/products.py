@@ -44,7 +44,7 @@ _BLOCK_ROWS = 128
 _THREADED_BLOCKS = SMALL // _BLOCK_ROWS
 # With at most this many features, direct differences cost no more than a product and three passes.
 _FEW_FEATURES = 4
-# Below this share of |x|² + |z|² the sum |x|² + |z|² − 2 x·z has lost four digits of sixteen, and
+# Below this share of |x|² + |z|² the sum |x|² + |z|² − 2 x·z has lost four of sixteen digits, and
 # the distance is computed again from the differences.
 _CANCELLED = 1e-4
 # Entries of the rows gathered at once for that second computation.
@@ -261,7 +261,7 @@ def _centre(Z: RowData) -> FloatArray | None:
 
 
 def _cancelled(block: FloatArray, norms_X: FloatArray, norms_Z: FloatArray) -> Pairs:
-    """Return rows and columns of the entries of |x|² + |z|² − 2 x·z that have lost digits."""
+    """Return rows and columns of the entries of |x|² + |z|² − 2 x·z that have lost accuracy."""
     # A cheap pass finds the rows where something may have cancelled; only these are tested exactly.
     bound = _CANCELLED * (norms_X + norms_Z.max(initial=0.0))
     suspects = np.flatnonzero(block.min(axis=1, initial=np.inf) <= bound)

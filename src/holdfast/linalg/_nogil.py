@@ -94,7 +94,7 @@ def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Addr
 
 
 def _run(name: str, pointers: list[int], kept: object) -> None:
-    """Call a routine; `kept` holds the memory that it works on, also when nobody waits any more."""
+    """Call a routine; `kept` holds the memory that it works on, even after an interruption."""
     _routine(name)(*pointers)
 
 

@@ -17,9 +17,9 @@ from holdfast.linalg._lapack import dgeqrt, dtrcon
 
 _BLOCK = 256  # rows updated at once: the temporaries stay in cache
 
-# Rows of which those before them leave less than this share lose as many digits, and may be
-# dependent. Under a diagonal their span has fewer digits than that of the rows themselves, which is
-# then made first.
+# A row of which less than this share is left after those before it loses as much accuracy, and may
+# be dependent on them. Under a diagonal the span is less accurate than that of the rows themselves,
+# which is then made first.
 _DOUBTFUL, _DOUBTFUL_UNDER = 1e-4, 1e-3
 
 

@@ -3,7 +3,7 @@
 Python hears a signal between two of its own instructions, and a factorisation of a large matrix is
 one instruction that takes minutes. So the main thread leaves such a call to another one and waits,
 which Ctrl-C, or any signal handler that raises, can end at once. The call itself cannot be stopped:
-it goes on behind the scenes, on memory that nobody else looks at, until it is done or the process
+it goes on behind the scenes, on memory that nothing else uses, until it is done or the process
 ends. A process that ended while a thread is inside OpenBLAS would crash or hang, so at exit what is
 left is waited for, or, where Ctrl-C ended the program, the process ends without further ado.
 """
@@ -27,7 +27,7 @@ _STEP = 0.5
 #: What a shell expects of a program that Ctrl-C has ended.
 INTERRUPTED = 130
 
-#: Calls that nobody waits for any more; set when they are done. (A thread whose `join` was
+#: Calls that nothing waits for any more; set when they are done. (A thread whose `join` was
 #: interrupted is not asked: CPython then takes it for ended.)
 _left_behind: list[threading.Event] = []
 

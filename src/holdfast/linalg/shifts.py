@@ -141,7 +141,7 @@ class Tridiagonal:
         -----
         The reduction mixes large and small entries of A; a residual computed with A itself does
         not. After one step the solution is as good as that of a Cholesky factorisation, which keeps
-        the digits of small entries (Skeel 1980). 6 p² v a flops.
+        the accuracy of small entries (Skeel 1980). 6 p² v a flops.
         """
         a, p, v = x.shape
         solutions = np.ascontiguousarray(x.transpose(2, 0, 1)).reshape(v * a, p)

@@ -76,9 +76,9 @@ def _singular(n: int, index: int, pivot: float, floor: float, jitter: float) -> 
     return SingularBasisError(
         f"the kernel matrix of the {n} basis rows plus jitter = {jitter:.3g} is numerically "
         f"singular: the smallest pivot reached is {pivot:.3g} at basis row {index} (position in "
-        f"the basis), and {floor:.3g} = n * eps * max diagonal is the least that carries any "
-        "digits. Raise `jitter`, drop duplicate basis rows, or use a less smooth kernel (a larger "
-        "gamma, a Matern kernel)"
+        f"the basis), and {floor:.3g} = n * eps * max diagonal is the smallest that is more than "
+        "rounding error. Raise `jitter`, drop duplicate basis rows, or use a less smooth kernel (a "
+        "larger gamma, a Matern kernel)"
     )
 
 

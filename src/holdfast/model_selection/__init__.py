@@ -8,7 +8,7 @@ breaks code.
 
 | module | what it holds |
 |---|---|
-| `recognise` | from an estimator to the smoother that it is, or to the reason why it is none |
+| `recognise` | from an estimator to the smoother that it is, or to the reason why it is not one |
 | `transformers` | pipelines: steps that learn nothing, weights of each step |
 | `held_out` | predictions of all splits from one smoother |
 | `stand_in` | what scikit-learn's own functions are run with, so that scoring is theirs |

@@ -48,8 +48,9 @@ def from_sklearn(
 ) -> Any:
     """Return a fitted model with the predictions of an estimator of scikit-learn.
 
-    Its kernel, its penalty, its bias or none: no choice is made. Every answer is then there:
-    held-out predictions for any groups, intervals, influence, permutation tests, the report.
+    It has the same kernel, penalty and bias (or none); nothing is chosen. Every answer is then
+    available: held-out predictions for any groups, intervals, influence, permutation tests, the
+    report.
 
     Parameters
     ----------
@@ -246,8 +247,8 @@ def _penalty(estimator: Any) -> float:
 def _refuse_positive(estimator: Any) -> None:
     if estimator.positive:
         raise NotSupportedError(
-            f"{type(estimator).__name__}(positive=True) is no linear smoother: its coefficients "
-            "are no linear function of y. Use positive=False.",
+            f"{type(estimator).__name__}(positive=True) is not a linear smoother: its "
+            "coefficients are not a linear function of y. Use positive=False.",
             argument="estimator",
         )
 
@@ -303,8 +304,8 @@ def _gaussian_process(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Ado
     if estimator.normalize_y:
         raise NotSupportedError(
             "GaussianProcessRegressor(normalize_y=True) takes the mean off the targets of every "
-            "training set, which is neither a bias nor none. Pass y - y.mean() and "
-            "normalize_y=False; holdfast.model_selection answers it as it is.",
+            "training set, which is neither a model with a bias nor one without. Pass y - "
+            "y.mean() and normalize_y=False; holdfast.model_selection answers it as it is.",
             argument="estimator",
         )
     fitted = estimator if _is_fitted(estimator) else clone(estimator).fit(X, y)

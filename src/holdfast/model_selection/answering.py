@@ -68,7 +68,7 @@ def case_of(
     require_choice(estimator)
     parts = parts_of(estimator)
     if not (is_known(parts.model) or type(estimator) is KernelRidgeCV):
-        raise Refit(f"{type(parts.model).__name__} is not a linear smoother that is known here")
+        raise Refit(f"{type(parts.model).__name__} is not a linear smoother that holdfast knows")
     try:
         X, y = indexable(X, y)
         splitter = check_cv(cv, y, classifier=is_classifier(estimator))

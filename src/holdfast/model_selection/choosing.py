@@ -63,7 +63,7 @@ def nested(
         raise Refit
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HoldfastWarning)  # about a choice that nobody uses
+            warnings.simplefilter("ignore", HoldfastWarning)  # about a choice that is not used
             fitted = clone(estimator).fit(X, y, sample_weight=sample_weight)
             found = fitted.nested(list(experiments))
     except (HoldfastError, ValueError, TypeError) as error:

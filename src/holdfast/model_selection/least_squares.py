@@ -4,7 +4,7 @@ With √w [X, 1] = QR the model of all rows is ŷ = Q Qᵀy, and that of the row
 
     (I − Q_HᵀQ_H) b = Qᵀy − Q_Hᵀy_H        in the coordinates of Q,
 
-p × p for any H. The smallest eigenvalue of the matrix tells whether the rows that are left still
+p × p for any H. The smallest eigenvalue of the matrix shows whether the rows that are left still
 determine every column.
 """
 

@@ -1,4 +1,4 @@
-"""`patch`: code that imports from scikit-learn gets the drop-ins, while it lasts."""
+"""`patch`: code that imports from scikit-learn gets the drop-ins, inside a block."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DROP_INS: dict[str, Any] = {
 
 @contextmanager
 def patch() -> Iterator[None]:
-    """Replace the functions of `sklearn.model_selection` by those without refits, for a while.
+    """Replace the functions of `sklearn.model_selection` by those without refits, inside a block.
 
     For code that cannot be changed. Modules that have imported the names already
     (``from sklearn.model_selection import cross_val_score``) get the drop-ins, too, and everything

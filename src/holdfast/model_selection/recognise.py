@@ -1,4 +1,4 @@
-"""From an estimator of scikit-learn to the linear smoother that it is, or to why it is none.
+"""From an estimator of scikit-learn to the linear smoother that it is, or to why it is not.
 
 `Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
 fixed hyper-parameters predict ŷ = S y: a kernel or the columns of X, a penalty, a bias or none, row
@@ -47,7 +47,7 @@ class Refit(Exception):
         What has no closed form; empty where nothing needs to be said, because arguments are such
         that scikit-learn raises an error, or because refitting is cheaper.
     instead : estimator, optional
-        What scikit-learn shall refit in place of the estimator: the same, with less work inside.
+        What scikit-learn should refit instead of the estimator: the same, with less work inside.
     """
 
     def __init__(self, reason: str = "", instead: Any = None) -> None:
@@ -110,7 +110,7 @@ class Form:
 def _real_rows(X: Any) -> Any:
     """Return rows as float64, or leave what scikit-learn would refuse or round to it."""
     if getattr(X, "dtype", None) == np.float32:
-        raise Refit("X is float32, in which scikit-learn computes; X.astype(float) has one")
+        raise Refit("X is float32, in which scikit-learn computes; X.astype(float) avoids that")
     try:
         return check_array(X, accept_sparse="csr", dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -167,7 +167,7 @@ def _labels(y: Any, m: int) -> tuple[FloatArray, AnyArray]:
 
 
 def _require_direct(model: Any, rows: Any) -> None:
-    """Refuse solvers that stop before the minimum: their answers are no function of the data."""
+    """Refuse solvers that stop early: their answers do not depend on the data alone."""
     solver = model.solver
     if solver == "auto" and sp.issparse(rows):
         solver = "sparse_cg"
@@ -177,13 +177,13 @@ def _require_direct(model: Any, rows: Any) -> None:
         return
     raise Refit(
         f"{type(model).__name__} is solved by {solver!r} here, which stops at tol={model.tol:g}; "
-        f"tol={EXACT_TOLERANCE:g} or less has one"
+        f"tol={EXACT_TOLERANCE:g} or less has a closed form"
     )
 
 
 def _ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     if model.positive:
-        raise Refit(f"{type(model).__name__}(positive=True) is no linear function of y")
+        raise Refit(f"{type(model).__name__}(positive=True) is not a linear function of y")
     rows = _real_rows(X)
     _require_direct(model, rows)
     Y, flat = _real_targets(model, y, rows.shape[0])
@@ -194,7 +194,7 @@ def _ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
 
 def _classifier(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     if model.positive:
-        raise Refit("RidgeClassifier(positive=True) is no linear function of y")
+        raise Refit("RidgeClassifier(positive=True) is not a linear function of y")
     rows = _real_rows(X)
     _require_direct(model, rows)
     m = rows.shape[0]
@@ -206,7 +206,7 @@ def _classifier(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     elif model.class_weight is not None:
         raise Refit(
             f"RidgeClassifier(class_weight={model.class_weight!r}) weighs the rows of each fold "
-            "differently; a dict of weights has one"
+            "differently; a dict of weights has a closed form"
         )
     if np.ndim(model.alpha) or model.alpha == 0:
         raise Refit
@@ -216,7 +216,7 @@ def _classifier(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
 
 def _least_squares(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     if model.positive:
-        raise Refit("LinearRegression(positive=True) is no linear function of y")
+        raise Refit("LinearRegression(positive=True) is not a linear function of y")
     if sp.issparse(X):
         raise Refit("LinearRegression solves sparse rows by iterations that stop early")
     rows = _real_rows(X)
@@ -287,7 +287,7 @@ def _gaussian_process(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     if model.optimizer is not None and (model.kernel is None or kernel.n_dims):
         raise Refit(
             "GaussianProcessRegressor chooses the parameters of its kernel again in every fit; "
-            "kernel=fitted.kernel_ with optimizer=None has one"
+            "kernel=fitted.kernel_ with optimizer=None has a closed form"
         )
     try:
         rows = _real_rows(X) if kernel.requires_vector_input else np.asarray(X)

@@ -1,9 +1,9 @@
 """An estimator that looks its predictions up: what scikit-learn's own functions are run with.
 
 Scoring, several metrics at once, errors, metadata and the choice between `predict` and
-`decision_function` are scikit-learn's business and stay so. Its functions get row numbers instead
-of rows, and a stand-in for the estimator. The stand-in is told by `fit` which rows a split trains
-on, and answers with the held-out predictions that are known already (`Answers`).
+`decision_function` are left to scikit-learn. Its functions get row numbers instead of rows, and a
+stand-in for the estimator. The `fit` of the stand-in learns which rows a split trains on, and it
+returns the held-out predictions that are already known (`Answers`).
 """
 
 from __future__ import annotations

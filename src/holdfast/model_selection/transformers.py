@@ -1,9 +1,9 @@
 """The steps before a model: which of them learn nothing, and rows after these.
 
-A transformer that learns nothing from the rows gives a row the same values whoever is trained on,
-so it is applied once, to all rows. That is decided by a list of scikit-learn's classes and by the
-tag ``requires_fit``, and looked at: some rows alone must become what they become among the others
-(a function may centre what it is given).
+A transformer that learns nothing from the rows gives a row the same values whatever rows are
+trained on, so it is applied once, to all rows. That is decided by a list of scikit-learn's classes
+and by the tag ``requires_fit``, and checked: some rows alone must be transformed as they are among
+the others (a function may centre its input).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def parts_of(estimator: Any) -> Parts:
     steps = [(n, s) for n, s in estimator.steps[:-1] if s is not None and s != "passthrough"]
     name, last = estimator.steps[-1]
     if type(last) is Pipeline or last is None or isinstance(last, str):
-        raise Refit("the last step of the Pipeline is no model")
+        raise Refit("the last step of the Pipeline is not a model")
     scaler, scaler_name = None, ""
     if steps and type(steps[-1][1]) is StandardScaler:
         scaler_name, scaler = steps.pop()
@@ -142,7 +142,7 @@ def transformed(before: tuple[Any, ...], X: Any, y: Any) -> Any:
         raise Refit from error
     if not same:
         name = " and ".join(type(step).__name__ for step in before)
-        raise Refit(f"{name} gives a row other values beside other rows")
+        raise Refit(f"{name} gives a row values that depend on the other rows")
     return whole
 
 

@@ -299,8 +299,8 @@ def beliefs(
         doubt = ["Any prediction of this model."]
     else:
         believe = (
-            f"The {head.error_label} of {shown(head.error)}, for new rows that are to these rows "
-            f"what held-out rows were to the others: {asked.cv}."
+            f"The {head.error_label} of {shown(head.error)}, for rows as new to the model as the "
+            f"held-out rows were: {asked.cv}."
         )
         doubt = [
             "Predictions for rows unlike any of these: no held-out row was like that.",

@@ -184,7 +184,7 @@ def _words(found: Growth) -> str:
         return (
             f"The {found.label} is {number(float(found.score[0]))} with {found.sizes[0]:,.0f} "
             f"{found.unit} and {number(float(found.score[-1]))} with {found.sizes[-1]:,.0f}; some "
-            "draws make no errors at all, so that nothing can be said about more."
+            f"draws make no errors at all, so nothing can be said about more {found.unit}."
         )
     gain = found.score_now - found.expected
     if not found.lower_is_better:
@@ -209,8 +209,8 @@ def _beside(found: Growth, score: float) -> str:
     if not np.isfinite(found.score_now) or now == number(score):
         return ""
     return (
-        f" The {now} is what the curve, made of random draws, says of {found.now:,.0f} "
-        f"{found.unit}; the {found.label} of the model itself is {number(score)}."
+        f" The curve averages random draws and gives {now} for {found.now:,.0f} {found.unit}; the "
+        f"{found.label} of the model itself is {number(score)}."
     )
 
 

@@ -23,14 +23,14 @@ __all__ = ["Relevance", "ask_relevance", "relevance_section"]
 #: each other's models. Hence such a high level, at which about this share of columns that mean
 #: nothing looks relevant.
 LEVEL, BY_CHANCE = 0.99, 0.025
-#: Rises, as shares of the error: what stays below, doubt included, does not matter; what is below
-#: is rounding.
+#: Rises, as shares of the error: what stays below, uncertainty included, does not matter; what is
+#: below is rounding.
 NEGLIGIBLE, ROUNDING = 0.01, 1e-9
 #: Columns that are drawn, and that are asked about.
 MAX_SHOWN, MAX_ASKED = 25, 2000
 MEANING = (
-    "This is what the model uses to predict, not what causes the target. Columns that tell the "
-    "same share their relevance: each may look small although the model needs one of them."
+    "This is what the model uses to predict, not what causes the target. Columns with the same "
+    "information share their relevance: each may look small although the model needs one of them."
 )
 
 
@@ -45,7 +45,7 @@ class Relevance:
     low: FloatArray  #: Of the rise, a 99 % interval
     high: FloatArray
     #: "relevant": the interval lies above zero. "irrelevant": it ends below 1 % of the error.
-    #: "cannot be told": neither
+    #: "unclear": neither
     verdicts: tuple[str, ...]
     error: float  #: The error as it is, on the rows that were shuffled
     label: str  #: What the error is: "RMSE" or "share of errors"
@@ -122,7 +122,7 @@ def ask_relevance(case: Case) -> Relevance | None:
 def _verdict(low: float, high: float, error: float) -> str:
     if low > ROUNDING * error:
         return "relevant"
-    return "irrelevant" if high <= NEGLIGIBLE * error else "cannot be told"
+    return "irrelevant" if high <= NEGLIGIBLE * error else "unclear"
 
 
 def relevance_section(found: Relevance) -> Section:
@@ -163,12 +163,12 @@ def _words(found: Relevance) -> str:
         f"rows rises from {number(found.error)} to {number(found.error + float(found.rise[0]))}"
     )
     if "relevant" not in found.verdicts:
-        top = f"No {found.noun} raises the {found.label} beyond doubt when its values change rows"
+        top = f"No {found.noun} clearly raises the {found.label} when its values change rows"
     elif len(found.names) > 1:
         top += f", more than for any other {found.noun}"
     counts = (
         f"{verdict}: {found.verdicts.count(verdict):,}"
-        for verdict in ("relevant", "irrelevant", "cannot be told")
+        for verdict in ("relevant", "irrelevant", "unclear")
     )
     return f"{top}. Of {len(found.names):,} {found.noun}s, {', '.join(counts)}."
 

@@ -1,4 +1,4 @@
-"""A summary in blocks: the report from top to bottom, whoever shows it."""
+"""A summary in blocks: the report from top to bottom, in any format."""
 
 from __future__ import annotations
 

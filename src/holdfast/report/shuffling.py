@@ -86,9 +86,9 @@ def plan_shuffle(
     sizes = fitted.smoother.sizes(every)
     each = problem.X.shape[1] + KERNEL_VALUE + (sizes.p if sizes.form == "features" else 0)
     h, order = every.held.sizes.astype(float), rng.permutation(len(every))
-    costs, anew = h * h * (h + sizes.p), float(sizes.m) * sizes.p * each
-    trained = sizes.form == "features" and anew < costs.mean()
-    chosen = order[np.cumsum(np.full(h.size, anew) if trained else costs[order]) <= most]
+    costs, retrain = h * h * (h + sizes.p), float(sizes.m) * sizes.p * each
+    trained = sizes.form == "features" and retrain < costs.mean()
+    chosen = order[np.cumsum(np.full(h.size, retrain) if trained else costs[order]) <= most]
     if not chosen.size or problem.reselects:
         return None
     tasks = every.select(np.sort(chosen))

@@ -30,8 +30,7 @@ LEVEL = 0.9
 _CHEAP, _CHEAP_BASIS, _PARTITIONS = 1.5e8, 2e7, 10
 _OUTER = 10
 _WAYS = {
-    "nested": "models without pairs of folds, in random partitions (Bates, Hastie and Tibshirani "
-    "2024)",
+    "nested": "nested cross-validation in random partitions (Bates, Hastie and Tibshirani 2024)",
     "asymptotic": "the standard error over units, right for stable models and many of them (Bayle "
     "et al. 2020)",
     "corrected": "repeated splits with the variance corrected (Nadeau and Bengio 2003)",
@@ -56,7 +55,7 @@ class Sureness:
     permutations: int = 0
     null_best: float = math.nan  #: The best score of a permutation
     permuted: str = "rows"  #: What was permuted: "rows" or "groups"
-    #: Questions that nobody asked: options of the command line, or methods of the model
+    #: Questions that were not asked: options of the command line, or methods of the model
     not_asked: tuple[str, ...] = ()
 
 

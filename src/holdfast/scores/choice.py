@@ -132,9 +132,9 @@ def choose(
 
     Notes
     -----
-    Among equal scores (to twelve digits) the largest alpha wins, the most regularised model; an
-    alpha with an undefined (nan) score is never chosen. "1se" takes the standard error at the best
-    alpha; with `per_target` each target has its own standard error.
+    Among equal scores (to 12 significant figures) the largest alpha wins, the most regularised
+    model; an alpha with an undefined (nan) score is never chosen. "1se" takes the standard error at
+    the best alpha; with `per_target` each target has its own standard error.
     """
     if rule not in ("best", "1se"):
         raise InvalidInputError(f"rule must be 'best' or '1se', got {rule!r}", argument="rule")
@@ -161,7 +161,7 @@ def _compared(scores: Scores, *, pooled: bool, per_target: bool) -> tuple[FloatA
     if not per_target or scores.per_target is None:
         return (scores.pooled if pooled else scores.mean)[:, None], scores.se[:, None]
     table = scores.per_target if pooled else scores.per_target_mean
-    assert table is not None  # whoever chooses for each target scores each
+    assert table is not None  # a choice for each target comes with its scores
     se = scores.per_target_se
     return table, np.full_like(table, np.nan) if se is None else se
 

@@ -3,10 +3,10 @@
 A penalty λ acts against the eigenvalues of the weighted, centred kernel matrix. Their sum T bounds
 the largest: at λ = T every direction of the data is shrunk to half or less, and at T/10⁹ next to
 nothing is. The default grid therefore runs from T/10⁹ to T, so that neither the unit of the columns
-nor the number of rows decides at which end of it the best penalty lies. Where the best lies at an
-end all the same, the grid goes on beyond it, once. Columns of a linear kernel in different units
-have eigenvalues many decades apart; the grid then begins below the smallest of them, as far down as
-digits go.
+nor the number of rows decides at which end of it the best penalty lies. If the best still lies at
+an end, the grid is extended there, once. Columns of a linear kernel in different units have
+eigenvalues many decades apart; the grid then begins below the smallest of them, as far down as
+double precision allows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ __all__ = ["Penalties", "default_penalties", "extended", "kernel_parts"]
 
 #: Penalties of the default grid, and the decades that they span.
 COUNT, DECADES = 30, 9.0
-#: Penalties that are added beyond an end: two decades down, where digits end, or four up.
+#: Penalties that are added beyond an end: two decades down, to the limit of double precision, or
+#: four up.
 BELOW, ABOVE = 7, 14
 #: A grid begins this far under the smallest eigenvalue of few, but not below this share of T.
 UNDER, LOWEST = 1e-6, 1e-16

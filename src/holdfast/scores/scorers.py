@@ -45,7 +45,7 @@ NO_WEIGHT = (
 )
 
 
-#: Scores of the predictive law of held-out targets; greater is better.
+#: Scores of the predictive distribution of held-out targets; greater is better.
 DENSITIES = ("log_density", "crps")
 
 
@@ -195,7 +195,7 @@ class Scoring:
 
     @property
     def density(self) -> bool:
-        """Whether it scores a whole predictive law: predictions alone do not tell it."""
+        """Whether it scores a predictive distribution, which predictions alone do not give."""
         return self.scorer is _needs_law
 
     def score(
@@ -289,14 +289,13 @@ def resolve_scoring(
     ----------
     scoring : None, str or callable
         None means "neg_mean_squared_error" for regression, and for labels as -1 and +1, and
-        "accuracy" for classification.
-        "log_density" and "crps" score the normal law of held-out targets (regression).
-        Otherwise the name of a scikit-learn scorer, "kendall_tau", "concordance" or "ndcg" (see
-        `holdfast.scores.ranking`: within the groups of `fit`, averaged over them, all rows alike),
-        a scorer made by ``sklearn.metrics.make_scorer``, or any ``scorer(estimator, X, y)`` (which
-        may also take ``sample_weight`` and ``groups``) with greater meaning better. It is called
-        with X being the held-out predictions, and should look at X only through the methods of
-        `estimator`.
+        "accuracy" for classification. "log_density" and "crps" score the normal distribution of
+        held-out targets (regression). Otherwise the name of a scikit-learn scorer, "kendall_tau",
+        "concordance" or "ndcg" (see `holdfast.scores.ranking`: within the groups of `fit`, averaged
+        over them, all rows alike), a scorer made by ``sklearn.metrics.make_scorer``, or any
+        ``scorer(estimator, X, y)`` (which may also take ``sample_weight`` and ``groups``) with
+        greater meaning better. It is called with X being the held-out predictions, and should look
+        at X only through the methods of `estimator`.
     classes : ndarray or None
         Sorted class labels, at least two; None for regression.
     multilabel : bool
@@ -317,7 +316,7 @@ def resolve_scoring(
         if classes is not None or multilabel:
             raise InvalidInputError(
                 f"scoring={scoring!r} is for regression: the decision values of a classifier are "
-                "no normal variables. Use 'accuracy', 'roc_auc' or 'neg_log_loss'.",
+                "not normally distributed. Use 'accuracy', 'roc_auc' or 'neg_log_loss'.",
                 argument="scoring",
             )
         return Scoring(scoring, _needs_law, None, False, None)
@@ -347,8 +346,8 @@ def resolve_scoring(
 
 def _needs_law(estimator: Any, X: Any, y: Any) -> float:
     raise InvalidInputError(
-        "log_density and crps score the predictive law, which predictions alone do not tell. Use "
-        "them as scoring of fit, or of held_out(...).score.",
+        "log_density and crps score the predictive distribution, which predictions alone do not "
+        "give. Use them as scoring of fit, or of held_out(...).score.",
         argument="scoring",
     )
 

@@ -108,8 +108,8 @@ class Smoother(ABC):
     (`FeatureSmoother`) and a kernel matrix (`KernelSmoother`).
 
     A smoother is a value. What it has computed it may keep, and gives away as values too: no array
-    that anyone has seen is ever changed. Whoever needs a factor states the smallest penalty that
-    it must serve.
+    that anyone has seen is ever changed. A caller that needs a factor states the smallest penalty
+    that it must serve.
 
     Parameters
     ----------

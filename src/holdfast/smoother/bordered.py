@@ -2,7 +2,7 @@
 
 One bordered system for each penalty (Cawley and Talbot 2004). Solutions are refined once, with what
 is left of the equations in the longest floating-point numbers that the machine has, so that the
-naive twin of all other ways does not lose the digits that it is there to check.
+naive twin of all other ways does not lose the accuracy that it is there to check.
 """
 
 from __future__ import annotations

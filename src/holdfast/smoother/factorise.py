@@ -165,8 +165,8 @@ def factorised(
 ) -> FeatureFactor:
     """Return the factor for every penalty from `least` on.
 
-    Pahikkala et al. 2012 (15), (23). With `overwrite` the rows of the system, which nobody else
-    may know, become those of the factor.
+    Pahikkala et al. 2012 (15), (23). With `overwrite` the rows of the system, which nothing else
+    may use, become those of the factor.
     """
     found, at = _best_map(system, least, rows), _penalties(least)
     return _factor(system, features, scale, unpenalised, targets, found, at, rows, overwrite)

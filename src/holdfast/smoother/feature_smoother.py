@@ -163,7 +163,7 @@ class FeatureSmoother(Smoother):
             if known is not None and known.least > least:
                 known = measured_at(known, least)
             if known is None:
-                mine = self._system is None  # rows that nobody else has seen
+                mine = self._system is None  # rows that nothing else refers to
                 system = self._build(None) if self._system is None else self._system
                 rows = self._rows_of(system)
                 known = factorised(system, *self._problem(), least, rows, overwrite=mine)

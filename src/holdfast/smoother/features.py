@@ -124,8 +124,8 @@ class WhitenedFeatures(Features):
     Notes
     -----
     Cost per row: n d for the kernel, n² for whitening. Substitution makes W Cᵀ equal to K_{:B} to
-    the last digit. A product with C⁻¹ is faster by up to half and promises only eps cond(C):
-    held-out predictions were up to 3,000 times less accurate.
+    rounding. A product with C⁻¹ is faster by up to half and promises only eps cond(C): held-out
+    predictions were up to 3,000 times less accurate.
     """
 
     data: KernelData

@@ -135,7 +135,7 @@ class Unpenalised:
         lost = _undetermined(R, len(Z))
         if lost is not None:
             raise InvalidInputError(_undetermined_column(names[lost]))
-        Q[root == 0.0] = 0.0  # to the last digit
+        Q[root == 0.0] = 0.0  # exactly
         U = solve_small(R.T, Z.T).T if s else Z
         return cls(Z, np.ascontiguousarray(U), Q, R, not s, names, columns_of)
 
@@ -240,8 +240,8 @@ class NewColumns:
 class Centre:
     """The features' part along the unpenalised columns, B = Qᵀ√wΦ, as a sum of two.
 
-    Features far from zero leave no room for the last digits of B in one float64 number. So the
-    first part is subtracted from them, and then the rest.
+    Features far from zero leave no room for B in one float64 number. So the first part is
+    subtracted from them, and then the rest.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class Targets:
     """Targets without their part along the unpenalised columns, which is put back at the end.
 
     A model with a bias predicts y + c as it predicts y, plus c, so the mean of y may be taken out
-    first; large offsets then cost no digits. The same holds for every unpenalised column.
+    first; large offsets then cost no accuracy. The same holds for every unpenalised column.
 
     Attributes
     ----------

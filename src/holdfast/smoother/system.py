@@ -196,8 +196,8 @@ def without_rows(
         mean, level = solve_small(corner, cross), solve_small(corner, b[p:])
     except np.linalg.LinAlgError as error:
         raise HoldOutError(
-            "the rows that an experiment leaves to train on weigh nothing beside those that it "
-            "holds out. Use weights that are less far apart.",
+            "the rows that an experiment leaves to train on weigh next to nothing beside those "
+            "that it holds out. Use weights that are less far apart.",
             argument="sample_weight",
         ) from error
     A, rhs = A[:p, :p], b[:p] - cross.T @ level

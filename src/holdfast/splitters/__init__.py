@@ -1,14 +1,14 @@
 """Splitters that hold out what is near the test row: in space, in time, in a graph.
 
-Rows near a test row often know its target, and a random split then answers a question that nobody
-has. These splitters hold out the neighbourhood as well and test its centre, or whole blocks.
+Rows near a test row often have a similar target, and a random split then answers the wrong
+question. These splitters hold out the neighbourhood as well and test its centre, or whole blocks.
 
 | splitter | holds out | tests |
 |---|---|---|
 | `LeaveNeighbourhoodOut` | all rows within a radius of a row, in any metric | that row |
 | `HBlock` | the h rows before and after a row | that row |
 | `LeaveHopsOut` | all nodes within some hops of a node | that node |
-| `LeaveCorrelatedOut` | the rows that a kernel holds to be most alike a row | that row |
+| `LeaveCorrelatedOut` | the rows most similar to a row by a kernel | that row |
 | `TimeSteps` | everything from a moment on | what comes next |
 | `PurgedKFold` | a block of time, some rows before and after it | the block |
 | `SpatialBlocks` | a cell of a grid, or several | the cell |

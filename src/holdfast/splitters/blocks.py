@@ -18,7 +18,7 @@ from holdfast.splitters.around import check_coordinates, leave_some
 
 
 class SpatialBlocks(Splitter):
-    """Hold out the rows of one cell of a grid after the other, or of several cells together.
+    """Hold out the rows of each cell of a grid in turn, or of several cells together.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ class SpatialBlocks(Splitter):
         Width of the cells, one for all dimensions or one for each. Edges lie at the multiples of
         the width, so a place is in the same cell whatever other rows there are.
     n_splits : int, optional
-        Deal the cells into this many folds: at random, large cells first, each to the fold with
-        the fewest rows. By default each cell is held out by itself.
+        Distribute the cells over this many folds: at random, large cells first, each to the fold
+        with the fewest rows. By default each cell is held out by itself.
     random_state : int, RandomState or None
-        For dealing; None deals differently each time.
+        Seed of that distribution; None: a different one each time.
 
     Notes
     -----
-    Rows on both sides of an edge are near each other and one of them trains:
+    Rows on both sides of an edge are near each other, and one of them is trained on:
     `LeaveNeighbourhoodOut` has no edges, at the price of one experiment per row.
 
     Examples
@@ -72,7 +72,7 @@ class SpatialBlocks(Splitter):
     def groups(self) -> IntArray:
         """Return the cell of each row, counted from 0 in the order of the coordinates.
 
-        For whatever takes groups, such as a display or a basis selector.
+        For anything that takes groups, such as a display or a basis selector.
         """
         points = check_coordinates(self.coordinates)
         steps = points / self._widths(points.shape[1])

@@ -1,4 +1,4 @@
-"""Hold out the rows that a kernel holds to be most alike, and test the row that they are like."""
+"""Hold out the rows that are most similar to a row by a kernel, and test that row."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SLACK = 1e-10
 
 
 class LeaveCorrelatedOut(AroundRows):
-    """Hold out with each row a share of all rows, those most alike it by a kernel; test that row.
+    """Hold out with each row the share of all rows most similar to it by a kernel; test that row.
 
-    The model itself says who is near: rows whose values of f are most correlated under the kernel,
-    k(x, z) / √(k(x, x) k(z, z)), in absolute value. Where there is no distance to draw a radius
-    around (relatives, molecules, several kernels together), this is leave-one-out with a buffer all
-    the same, as the automatic groups of R-INLA are (Liu & Rue 2022).
+    The model itself says which rows are near: those whose values of f are most correlated under the
+    kernel, k(x, z) / √(k(x, x) k(z, z)), in absolute value. Where there is no distance to draw a
+    radius around (relatives, molecules, several kernels together), this is still leave-one-out with
+    a buffer, like the automatic groups of R-INLA (Liu & Rue 2022).
 
     Parameters
     ----------
@@ -33,16 +33,16 @@ class LeaveCorrelatedOut(AroundRows):
         The kernel matrix of all rows; or a kernel of `holdfast.kernels`, or a function
         ``kernel(X, Z)``, with the rows as `X`.
     share : float
-        How many of the rows leave, as a share of all, at least the row itself. Rows that are as
-        much alike as the last of them leave too; rows without any correlation never do.
+        How many of the rows are held out, as a share of all; at least the row itself. Rows that are
+        as similar as the last of them are held out too; rows without any correlation never are.
     X : array-like or sparse matrix of shape (m, d), optional
-        The rows, where `kernel` is no matrix.
+        The rows, if `kernel` is not a matrix.
 
     Notes
     -----
-    Kernel values are looked at a block of rows at a time; memory is that of the held-out rows,
-    share · m². A larger share asks how far the model carries: the score against the share is the
-    curve that `holdfast.displays.RadiusDisplay` draws for distances.
+    Kernel values are computed a block of rows at a time; memory is that of the held-out rows, share
+    · m². A larger share asks how far from the data the model works: the score against the share is
+    the curve that `holdfast.displays.RadiusDisplay` draws for distances.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class LeaveCorrelatedOut(AroundRows):
         if not is_number(share) or not 0 < share < 1:
             raise InvalidInputError(
                 f"share must be a number between 0 and 1, both excluded; got {share!r}. "
-                "share=0.05 holds out the twentieth part of the rows that is most alike.",
+                "share=0.05 holds out the 5 % of the rows that are most alike.",
                 argument="share",
             )
         count = int(np.ceil(share * n_rows * (1.0 - SLACK)))

@@ -28,7 +28,7 @@ class LeaveNeighbourhoodOut(AroundRows):
     """Hold out all rows within a radius of a row and test that row, for every row.
 
     Also known as buffered, or spatial, leave-one-out. The radius says how far from all data the
-    model will be used: choose it by the use, or look at all of them with
+    model will be used: choose it by the intended use, or compare several with
     `holdfast.displays.RadiusDisplay`.
 
     Parameters
@@ -48,7 +48,8 @@ class LeaveNeighbourhoodOut(AroundRows):
     -----
     Neighbours come from a k-d tree or a ball tree (metrics that fit in neither, such as "cosine":
     by brute force in blocks); memory is that of the neighbourhoods themselves. A distance that
-    equals the radius to ten digits lies within, so that rounding does not decide on a grid.
+    equals the radius to ten significant figures lies within, so that rounding does not decide for
+    points on a grid.
 
     Examples
     --------

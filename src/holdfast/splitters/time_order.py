@@ -21,7 +21,7 @@ from holdfast.splitters.around import AroundRows, leave_some
 class HBlock(AroundRows):
     """Hold out a row with the h rows before and after it and test that row, for every row.
 
-    Burman, Chow and Nolan (1994): for a series in which rows more than h apart are about
+    Burman, Chow and Nolan (1994): for a series in which rows more than h apart are nearly
     independent.
 
     Parameters
@@ -31,7 +31,7 @@ class HBlock(AroundRows):
 
     Notes
     -----
-    Rows must be in the order of time, at about equal steps. For times at unequal steps use
+    Rows must be in the order of time, at about equal steps. For unequal steps use
     ``LeaveNeighbourhoodOut(times, radius)``.
 
     Examples
@@ -71,8 +71,8 @@ class PurgedKFold(Splitter):
     -----
     Rows must be in the order of time. If the target of row t is made of values up to t + k (a
     return over k days), the k rows before a fold share values with it: ``purge=k``. So do the k
-    rows after it, and what the features remember of the fold comes on top: ``embargo=k`` or more
-    (López de Prado 2018, chapter 7).
+    rows after it, and the features of later rows may contain values from the fold: ``embargo=k`` or
+    more (López de Prado 2018, chapter 7).
 
     Examples
     --------
@@ -114,24 +114,23 @@ class PurgedKFold(Splitter):
 class TimeSteps(Splitter):
     """Train on what came before and test what came next, step by step, for rows in any order.
 
-    `sklearn.model_selection.TimeSeriesSplit` for rows that know their time instead of being sorted
-    by it. Rows of one moment are never on both sides.
+    `sklearn.model_selection.TimeSeriesSplit` for rows that have a time but are not sorted by it.
+    Rows of the same time are never on both sides.
 
     Parameters
     ----------
     times : array-like of shape (m,)
         The time of each row: numbers or dates.
     n_splits : int, default 5
-        Number of steps, at least two. Rows are cut into one part more, of about equal size, and
-        the first is never tested.
+        Number of steps, at least two. Rows are divided into one more part than that, of about equal
+        size; the first is never tested.
     gap : int, default 0
         Rows left out between the training rows and the test rows of a step.
 
     Notes
     -----
     Held out is everything that is not trained on: what is tested, the gap, and all that follows. A
-    step before whose rows there is nothing, because its first rows are of the earliest moment, is
-    left out.
+    step with nothing before it, because its first rows have the earliest time, is left out.
 
     Examples
     --------
@@ -174,8 +173,8 @@ class TimeSteps(Splitter):
                 test.append(np.sort(order[now]))
         if not held:
             raise HoldOutError(
-                "all rows that could be trained on are of one moment with those to be tested: "
-                "there is nothing before them. Ask for fewer steps.",
+                "all rows that could be trained on have the same time as those to be tested: "
+                "nothing comes before them. Ask for fewer steps.",
                 argument="n_splits",
             )
         return Experiments(Ragged.from_arrays(held), Ragged.from_arrays(test))
@@ -184,7 +183,7 @@ class TimeSteps(Splitter):
         times = check_labels("times", self.times, n_rows)
         if times.dtype.kind not in "biufmM":
             raise InvalidInputError(
-                f"times must be numbers or dates; got dtype {times.dtype}. Convert texts by "
+                f"times must be numbers or dates; got dtype {times.dtype}. Convert text with "
                 "pandas.to_datetime or numpy.datetime64.",
                 argument="times",
             )

@@ -69,7 +69,7 @@ class KernelMatrix:
             )
         if len(set(names)) < len(names):
             raise InvalidInputError(
-                f"id={column!r} must name each row once; a name is there twice. Repeated "
+                f"id={column!r} must name each row once; a name occurs twice. Repeated "
                 "measurements need a row of the matrix each.",
                 argument="id",
             )
@@ -155,7 +155,7 @@ def _read_npy(path: Path) -> FloatArray:
     try:
         mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except HEADER_ERRORS as error:
-        raise _refused(path, f"is no array of numbers ({briefly(error)})") from error
+        raise _refused(path, f"is not an array of numbers ({briefly(error)})") from error
     if mapped.dtype.kind not in "fiu":
         raise _refused(path, f"holds values of type {mapped.dtype}")
     _check_size(path, mapped.shape)

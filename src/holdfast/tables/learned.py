@@ -33,7 +33,7 @@ def _is(value: Any, kind: type) -> bool:
 
 def _require(holds: bool, what: str) -> None:
     if not holds:
-        raise InvalidInputError(f"What was learned of the columns does not fit together: {what}.")
+        raise InvalidInputError(f"What was learned of the columns is inconsistent: {what}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ class Learned:
         _require(all(_is(value, kind) for value, kind in kinds), "kinds of columns")
         names = [*self.numbers.names, *self.categories, *self.dates]
         _require(all(_is(n, str) for n in names) and bool(names), "names of columns")
-        _require(len(set(names)) == len(names), "a column is there twice")
+        _require(len(set(names)) == len(names), "a column occurs twice")
         filled = self.impute == (not np.isnan(self.numbers.fill).any())
         _require(filled or not self.numbers.names, "values to fill in")
 

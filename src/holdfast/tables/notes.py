@@ -140,7 +140,7 @@ def _duplicates(question: Question) -> list[Note]:
         return [Note(f"{told}, target included.")]
     return [
         Note(
-            f"{told}, target included. A copy in the training rows tells the answer: remove "
+            f"{told}, target included. A copy in the training rows gives the answer away: remove "
             "copies, or hold them out together with a group column."
         )
     ]
@@ -162,7 +162,7 @@ def _leaks(question: Question) -> list[Note]:
                 if question.classify
                 else f"predicts {target} almost alone (rank correlation {value:.3f})"
             )
-            + ". If it is known only after the target, or made of it, it is a leak: leave it out.",
+            + ". If it is known only after the target, or made from it, it is a leak: drop it.",
             (("drop", column),),
         )
         for column, value in best.items()
@@ -287,8 +287,8 @@ def _classes(question: Question) -> list[Note]:
     low, high = (f"{float(v):g}" for v in values)
     return [
         Note(
-            f"The target {question.roles.target!r} has two values, {low} and {high}, and is fitted "
-            "as a number. Classes are predicted otherwise.",
+            f"The target {question.roles.target!r} has two values, {low} and {high}, and is "
+            "fitted as a number. To predict classes, ask for a classifier.",
             (("classify", True),),
         )
     ]

@@ -288,7 +288,7 @@ def _cut(
         for row in filter(None, reader):
             taken = taken or reader.line_num
             rows.append(tuple(row))
-    except csv.Error:  # whoever reads the whole file says what is wrong
+    except csv.Error:  # reading the whole file will say what is wrong
         pass
     first = rows[0] if rows else ()
     return taken, first, tuple(row for row in rows[1:] if len(row) == len(first))

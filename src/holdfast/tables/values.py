@@ -342,7 +342,7 @@ def _parse(texts: Any, decimal: str | None, likely: str) -> _Parsed:
     if other is not None and other.fine.sum() == read.fine.sum():
         both = read.fine & other.fine
         if not np.array_equal(read.values[both], other.values[both]):
-            notes.append(f"the decimal mark {_OTHER[mark]!r} would read it otherwise")
+            notes.append(f"the decimal mark {_OTHER[mark]!r} would read it differently")
     return _Parsed(read.values, read.fine, mark, tuple(notes))
 
 

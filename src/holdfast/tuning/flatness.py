@@ -22,9 +22,9 @@ STEP = 1e-3
 CLOSE = 0.1
 #: Evaluations that one end of a range may take.
 TRIES = 6
-#: How many standard errors of a difference are left for doubt.
-DOUBT = 2.0
-#: A rise of the criterion by less than this many per cent, doubt included, does not matter.
+#: How many standard errors of a difference count as uncertainty.
+MARGIN = 2.0
+#: A rise of the criterion by less than this many per cent, uncertainty included, does not matter.
 NEGLIGIBLE = 2.0
 
 
@@ -67,7 +67,7 @@ class Relevance:
     irrelevant : ndarray of bool, shape (d,)
         Whether gamma is at its lower bound, or the rise and two standard errors together are below
         2 % of the criterion (minus a log density: below 0.01). A feature that is neither relevant
-        nor irrelevant cannot be told.
+        nor irrelevant is unclear.
     """
 
     rise: FloatArray
@@ -77,9 +77,9 @@ class Relevance:
 
     @property
     def verdicts(self) -> list[str]:
-        """Of each feature: "relevant", "irrelevant" or "cannot be told"."""
+        """Of each feature: "relevant", "irrelevant" or "unclear"."""
         return [
-            "relevant" if yes else "irrelevant" if no else "cannot be told"
+            "relevant" if yes else "irrelevant" if no else "unclear"
             for yes, no in zip(self.relevant, self.irrelevant, strict=True)
         ]
 
@@ -106,7 +106,7 @@ def flatness(
     Notes
     -----
     The Hessian from central differences of the gradient, two gradients per coordinate. The ranges
-    from the criterion itself, a few values per end: the criterion is not quadratic so far out.
+    come from the criterion itself, a few values per end: so far out it is not quadratic.
     """
     hessian = _hessian(criterion, point) if criterion.differentiable else None
     one_percent = criterion.problem.loss.percent(best.value)
@@ -209,6 +209,6 @@ def relevance(
         without[1 + j] = bounds[1 + j, 0]
         difference = criterion.evaluate(without, gradient=False).losses - best.losses
         rise[j], error[j] = difference.sum(), standard_error(difference, share)
-    relevant = ~at_bound & (rise > DOUBT * error)
-    small = rise + DOUBT * error < NEGLIGIBLE * criterion.problem.loss.percent(best.value)
+    relevant = ~at_bound & (rise > MARGIN * error)
+    small = rise + MARGIN * error < NEGLIGIBLE * criterion.problem.loss.percent(best.value)
     return Relevance(rise, error, relevant, ~relevant & (at_bound | small))

@@ -1,8 +1,8 @@
 """What tuning minimises: the squared error, minus the log density, or the CRPS of held-out targets.
 
-Each is the score of the same name in ``KernelRidgeCV`` with the sign turned round. A loss is filled
-with what the experiments give, stack by stack; then it tells what each contributes, and its
-derivatives by residuals and covariances (`holdfast.tuning.solved`).
+Each is the score of the same name in ``KernelRidgeCV`` with the opposite sign. A loss collects what
+the experiments give, stack by stack; then it returns what each contributes, and its derivatives by
+residuals and covariances (`holdfast.tuning.solved`).
 
 Slopes of the squared error are known stack by stack. Those of a distribution need the noise
 variance, which all experiments share: then the adjoint takes a second walk over the experiments,

@@ -72,9 +72,9 @@ def tune(
     Parameters
     ----------
     model : KernelRidgeCV, KernelRidgeClassifierCV, or dict of parameters
-        Kernel family, basis rows, hold-out, policy, intercept and jitter; its alphas and gamma
-        are what is looked for. The kernel may be a sum, a product or a multiple of others: all
-        their widths, factors and constants are looked for. Its `scoring` says what is minimised:
+        Kernel family, basis rows, hold-out, policy, intercept and jitter; its alphas and gamma are
+        replaced by the search. The kernel may be a sum, a product or a multiple of others: all
+        their widths, factors and constants are searched for. Its `scoring` says what is minimised:
         None, the mean squared error; "log_density", minus the mean log density per row; "crps". It
         is not changed. Basis rows are chosen once.
     X, y, sample_weight, groups
@@ -91,10 +91,10 @@ def tune(
         Parameters of parts have their names in `Kernel.parameters`, such as "k1__gamma"; "gamma"
         holds for all gammas, "factor" for all factors (default: 1e-5 to 1e5 times the given one).
     start : (alpha, gamma) or list of such pairs, optional
-        Where to start; in the place of gamma, a dict may give parameters by name. Default: the
-        best of nine points around the median distance.
+        Where to start; instead of gamma, a dict may give parameters by name. Default: the best of
+        nine points around the median distance.
     n_starts : int
-        From how many of these nine points to start.
+        How many of these nine points to start from.
     max_evaluations : int
         Evaluations of the criterion in all, besides those for `flatness`.
     flatness : bool
@@ -113,11 +113,10 @@ def tune(
     Notes
     -----
     L-BFGS-B minimises the logarithm of the criterion, or minus the log density itself, so that the
-    scale of y does not matter.
-    With `ard` all gammas first move together, then each by itself. If `flatness` then shows that
-    the criterion falls by more than 1 % without a feature, the search goes on from there. Trials at
-    which the model breaks down (interpolation to the last digit, a singular basis) count as bad and
-    are stepped back from.
+    scale of y does not matter. With `ard` all gammas first move together, then each by itself. If
+    `flatness` then shows that the criterion falls by more than 1 % without a feature, the search
+    goes on from there. Trials at which the model breaks down (exact interpolation, a singular
+    basis) count as bad, and the search steps back.
 
     Examples
     --------
@@ -270,8 +269,8 @@ class _Run:
     def relevance(self) -> Relevance | None:
         """Return what each feature is worth, or None when all share one gamma.
 
-        Where the criterion falls without a feature, the search had ended in a valley of its own: it
-        goes on from there.
+        Where the criterion falls without a feature, the search had ended in a local minimum, and
+        continues from there.
         """
         for _ in range(self.limits.shape[0]):
             assert self.best is not None

@@ -230,7 +230,7 @@ def _basis(training: FitProblem, kernel: Kernel) -> IntArray | None:
         )
     if isinstance(selector, Points):
         raise NotSupportedError(
-            "tuning takes basis rows; got Points, which are no rows. Tune with basis=[row "
+            "tuning takes basis rows; got Points, which are not rows. Tune with basis=[row "
             "numbers] or a number of rows, then pass the points with the gamma that was found.",
             argument="basis",
         )

@@ -1,4 +1,4 @@
-"""What comes back from tuning: the best, everything that was tried, and how sure one can be."""
+"""The result of tuning: the best, everything that was tried, and how certain it is."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ class TuneResult:
     def irrelevant(self) -> NDArray[np.bool_] | None:
         """Which features surely do not help, shape (d,); None with one gamma or if not measured.
 
-        Those that are not among them need not be relevant: ``relevance.verdicts`` tells the three
-        cases apart.
+        Those that are not among them need not be relevant: ``relevance.verdicts`` distinguishes the
+        three cases.
         """
         return None if self.relevance is None else self.relevance.irrelevant
 

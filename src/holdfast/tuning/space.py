@@ -32,7 +32,7 @@ __all__ = [
 Bounds = Mapping[str, Any]
 
 #: Default bounds of alpha, times the mean weight of a row. Below the lower one, rounding errors of
-#: a thousand rows with a wide kernel would show in the sixth digit and confuse line searches.
+#: a thousand rows with a wide kernel would show at a relative 1e-6 and confuse line searches.
 ALPHA = (1e-7, 1e4)
 #: Default bounds of gamma, times the gamma at which an average pair of rows is one unit apart.
 #: Below the lower one a feature changes no kernel value in its first six digits.
@@ -67,8 +67,8 @@ class Coordinates:
 
         Notes
         -----
-        Every positive parameter is searched for, except factors that alpha stands for already: a
-        multiple of the whole kernel changes no model whose penalty is multiplied, too.
+        Every positive parameter is searched for, except factors that alpha already covers:
+        multiplying the whole kernel and the penalty by the same number changes nothing.
         """
         redundant, scale = _spare(kernel)
         held = {*redundant, scale}

@@ -274,7 +274,7 @@ def test_extrapolation_that_cannot_be_told(score, reason):
         assert np.isnan(values).all()
         assert values.shape == (2,)
     assert reason in more.unknown
-    assert "cannot be told" in repr(more)
+    assert "is unknown" in repr(more)
 
 
 def test_extrapolation_for_a_classifier_that_is_often_right():

@@ -52,7 +52,7 @@ def test_it_is_the_model_of_that_many_random_rows(data, tmp_path):
     same = KernelRidgeCV(basis=100, **options).fit(X, y)
     np.testing.assert_array_equal(found.basis_indices_, same.basis_indices_)
     np.testing.assert_array_equal(found.predict(X), same.predict(X))
-    assert "100 of 400 rows at random, by itself" in str(found.explain())
+    assert "100 of 400 rows, drawn at random" in str(found.explain())
     found.save(tmp_path / "model.holdfast")
     again = load(tmp_path / "model.holdfast")
     np.testing.assert_array_equal(again.predict(X), found.predict(X))

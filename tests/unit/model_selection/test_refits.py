@@ -55,7 +55,7 @@ WITHOUT = {
     "'lsqr'": Ridge(solver="lsqr"),
     "MinMaxScaler": make_pipeline(MinMaxScaler(), Ridge()),
     "SplineTransformer": make_pipeline(SplineTransformer(), Ridge()),
-    "beside other rows": make_pipeline(FunctionTransformer(centred), Ridge()),
+    "depend on the other rows": make_pipeline(FunctionTransformer(centred), Ridge()),
     "optimizer=None": GaussianProcessRegressor(RBF(), alpha=0.3),
 }
 

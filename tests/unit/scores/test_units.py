@@ -63,5 +63,5 @@ def test_one_target_has_no_scores_of_each():
 
 @pytest.mark.parametrize("name", ["log_density", "crps"])
 def test_predictions_do_not_tell_the_score_of_a_law(name):
-    with pytest.raises(InvalidInputError, match="score the predictive law"):
+    with pytest.raises(InvalidInputError, match="score the predictive distribution"):
         resolve_scoring(name).scorer(None, np.zeros((2, 1)), np.zeros(2))

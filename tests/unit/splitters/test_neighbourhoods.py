@@ -423,7 +423,7 @@ BAD = [
     (TimeSteps(["May"] * M), "times must be numbers or dates.*to_datetime"),
     (TimeSteps(np.full(M, np.nan)), "times must hold.*missing, the first in row 0"),
     (TimeSteps(np.full(M, "NaT", dtype="M8[D]")), "times must hold.*missing, the first in row 0"),
-    (TimeSteps(np.zeros(M)), "of one moment"),
+    (TimeSteps(np.zeros(M)), "have the same time"),
     (PurgedKFold(1), "n_splits must be a whole number, at least 2; got 1"),
     (PurgedKFold(41), "n_splits must be at most the number of rows, 40; got 41"),
     (PurgedKFold(4, -1), "purge must be"),

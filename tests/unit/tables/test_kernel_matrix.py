@@ -110,15 +110,15 @@ def test_matrices_that_are_refused(tmp_path, array, words):
 
 def test_objects_are_never_unpickled(tmp_path):
     np.save(tmp_path / "K.npy", np.array([[print]], dtype=object), allow_pickle=True)
-    with pytest.raises(InvalidInputError, match="no array of numbers"):
+    with pytest.raises(InvalidInputError, match="not an array of numbers"):
         read_kernel_matrix(tmp_path / "K.npy")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("K.npy", b"\x93NUMPY but not really", "no array of numbers"),
-        ("K.npy", b"", "no array of numbers"),
+        ("K.npy", b"\x93NUMPY but not really", "not an array of numbers"),
+        ("K.npy", b"", "not an array of numbers"),
         ("K.csv", b"1,2\n3,x\n", "cannot be read as numbers"),
         ("K.csv", b"1,2\n2,1,5\n", "cannot be read as numbers"),
         ("K.csv", b"a,b\n1,2\n", r"shape \(1, 2\)|names 2 columns"),
@@ -139,7 +139,7 @@ def test_a_header_that_promises_more_than_the_file(tmp_path):
     np.save(tmp_path / "K.npy", K)
     whole = (tmp_path / "K.npy").read_bytes()
     (tmp_path / "K.npy").write_bytes(whole.replace(b"(6, 6)", b"(9999999, 9999999)".ljust(6))[:300])
-    with pytest.raises(InvalidInputError, match="no array of numbers"):
+    with pytest.raises(InvalidInputError, match="not an array of numbers"):
         read_kernel_matrix(tmp_path / "K.npy")
 
 
