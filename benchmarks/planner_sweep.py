@@ -30,6 +30,7 @@ from holdfast.exceptions import HoldfastWarning
 from holdfast.holdout.plan import PLANNED as PATHS
 from holdfast.holdout.plan import Plan
 from holdfast.kernels import RBF
+from reproduce._measure import Clock
 from reproduce.p003_grid import measure_constants
 
 SHARE, WORST = 1.3, 2.0
@@ -182,7 +183,7 @@ def crossover(m: int, folds: int, counts: Sequence[int], repeats: int) -> dict[s
     """
     X, y = data(m)
     h = m // folds
-    constants = measure_constants(RBF(0.1)(X), y, repeats)
+    constants = measure_constants(RBF(0.1)(X), y, Clock(repeats))
     seconds: dict[str, list[float]] = {"spectral": [], "single": []}
     planned = None
     with threadpool_limits(1):  # as in the paper

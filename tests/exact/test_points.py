@@ -143,7 +143,7 @@ def test_saved_and_loaded(tmp_path):
     assert_close(again.held_out(3).matrix(), fitted.held_out(3).matrix(), "law")
     fitted.basis_indices_ = fitted.basis_indices_ - 1
     fitted.save(tmp_path / "points.holdfast")
-    with pytest.raises(FileFormatError, match="basis rows are not there"):
+    with pytest.raises(FileFormatError, match="basis_rows are not those of the points"):
         holdfast.load(tmp_path / "points.holdfast")
 
 

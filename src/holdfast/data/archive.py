@@ -50,6 +50,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+import holdfast
 from holdfast.data.atomic import atomic_write
 from holdfast.data.memory import available_bytes
 from holdfast.data.paths import check_path
@@ -131,8 +132,8 @@ class Archive:
 
 def library_versions() -> dict[str, str]:
     """Versions of Python, holdfast and the libraries its numbers depend on."""
-    versions = {"python": platform.python_version()}
-    for name in ("holdfast", "numpy", "scipy", "scikit-learn"):
+    versions = {"python": platform.python_version(), "holdfast": holdfast.__version__}
+    for name in ("numpy", "scipy", "scikit-learn"):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:  # run from a source tree

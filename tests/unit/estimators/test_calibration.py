@@ -150,7 +150,7 @@ def test_it_is_in_the_file(tmp_path, method):
     kept = short.calibration_
     short.calibration_ = type(kept)(method, kept.decisions[:2], kept.probabilities[:2])
     short.save(tmp_path / "b.holdfast")
-    with pytest.raises(FileFormatError, match="do not fit together"):
+    with pytest.raises(FileFormatError, match="calibration has other targets"):
         holdfast.load(tmp_path / "b.holdfast")
 
 
