@@ -1,4 +1,4 @@
-"""How each column was read and what became of it: the table that an answer carries."""
+"""How each column was read and what it became: a table in every answer."""
 
 from __future__ import annotations
 
