@@ -1,8 +1,9 @@
 """Estimators that choose their penalty in every fit: nested cross-validation.
 
-`KernelRidgeCV` has it as an answer, `nested`. A `GridSearchCV` of scikit-learn is refitted for
-every outer split, and compares its candidates without refits there: the package's own search takes
-its place.
+`KernelRidgeCV` has it as an answer, `nested`. A `GridSearchCV` of scikit-learn, or a `RidgeCV` with
+folds, is refitted for every outer split, and compares its candidates without refits there: the
+package's own takes its place. The leave-one-out of `RidgeCV` has a closed form in scikit-learn, and
+`nested` would not be faster.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
@@ -30,22 +32,20 @@ def require_choice(estimator: Any) -> None:
     Raises
     ------
     Refit
-        Without a word for a `GridSearchCV`, whose refits have a closed form inside.
+        Without a word for `GridSearchCV` and `RidgeCV(cv=...)`, whose refits have a closed form
+        inside.
     """
-    if type(estimator) is _GridSearchCV:
-        from holdfast.model_selection.search import GridSearchCV  # which asks this module, too
+    from holdfast.model_selection import search  # which asks this module, too
 
-        own = GridSearchCV(**estimator.get_params(deep=False))
-        raise Refit(instead=clone(own))
-    if isinstance(estimator, _GridSearchCV):
-        raise Refit  # ours: the same
+    folds = type(estimator) is RidgeCV and estimator.cv is not None
+    folds = folds and not get_config()["enable_metadata_routing"]
+    if folds or type(estimator) is _GridSearchCV:
+        kind = search.RidgeCV if folds else search.GridSearchCV
+        raise Refit(instead=clone(kind(**estimator.get_params(deep=False))))
+    if isinstance(estimator, _GridSearchCV | search.RidgeCV):
+        raise Refit(instead=estimator)  # ours: the same
     if type(estimator) in (RidgeCV, RidgeClassifierCV):
-        if estimator.cv is None:
-            raise Refit(f"{type(estimator).__name__} chooses its penalty in every split")
-        raise Refit(
-            f"{type(estimator).__name__}(cv={estimator.cv!r}) refits for every penalty; "
-            "GridSearchCV of Ridge does not"
-        )
+        raise Refit(f"{type(estimator).__name__} chooses its penalty in every split")
 
 
 def nested(

@@ -1,4 +1,4 @@
-"""`GridSearchCV` whose candidates are compared without refits."""
+"""`GridSearchCV`, and `RidgeCV` with folds, whose candidates are compared without refits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.linear_model import RidgeCV as _RidgeCV
 from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metadata_routing import process_routing
@@ -22,7 +25,7 @@ from holdfast.model_selection.stand_in import (
     stand_in,
 )
 
-__all__ = ["GridSearchCV"]
+__all__ = ["GridSearchCV", "RidgeCV"]
 
 #: What a finished search knows beside the refitted estimator.
 FOUND = (
@@ -102,6 +105,8 @@ refit_time_, multimetric_
             case = case_of(self.estimator, X, y, groups, self.cv, rest)
             answers = answers_of(case, candidates, everything=self.return_train_score)
         except Refit as refit:
+            if refit.instead is not None:
+                refit = Refit(f"{type(self.estimator).__name__} chooses in every split")
             tell("GridSearchCV", refit)
             self.cv = same_splits(case, cv)
             try:
@@ -144,3 +149,37 @@ refit_time_, multimetric_
         self.best_estimator_, self.refit_time_ = best, time.time() - start
         if hasattr(best, "feature_names_in_"):
             self.feature_names_in_ = best.feature_names_in_
+
+
+class RidgeCV(_RidgeCV):  # type: ignore[misc]  # sklearn is untyped
+    """`sklearn.linear_model.RidgeCV` with folds, whose penalties are compared without refits.
+
+    Parameters
+    ----------
+    alphas, fit_intercept, scoring, cv, gcv_mode, store_cv_results, alpha_per_target
+        As in scikit-learn.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose the penalty and fit to all rows."""
+        alphas = np.asarray(self.alphas)
+        plain = not (self.store_cv_results or self.alpha_per_target or params or routed())
+        valid = alphas.ndim == 1 and alphas.dtype.kind in "iuf" and (alphas >= 0).all()
+        if self.cv is None or not plain or not valid:  # scikit-learn says what is wrong
+            super().fit(X, y, sample_weight=sample_weight, **params)
+            return self
+        self._validate_params()
+        solver = "sparse_cg" if sp.issparse(X) else "auto"
+        search = GridSearchCV(
+            Ridge(fit_intercept=self.fit_intercept, solver=solver),
+            {"alpha": alphas},
+            cv=self.cv,
+            scoring=self.scoring,
+        )
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        best = search.fit(X, y, **given).best_estimator_
+        self.alpha_, self.best_score_ = best.alpha, search.best_score_
+        for name in ("coef_", "intercept_", "n_features_in_", "feature_names_in_"):
+            if hasattr(best, name):
+                setattr(self, name, getattr(best, name))
+        return self

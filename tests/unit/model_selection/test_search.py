@@ -299,10 +299,58 @@ def test_nested_with_weights_and_permutations():
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-8)
 
 
-def test_ridge_with_folds_inside_says_what_has_none():
+def alpha_of(estimator, X, y):
+    return estimator.alpha_
+
+
+def is_ours(estimator, X, y):
+    return float(isinstance(estimator, search.RidgeCV))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"cv": 3},
+        {"cv": KFold(4, shuffle=True, random_state=0), "scoring": "neg_mean_absolute_error"},
+        {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error", "fit_intercept": False},
+    ],
+)
+def test_ridge_with_folds_inside(given):
+    X, y, _, weights = rows()
+    alphas = np.logspace(-2, 2, 9)
+    model = RidgeCV(alphas, **given)
+    params = {"sample_weight": weights}
+    for targets in (y, np.column_stack([y, y**2])):
+        found = ours.cross_val_predict(model, X, targets, cv=4, params=params)
+        expected = theirs.cross_val_predict(model, X, targets, cv=4, params=params)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+        wanted = {"cv": 4, "scoring": {"alpha": alpha_of, "r2": "r2"}, "return_train_score": True}
+        found = ours.cross_validate(model, X, targets, **wanted)
+        expected = theirs.cross_validate(model, X, targets, **wanted)
+        np.testing.assert_array_equal(found["test_alpha"], expected["test_alpha"])
+        for name in ("test_r2", "train_r2"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-8)
+        assert ours.cross_val_score(model, X, targets, cv=2, scoring=is_ours).all()
+
+
+def test_ridge_with_folds_inside_a_search_or_wrong():
     X, y, _, _ = rows()
-    with pytest.warns(HoldfastWarning, match="GridSearchCV of Ridge does not"):
-        ours.cross_val_score(RidgeCV(ALPHAS, cv=3), X, y)
+    model = RidgeCV(ALPHAS, cv=3)
+    grid = {"fit_intercept": [True, False]}
+    with pytest.warns(HoldfastWarning, match="RidgeCV chooses in every split"):
+        found = ours.GridSearchCV(model, grid).fit(X, y)
+    same(found.cv_results_, theirs.GridSearchCV(model, grid).fit(X, y).cv_results_)
+    with config_context(enable_metadata_routing=True):
+        with pytest.warns(HoldfastWarning, match="RidgeCV chooses its penalty in every split"):
+            found = ours.cross_val_score(model, X, y)
+        np.testing.assert_array_equal(found, theirs.cross_val_score(model, X, y))
+    for wrong in ({"alphas": [-1.0, 1.0]}, {"alpha_per_target": True}, {"scoring": "nonsense"}):
+        model = RidgeCV(**{"alphas": ALPHAS, "cv": 3, **wrong})
+        with pytest.raises(ValueError, match=r"\w") as expected:
+            theirs.cross_val_score(model, X, y, error_score="raise")
+        with pytest.raises(type(expected.value)) as error:
+            ours.cross_val_score(model, X, y, error_score="raise")
+        assert str(error.value) == str(expected.value)
 
 
 def test_permutations_route_metadata():
