@@ -68,7 +68,7 @@ model = KernelRidgeCV(kernel, alphas=np.logspace(-1, 2, 20), cv=LeaveOneGroupOut
 model.fit(animals[old], measured[old], groups=herd[old])
 
 # %%
-# Accuracy is the correlation with the true breeding value, which nobody has but this recipe.
+# Accuracy is the correlation with the true breeding value, known here since the data are made up.
 
 
 def accuracy(prediction, truth):

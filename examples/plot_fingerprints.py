@@ -8,7 +8,7 @@ have not made yet. Holding out whole scaffolds answers that, from the same fit.
 
 The fingerprints are made by a stated recipe: 120 scaffolds of 8 molecules, 256 bits. A scaffold
 sets 40 bits at random, and a molecule adds 10 of its own and loses 5. Activity is the sum of small
-effects of all bits, a value of the scaffold as such, which no bit tells, and noise.
+effects of all bits, a value of the scaffold as such, which no bit encodes, and noise.
 """
 
 import matplotlib.pyplot as plt

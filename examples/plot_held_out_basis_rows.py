@@ -1,11 +1,11 @@
 """
-What becomes of basis rows that are held out
+What happens to basis rows that are held out
 ============================================
 
 A sparse model is made of some of its training rows. When such a row is held out, it may leave the
 basis too (``"remove"``), stay in it without being trained on (``"keep"``), or stay in both
 (``"train"``). On data in groups the choice matters a great deal: this is the experiment of
-Pahikkala, Suominen and Boberg (2012, section 6.4) in small, with one basis row for each group.
+Pahikkala, Suominen and Boberg (2012, section 6.4) on a small scale, with one basis row per group.
 """
 
 import warnings
@@ -45,7 +45,7 @@ kernel = {"kernel": "rbf", "gamma": 1 / n_features}
 
 
 # %%
-# Three policies, and the error on 400 groups that nobody has seen. ``"train"`` has seen a row of
+# Three policies, and the error on 400 groups that no model has seen. ``"train"`` has seen a row of
 # each held-out group and promises far too much. ``"keep"`` gives a large coefficient to the basis
 # row that is most unlike the training rows, just where it is tested, and falls apart as the
 # penalty shrinks. ``"remove"`` tells the truth.

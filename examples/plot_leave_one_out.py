@@ -3,7 +3,7 @@ Leave-one-out for a whole grid of penalties
 ===========================================
 
 One fit gives the leave-one-out predictions of every row under every penalty: here 221 rows and 60
-penalties, so 13,260 models that nobody had to train. The circles are the slow way, by
+penalties, so 13,260 models that did not have to be trained. The circles are the slow way, by
 scikit-learn.
 """
 
@@ -38,7 +38,7 @@ fitted = [KernelRidge(alpha=a, kernel="rbf", gamma=0.02).fit(X, y).predict(X) fo
 
 # %%
 # The slow way, for three of the penalties: 221 models, each without one row. They agree to ten
-# digits.
+# significant figures.
 
 checked = [5, 30, 55]
 retrained = [

@@ -1,6 +1,6 @@
 """
-Time series: held out is all that comes later
-=============================================
+Time series: everything later is held out
+=========================================
 
 A forecast is made from the past alone. With scikit-learn's ``TimeSeriesSplit`` everything that is
 not in the training part is held out, and the rows that follow it are tested. Random folds let the

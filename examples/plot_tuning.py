@@ -1,5 +1,5 @@
 """
-One width for every feature
+One width for each feature
 ===========================
 
 Ten features, five of which matter. A kernel with one width for all of them cannot ignore the

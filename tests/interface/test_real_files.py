@@ -330,7 +330,7 @@ def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
     options = ["--target", "y", "--drop", "unused"]
     code, out, err = run(capsys, "cv", "t.csv", *options, *FAST, "--report", "r.md")
     assert code == 0, err
-    assert re.search(r"column +role +kind +missing +levels +what became of it", out)
+    assert re.search(r"column +role +kind +missing +levels +how it is used", out)
     for line in (
         r"n +feature +number +60 +centred and scaled",
         r"c +feature +category +2 +2 features",

@@ -1,4 +1,4 @@
-"""How sure the answer is: the options that ask, and the columns that tell row by row."""
+"""How sure the answer is: the options that ask, and the columns that answer row by row."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def add_certainty_options(parser: argparse.ArgumentParser) -> None:
 
 
 def what_to_ask(options: argparse.Namespace) -> Ask:
-    """Return what the options ask of the score; refuse nonsense."""
+    """Return what the options ask about the score; refuse bad values."""
     from holdfast.report import Ask
 
     count = options.permutations

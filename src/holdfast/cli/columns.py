@@ -1,4 +1,4 @@
-"""What the commands say of columns: how they were read, notes, what preparing costs."""
+"""What the commands say about columns: how they were read, notes, what preparing costs."""
 
 from __future__ import annotations
 

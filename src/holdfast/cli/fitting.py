@@ -130,7 +130,7 @@ def read_data(options: argparse.Namespace) -> Data:
 
 
 def explain_columns(options: argparse.Namespace) -> tuple[tuple[ColumnAccount, ...], Source, int]:
-    """Return how each column is read, without a fit; also what cannot be used is told."""
+    """Return how each column is read, without a fit, including columns that cannot be used."""
     from holdfast.tables.account import account
 
     table, roles, source, categorical = _read(options)

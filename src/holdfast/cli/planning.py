@@ -162,7 +162,7 @@ def plan_of(model: Any, data: Data) -> tuple[Plan, list[str]]:
     Notes
     -----
     Which basis rows a selector picks is not known before it runs, and running it may be the larger
-    part of the work: for the plan, random rows stand in for them.
+    part of the work: the plan uses random rows instead.
     """
     problem, candidates = model._prepare(data.X, data.y, data.weights, data.groups)
     m, kernel = problem.weights.size, candidates[0].kernel

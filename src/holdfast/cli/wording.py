@@ -1,4 +1,4 @@
-"""The options for arguments of the library: messages are shown as they are, with options beside."""
+"""The options for arguments of the library: messages stay unchanged, options follow."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ A zip archive in which every member is *stored*, never compressed:
     One array each, in NumPy's own format, without pickles.
 
 The zip comment is ``holdfast <format_version> sha256:<digest of manifest.json>``, so that one
-digest vouches for the whole file.
+digest covers the whole file.
 
 Why not safetensors? It would be one more dependency, has no text arrays (class labels, feature
 names) and no place for a nested document. Why not a plain `.npz`? It has no checksum, no

@@ -42,7 +42,7 @@ def available_bytes() -> float:
 
 
 def _number(path: str, name: str) -> float | None:
-    """Return the number in the line of a file that begins so; None if nothing is told."""
+    """Return the number in the line of a file that begins so; None if there is none."""
     # No such file, or "max" instead of a number.
     with suppress(OSError, ValueError, IndexError), open(path, encoding="ascii") as lines:
         for line in lines:

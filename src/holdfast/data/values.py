@@ -1,8 +1,8 @@
-"""Values that NumPy would take without a word, refused or answered in one sentence.
+"""Values that NumPy would take silently: an error or a warning in one sentence.
 
 `numpy.asarray` drops the mask of a masked array, turns dates into counts of some unit, reads the
-text "1_000" as a thousand and, on the way to float64, drops imaginary parts. Whatever a user hands
-over as numbers passes here first.
+text "1_000" as a thousand and, on the way to float64, drops imaginary parts. Everything that a user
+passes as numbers is checked here first.
 """
 
 from __future__ import annotations

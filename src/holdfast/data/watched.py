@@ -1,9 +1,9 @@
-"""Dask work that ends: with its result, or with an error that says what became of the cluster.
+"""Dask work that ends: with its result, or with an error that says what happened to the cluster.
 
-A client whose scheduler is gone, or whose workers all are, waits for ever, in case they come back.
-Here it waits for a time, ``dask.config.set({"holdfast.timeout": "60s"})``, and then says so. The
-clock runs only while no worker can work; a worker that is lost and replaced costs time and nothing
-else.
+A client whose scheduler is gone, or whose workers all are, waits forever, in case they come back.
+Here it waits for a limited time, ``dask.config.set({"holdfast.timeout": "60s"})``, and then says
+so. The clock runs only while no worker can work; a worker that is lost and replaced costs time and
+nothing else.
 """
 
 from __future__ import annotations

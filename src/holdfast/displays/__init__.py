@@ -14,8 +14,8 @@
 | `VariationDisplay` | how the estimate varies with the basis draw and the partition |
 | `PITDisplay` | whether the predicted distributions are right: held-out targets as probabilities |
 
-``from_estimator`` asks a fitted estimator and plots; ``from_result`` takes an answer that is there
-already, and ``plot`` draws it.
+``from_estimator`` asks a fitted estimator and plots; ``from_result`` takes an answer that you
+already have, and ``plot`` draws it.
 
 >>> from sklearn.datasets import load_diabetes
 >>> from holdfast import KernelRidgeCV

@@ -1,4 +1,4 @@
-"""What all displays share: how they plot, whom they ask, and the one door of matplotlib."""
+"""What all displays share: how they plot, what they ask, and the only import of matplotlib."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["Display", "band", "check_fitted_estimator", "held_out_of"]
 class Display(ABC):
     """A plot in scikit-learn's manner: data in the constructor, looks in `plot`, artists kept.
 
-    ``from_estimator`` asks a fitted estimator and plots. ``from_result`` takes an answer that is
-    there already, and leaves the plotting to `plot`.
+    ``from_estimator`` asks a fitted estimator and plots. ``from_result`` takes an answer that you
+    already have, and leaves the plotting to `plot`.
 
     Attributes
     ----------

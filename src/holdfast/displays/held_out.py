@@ -59,7 +59,7 @@ class _OfHeldOut(Display):
 class HeldOutDisplay(_OfHeldOut):
     """Predictions of models that never saw the row, against the truth.
 
-    The cousin of `sklearn.metrics.PredictionErrorDisplay`, without refitting.
+    Like `sklearn.metrics.PredictionErrorDisplay`, without refitting.
 
     Parameters
     ----------

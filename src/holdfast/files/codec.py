@@ -62,7 +62,7 @@ _MOVED = {
 }
 #: How deep values may lie inside each other: a sum of many kernels, and no attack on the stack.
 MAX_DEPTH = 100
-# What constructors and conversions raise for values that are none of theirs.
+# What constructors and conversions raise for wrong values.
 _MALFORMED = (
     HoldfastError,
     TypeError,

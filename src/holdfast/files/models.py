@@ -24,7 +24,7 @@ _CLASSES = {
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "KernelMixtureCV": "holdfast.estimators.mixture",
 }
-# What values that are none of theirs make constructors and NumPy raise.
+# What constructors and NumPy raise for wrong values.
 _MISFITS = (
     HoldfastError,
     ArithmeticError,

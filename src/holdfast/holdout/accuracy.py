@@ -74,7 +74,7 @@ def data_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> FloatArr
 
 
 def _largest(smoother: Smoother) -> float:
-    """Return the largest unpenalised column, by which the level of the targets comes back."""
+    """Return the largest unpenalised column, by which the level of the targets is restored."""
     return float(np.abs(smoother.unpenalised.U).max(initial=0.0))
 
 

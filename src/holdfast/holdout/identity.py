@@ -159,7 +159,7 @@ def residuals(held: Held, most: float) -> Residuals:
     ----------
     held : Held
     most : float
-        Sets where rounding errors grow more than this are solved directly, which tells how much
+        Sets where rounding errors grow more than this are solved directly, which shows how much
         they grow at each penalty.
     """
     a, b, h, _ = held.shape
@@ -246,7 +246,7 @@ def _rows_alone(
 
 
 def looked_at(alphas: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return which penalties are looked at, and which of these stands for each penalty."""
+    """Return which penalties are examined, and which of these represents each penalty."""
     order = np.argsort(alphas, kind="stable")
     if alphas.size <= 2:
         return order, np.argsort(order, kind="stable")

@@ -83,7 +83,7 @@ class HeldOutModels:
     tasks : Tasks
     alphas : ndarray of shape (v,)
     basis : callable or None
-        Chooses the basis rows of each model by itself (``held_out_basis="reselect"``).
+        Chooses the basis rows of each model separately (``held_out_basis="reselect"``).
     """
 
     smoother: Smoother

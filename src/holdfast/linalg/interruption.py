@@ -43,8 +43,8 @@ def answering(work: Callable[[], None]) -> None:
     Raises
     ------
     KeyboardInterrupt
-        At once on Ctrl-C, after a word about what goes on; likewise whatever a signal handler
-        raises.
+        At once on Ctrl-C, after a warning about the call that continues; likewise whatever a signal
+        handler raises.
     """
     if threading.current_thread() is not threading.main_thread():
         work()  # signals go to the main thread anyway

@@ -38,7 +38,7 @@ MANY_ROWS = 1000
 
 
 def tell(function: str, refit: Refit) -> None:
-    """Warn that a job is left to scikit-learn, if there is something to say."""
+    """Warn that a job is left to scikit-learn, unless scikit-learn itself raises an error."""
     if refit.reason:
         warn(
             f"{function} is left to scikit-learn, which refits the model for every split: there is "
@@ -63,12 +63,12 @@ def case_of(
         If something is wrong with it that scikit-learn should say, or the estimator is not known.
     """
     params = {} if params is None else params
-    if y is None or (routed() and groups is not None):
-        raise Refit
     require_choice(estimator)
     parts = parts_of(estimator)
     if not (is_known(parts.model) or type(estimator) is KernelRidgeCV):
         raise Refit(f"{type(parts.model).__name__} is not a linear smoother that holdfast knows")
+    if y is None or (routed() and groups is not None):
+        raise Refit
     try:
         X, y = indexable(X, y)
         splitter = check_cv(cv, y, classifier=is_classifier(estimator))
@@ -146,7 +146,7 @@ def _nested(
 ) -> Answers:
     """Return the held-out predictions of candidates that choose their penalty in every split."""
     if everything:
-        raise Refit
+        raise Refit("KernelRidgeCV chooses in every split, and training rows are to be scored too")
     values, flat = [], True
     for candidate in candidates:
         model = _with(case.estimator, candidate)

@@ -30,7 +30,7 @@ def require_choice(estimator: Any) -> None:
     Raises
     ------
     Refit
-        Without a word where each refit has a closed form inside.
+        Without a word for a `GridSearchCV`, whose refits have a closed form inside.
     """
     if type(estimator) is _GridSearchCV:
         from holdfast.model_selection.search import GridSearchCV  # which asks this module, too
@@ -41,7 +41,7 @@ def require_choice(estimator: Any) -> None:
         raise Refit  # ours: the same
     if type(estimator) in (RidgeCV, RidgeClassifierCV):
         if estimator.cv is None:
-            raise Refit  # its leave-one-out has a closed form of its own
+            raise Refit(f"{type(estimator).__name__} chooses its penalty in every split")
         raise Refit(
             f"{type(estimator).__name__}(cv={estimator.cv!r}) refits for every penalty; "
             "GridSearchCV of Ridge does not"
@@ -58,14 +58,20 @@ def nested(
     Refit
         If the grid is made from the rows of each fit, or basis rows are drawn in each.
     """
-    fixed = estimator.alphas is not None and not isinstance(estimator.gamma, str)
-    if not fixed or estimator.basis is not None or estimator.checkpoint is not None:
-        raise Refit
+    if estimator.alphas is None or isinstance(estimator.gamma, str):
+        raise Refit(
+            "KernelRidgeCV makes its grid from the rows of each split; given alphas and gamma "
+            "have a closed form"
+        )
+    if estimator.basis is not None:
+        raise Refit("KernelRidgeCV draws its basis rows from the rows of each split")
+    if estimator.checkpoint is not None:
+        raise Refit("KernelRidgeCV(checkpoint=...) saves every fit")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HoldfastWarning)  # about a choice that is not used
             fitted = clone(estimator).fit(X, y, sample_weight=sample_weight)
             found = fitted.nested(list(experiments))
     except (HoldfastError, ValueError, TypeError) as error:
-        raise Refit from error
+        raise Refit(f"KernelRidgeCV.nested does not answer it ({error})") from error
     return np.concatenate([np.asarray(part) for part in found.predictions]), fitted._problem.flat

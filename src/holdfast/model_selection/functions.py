@@ -151,7 +151,7 @@ return_train_score, return_estimator, return_indices, error_score
     case = None
     try:
         if return_estimator:
-            raise Refit
+            raise Refit("return_estimator=True asks for the model of every split")
         case = case_of(estimator, X, y, groups, cv, params)
         answers = answers_of(case, everything=return_train_score)
     except Refit as refit:

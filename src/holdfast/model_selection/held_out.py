@@ -47,8 +47,10 @@ def experiments_of(splits: Iterable[Split], m: int, everything: bool) -> Experim
     out = np.empty(m, dtype=bool)
     for train, test in splits:
         train, test = np.asarray(train), np.asarray(test)
-        if train.dtype == bool or test.dtype == bool or not train.size or not test.size:
-            raise Refit
+        if train.dtype == bool or test.dtype == bool:
+            raise Refit("a split is a mask of the rows; row numbers have a closed form")
+        if not train.size or not test.size:
+            raise Refit("a split trains on no row, or tests none")
         out[:] = True
         out[train] = False
         rows = np.flatnonzero(out)
@@ -65,8 +67,8 @@ def tasks_of(experiments: Experiments, weights: FloatArray) -> Tasks:
     """Return the tasks of experiments: rows without a weight are never trained on."""
     try:
         return resolve(experiments, weights=weights, basis=None, policy="remove")
-    except HoldfastError as error:  # no row is left
-        raise Refit from error
+    except HoldfastError as error:
+        raise Refit("a split trains on no row that has a weight") from error
 
 
 def prepared(form: Form) -> Smoother | None:
@@ -76,7 +78,7 @@ def prepared(form: Form) -> Smoother | None:
     try:
         return _smoother(form, form.Y)
     except (HoldfastError, np.linalg.LinAlgError) as error:
-        raise Refit from error
+        raise _failed(error) from error
 
 
 def predictions(
@@ -112,7 +114,7 @@ def predictions(
             path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
             values = holdout.predict(smoother, tasks, grid, path)
     except (HoldfastError, np.linalg.LinAlgError, ValueError) as error:
-        raise Refit from error
+        raise _failed(error) from error
     if form.less_mean:
         values = values - _training_means(form.Y, tasks, form.weights)[tasks.test.owners]
     if form.normalised:
@@ -126,6 +128,10 @@ def predictions(
     if (index == index[:, :1]).all():
         return values[index[:, 0]]
     return np.stack([values[own, :, np.arange(v)].T for own in index])
+
+
+def _failed(error: Exception) -> Refit:
+    return Refit(f"the equations of all rows cannot be solved here ({error})")
 
 
 def _unpenalised(form: Form, tasks: Tasks) -> FloatArray:

@@ -95,8 +95,10 @@ def permutation_test_score(
     # Generators shall draw for refits what they drew for us.
     untouched, seed = deepcopy(cv), deepcopy(random_state)
     try:
-        if n_permutations < 1 or type(estimator) is KernelRidgeCV:
+        if n_permutations < 1:
             raise Refit
+        if type(estimator) is KernelRidgeCV:
+            raise Refit("KernelRidgeCV chooses in every split of every permutation")
         case = case_of(estimator, X, y, groups, cv, params)
         form, penalty = form_and_penalty(case)
         scorer = check_scoring(estimator, scoring=on_rows(scoring, case))

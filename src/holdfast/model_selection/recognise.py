@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,8 @@ class Refit(Exception):
     Parameters
     ----------
     reason : str
-        What has no closed form; empty where nothing needs to be said, because arguments are such
-        that scikit-learn raises an error, or because refitting is cheaper.
+        What has no closed form. It is empty only where the arguments are such that scikit-learn
+        raises an error, or where `instead` has a closed form inside.
     instead : estimator, optional
         What scikit-learn should refit instead of the estimator: the same, with less work inside.
     """
@@ -144,10 +143,10 @@ def row_weights(sample_weight: Any, m: int) -> FloatArray:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise Refit from error
-    if weights.shape != (m,) or not np.isfinite(weights).all() or weights.min() < 0.0:
-        raise Refit
-    if weights.max() == 0.0:
-        raise Refit
+    if weights.shape != (m,):
+        raise Refit("sample_weight is not one weight for each row")
+    if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):
+        raise Refit("sample_weight has weights below zero, or none above it")
     return weights
 
 
@@ -158,7 +157,7 @@ def _labels(y: Any, m: int) -> tuple[FloatArray, AnyArray]:
         raise Refit("y holds several labels for each row")
     classes, code = np.unique(labels, return_inverse=True)
     if classes.size < 2:
-        raise Refit
+        raise Refit("y holds a single class")
     Y = np.where(code[:, None] == np.arange(classes.size), 1.0, -1.0)
     return np.ascontiguousarray(Y[:, 1:] if classes.size == 2 else Y), classes
 
@@ -209,7 +208,7 @@ def _classifier(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
             "differently; a dict of weights has a closed form"
         )
     if np.ndim(model.alpha) or model.alpha == 0:
-        raise Refit
+        raise Refit(f"RidgeClassifier(alpha={model.alpha!r}) has not one penalty above zero")
     bias = bool(model.fit_intercept)
     return Form(Linear(), rows, bias, weights, Y, classes.size == 2, classes)
 
@@ -281,8 +280,10 @@ def _is_semidefinite(K: FloatArray) -> bool:
 
 
 def _gaussian_process(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
-    if sample_weight is not None or np.size(model.alpha) > 1:
-        raise Refit  # scikit-learn takes no weights, and noise of each row for all rows only
+    if sample_weight is not None:
+        raise Refit  # scikit-learn takes none
+    if np.size(model.alpha) > 1:
+        raise Refit("alpha is the noise of each row that a split trains on, whichever these are")
     kernel = ConstantKernel() * RBF() if model.kernel is None else model.kernel
     if model.optimizer is not None and (model.kernel is None or kernel.n_dims):
         raise Refit(
@@ -368,17 +369,11 @@ def penalty_of(estimator: Any, form: Form) -> FloatArray:
     """
     v = form.Y.shape[1]
     if form.kernel is None:
-        if isinstance(estimator, Ridge) and not _is_zero(estimator.alpha):
-            raise Refit
         return np.zeros(v)
     alpha = np.asarray(estimator.alpha)
     if alpha.dtype.kind not in "iuf" or alpha.shape not in ((), (1,), (v,)):
-        raise Refit
+        raise Refit(f"alpha={estimator.alpha!r} is not one penalty, or one for each target")
     penalty = np.broadcast_to(alpha.astype(np.float64) + form.shift, (v,))
     if not (np.isfinite(penalty).all() and penalty.min() > 0.0):
         raise Refit("a penalty of zero leaves the model to rounding errors")
     return penalty
-
-
-def _is_zero(alpha: Any) -> bool:
-    return isinstance(alpha, Real) and float(alpha) == 0.0

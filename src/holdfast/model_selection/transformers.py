@@ -182,8 +182,9 @@ def weights_of(parts: Parts, params: Mapping[str, Any], *, routed: bool) -> Weig
     named = [f"{name}__sample_weight" for name in (parts.model_name, parts.scaler_name) if name]
     if not parts.model_name:
         named = ["sample_weight"]
-    if given.keys() - set(named):
-        raise Refit
+    if others := sorted(given.keys() - set(named)):
+        # Without a pipeline scikit-learn raises an error.
+        raise Refit(f"steps are fitted with {', '.join(others)}" if parts.model_name else "")
     values = [given.get(name) for name in named]
     return Weights(values[0], values[1] if len(values) > 1 else None)
 
@@ -201,7 +202,7 @@ def _requested(step: Any, params: Mapping[str, Any]) -> Any:
             if value is None:
                 continue
             if name != "sample_weight" or method == "transform":
-                raise Refit
+                raise Refit(f"{type(step).__name__} is fitted with {name}")
             found = value
     return found
 
@@ -220,7 +221,7 @@ def standardised(form: Form, scaler: StandardScaler, weights: Weights) -> Form:
     Raises
     ------
     Refit
-        If the model is not linear, or refitting is cheaper.
+        If the model is not linear, or there are as many columns as rows.
 
     Notes
     -----
@@ -230,8 +231,10 @@ def standardised(form: Form, scaler: StandardScaler, weights: Weights) -> Form:
     if form.kernel is not None and not isinstance(form.kernel, Linear):
         raise Refit("StandardScaler changes every value of the kernel inside each fold")
     m, d = form.rows.shape
-    if d >= m or (sp.issparse(form.rows) and scaler.with_mean):
-        raise Refit
+    if sp.issparse(form.rows) and scaler.with_mean:
+        raise Refit  # scikit-learn refuses to centre them
+    if d >= m:
+        raise Refit(f"StandardScaler stands before {d} columns and there are {m} rows, not more")
     own = weights.scaler is not weights.model
     unit_weights = row_weights(weights.scaler, m)
     if own and form.weights.min() == 0.0:

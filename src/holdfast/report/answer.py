@@ -1,6 +1,6 @@
 """The answer: what was asked, the score beside a model without features, other ways of holding out.
 
-`answer` puts it in sentences, `key_figures` in numbers, `beliefs` says what may be believed. Every
+`answer` gives it in sentences, `key_figures` in numbers, and `beliefs` says what to believe. Every
 form of a report begins with these.
 """
 
@@ -95,13 +95,13 @@ class Headline:
 
     @property
     def plain(self) -> bool:
-        """Whether the score is the error itself, or one less it."""
+        """Whether the score is the error itself, or one minus the error."""
         return self.label in ("RMSE", "accuracy")
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """What another way of holding out says of the same model class on the same data."""
+    """What another way of holding out says about the same model class on the same data."""
 
     name: str  #: The way of holding out
     error: float  #: Its error, at the penalty it would choose itself
@@ -292,7 +292,7 @@ def answer(
 def beliefs(
     asked: Asked, head: Headline, contrasts: Sequence[Contrast], sure: Sureness | None
 ) -> tuple[Bullets, Bullets]:
-    """Return what may be believed and what may not, for a reader who is new to this."""
+    """Return what to believe and what not, for a reader who is new to this."""
     shown = number if asked.task == "regression" else percent
     if math.isfinite(head.skill) and head.skill <= 0:
         believe = "That these columns, with this model, do not predict the target."

@@ -1,4 +1,4 @@
-"""Jackknife+ bounds of held-out rows: what `predict_interval` would have said of each.
+"""Jackknife+ bounds of held-out rows: what `predict_interval` would have given for each.
 
 The bounds of a row that experiment a holds out come from models trained without a and without one
 other experiment b at a time: f₋ab(x) ± |r_j| for the rows j that b tests, r_j by the same model

@@ -44,7 +44,7 @@ def escape(text: str) -> str:
 
 
 def numbers(values: Any) -> list[Any]:
-    """Return numbers rounded to what a screen can show, None where there is none; texts as such."""
+    """Return numbers rounded for a screen, None where there is none; texts as they are."""
     array = np.asarray(values)
     if array.dtype.kind in "OU":
         return list(array.tolist())
@@ -186,7 +186,7 @@ def shares(text: str, low: float = -0.02) -> Figure:
 def figure(traces: list[Figure], xaxis: Figure, yaxis: Figure, height: int = 330) -> Figure:
     """Return traces in axes that look like all others.
 
-    The tool bar has the margin at the top to itself, the legend the foot.
+    The tool bar is in the top margin, the legend below.
     """
     look = {"gridcolor": "@grid", "zerolinecolor": "@grid", "automargin": True}
     legend = sum(1 for trace in traces if trace.get("showlegend", True)) > 1

@@ -42,7 +42,7 @@ class Context:
     command, data, checksum : str, optional
         How to repeat it.
     warnings : tuple of str
-        What fitting warned of.
+        Warnings from the fit.
     columns : tuple of ColumnAccount
         How each column of a data file was read (`holdfast.tables.account`).
     notes : tuple of str
@@ -57,7 +57,7 @@ class Context:
         For each feature the column that it came from, such as that of a 0/1 feature of one level;
         by default each feature is a column of its own.
     shell : bool
-        Whether the reader uses the command line: the report then speaks of its options.
+        Whether the reader uses the command line: the report then names its options.
     """
 
     title: str = "Held-out report"
@@ -86,8 +86,8 @@ class Ask:
     Attributes
     ----------
     level : float, optional
-        Of the interval of the score, from many random partitions however long that takes. None:
-        0.9, from partitions if that takes no time, else the asymptotic one.
+        Of the interval of the score, from many random partitions, however long that takes. None:
+        0.9, from partitions if that takes no time, otherwise the asymptotic one.
     nested : bool
         Whether to choose the penalty again without the rows that are predicted.
     permutations : int

@@ -1,4 +1,4 @@
-"""Residuals over time: whether the model ages, or was late to learn something."""
+"""Residuals over time: whether the model gets better or worse with time."""
 
 from __future__ import annotations
 

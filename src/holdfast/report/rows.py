@@ -128,7 +128,7 @@ def part_scores(
     labels : ndarray of shape (k,)
         The part that each entry belongs to.
     names : sequence of str, optional
-        What to call the parts, in the order of their sorted labels.
+        Names of the parts, in the order of their sorted labels.
     """
     values, code = np.unique(labels, return_inverse=True)
     order = np.argsort(code, kind="stable")

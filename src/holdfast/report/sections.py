@@ -96,7 +96,7 @@ def columns_table(columns: Sequence[ColumnAccount]) -> tuple[Table | Text, ...]:
         )
         for c in chosen
     ]
-    header = ("column", "role", "kind", "missing", "levels", "what became of it")
+    header = ("column", "role", "kind", "missing", "levels", "how it is used")
     made = table("Every column of the data, as it was read", header, rows)
     return (made, Text(others)) if others else (made,)
 

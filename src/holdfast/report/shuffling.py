@@ -3,8 +3,8 @@
 Each held-out row is predicted by the model that never saw it, first as it is, then with the values
 of one column taken from another held-out row: permutation importance (Breiman 2001; Fisher, Rudin &
 Dominici 2019) of held-out models. These are coefficients (`holdfast.holdout.models`), and shuffled
-rows are new rows to them. Only where many more rows are held out than there are features is a model
-sooner trained than derived; then it is trained.
+rows are new rows to them. If many more rows are held out than there are features, training a model
+is faster than deriving it, and it is trained.
 """
 
 from __future__ import annotations

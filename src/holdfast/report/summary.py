@@ -121,7 +121,7 @@ def summarise(
     target: int = 0,
     ask: Ask | None = None,
 ) -> Summary:
-    """Return everything a report says of a fitted model.
+    """Return everything a report says about a fitted model.
 
     Parameters
     ----------

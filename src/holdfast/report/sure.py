@@ -1,7 +1,7 @@
 """How sure the headline is: an interval, what choosing the penalty did, and chance.
 
-`ask_sureness` puts the three questions of `docs/how_sure.md` to a model; the dear ones only when
-they were asked for.
+`ask_sureness` asks a model the three questions of `docs/how_sure.md`; the expensive ones only on
+request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the model goes wrong: rows, experiments, groups, classes; and rows that weigh much."""
+"""Where the model goes wrong: rows, experiments, groups, classes; and influential rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Scorers for held-out predictions: any scikit-learn scorer, weighted by the row weights.
 
-A scorer wants an estimator and data; held-out predictions are already made. Scorers are therefore
-called on an identity estimator, whose "data" are the predictions themselves. The common metrics
-take a faster way to the same numbers (`holdfast.scores.metrics`).
+A scorer needs an estimator and data, but held-out predictions are already made. Scorers are
+therefore called on an identity estimator, whose "data" are the predictions themselves. The common
+metrics have a faster way to the same numbers (`holdfast.scores.metrics`).
 
 Rows of weight zero are left out before anything is scored, so that a weight of zero is the same
 as an absent row, even for a scorer that takes no weights.

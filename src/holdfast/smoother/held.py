@@ -5,7 +5,7 @@ the smoother S on those rows, and not what it is used for: `errors` are e_H = (y
 on all rows, `gaps` are the matrices I − S_HH, and `predict` gives the predictions for T of the
 model whose targets on H were lowered by r, which is the model without H when r are its held-out
 residuals (`holdfast.holdout`). `looks` are right-hand sides made of rounding errors of a typical
-size: solved like the others, they tell how much those errors grow (`holdfast.holdout.accuracy`).
+size: solved like the others, they show how much those errors grow (`holdfast.holdout.accuracy`).
 
 Removed basis rows. A model on B∖E is the same problem under the constraint N_E β = 0, where row j
 of N gives the coefficient of basis row j (Pahikkala et al. 2012, Proposition 1). With O an

@@ -499,7 +499,7 @@ class KernelSmoother(Smoother):
     ) -> tuple[FloatArray, FloatArray]:
         """Return predictions of each task from the kernel matrix of its training rows.
 
-        Targets of noise tell how much what is left of the equations grows.
+        Random targets show how much the residual of the equations grows.
         """
         targets, K = self.targets.select(columns), self.K
         self.require_semidefinite()

@@ -44,7 +44,7 @@ class Moments:
     Attributes
     ----------
     gram : ndarray of shape (p + s, p + s)
-        The Gram matrix, with zeros in the place of the unpenalised columns.
+        The Gram matrix, with zeros for the unpenalised columns.
     z : ndarray of shape (p, v)
         Products with the targets.
     drift : ndarray of shape (s, p)

@@ -1,9 +1,9 @@
 """Data tables from files: read, understood, prepared as numbers, written back.
 
-`read_table` reads a file (CSV and its relatives, Parquet, Feather, Arrow, .xlsx) and understands
-its columns: decimal commas, dates, marks of missing values. `TablePreparation` turns columns into
-the matrix that a kernel sees; it is a scikit-learn transformer and can be saved with a model.
-The extra ``holdfast[cli]`` brings what it needs.
+`read_table` reads a file (CSV and similar text, Parquet, Feather, Arrow, .xlsx) and understands its
+columns: decimal commas, dates, marks of missing values. `TablePreparation` turns columns into the
+matrix that a kernel sees; it is a scikit-learn transformer and can be saved with a model. The extra
+``holdfast[cli]`` installs what it needs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read_table(path: str | os.PathLike[str], **options: Any) -> Any:
     Parameters
     ----------
     path : path
-        CSV and its relatives (also gzipped), Parquet, Feather, Arrow or .xlsx.
+        CSV and similar text (also gzipped), Parquet, Feather, Arrow or .xlsx.
     **options
         Of `open_source`: delimiter, header, decimal, encoding, na, dayfirst.
     """

@@ -1,4 +1,4 @@
-"""How each column was read and what became of it: the table that an answer carries."""
+"""How each column was read and how it is used: a table in every answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ColumnAccount:
     levels : int
         How many different values there are.
     became : str
-        What became of it.
+        How it is used.
     """
 
     name: str

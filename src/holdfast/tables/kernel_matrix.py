@@ -1,7 +1,7 @@
 """Kernel matrices from files: NumPy's .npy, text, and GCTA's relationship matrices.
 
-A matrix may come from a stranger: nothing in a file is run, and what it says of its own size is
-held against the size of the file, and against the memory there is, before a number is read.
+A matrix may come from a stranger: nothing in a file is run, and the size that it declares is
+compared with the size of the file and the free memory before a number is read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class KernelMatrix:
     values : ndarray of shape (m, m)
         Symmetric.
     ids : tuple of str or None
-        What each row, and column, is called.
+        Names of the rows and columns.
     """
 
     values: FloatArray
@@ -127,7 +127,7 @@ def _refused(path: Path, why: str) -> InvalidInputError:
 
 
 def _check_size(path: Path, shape: tuple[int, ...]) -> None:
-    """Refuse what is no square, or takes more memory than there is."""
+    """Refuse a matrix that is not square or takes more memory than there is."""
     if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
         raise _refused(path, f"has shape {shape}")
     if 8.0 * shape[0] ** 2 > available_bytes():

@@ -44,7 +44,7 @@ class Numbers:
     ----------
     names : tuple of str
     centre, spread : ndarray of shape (n,)
-        What is subtracted, and by what is divided.
+        What is subtracted, and what is divided by.
     fill : ndarray of shape (n,)
         What missing values become; NaN if they are refused.
     """
@@ -241,7 +241,7 @@ class Learned:
     units : dict of str to str
         Currency or per cent signs of columns of numbers.
     options : ReadOptions
-        How the file was written, where that was said: new rows are read in the same way.
+        How the file is written, as far as the user said; new rows are read in the same way.
     """
 
     scale: bool

@@ -1,4 +1,4 @@
-"""What a careful reader would ask about the data before believing the answer."""
+"""What a careful reader would ask about the data before trusting the answer."""
 
 from __future__ import annotations
 

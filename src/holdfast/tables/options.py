@@ -1,4 +1,4 @@
-"""How a table is written, where the user said so."""
+"""How a table is written, as far as the user said."""
 
 from __future__ import annotations
 

@@ -47,14 +47,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
     categorical : sequence of str
         Columns of numbers that are names, such as codes.
     time : str, optional
-        The column that puts rows in order; its position in time is then no feature.
+        The column that puts rows in order; its position in time is then not a feature.
     keep : bool, default False
         Whether every column is to be a feature: row numbers are then used, and a column that cannot
         be one (free text, no values) is an error. Otherwise such columns are left out and
         `left_out_` says why.
     dayfirst : bool, optional
-        Whether 03/04/2021 is the third of April or the fourth of March, for frames of texts. Where
-        the texts leave it open and it is not said, an error asks for it.
+        Whether 03/04/2021 is the third of April or the fourth of March, for frames of texts. If the
+        texts are ambiguous and it is None, there is an error.
 
     Attributes
     ----------
@@ -263,7 +263,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
 
 
 def _unfit(name: str, reading: Reading, n_rows: int) -> str:
-    """Return why a column cannot be a feature; "" if it can; raise if it must be mended first."""
+    """Return why a column cannot be a feature; "" if it can; raise if it needs correcting."""
     if reading.trouble:
         raise InvalidInputError(
             f"The column {name!r} {reading.trouble}.", remedies=reading.remedies

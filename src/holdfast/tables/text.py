@@ -1,4 +1,4 @@
-"""Text files of cells: how they are written, guessed where it was not said, and read by Arrow."""
+"""Text files of cells: how they are written, as given or guessed, and read by Arrow."""
 
 from __future__ import annotations
 

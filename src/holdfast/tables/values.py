@@ -1,8 +1,8 @@
 """What the values of a column are: numbers, names, dates, or nothing.
 
-Arrow and pandas convert what is plainly written. Here is what people write besides: decimal commas,
-thousands separators, currencies, limits such as ``<0.1``, and dates in any order. Of a column of
-texts only the different ones are looked at.
+Arrow and pandas convert what is plainly written. This module handles what else people write:
+decimal commas, thousands separators, currencies, limits such as ``<0.1``, and dates in any order.
+Of a column of texts only the different ones are looked at.
 """
 
 from __future__ import annotations

@@ -10,11 +10,19 @@ import pytest
 import scipy.sparse as sp
 import sklearn.model_selection as theirs
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    Lasso,
+    LinearRegression,
+    Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    RidgeCV,
+)
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut
 from sklearn.pipeline import make_pipeline
@@ -26,6 +34,7 @@ from sklearn.preprocessing import (
 )
 
 import holdfast.model_selection as ours
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
 
 M = 40
@@ -92,7 +101,8 @@ def test_numbers_that_are_rounded_there(kind):
 
 def test_estimators_are_returned():
     X, y, _, _ = rows()
-    found = ours.cross_validate(Ridge(), X, y, cv=3, return_estimator=True)
+    with pytest.warns(HoldfastWarning, match="return_estimator=True asks"):
+        found = ours.cross_validate(Ridge(), X, y, cv=3, return_estimator=True)
     assert [type(model) for model in found["estimator"]] == [Ridge] * 3
     assert found["estimator"][0].coef_.shape == (3,)
 
@@ -103,6 +113,78 @@ def test_splits_that_are_no_hold_out(split):
     with pytest.warns(HoldfastWarning, match="more than once|tests rows that it trains on"):
         found = ours.cross_val_score(Ridge(), X, y, cv=[split], scoring="neg_mean_squared_error")
     expected = theirs.cross_val_score(Ridge(), X, y, cv=[split], scoring="neg_mean_squared_error")
+    np.testing.assert_array_equal(found, expected)
+
+
+def labels():
+    return rows()[1] > 0
+
+
+def wide():
+    return np.random.default_rng(2).normal(size=(M, M))
+
+
+def halves():
+    first = np.arange(M) < M // 2
+    return [(first, ~first)]
+
+
+KEPT = KernelRidgeCV("linear", alphas=[0.1, 1.0, 10.0])
+REFITTED = {
+    "RidgeCV": ("cross_val_score", RidgeCV(), {}),
+    "RidgeClassifierCV": ("cross_val_score", RidgeClassifierCV(), {"y": labels()}),
+    "KernelRidgeClassifierCV": (
+        "cross_val_score",
+        KernelRidgeClassifierCV("linear", alphas=[0.1, 1.0, 10.0]),
+        {"y": labels()},
+    ),
+    "makes its grid": ("cross_val_score", KernelRidgeCV("linear"), {}),
+    "draws its basis rows": (
+        "cross_val_score",
+        clone(KEPT).set_params(basis=9, random_state=0),
+        {},
+    ),
+    "training rows are to be scored": ("cross_validate", KEPT, {"return_train_score": True}),
+    "every permutation": ("permutation_test_score", KEPT, {"n_permutations": 2}),
+    "40 columns": (
+        "cross_val_score",
+        make_pipeline(StandardScaler(), Ridge()),
+        {"X": wide()},
+    ),
+    "is a mask": ("cross_val_score", Ridge(), {"cv": halves()}),
+    "one weight for each row": ("cross_val_score", Ridge(), {"params": {"sample_weight": 2.0}}),
+    "alpha=0.0": ("cross_val_score", RidgeClassifier(alpha=0.0), {"y": labels()}),
+    "is not one penalty": ("cross_val_score", KernelRidge(alpha=[2.0, 2.0]), {}),
+    "of each row that a split": (
+        "cross_val_score",
+        GaussianProcessRegressor(RBF(), alpha=np.full(M // 2, 0.3), optimizer=None),
+        {"cv": 2},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+@pytest.mark.parametrize("reason", REFITTED)
+def test_no_refit_is_silent(reason):
+    X, y, _, _ = rows()
+    name, model, change = REFITTED[reason]
+    given = {"X": X, "y": y, "cv": 4, **change}
+    expected = getattr(theirs, name)(clone(model), **given)
+    with pytest.warns(HoldfastWarning, match=f"{name} is left to scikit-learn.*{reason}") as seen:
+        found = getattr(ours, name)(model, **given)
+    assert sum("is left to scikit-learn" in str(one.message) for one in seen) == 1
+    if isinstance(found, dict):
+        found, expected = found["train_score"], expected["train_score"]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_a_smoother_that_does_not_fit_into_memory(monkeypatch):
+    X, y, _, _ = rows()
+    monkeypatch.setattr(ours.held_out, "memory_bytes", lambda limit: 100)
+    with pytest.warns(HoldfastWarning, match="cannot be solved here"):
+        found = ours.cross_val_predict(KernelRidge(kernel="rbf"), X, y, cv=3)
+    expected = theirs.cross_val_predict(KernelRidge(kernel="rbf"), X, y, cv=3)
     np.testing.assert_array_equal(found, expected)
 
 

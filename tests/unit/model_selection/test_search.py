@@ -267,6 +267,7 @@ def test_patch_reaches_names_that_were_imported_and_leaves_no_trace():
         KernelRidgeCV(gamma=0.1, cv=3),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*is left to scikit-learn")
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 def test_nested(model):
     X, y, _, _ = rows()
