@@ -87,8 +87,9 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     Notes
     -----
     The model minimises Σ_q Σ_{i<j∈q} ((y_i − y_j) − (f_i − f_j))² + λ‖f‖² (Pahikkala et al.). It
-    has no bias, which no difference shows: only differences of its values within a query mean
-    anything. `held_out` therefore gives values less their mean over the query.
+    has no bias, because a bias does not change differences, and only differences of its values
+    within a query have a meaning. `held_out` therefore returns values minus their mean over the
+    query.
 
     Examples
     --------
@@ -147,7 +148,7 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         ----------
         X : array-like, frame or sparse matrix of shape (m, d), or m objects
         y : array-like of shape (m,)
-            What the order of rows follows, larger first or last alike.
+            What the rows of a query are ordered by.
         queries : array-like of shape (m,)
             The query of each row: rows are compared within it.
 
@@ -292,7 +293,7 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         unknown = np.setdiff1d(wanted, self.queries_)
         if unknown.size:
             raise HoldOutError(
-                f"queries must name queries of fit; got {unknown[0]!r}, which is none.",
+                f"queries must name queries of fit; got {unknown[0]!r}, which is not one.",
                 argument="queries",
             )
         rows = np.flatnonzero(np.isin(self.queries_[self._code], wanted))
@@ -301,7 +302,7 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     # -- held-out questions ------------------------------------------------------------------------
 
     def held_out(self, alphas: ArrayLike | None = None) -> FloatArray:
-        """Return held-out values of all rows, less their mean over the query, shape (a, m).
+        """Return held-out values of all rows, minus their mean over the query, shape (a, m).
 
         Parameters
         ----------
@@ -358,8 +359,8 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         Returns
         -------
         NestedPredictions
-            Predictions are less their mean over the query, times √n_q, as in the loss; ``score()``
-            is on the scale of `best_score_`.
+            Predictions minus their mean over the query, times √n_q, as in the loss; ``score()`` is
+            on the scale of `best_score_`.
         """
         self._refuse_ndcg("nested")
         outer = as_whole_queries(cv, self._code.size, self._X, self._y, self._code)
@@ -455,7 +456,7 @@ def _require_order(y: FloatArray, code: IntArray) -> None:
     same = code[order][1:] == code[order][:-1]
     if not (same & (y[order][1:] != y[order][:-1])).any():
         raise InvalidInputError(
-            "no query has two rows with different targets, so that there is no order to learn. "
-            "Check queries: each names the query of a row, and several rows share one.",
+            "no query has two rows with different targets, so there is no order to learn. Check "
+            "queries: each names the query of a row, and several rows share one.",
             argument="queries",
         )

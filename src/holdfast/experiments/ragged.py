@@ -82,14 +82,6 @@ class Ragged:
         ptr = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         return Ragged(values[np.argsort(code, kind="stable")].astype(np.int64), ptr)
 
-    def has_atoms(self) -> BoolArray:
-        """Return which atom (columns) is a part of which item (rows)."""
-        atom = np.empty(self.values.max(initial=-1) + 1, dtype=np.int64)
-        atom[self.atoms.values] = self.atoms.owners
-        inside = np.zeros((len(self), len(self.atoms)), dtype=bool)
-        inside[self.owners, atom[self.values]] = True
-        return inside
-
     def filter(self, mask: BoolArray) -> Ragged:
         """Return the same items with only the values where `mask` (one flag per value) is true."""
         kept = np.concatenate([[0], np.cumsum(mask)]).astype(np.int64)

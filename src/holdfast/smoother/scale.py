@@ -74,10 +74,6 @@ class RowScale:
         """Return values (…, m) with their √w."""
         return values if self.uniform else values * self.root
 
-    def unscaled(self, values: FloatArray, rows: IntArray) -> FloatArray:
-        """Return values (…, v) of rows (…) without their √w."""
-        return values if self.uniform else values / self.root[rows][..., None]
-
 
 @dataclass(frozen=True)
 class Unpenalised:

@@ -75,7 +75,7 @@ class LeaveCorrelatedOut(AroundRows):
         if not is_number(share) or not 0 < share < 1:
             raise InvalidInputError(
                 f"share must be a number between 0 and 1, both excluded; got {share!r}. "
-                "share=0.05 holds out the 5 % of the rows that are most alike.",
+                "share=0.05 holds out, with each row, the 5 % of the rows most like it.",
                 argument="share",
             )
         count = int(np.ceil(share * n_rows * (1.0 - SLACK)))

@@ -177,7 +177,7 @@ def test_refusals_by_name():
     for question in ("nested", "permutation_test", "score_interval"):
         with pytest.raises(NotSupportedError, match='scoring="ndcg" looks at'):
             getattr(fitted(scoring="ndcg"), question)()
-    with pytest.raises(HoldOutError, match="which is none"):
+    with pytest.raises(HoldOutError, match="which is not one"):
         model.predict_without("z", NEW)
 
 

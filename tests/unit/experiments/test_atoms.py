@@ -19,7 +19,6 @@ def test_every_set_is_a_union_of_atoms():
         assert set().union(*(part for part in parts if part <= rows)) == rows
     signatures = {tuple(row in rows for rows in held) for row in set().union(*held)}
     assert len(parts) == len(signatures)
-    assert together.has_atoms().tolist() == [[part <= rows for part in parts] for rows in held]
 
 
 def test_pairs_of_folds_have_the_folds_as_atoms():
@@ -42,4 +41,3 @@ def test_sets_remember_their_atoms_and_copies_do_not():
 def test_sets_without_rows_have_no_atoms():
     nothing = Ragged.empty(3)
     assert len(nothing.atoms) == 0
-    assert nothing.has_atoms().shape == (3, 0)
