@@ -46,7 +46,7 @@ def figures() -> list[tuple[str, str, str]]:
     (refused,) = numbers("bad_calls.md", r"(\d+) are refused")
     (accepted,) = numbers("bad_calls.md", r"(\d+) look\s+bad")
     problems, past = numbers(
-        "accuracy.md", r"([\d,]+) hard problems \([^)]*\)[^:]*: (\w+) was past"
+        "accuracy.md", r"([\d,]+) hard problems \([^)]*\)[^:]*: (\w+) (?:is|are) past"
     )
     killed, mutants, share, low, high = numbers(
         "mutants.md", r"\*\*(\d+) of (\d+), ([\d.]+) % \(95 % interval ([\d.]+) to ([\d.]+)\)"
