@@ -2,8 +2,8 @@
 
 `KernelRidgeCV` has it as an answer, `nested`. A `GridSearchCV` of scikit-learn, or a `RidgeCV` with
 folds, is refitted for every outer split, and compares its candidates without refits there: the
-package's own takes its place. The leave-one-out of `RidgeCV` has a closed form in scikit-learn, and
-`nested` would not be faster.
+package's own takes its place. The leave-one-out of `RidgeCV` has a closed form in scikit-learn
+already, and is left to it.
 """
 
 from __future__ import annotations
