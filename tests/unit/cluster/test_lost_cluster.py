@@ -84,7 +84,7 @@ def test_all_workers_are_gone(local):
 def test_all_workers_are_paused(local):
     _, client = local
     client.run(pause)
-    refused(rows(), r"none of its 1 workers was running \(paused")
+    refused(rows(), r"none of its 1 workers was running \(perhaps paused")
 
 
 def test_the_scheduler_is_lost(local):

@@ -304,7 +304,7 @@ def test_weights_of_a_pipeline():
 
 TARGETS = {
     "ridge": Ridge(alpha=0.7),
-    "a penalty for each": Ridge(alpha=[0.1, 1.0, 7.0]),
+    "a penalty for each": Ridge(alpha=np.array([0.1, 1.0, 7.0])),
     "kernel ridge": KernelRidge(kernel="rbf", alpha=np.array([0.1, 1.0, 0.1])),
     "least squares": LinearRegression(),
     "gp": gp(RBF(), alpha=0.1, normalize_y=True),
