@@ -152,6 +152,8 @@ def test_the_second_answer_is_that_of_a_fresh_model(name, weighted, life, first,
     assert not wrong, f"after {first}"
 
 
+# Filters of warnings belong to the process: one thread may put those of the other back too early.
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.HoldfastWarning")
 @pytest.mark.parametrize("life", ["auto", "pickled", "saved"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weights"])
 @pytest.mark.parametrize("name", MODELS)
