@@ -107,10 +107,14 @@ def fresh(name, weighted, life, folder):
     return fitted(name, weighted, life)
 
 
+def answered(question, model, name):
+    return np.asarray(QUESTIONS[question](model, MODELS[name][0]), dtype=float)
+
+
 def ask(question, model, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        return np.asarray(QUESTIONS[question](model, MODELS[name][0]), dtype=float)
+        return answered(question, model, name)
 
 
 @pytest.fixture(scope="module")
@@ -152,16 +156,16 @@ def test_the_second_answer_is_that_of_a_fresh_model(name, weighted, life, first,
     assert not wrong, f"after {first}"
 
 
-# Filters of warnings belong to the process: one thread may put those of the other back too early.
-@pytest.mark.filterwarnings("ignore::holdfast.exceptions.HoldfastWarning")
 @pytest.mark.parametrize("life", ["auto", "pickled", "saved"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weights"])
 @pytest.mark.parametrize("name", MODELS)
 def test_two_threads_ask_one_model(name, weighted, life, folder, alone):
     asked = list(QUESTIONS)
     model = fresh(name, weighted, life, folder)
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda question: ask(question, model, name), asked))
+    # Filters of warnings belong to the process, so they are set once for both threads.
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
+        warnings.simplefilter("ignore", HoldfastWarning)
+        found = list(pool.map(lambda question: answered(question, model, name), asked))
     for question, answer in zip(asked, found, strict=True):
         error = np.abs(answer - alone(name, weighted, life, question)).max()
         assert error <= TOLERANCE, f"{question}: {error:.1e}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -24,7 +23,6 @@ from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,
     NotSupportedError,
-    SelectionBiasWarning,
 )
 from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments
 from holdfast.holdout.models import HeldOutModels
@@ -415,9 +413,7 @@ def _models(
     problem: Problem, candidates: list[Candidate]
 ) -> Iterator[tuple[Candidate, Callable[[], Model]]]:
     """Yield each candidate with a function that makes it on all rows, as the fit does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SelectionBiasWarning)  # said by `fit` already
-        provider = DataProvider(problem, candidates)
+    provider = DataProvider(problem, candidates)
     for candidate in candidates:
         data, basis, selector = provider(candidate)
         yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -136,13 +135,11 @@ class Goal:
         return self.classes is None and not self.scoring.multilabel
 
     def choose(self, scores: Scores, alphas: FloatArray, rule: str | None = None) -> Choice:
-        """Return the chosen penalty, without a warning about the ends of the grid."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return choose(
-                scores,
-                alphas,
-                pooled=self.pooled,
-                rule=rule or self.rule,
-                per_target=self.per_target,
-            )
+        """Return the chosen penalty, by the rule of the model unless another is named."""
+        return choose(
+            scores,
+            alphas,
+            pooled=self.pooled,
+            rule=rule or self.rule,
+            per_target=self.per_target,
+        )

@@ -34,6 +34,7 @@ __all__ = [
     "linear_factor",
     "rows_with_kernel",
     "selector_of",
+    "warn_of_selection",
 ]
 
 
@@ -101,19 +102,24 @@ def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAnd
 
 
 def selector_of(problem: Problem) -> Selector | None:
-    """Return the selector of basis rows; warn if its choice biases the held-out scores."""
+    """Return the selector of basis rows; None for a dense model."""
     selector = as_selector(problem.basis, problem.X.shape[0])
     if selector is None:
         return None
-    if problem.policy == "reselect":
-        if isinstance(selector, Fixed | Points) or "experiments" in selector.needs:
-            raise NotSupportedError(
-                'held_out_basis="reselect" chooses basis rows again from the training rows of '
-                f"each experiment, which {type(selector).__name__} does not allow. Pass a "
-                "number of rows or another selector.",
-                argument="held_out_basis",
-            )
-    elif selector.data_dependent:
+    fixed = isinstance(selector, Fixed | Points) or "experiments" in selector.needs
+    if problem.policy == "reselect" and fixed:
+        raise NotSupportedError(
+            'held_out_basis="reselect" chooses basis rows again from the training rows of '
+            f"each experiment, which {type(selector).__name__} does not allow. Pass a "
+            "number of rows or another selector.",
+            argument="held_out_basis",
+        )
+    return selector
+
+
+def warn_of_selection(problem: Problem, selector: Selector | None) -> None:
+    """Warn if the choice of basis rows biases the held-out scores."""
+    if selector is not None and problem.policy != "reselect" and selector.data_dependent:
         warn(
             f"{type(selector).__name__} chose the basis rows by looking at rows that are "
             "later held out, so the held-out scores may be optimistic: use "
@@ -121,7 +127,6 @@ def selector_of(problem: Problem) -> Selector | None:
             SelectionBiasWarning,
             argument="held_out_basis",
         )
-    return selector
 
 
 def choose_basis(

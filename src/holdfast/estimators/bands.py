@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
-from holdfast.answers.rows import DataProvider, rows_with_kernel
+from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_selection
 from holdfast.data.frames import make_frame
 from holdfast.data.values import require_numbers
 from holdfast.estimators.search import Planned
@@ -307,6 +307,7 @@ def chosen_for_targets(
     v, each_target = problem.Y.shape[1], replace(goal, per_target=True)
     best, draw = np.full((alphas.size, v), -np.inf), np.zeros((alphas.size, v), dtype=np.int64)
     provider = DataProvider(problem, candidates)
+    warn_of_selection(problem, provider.selector)
     for i, candidate in enumerate(candidates):
         report(i, len(candidates), "kernels")
         found = Planned.of(provider, each_target, candidate, alphas.size).scores(alphas)

@@ -18,7 +18,7 @@ from holdfast._typing import FloatArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
-from holdfast.answers.rows import DataProvider
+from holdfast.answers.rows import DataProvider, warn_of_selection
 from holdfast.answers.scored import scored
 from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.widths import family, warn_at_end
@@ -30,7 +30,7 @@ from holdfast.holdout.plan import Plan
 from holdfast.holdout.spread import spread
 from holdfast.kernels.grid import Candidate
 from holdfast.progress import report
-from holdfast.scores.choice import Choice, choose, cv_results, rank
+from holdfast.scores.choice import Choice, cv_results, rank, warn_at_edge
 from holdfast.scores.penalties import Penalties, extended
 from holdfast.scores.scoring import MAX_SPLITS, Scores, combine, in_units
 
@@ -210,6 +210,7 @@ def search(
     m × n matrix fits in the memory limit beside the features.
     """
     provider = DataProvider(problem, candidates)
+    warn_of_selection(problem, provider.selector)
     if problem.constant:  # every width is as good
         further = None
     trials: list[_Trial] = []
@@ -290,9 +291,8 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Found:
     else:
         if goal.rule == "1se":
             scores = _with_row_errors(fitted, kept, scores, values)
-        choice = choose(
-            scores, alphas, pooled=goal.pooled, rule=goal.rule, per_target=goal.per_target
-        )
+        choice = goal.choose(scores, alphas)
+        warn_at_edge(choice.best, alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
     assert scores.rounding is not None
     warn_of_rounding(alphas[chosen_ones], scores.rounding[chosen_ones])

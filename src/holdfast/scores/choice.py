@@ -1,6 +1,6 @@
 """The choice of the penalty: from scores on a grid to one alpha, or one for each target."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,15 @@ class Choice:
         The penalty itself.
     score : float or (v,) ndarray
         Its score.
+    best : ndarray of int
+        Places of the best scores, before any rule, of targets whose scores differ at all: where
+        they lie at an end of the grid, better ones may lie beyond (`warn_at_edge`).
     """
 
     indices: int | IntArray
     alpha: float | FloatArray
     score: float | FloatArray
+    best: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
@@ -104,7 +108,7 @@ def _fault(grid: AnyArray, name: str) -> str | None:
 def choose(
     scores: Scores, alphas: FloatArray, *, pooled: bool, rule: str, per_target: bool
 ) -> Choice:
-    """Return the chosen penalty, and warn if the best lies at an end of the grid.
+    """Return the chosen penalty.
 
     Parameters
     ----------
@@ -125,11 +129,6 @@ def choose(
     InvalidInputError
         If no alpha has a defined score, or `rule` is unknown or needs a missing standard error.
 
-    Warns
-    -----
-    GridEdgeWarning
-        If the best alpha, before `rule` is applied, is the first or last of two or more.
-
     Notes
     -----
     Among equal scores (to 12 significant figures) the largest alpha wins, the most regularised
@@ -146,14 +145,13 @@ def choose(
     best = largest_within(table, TIE * np.abs(largest))
     # Where all penalties are alike, nothing lies beyond the ends.
     differ = largest - np.nanmin(table, axis=0) > TIE * np.abs(largest)
-    warn_at_edge(best[differ], alphas)
     indices = best
     if rule == "1se":
         indices = largest_within(table, _one_standard_error(se, best))
     score = np.take_along_axis(table, indices[None], axis=0)[0]
     if per_target:
-        return Choice(indices, alphas[indices], score)
-    return Choice(int(indices[0]), float(alphas[indices[0]]), float(score[0]))
+        return Choice(indices, alphas[indices], score, best[differ])
+    return Choice(int(indices[0]), float(alphas[indices[0]]), float(score[0]), best[differ])
 
 
 def _compared(scores: Scores, *, pooled: bool, per_target: bool) -> tuple[FloatArray, FloatArray]:
