@@ -187,7 +187,7 @@ def test_flatness_is_that_of_the_criterion():
     assert result.flatness.hessian[0, 1] == pytest.approx(mixed, rel=1e-2)
     assert (result.flatness.eigenvalues > 0).all()
     losses = criterion.evaluate(best).losses
-    assert result.standard_error == standard_error(losses, criterion.problem.share)
+    assert result.standard_error == standard_error(losses, criterion.share)
     rises = (0.01 * result.criterion, result.standard_error)
     ranges = (result.flatness.one_percent, result.flatness.one_standard_error)
     for threshold, range_ in zip(rises, ranges, strict=True):
@@ -397,10 +397,8 @@ def test_a_rise_within_its_error_is_not_called_irrelevant(rise, error, verdict):
     class Stub:
         ard = True
         coordinates = Coordinates(RBF(1.0), ("gamma",), (1,))
-
-        class problem:
-            share = np.full(400, 1 / 400)
-            loss = SquaredError
+        share = np.full(400, 1 / 400)
+        loss = SquaredError
 
         @staticmethod
         def evaluate(point, gradient):

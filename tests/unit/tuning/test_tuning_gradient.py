@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+import zlib
 
 import mpmath
 import numpy as np
@@ -68,9 +69,10 @@ def test_gradient_against_differences_and_value_against_fit(kernel, scoring, kin
     m = 36
     X, Y, weights, groups, rng = data(m)
     cv = splits(kind, m, rng)
-    for bias, weighted, two, ard in itertools.product([0, 1], repeat=4):
-        if (bias + weighted + two + ard) % 2:  # any three of the four in every combination
-            continue
+    cases = [c for c in itertools.product([0, 1], repeat=4) if sum(c) % 2 == 0]
+    first = zlib.crc32(f"{kernel}{scoring}{kind}{basis}{policy}".encode()) % len(cases)
+    # Any three of the four in every combination, two of these in each test.
+    for bias, weighted, two, ard in (cases[first], cases[7 - first]):
         v = 1 + two
         model = KernelRidgeCV(
             kernel,
@@ -449,11 +451,11 @@ def test_other_refusals():
 @pytest.mark.parametrize("cv", [None, 5])
 def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv, scoring):
     """Also where the kernel of the basis rows is nearly singular: what is lost is lost nowhere."""
-    for seed, alpha, gamma in itertools.product(range(3), [1e-8, 1e-5, 1e-2], [0.02, 0.3]):
+    for seed, (alpha, gamma) in enumerate(itertools.product([1e-8, 1e-5, 1e-2], [0.02, 0.3])):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(80, 2))
-        y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=80)
-        rows = None if basis is None else rng.permutation(80)[:basis]
+        X = rng.normal(size=(60, 2))
+        y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=60)
+        rows = None if basis is None else rng.permutation(60)[:basis]
         point = np.log([alpha, gamma])
         a, g = np.exp(point)
         model = KernelRidgeCV(RBF(g), alphas=[a], basis=rows, held_out_basis=policy, cv=cv)
