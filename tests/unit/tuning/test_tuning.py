@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -17,7 +19,7 @@ from holdfast.exceptions import (
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.kernels import RBF, Laplacian, Matern
+from holdfast.kernels import RBF, Laplacian, Matern, OnColumns
 from holdfast.tuning import tune
 from holdfast.tuning.criterion import Criterion, Evaluation
 from holdfast.tuning.flatness import relevance, standard_error
@@ -336,6 +338,24 @@ def test_a_sum_of_kernels_is_tuned_as_one_kernel_is():
         tune(model, X, y, start=(0.01, {"gamma": 1.0}))
     simplex = tune(model, X, y, start=start, method="nelder-mead", flatness=False)
     assert simplex.criterion == pytest.approx(result.criterion, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+@pytest.mark.parametrize("join", [operator.add, operator.mul], ids=["sum", "product"])
+def test_parts_on_some_columns_start_from_the_widths_of_these(join):
+    """Columns in units a factor of 1000 apart: brute force over a grid finds no better kernel."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(60, 2)) * [1.0, 1000.0]
+    y = np.sin(2 * X[:, 0]) + np.cos(3 * X[:, 1] / 1000.0) + 0.1 * rng.normal(size=60)
+
+    def kernel(first, second):
+        return join(OnColumns(RBF(first), [0]), OnColumns(RBF(second), [1]))
+
+    result = tune(KernelRidgeCV(kernel(1.0, 1.0), cv=5), X, y, flatness=False)
+    grid = [kernel(a, 1e-6 * b) for a in (0.03, 0.3, 3.0) for b in (0.03, 0.3, 3.0)]
+    brute = KernelRidgeCV(grid, alphas=np.logspace(-5, 1, 13), cv=5).fit(X, y)
+    assert result.criterion <= -brute.best_score_ < 0.03
+    assert result.gamma[1] == pytest.approx(1e-6 * result.gamma[0], rel=20)
 
 
 def test_one_width_per_feature_needs_a_kernel_that_has_them():
