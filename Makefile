@@ -30,10 +30,10 @@ help: ## this list
 # --- environments: one stamp per set, renewed when pyproject.toml changes -------------------------
 
 # A set: extras of the package and a dependency group, as pyproject.toml has them.
-SET_demo := --editable ".[report]"
+SET_demo := --editable .
 SET_test := --editable ".[all]" --group test
 SET_browser := --editable ".[all]" --group test --group browser
-SET_docs := --editable ".[plot,report,frames]" --group docs
+SET_docs := --editable ".[plot,frames]" --group docs
 SET_bench := --editable ".[plot]" --group bench
 SET_reproduce := --editable ".[plot]" --group reproduce
 SET_lint := --group lint
