@@ -21,8 +21,8 @@ from holdfast.exceptions import HoldOutError, InvalidInputError, KernelError
 from holdfast.kernels import Constant, Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.base import Pullback
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.parts import distinct_parts, factors_and_parts
 from holdfast.kernels.products import RowPair
+from holdfast.kernels.shared import distinct_parts, factors_and_parts
 from holdfast.kernels.typical import total_eigenvalue
 from holdfast.progress import report
 
