@@ -342,7 +342,6 @@ def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
     report = Path("r.md").read_text(encoding="utf-8")
     assert "### How each column was read" in report
     assert "| d | feature | date |  | 28 |" in report
-    pytest.importorskip("plotly")
     run(capsys, "cv", "t.csv", *options, *FAST, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert "How each column was read" in page
@@ -483,7 +482,7 @@ def test_preparing_inside_the_training_rows(capsys):
         both = make_column_transformer(
             (StandardScaler(), ["x"]), (OneHotEncoder(handle_unknown="ignore"), ["c"])
         ).fit(frame.iloc[train])
-        twin = KernelRidgeCV(kernel=model._kernel, alphas=[model.alpha_], cv=2)
+        twin = KernelRidgeCV(kernel=model.kernel_, alphas=[model.alpha_], cv=2)
         twin.fit(both.transform(frame.iloc[train]), frame["y"].to_numpy()[train])
         error = twin.predict(both.transform(frame.iloc[experiment.test]))
         squares.extend((error - frame["y"].to_numpy()[experiment.test]) ** 2)

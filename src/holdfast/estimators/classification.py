@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -21,23 +21,22 @@ from holdfast.answers.calibration import (
     compared,
     shares,
 )
-from holdfast.answers.problem import Goal
+from holdfast.answers.fitted import Fitted
 from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.estimators.multilabel import check_label_matrix, is_label_matrix
-from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scorers import (
     decision_to_label_index,
     decision_to_proba,
     label_probabilities,
 )
-from holdfast.smoother.base import Fit
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least-squares classifier (LS-SVM) with exact held-out predictions.
 
@@ -97,61 +96,13 @@ feature_names_in_
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _: KW_ONLY
+    calibration: str | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CrossValidatedKernelRidge._parameter_constraints,
         "calibration": [StrOptions(set(CALIBRATIONS)), None],
     }
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        fit_intercept: bool = True,
-        trend: Any = None,
-        standardize: bool = False,
-        scoring: Any = None,
-        pooled: bool = True,
-        alpha_per_target: bool = False,
-        rule: str = "best",
-        jitter: float = 1e-10,
-        path: str = "auto",
-        memory_limit: float | str | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-        calibration: str | None = None,
-    ) -> None:
-        super().__init__(
-            kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-            alphas=alphas,
-            basis=basis,
-            cv=cv,
-            held_out_basis=held_out_basis,
-            fit_intercept=fit_intercept,
-            trend=trend,
-            standardize=standardize,
-            scoring=scoring,
-            pooled=pooled,
-            alpha_per_target=alpha_per_target,
-            rule=rule,
-            jitter=jitter,
-            path=path,
-            memory_limit=memory_limit,
-            checkpoint=checkpoint,
-            random_state=random_state,
-        )
-        self.calibration = calibration
 
     @property
     def _classes(self) -> NDArray[Any] | None:
@@ -197,11 +148,11 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
-        """Set the fitted attributes, and calibrate a model that is new."""
-        super()._publish(found, goal, fit)
+    def _publish(self, fitted: Fitted) -> None:
+        """Keep the fitted model, and calibrate one that is new."""
+        super()._publish(fitted)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None and fit is None:
+        if self.calibration is not None and fitted.fit is None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 

@@ -8,6 +8,7 @@ block diagonal, one block for each query, so that leaving out a query is leaving
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from holdfast.answers.permutation import PermutationTest
 from holdfast.data.frames import make_frame
 from holdfast.data.labels import check_labels
 from holdfast.data.memory import memory_bytes
+from holdfast.estimators.base import KernelParameters
 from holdfast.estimators.inputs import (
     check_rows,
     check_targets,
@@ -49,7 +51,8 @@ __all__ = ["KernelRankerCV"]
 SCORES = (*RANKING, "pairwise")
 
 
-class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False)
+class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     """Rank the rows of each query by pairwise least squares, with exact leave-query-out.
 
     Parameters
@@ -104,40 +107,16 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "kernel": "no_validation",
-        "gamma": "no_validation",
-        "degree": "no_validation",
-        "coef0": "no_validation",
-        "kernel_params": [dict, None],
-        "alphas": "no_validation",
-        "cv": "no_validation",
-        "scoring": [StrOptions(set(SCORES))],
-        "memory_limit": "no_validation",
-    }
+    _: KW_ONLY
+    alphas: ArrayLike | None = None
+    cv: Any = None
+    scoring: str = "concordance"
+    memory_limit: float | str | None = None
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        cv: Any = None,
-        scoring: str = "concordance",
-        memory_limit: float | str | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.memory_limit = memory_limit
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel_params": [dict, None],
+        "scoring": [StrOptions(set(SCORES))],
+    }
 
     # -- fit ---------------------------------------------------------------------------------------
 
@@ -179,10 +158,7 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
 
     def _rows(self, X: Any) -> tuple[Kernel, Any]:
         """Return the one kernel, and checked rows."""
-        arguments = {
-            name: getattr(self, name)
-            for name in ("kernel", "gamma", "degree", "coef0", "kernel_params")
-        }
+        arguments = self._arguments()
         first = kernel_grid(**arguments, n_features=1)
         if len(first) > 1 or not isinstance(first[0].kernel, Kernel):
             raise NotSupportedError(
