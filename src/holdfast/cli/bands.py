@@ -50,7 +50,7 @@ def trend_columns(options: argparse.Namespace, preparation: TablePreparation) ->
 
 def band_kernels(options: argparse.Namespace, preparation: TablePreparation) -> dict[str, Any]:
     """Return the kernel of each band, and of the columns that are in none."""
-    from holdfast.kernels import OnColumns
+    from holdfast.kernels import Kernel, OnColumns
     from holdfast.kernels.grid import kernel_grid
 
     places = _places(preparation)
@@ -81,7 +81,9 @@ def band_kernels(options: argparse.Namespace, preparation: TablePreparation) -> 
             kernel_params=None,
             n_features=len(features),
         )
-        made[name] = OnColumns(found[0].kernel, features)
+        kernel = found[0].kernel
+        assert isinstance(kernel, Kernel)
+        made[name] = OnColumns(kernel, tuple(features))
     return made
 
 
