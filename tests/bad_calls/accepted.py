@@ -84,7 +84,7 @@ ONES = np.ones(M)
 
 CALLS = [
     yes("fit(masked array that hides nothing, y)", lambda: fit(np.ma.array(X)), "No value is hidden, so there is nothing to lose."),
-    yes("fit(float16 array, y)", lambda: fit(X.astype(np.float16)), "The numbers are exact, if few-digited; a warning says so.", HoldfastWarning),
+    yes("fit(float16 array, y)", lambda: fit(X.astype(np.float16)), "The numbers are taken as they are, with three or four significant figures; a warning says so.", HoldfastWarning),
     yes("fit(X, float16 array)", lambda: fit(y=Y.astype(np.float16)), "As above.", HoldfastWarning),
     yes("fit(float32 array, y)", lambda: fit(X.astype(np.float32)), "Kept as it is, to save memory; kernels compute in double precision."),
     yes("fit(longdouble array, y)", lambda: fit(X.astype(np.longdouble)), "Rounded to double precision, in which everything is computed."),

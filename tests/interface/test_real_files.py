@@ -342,7 +342,6 @@ def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
     report = Path("r.md").read_text(encoding="utf-8")
     assert "### How each column was read" in report
     assert "| d | feature | date |  | 28 |" in report
-    pytest.importorskip("plotly")
     run(capsys, "cv", "t.csv", *options, *FAST, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert "How each column was read" in page

@@ -148,10 +148,6 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise InvalidInputError(
             f"--report must end in .html, .md or .json; got {options.report!r}."
         )
-    if options.report and options.report.lower().endswith((".html", ".htm")):
-        from holdfast.report.page import plotly_script
-
-        plotly_script(options.plotly)
     if options.predictions:
         check_writable(options.predictions)
     check_folders(options.report, options.save, options.predictions)
@@ -194,7 +190,7 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
     if options.report:
         from holdfast.report import write_report
 
-        write_report(summary, options.report, options.plotly)
+        write_report(summary, options.report)
         remark(f"wrote {options.report}", options.quiet)
 
 

@@ -260,12 +260,6 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     group.add_argument("--title", help="heading of the report")
     group.add_argument(
-        "--plotly",
-        metavar="FILE",
-        help="Plotly's JavaScript for an .html report, such as plotly-basic.min.js, which makes it "
-        "a third as large; default: that of the package plotly",
-    )
-    group.add_argument(
         "--verify",
         type=as_int,
         metavar="N",

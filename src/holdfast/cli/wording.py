@@ -46,7 +46,6 @@ _OPTIONS = {
         "keep",
         "kernel",
         "na",
-        "plotly",
         "rule",
         "scoring",
         "target",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from numbers import Real
 from os import PathLike
@@ -66,12 +66,52 @@ from holdfast.smoother.rows import row_blocks
 from holdfast.smoother.standardise import StandardisedColumns
 
 
-class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False)
+class KernelParameters:
+    """The parameters that kernels come from; each field is an argument of the constructor."""
+
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    gamma: Any = None
+    degree: Any = 3
+    coef0: Any = 1.0
+    kernel_params: dict[str, Any] | None = None
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return them by name."""
+        return {one.name: getattr(self, one.name) for one in fields(KernelParameters)}
+
+
+@dataclass(eq=False, repr=False)
+class CrossValidatedKernelRidge(
+    KernelParameters,
+    Questions,
+    PolicyQuestions,
+    BaseEstimator,  # type: ignore[misc]  # sklearn is untyped
+    ABC,
+):
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
-    # "no_validation": checked where it is used, with a clearer message.
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "kernel": "no_validation",
+    _: KW_ONLY
+    alphas: ArrayLike | None = None
+    basis: Any = None
+    cv: Any = None
+    held_out_basis: str = "remove"
+    fit_intercept: bool = True
+    trend: Any = None
+    standardize: bool = False
+    scoring: Any = None
+    pooled: bool = True
+    alpha_per_target: bool = False
+    rule: str = "best"
+    jitter: float = 1e-10
+    path: str = "auto"
+    memory_limit: float | str | None = None
+    checkpoint: str | PathLike[str] | None = None
+    random_state: Any = None
+
+    # Parameters that are not here are checked where they are used, with a clearer message.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"search", "auto"}),
@@ -81,73 +121,17 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
         "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "coef0": [Real, "array-like"],
         "kernel_params": [dict, None],
-        "alphas": "no_validation",
-        "basis": "no_validation",
-        "cv": "no_validation",
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
-        "trend": "no_validation",
         "standardize": ["boolean"],
-        "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
         "rule": [StrOptions({"best", "1se"})],
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
-        "memory_limit": "no_validation",
         "checkpoint": [str, PathLike, None],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        fit_intercept: bool = True,
-        trend: Any = None,
-        standardize: bool = False,
-        scoring: Any = None,
-        pooled: bool = True,
-        alpha_per_target: bool = False,
-        rule: str = "best",
-        jitter: float = 1e-10,
-        path: str = "auto",
-        memory_limit: float | str | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alphas = alphas
-        self.basis = basis
-        self.cv = cv
-        self.held_out_basis = held_out_basis
-        self.fit_intercept = fit_intercept
-        self.trend = trend
-        self.standardize = standardize
-        self.scoring = scoring
-        self.pooled = pooled
-        self.alpha_per_target = alpha_per_target
-        self.rule = rule
-        self.jitter = jitter
-        self.path = path
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-
-    #: What questions are put to; None before `fit`.
-    _fitted: Fitted | None = None
 
     # -- what the two estimators differ in ------------------------------------------------------
 
@@ -303,11 +287,6 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             n_features = X.shape[1] if X.ndim == 2 else None
             widths = partial(typical_widths, X=X, weights=weights)
         return kernel_grid(**self._arguments(), n_features=n_features, widths=widths)
-
-    def _arguments(self) -> dict[str, Any]:
-        """Return the parameters that kernels come from."""
-        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
-        return {name: getattr(self, name) for name in names}
 
     def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
         """Return what names further kernels while they are compared: widths, if one is searched."""

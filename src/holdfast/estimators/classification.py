@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -38,6 +38,7 @@ from holdfast.scores.scorers import (
 from holdfast.smoother.base import Fit
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least-squares classifier (LS-SVM) with exact held-out predictions.
 
@@ -97,61 +98,13 @@ feature_names_in_
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _: KW_ONLY
+    calibration: str | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CrossValidatedKernelRidge._parameter_constraints,
         "calibration": [StrOptions(set(CALIBRATIONS)), None],
     }
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        fit_intercept: bool = True,
-        trend: Any = None,
-        standardize: bool = False,
-        scoring: Any = None,
-        pooled: bool = True,
-        alpha_per_target: bool = False,
-        rule: str = "best",
-        jitter: float = 1e-10,
-        path: str = "auto",
-        memory_limit: float | str | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-        calibration: str | None = None,
-    ) -> None:
-        super().__init__(
-            kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-            alphas=alphas,
-            basis=basis,
-            cv=cv,
-            held_out_basis=held_out_basis,
-            fit_intercept=fit_intercept,
-            trend=trend,
-            standardize=standardize,
-            scoring=scoring,
-            pooled=pooled,
-            alpha_per_target=alpha_per_target,
-            rule=rule,
-            jitter=jitter,
-            path=path,
-            memory_limit=memory_limit,
-            checkpoint=checkpoint,
-            random_state=random_state,
-        )
-        self.calibration = calibration
 
     @property
     def _classes(self) -> NDArray[Any] | None:

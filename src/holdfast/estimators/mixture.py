@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self, overload
 
@@ -51,6 +51,7 @@ from holdfast.scores.penalties import Penalties, default_penalties
 __all__ = ["KernelMixtureCV"]
 
 
+@dataclass(eq=False, repr=False)
 class KernelMixtureCV(KernelRidgeCV):
     """Kernel ridge regression on a weighted sum of kernels, with exact held-out predictions.
 
@@ -112,77 +113,27 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     True
     """
 
+    kernels: Any
+    _: KW_ONLY
+    n_draws: int = 100
+    concentration: float | Sequence[float] = (0.1, 1.0)
+    draws: ArrayLike | None = None
+    n_steps: int = 0
+    normalise: bool = True
+    weights_per_target: bool = False
     # The kernel of the parent has no parameters here: it is made of `kernels`.
-    kernel: Any = None
-    gamma: Any = None
-    degree: Any = 3
-    coef0: Any = 1.0
-    kernel_params: Any = None
-    standardize: Any = False
+    kernel: Any = field(default=None, init=False)
+    gamma: Any = field(default=None, init=False)
+    degree: Any = field(default=3, init=False)
+    coef0: Any = field(default=1.0, init=False)
+    kernel_params: dict[str, Any] | None = field(default=None, init=False)
+    standardize: bool = field(default=False, init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **{
-            name: allowed
-            for name, allowed in CrossValidatedKernelRidge._parameter_constraints.items()
-            if name not in ("kernel", "gamma", "degree", "coef0", "kernel_params", "standardize")
-        },
-        "kernels": "no_validation",
-        "n_draws": "no_validation",
-        "concentration": "no_validation",
-        "draws": "no_validation",
-        "n_steps": "no_validation",
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CrossValidatedKernelRidge._parameter_constraints,
         "normalise": ["boolean"],
         "weights_per_target": ["boolean"],
     }
-
-    def __init__(
-        self,
-        kernels: Any,
-        *,
-        n_draws: int = 100,
-        concentration: float | Sequence[float] = (0.1, 1.0),
-        draws: ArrayLike | None = None,
-        n_steps: int = 0,
-        normalise: bool = True,
-        weights_per_target: bool = False,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        fit_intercept: bool = True,
-        trend: Any = None,
-        scoring: Any = None,
-        pooled: bool = True,
-        alpha_per_target: bool = False,
-        rule: str = "best",
-        jitter: float = 1e-10,
-        path: str = "auto",
-        memory_limit: float | str | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernels = kernels
-        self.n_draws = n_draws
-        self.concentration = concentration
-        self.draws = draws
-        self.n_steps = n_steps
-        self.normalise = normalise
-        self.weights_per_target = weights_per_target
-        self.alphas = alphas
-        self.basis = basis
-        self.cv = cv
-        self.held_out_basis = held_out_basis
-        self.fit_intercept = fit_intercept
-        self.trend = trend
-        self.scoring = scoring
-        self.pooled = pooled
-        self.alpha_per_target = alpha_per_target
-        self.rule = rule
-        self.jitter = jitter
-        self.path = path
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.random_state = random_state
 
     # -- the kernels to compare --------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ from holdfast.holdout.verify import Verification, verify
 class Questions(ABC):
     """What a fitted model says about rows that it, or a model like it, never saw."""
 
+    #: What questions are put to; None before `fit`.
+    _fitted: Fitted | None = None
     alpha_: float | FloatArray
     _problem: Problem
     _plan: Plan

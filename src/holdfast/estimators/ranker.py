@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -26,6 +27,7 @@ from holdfast.data.labels import check_labels
 from holdfast.data.memory import memory_bytes
 from holdfast.data.seeds import seed_of
 from holdfast.estimators.automatic import automatic_basis
+from holdfast.estimators.base import KernelParameters
 from holdfast.estimators.inputs import (
     check_rows,
     check_targets,
@@ -63,10 +65,10 @@ __all__ = ["KernelRankerCV"]
 
 #: Scores of the order within queries, and minus the squared error of differences.
 SCORES = (*RANKING, "pairwise")
-ARGUMENTS = ("kernel", "gamma", "degree", "coef0", "kernel_params")
 
 
-class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False)
+class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     """Rank the rows of each query by pairwise least squares, with exact leave-query-out.
 
     Parameters
@@ -126,48 +128,23 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **dict.fromkeys(
-            ("kernel", "gamma", "degree", "coef0", "alphas", "basis", "cv"), "no_validation"
-        ),
+    _: KW_ONLY
+    alphas: ArrayLike | None = None
+    basis: Any = None
+    cv: Any = None
+    held_out_basis: str = "remove"
+    scoring: str = "concordance"
+    jitter: float = 1e-10
+    memory_limit: float | str | None = None
+    random_state: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel_params": [dict, None],
         "held_out_basis": [StrOptions(set(POLICIES))],
         "scoring": [StrOptions(set(SCORES))],
         "jitter": [Interval(Real, 0, None, closed="left")],
-        "memory_limit": "no_validation",
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        scoring: str = "concordance",
-        jitter: float = 1e-10,
-        memory_limit: float | str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alphas = alphas
-        self.basis = basis
-        self.cv = cv
-        self.held_out_basis = held_out_basis
-        self.scoring = scoring
-        self.jitter = jitter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
 
     # -- fit ---------------------------------------------------------------------------------------
 
@@ -234,7 +211,7 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
 
     def _rows(self, X: Any) -> tuple[Kernel, Any]:
         """Return the one kernel, and checked rows."""
-        arguments = {name: getattr(self, name) for name in ARGUMENTS}
+        arguments = self._arguments()
         first = kernel_grid(**arguments, n_features=1)
         if len(first) > 1 or not isinstance(first[0].kernel, Kernel):
             raise NotSupportedError(

@@ -2,11 +2,12 @@
 
 import base64
 import gzip
+import hashlib
 import html
 import json
 import re
-import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, RepeatedKFold
 
+import holdfast.report
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.displays.score_scale import score_scale
-from holdfast.exceptions import InvalidInputError, MissingDependencyError
+from holdfast.exceptions import InvalidInputError
 from holdfast.report import Context, summarise, to_html, to_markdown, write_report
 from holdfast.report.answer import number, shortened
 from holdfast.report.blocks import (
@@ -404,27 +406,21 @@ def test_hostile_text_is_escaped():
     assert json.loads(summary.to_json())["title"] == HOSTILE
 
 
-def test_without_plotly(summary, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(MissingDependencyError, match=r"holdfast\[report\]"):
-        write_report(summary, tmp_path / "report.html")
-    assert list(tmp_path.iterdir()) == []
-    write_report(summary, tmp_path / "report.md")
+#: Of plotly-basic.min.js; changes together with the version in report/plotly/README.md.
+PLOTLY = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
 
 
-def test_a_page_takes_another_bundle_of_plotly(summary, tmp_path):
-    basic = tmp_path / "plotly-basic.min.js"
-    basic.write_text("/* plotly.js (basic - minified) */ window.Plotly = {};", encoding="utf-8")
-    write_report(summary, tmp_path / "small.html", plotly=basic)
-    page = (tmp_path / "small.html").read_text(encoding="utf-8")
-    assert packed(page, "plotly") == basic.read_text(encoding="utf-8")
-    assert len(page) < 200_000
-    other = tmp_path / "other.js"
-    other.write_text("alert()", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="Plotly's JavaScript") as caught:
-        write_report(summary, tmp_path / "r.html", plotly=other)
-    assert caught.value.argument == "plotly"
-    assert not (tmp_path / "r.html").exists()
+def test_plotly_is_the_file_that_was_published(summary):
+    folder = Path(holdfast.report.__file__).parent / "plotly"
+    script = gzip.decompress((folder / "plotly-basic.min.js.gz").read_bytes())
+    assert hashlib.sha256(script).hexdigest() == PLOTLY
+    version = re.search(rb"plotly\.js \(basic - minified\) v([\d.]+)", script)[1].decode()
+    assert f"version {version}" in (folder / "README.md").read_text("utf-8")
+    assert "MIT License" in (folder / "LICENSE").read_text("utf-8")
+    page = to_html(summary)
+    assert packed(page, "plotly") == script.decode()
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+    assert f"sha256-{digest}" in page
 
 
 def test_the_basic_bundle_can_draw_every_trace(summary):
