@@ -75,9 +75,9 @@ def _other_numbers(folder: Path) -> Any:
     from bad_calls.forgery import array, forge
 
     path = saved(folder / "m")
-    before = load(path)._dual_coef
+    before = load(path).dual_coef_
     forge(path, array("coefficients", lambda a: a + 1.0))
-    np.testing.assert_array_equal(load(path)._dual_coef, before + 1.0)
+    np.testing.assert_array_equal(load(path).dual_coef_, before + 1.0)
 
 
 ONES = np.ones(M)

@@ -300,6 +300,8 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         self.alpha_, self.best_score_ = model.alpha_, model.best_score_
         self.basis_indices_ = np.arange(self._y.size) if self._basis is None else self._basis
         self.dual_coef_ = self._of_rows(model.dual_coef_)
+        linear = model._asked().coefficients.linear
+        self._of_columns = None if linear is None else linear[:, 0]
 
     def _of_rows(self, dual: FloatArray) -> FloatArray:
         """Return coefficients of kernel functions of rows, from those of centred rows."""
@@ -319,8 +321,7 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         X : rows
         """
         check_is_fitted(self)
-        linear = self._model._linear_coef
-        return self._expanded(X, self.dual_coef_, None if linear is None else linear[:, 0])
+        return self._expanded(X, self.dual_coef_, self._of_columns)
 
     def _expanded(self, X: Any, dual: FloatArray, coef: FloatArray | None) -> FloatArray:
         """Return values of new rows, from coefficients of columns if the kernel is linear."""

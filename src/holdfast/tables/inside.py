@@ -119,7 +119,7 @@ def _on_features(
     """Return the held-out predictions of one experiment with the same model on other features."""
     problem = model._problem
     again = clone(model).set_params(
-        kernel=model._kernel,
+        kernel=model.kernel_,
         gamma=None,
         alphas=[alpha],
         rule="best",
