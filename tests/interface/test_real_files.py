@@ -482,7 +482,7 @@ def test_preparing_inside_the_training_rows(capsys):
         both = make_column_transformer(
             (StandardScaler(), ["x"]), (OneHotEncoder(handle_unknown="ignore"), ["c"])
         ).fit(frame.iloc[train])
-        twin = KernelRidgeCV(kernel=model._kernel, alphas=[model.alpha_], cv=2)
+        twin = KernelRidgeCV(kernel=model.kernel_, alphas=[model.alpha_], cv=2)
         twin.fit(both.transform(frame.iloc[train]), frame["y"].to_numpy()[train])
         error = twin.predict(both.transform(frame.iloc[experiment.test]))
         squares.extend((error - frame["y"].to_numpy()[experiment.test]) ** 2)

@@ -21,21 +21,19 @@ from holdfast.answers.calibration import (
     compared,
     shares,
 )
-from holdfast.answers.problem import Goal
+from holdfast.answers.fitted import Fitted
 from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.estimators.multilabel import check_label_matrix, is_label_matrix
-from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scorers import (
     decision_to_label_index,
     decision_to_proba,
     label_probabilities,
 )
-from holdfast.smoother.base import Fit
 
 
 @dataclass(eq=False, repr=False)
@@ -150,11 +148,11 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
-        """Set the fitted attributes, and calibrate a model that is new."""
-        super()._publish(found, goal, fit)
+    def _publish(self, fitted: Fitted) -> None:
+        """Keep the fitted model, and calibrate one that is new."""
+        super()._publish(fitted)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None and fit is None:
+        if self.calibration is not None and fitted.fit is None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 

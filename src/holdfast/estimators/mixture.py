@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
+from holdfast.answers.model import make_model
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.permutation import PermutationTest
 from holdfast.answers.problem import Problem
@@ -268,9 +269,15 @@ rule, jitter, path, memory_limit, checkpoint, random_state
                 part.fit(problem.X, problem.Y[:, columns], problem.weights, problem.groups)
             self.models_.append((columns, part))
             self.alpha_[columns], self.best_score_[columns] = part.alpha_, part.best_score_
-        self._problem, self._kernel = replace(problem, alphas=alphas), candidates[0].kernel
-        self._target_weights = np.array([candidates[i].params["weights"] for i in found.draw])
-        self._fitted_with = self.get_params(deep=False)
+        # Of all targets together nothing is asked but what they are and what was chosen.
+        first = candidates[int(found.draw[0])].kernel
+        self._fitted = Fitted(
+            make_model(replace(problem, alphas=alphas), first, None, None),
+            self._goal(),
+            self.alpha_,
+            self.best_score_,
+            params={"weights": [candidates[i].params["weights"] for i in found.draw]},
+        )
         self.n_splits_ = len(problem.experiments)
 
     # -- results -----------------------------------------------------------------------------------
@@ -278,15 +285,14 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     @property
     def kernel_weights_(self) -> FloatArray:
         """The chosen weights, which add up to one: (kernels,), or (v, kernels) for each target."""
-        check_is_fitted(self, ["_problem"])
-        if hasattr(self, "models_"):
-            return self._target_weights.copy()
-        return np.array(self.best_params_["weights"])
+        check_is_fitted(self)
+        assert self._fitted is not None
+        return np.array(self._fitted.params["weights"])
 
     @property
     def kernel_names_(self) -> AnyArray:
         """The names of the kernels: the keys of a dict, or k1, k2, …."""
-        check_is_fitted(self, ["_problem"])
+        check_is_fitted(self)
         return np.array(list(self._named_kernels(self._n_features)), dtype=object)
 
     @property
@@ -310,7 +316,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         If two kernels carry the same information, both differences are small. Differences need not
         add up to R².
         """
-        check_is_fitted(self, ["_problem"])
+        check_is_fitted(self)
         kernels = list(self._named_kernels(self._n_features).values())
         v = self._problem.Y.shape[1]
         r2, without = np.empty(v), np.empty((len(kernels), v))
@@ -375,7 +381,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         X, return_std
             As in `KernelRidgeCV.predict`.
         """
-        check_is_fitted(self, ["_problem"])
+        check_is_fitted(self)
         if not hasattr(self, "models_"):
             return super().predict(X, return_std)  # type: ignore[call-overload, no-any-return]
         rows = self._new_rows(X)
@@ -395,7 +401,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         rows, X, alpha
             As in `KernelRidgeCV.predict_without`; `alpha` is for one set of weights.
         """
-        check_is_fitted(self, ["_problem"])
+        check_is_fitted(self)
         if not hasattr(self, "models_"):
             return super().predict_without(rows, X, alpha)
         if alpha is not None:
@@ -420,10 +426,10 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         return super().permutation_test(*args, **kwargs)
 
     def _refuse_steps(self, what: str) -> None:
-        self._asked()
-        if self._fitted_with["n_steps"]:
+        n_steps = self._asked().parameters["n_steps"]
+        if n_steps:
             raise NotSupportedError(
                 f"{what} repeats the choice among the draws, but steps along the gradient are not "
-                f"repeated; got n_steps={self._fitted_with['n_steps']}. Fit with n_steps=0.",
+                f"repeated; got n_steps={n_steps}. Fit with n_steps=0.",
                 argument="n_steps",
             )

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from holdfast.answers.fitted import Fitted
 from holdfast.answers.policies import Policies, Variation, policies, variation
+from holdfast.estimators.questions import Questions
 
 
-class PolicyQuestions(ABC):
+class PolicyQuestions(Questions):
     """What the ways of holding out basis rows estimate, and how an estimate varies."""
-
-    @abstractmethod
-    def _asked(self) -> Fitted:
-        """Return the fitted model as a value."""
 
     def policies(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,17 +38,19 @@ class Questions(ABC):
 
     #: What questions are put to; None before `fit`.
     _fitted: Fitted | None = None
-    alpha_: float | FloatArray
-    _problem: Problem
-    _plan: Plan
 
-    @abstractmethod
     def _asked(self) -> Fitted:
         """Return the fitted model as a value."""
+        check_is_fitted(self)
+        assert self._fitted is not None  # set by every fit
+        return self._fitted
 
-    @abstractmethod
-    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
-        """Return model values for new rows, shape (k, v); rows may be checked already."""
+    @property
+    def _problem(self) -> Problem:
+        """What the model was fitted to."""
+        check_is_fitted(self)
+        assert self._fitted is not None
+        return self._fitted.problem
 
     @abstractmethod
     def _new_rows(self, X: Any) -> Any:
@@ -66,8 +67,9 @@ class Questions(ABC):
 
     def explain(self) -> Plan:
         """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
-        check_is_fitted(self)
-        return self._plan
+        plan = self._asked().plan
+        assert plan is not None  # every fit has one
+        return plan
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -79,7 +81,8 @@ class Questions(ABC):
         random_state : int, numpy generator or None
             Seed of the draw.
         """
-        model, problem = self._fitted_model(), self._problem
+        fitted = self._asked()
+        model, problem = fitted.model, fitted.problem
         if problem.reselects:
             raise NotSupportedError(
                 'held_out_basis="reselect" retrains every experiment already: there is no fast '
@@ -89,7 +92,7 @@ class Questions(ABC):
         count = whole_number("n_experiments", n_experiments)
         tasks = model.tasks(problem.experiments)
         path = model.plan(tasks, problem.alphas.size).path
-        chosen = np.flatnonzero(np.isin(problem.alphas, self.alpha_))
+        chosen = np.flatnonzero(np.isin(problem.alphas, fitted.alpha))
         return verify(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
 
     def _leverages(self, alpha: float | None = None) -> FloatArray:
@@ -247,8 +250,7 @@ class Questions(ABC):
         """
         fitted = self._asked()
         fitted.refuse_classes("predict_interval")
-        predict = partial(self._decision, checked=True)
-        return predict_interval(fitted, self._new_rows(X), predict, level, method)
+        return predict_interval(fitted, self._new_rows(X), level, method)
 
     @property
     def noise_variance_(self) -> float | FloatArray:

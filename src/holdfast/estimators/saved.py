@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.calibration import Calibration
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import make_model
 from holdfast.answers.problem import Problem
 from holdfast.basis import Points
@@ -25,7 +27,6 @@ from holdfast.data.frames import LIBRARIES
 from holdfast.data.indices import row_numbers
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import refusals
-from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.holdout import PATHS
@@ -44,10 +45,10 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
     """Return the parts of an estimator: "parameters"; once it is fitted also "data" and "found"."""
     if not hasattr(model, "alpha_"):
         return {"parameters": model.get_params(deep=False)}
-    problem = model._problem
+    fitted, problem = model._asked(), model._problem
     experiments = {"held_out": problem.experiments.held_out, "test": problem.experiments.test}
     return {
-        "parameters": model._fitted_with,
+        "parameters": fitted.parameters,
         "data": {
             "X": problem.X,
             "y": sp.csr_array(problem.Y > 0) if model._multilabel else problem.labels,
@@ -55,7 +56,7 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
             "sample_weight": problem.weights,
             "groups": problem.groups,
             "names": getattr(model, "feature_names_in_", None),
-            "frames": model._frames,
+            "frames": problem.frames,
         },
         "found": {
             "experiments": {n: {"values": r.values, "ptr": r.ptr} for n, r in experiments.items()},
@@ -70,9 +71,9 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
             "score": model.best_score_,
             "kernel": model.kernel_,
             "basis_rows": model.basis_indices_,
-            "coefficients": model._dual_coef,
-            "of_columns": model._linear_coef,
-            "unpenalised": np.vstack([model._intercept[None][: problem.bias], model._trend_coef]),
+            "coefficients": fitted.coefficients.dual,
+            "of_columns": fitted.coefficients.linear,
+            "unpenalised": fitted.coefficients.unpenalised,
         },
     }
 
@@ -113,8 +114,19 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
     choice = _choice(found, v)
     params = dict(found["results"]["params"][int(np.atleast_1d(choice.indices)[0])])
     params.pop("alpha", None)
-    result = Found(params, engine, _plan(**found["plan"]), choice, found["results"], 0)
-    model._publish(result, model._goal(), fit)
+    model._publish(
+        Fitted(
+            engine,
+            model._goal(),
+            choice.alpha,
+            choice.score,
+            found["results"],
+            params,
+            choice.indices,
+            _plan(**found["plan"]),
+            fit=fit,
+        )
+    )
     compared = kernel_parts(found["results"])
     for part in compared if len(compared) > 1 else ():
         model._asked()._candidate(part.start)  # which is asked for again by some answers
@@ -159,8 +171,7 @@ def _problem(
     learned = {name: value for name, value in vars(twin).items() if name not in parameters}
     model.__dict__.update(learned)
     _require(data["frames"] in (None, *LIBRARIES), "frames of an unknown library")
-    model._frames = data["frames"]
-    return problem
+    return replace(problem, frames=data["frames"])
 
 
 def _require(good: object, what: str) -> None:

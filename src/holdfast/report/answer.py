@@ -154,7 +154,7 @@ def ask_asked(case: Case) -> Asked:
         group=context.group if n_groups else None,
         n_groups=n_groups,
         weighted=bool((problem.weights != problem.weights[0]).any()),
-        kernel=shortened(repr(model._kernel)),
+        kernel=shortened(repr(model.kernel_)),
         basis=basis,
         cv=context.cv or _described(model.cv, context.group),
         policy=policy,
