@@ -113,7 +113,7 @@ def predictions(
                 smoother = _smoother(form, Y)
             path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
             values = holdout.predict(smoother, tasks, grid, path)
-    except (HoldfastError, np.linalg.LinAlgError, ValueError) as error:
+    except (HoldfastError, np.linalg.LinAlgError) as error:
         raise _failed(error) from error
     if form.less_mean:
         values = values - _training_means(form.Y, tasks, form.weights)[tasks.test.owners]

@@ -108,12 +108,13 @@ class Form:
 
 def _real_rows(X: Any) -> Any:
     """Return rows as float64, or leave what scikit-learn would refuse or round to it."""
-    if getattr(X, "dtype", None) == np.float32:
-        raise Refit("X is float32, in which scikit-learn computes; X.astype(float) avoids that")
     try:
-        return check_array(X, accept_sparse="csr", dtype=np.float64)
+        rows = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     except (TypeError, ValueError) as error:
         raise Refit from error
+    if rows.dtype == np.float32:  # an array, or a frame whose columns all are
+        raise Refit("X is float32, in which scikit-learn computes; X.astype(float) avoids that")
+    return rows
 
 
 def _real_targets(model: Any, y: Any, m: int) -> tuple[FloatArray, bool]:
