@@ -23,9 +23,8 @@ from holdfast.exceptions import (
 )
 from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, SharedDistances
-from holdfast.kernels.parts import SharedParts, distinct_parts
-from holdfast.kernels.points import RowsAndPoints
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, RowsAndPoints
+from holdfast.kernels.shared import SharedDistances, SharedParts, distinct_parts
 
 __all__ = [
     "DataProvider",

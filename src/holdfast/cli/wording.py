@@ -30,6 +30,8 @@ _OPTIONS = {
     name: f"--{name}"
     for name in (
         "alphas",
+        "band",
+        "calibration",
         "coef0",
         "cv",
         "decimal",
@@ -50,6 +52,7 @@ _OPTIONS = {
         "scoring",
         "target",
         "time",
+        "trend",
         "weight",
     )
 }

@@ -56,6 +56,9 @@ class Context:
     sources : tuple of str, optional
         For each feature the column that it came from, such as that of a 0/1 feature of one level;
         by default each feature is a column of its own.
+    scales : tuple of float, optional
+        For each feature what it was divided by, so that coefficients of a trend are told in the
+        units of the column; by default 1.
     shell : bool
         Whether the reader uses the command line: the report then names its options.
     """
@@ -76,6 +79,7 @@ class Context:
     time: str | None = None
     moments: NDArray[Any] | None = None
     sources: tuple[str, ...] | None = None
+    scales: tuple[float, ...] | None = None
     shell: bool = False
 
 

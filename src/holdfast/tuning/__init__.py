@@ -4,11 +4,10 @@
 
 | module | what it holds |
 |---|---|
-| `criterion` | the exact held-out criterion at (log alpha, log gamma) and its gradient |
-| `losses` | what is minimised: squared error, minus log density, CRPS; their slopes |
+| `criterion` | the held-out score of a fit's problem at (log alpha, log gamma), and its gradient |
+| `losses` | what is minimised: minus the scores of a fit; their slopes |
 | `solved` | stacked experiments: residuals, the distribution of the tested rows, the way back |
-| `dense`, `sparse` | the adjoint for the two kinds of models |
-| `problem` | rows and experiments, prepared once for all points |
+| `adjoint` | derivatives by kernel values, for dense and sparse models |
 | `minimise`, `space` | L-BFGS and Nelder–Mead; coordinates, bounds and starting points |
 | `flatness`, `result` | how flat the optimum is, which features matter; what comes back |
 

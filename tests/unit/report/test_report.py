@@ -159,19 +159,21 @@ def test_no_contrast_without_groups_or_when_not_wanted():
 def test_basis_row_policies(summary):
     X, y, groups = data()
     model = fitted(basis=25)
-    kept = clone(model).set_params(basis=model.basis_indices_, held_out_basis="keep")
-    kept.fit(X, y, groups=groups)
-    np.testing.assert_allclose(
-        summary.policies["keep"].values, np.sqrt(-kept.cv_results_["pooled_test_score"])
-    )
-    np.testing.assert_allclose(summary.policies["remove"].values, summary.curve.values)
-    assert summarise(fitted(), verify=0).policies == {}
+    assert [row.name for row in summary.policies] == ["remove", "keep", "train", "skip"]
+    for row in summary.policies:
+        other = clone(model).set_params(basis=model.basis_indices_, held_out_basis=row.name)
+        other.set_params(alphas=[model.alpha_]).fit(X, y, groups=groups)
+        assert row.score == pytest.approx(np.sqrt(-other.best_score_))
+    assert summary.policies[-1].tested == len(y) - 25
+    assert summary.policies[0].score == pytest.approx(summary.headline.value)
+    assert "remove (in use)" in to_markdown(summary)
+    assert summarise(fitted(), verify=0).policies == ()
 
 
 def test_reselected_basis_rows():
     summary = summarise(fitted(basis=25, held_out_basis="reselect"))
     assert summary.certificate is None
-    assert summary.policies == {}
+    assert summary.policies == ()
     assert any("reselect" in note for note in summary.warnings)
     assert "No experiment was retrained for comparison" in to_html(summary)
 
@@ -297,7 +299,7 @@ def test_row_results_and_parts():
 
 def test_json(summary):
     text = json.loads(summary.to_json())
-    assert text["summary_version"] == 2
+    assert text["summary_version"] == 3
     assert text["headline"]["error"] == summary.headline.error
     assert text["curve"]["alphas"] == ALPHAS.tolist()
     assert text["asked"]["target"] == "score"
@@ -353,7 +355,7 @@ def test_page_is_well_formed_and_accessible(summary):
     assert structure.headings[0] == 1
     assert structure.headings.count(1) == 1
     assert all(b - a <= 1 for a, b in zip(structure.headings, structure.headings[1:], strict=False))
-    assert len(structure.images) == 12
+    assert len(structure.images) == 11
     assert all(len(alt) > 20 for alt in structure.images)
     assert all(link.startswith("#") and link[1:] in structure.ids for link in structure.links)
     assert '<html lang="en">' in page

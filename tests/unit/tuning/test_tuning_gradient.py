@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+import zlib
 
 import mpmath
 import numpy as np
@@ -68,9 +69,10 @@ def test_gradient_against_differences_and_value_against_fit(kernel, scoring, kin
     m = 36
     X, Y, weights, groups, rng = data(m)
     cv = splits(kind, m, rng)
-    for bias, weighted, two, ard in itertools.product([0, 1], repeat=4):
-        if (bias + weighted + two + ard) % 2:  # any three of the four in every combination
-            continue
+    cases = [c for c in itertools.product([0, 1], repeat=4) if sum(c) % 2 == 0]
+    first = zlib.crc32(f"{kernel}{scoring}{kind}{basis}{policy}".encode()) % len(cases)
+    # Any three of the four in every combination, two of these in each test.
+    for bias, weighted, two, ard in (cases[first], cases[7 - first]):
         v = 1 + two
         model = KernelRidgeCV(
             kernel,
@@ -344,6 +346,20 @@ SEARCHED = {
 }  # fmt: skip
 
 
+def by_hand(model, X, Y, weights):
+    """Return the mean squared error of folds that are trained from the kernel matrix, by hand."""
+    K, total = model.kernel_(X), 0.0
+    for fold in model.held_out().experiments:
+        train = np.setdiff1d(np.flatnonzero(weights > 0), fold.held_out)
+        system = np.ones((train.size + 1, train.size + 1))
+        system[:-1, :-1] = K[np.ix_(train, train)] + np.diag(model.alpha_ / weights[train])
+        system[-1, -1] = 0.0
+        c = np.linalg.solve(system, np.r_[Y[train], np.zeros((1, 2))])
+        r = Y[fold.test] - K[np.ix_(fold.test, train)] @ c[:-1] - c[-1]
+        total += (weights[fold.test, None] * r**2).sum()
+    return total / (2 * weights.sum())
+
+
 @pytest.mark.parametrize("name", list(MIXED))
 @pytest.mark.parametrize("scoring", [None, "log_density"])
 @pytest.mark.parametrize("basis", [None, 8], ids=["dense", "remove"])
@@ -369,6 +385,8 @@ def test_sums_products_and_multiples_have_gradients(name, scoring, basis, ard):
     found = criterion.evaluate(x)
     model.set_params(kernel=criterion.coordinates.kernel_at(x)).fit(X, Y, sample_weight=weights)
     assert found.value == pytest.approx(-model.best_score_, rel=1e-10)
+    if basis is None and scoring is None:
+        assert found.value == pytest.approx(by_hand(model, X, Y, weights), rel=1e-10)
 
     def value(at):
         return criterion.evaluate(at, gradient=False).value
@@ -449,11 +467,11 @@ def test_other_refusals():
 @pytest.mark.parametrize("cv", [None, 5])
 def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv, scoring):
     """Also where the kernel of the basis rows is nearly singular: what is lost is lost nowhere."""
-    for seed, alpha, gamma in itertools.product(range(3), [1e-8, 1e-5, 1e-2], [0.02, 0.3]):
+    for seed, (alpha, gamma) in enumerate(itertools.product([1e-8, 1e-5, 1e-2], [0.02, 0.3])):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(80, 2))
-        y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=80)
-        rows = None if basis is None else rng.permutation(80)[:basis]
+        X = rng.normal(size=(60, 2))
+        y = np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=60)
+        rows = None if basis is None else rng.permutation(60)[:basis]
         point = np.log([alpha, gamma])
         a, g = np.exp(point)
         model = KernelRidgeCV(RBF(g), alphas=[a], basis=rows, held_out_basis=policy, cv=cv)
