@@ -7,7 +7,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import make_scorer, mean_squared_error
 
 import holdfast.estimators.search
-import holdfast.kernels.matrix
+import holdfast.kernels.shared
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import FeatureVectors, Random
 from holdfast.estimators.search import Planned
@@ -183,7 +183,7 @@ def count_distances(monkeypatch):
 
     import holdfast.kernels.stationary as stationary
 
-    for module in (holdfast.kernels.matrix, stationary):
+    for module in (holdfast.kernels.shared, stationary):
         if hasattr(module, "distance_matrix"):
             monkeypatch.setattr(
                 module, "distance_matrix", counted(module.__name__, module.distance_matrix)
@@ -197,13 +197,13 @@ def test_distances_are_computed_once_for_all_widths(monkeypatch, basis):
     model(kernel=["rbf", "matern12", "matern52"], gamma=GAMMAS, basis=basis).fit(X, Y)
     n = None if basis is None else basis
     whole = [call for call in calls if call[1] == M]
-    assert whole == [("holdfast.kernels.matrix", M, n)]
+    assert whole == [("holdfast.kernels.shared", M, n)]
 
 
 def test_without_room_the_distances_are_not_kept(monkeypatch):
     calls = count_distances(monkeypatch)
     small = model(gamma=GAMMAS, basis=15, memory_limit=8 * M * 16).fit(X, Y)
-    assert all(name != "holdfast.kernels.matrix" for name, *_ in calls)
+    assert all(name != "holdfast.kernels.shared" for name, *_ in calls)
     large = model(gamma=GAMMAS, basis=15).fit(X, Y)
     np.testing.assert_allclose(
         small.cv_results_["pooled_test_score"], large.cv_results_["pooled_test_score"], rtol=1e-9
@@ -214,7 +214,7 @@ def test_sparse_rows_share_distances_too(monkeypatch):
     calls = count_distances(monkeypatch)
     rows = sp.random_array((M, 200), density=0.05, rng=np.random.default_rng(1), format="csr")
     sparse = model(gamma=[0.1, 1.0]).fit(rows, Y)
-    assert [call for call in calls if call[1] == M] == [("holdfast.kernels.matrix", M, None)]
+    assert [call for call in calls if call[1] == M] == [("holdfast.kernels.shared", M, None)]
     dense = model(gamma=[0.1, 1.0]).fit(rows.toarray(), Y)
     np.testing.assert_allclose(
         sparse.cv_results_["pooled_test_score"], dense.cv_results_["pooled_test_score"], rtol=1e-8
