@@ -114,8 +114,8 @@ def affected(basis: IntArray | None, policy: Policy) -> IntArray:
         return none if policy in ("keep", "reselect") else basis
     if policy in ("train", "skip"):
         raise NotSupportedError(
-            f'"{policy}" needs a set of basis rows; this model is dense, so every row is a basis '
-            "row.",
+            f'held_out_basis "{policy}" needs basis rows; this model is dense, so every row is '
+            "one.",
             argument="held_out_basis",
             remedies=("basis",),
             advice='Pass basis=..., or use held_out_basis="remove".',
