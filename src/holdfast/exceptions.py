@@ -27,7 +27,7 @@ import numpy as np
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
-class _Message:
+class _Message(Exception):
     """What errors and warnings carry beside their text."""
 
     def __init__(
@@ -43,7 +43,7 @@ class _Message:
         self.fact = message if advice else None
 
 
-class HoldfastError(_Message, Exception):
+class HoldfastError(_Message):
     """Base class of all errors raised by holdfast.
 
     Parameters
