@@ -171,6 +171,14 @@ feature_names_in_
         """Return model values, (k,) for two classes (positive: the second), else (k, classes).
 
         For multi-label targets (k, labels); positive: the row has the label.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from holdfast import KernelRidgeClassifierCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> KernelRidgeClassifierCV().fit(X, y).decision_function(X[:4]).shape
+        (4, 3)
         """
         values = self._decision(X)
         return values[:, 0] if values.shape[1] == 1 else values
@@ -179,6 +187,14 @@ feature_names_in_
         """Return class labels, shape (k,).
 
         For multi-label targets 0 and 1, shape (k, labels).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from holdfast import KernelRidgeClassifierCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> KernelRidgeClassifierCV().fit(X, y).predict(X[::50])
+        array([0, 1, 2])
         """
         if self._multilabel:
             count = self.classes_.size
@@ -198,6 +214,15 @@ feature_names_in_
 
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
         to one. They are not calibrated, unless `calibration` is "sigmoid" or "isotonic".
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from holdfast import KernelRidgeClassifierCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KernelRidgeClassifierCV(calibration="sigmoid").fit(X, y)
+        >>> round(float(model.predict_proba(X[:1]).sum()), 6)
+        1.0
         """
         decision = self._decision(X)
         count, calibration = self.classes_.size, getattr(self, "calibration_", None)

@@ -17,18 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import FloatArray
 from holdfast.answers.certainty import Method, ScoreInterval, score_interval
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.held_out import HeldOutPredictions, decorrelated, held_out
+from holdfast.answers.held_out import HeldOutPredictions, held_out
 from holdfast.answers.influence import Influence, influence
 from holdfast.answers.intervals import predict_interval
 from holdfast.answers.learning import LearningCurve, learning_curve
 from holdfast.answers.model import Model
-from holdfast.answers.nested import NestedPredictions, Way, nested
+from holdfast.answers.nested import NestedPredictions, nested
 from holdfast.answers.pairs import LeavePairOut, leave_pair_out
 from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.answers.problem import Problem
 from holdfast.answers.without import HeldOutCoefficients, coef_without, predict_without
 from holdfast.data.numbers import whole_number
-from holdfast.exceptions import NotSupportedError, warn
+from holdfast.exceptions import NotSupportedError
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 
@@ -66,7 +66,16 @@ class Questions(ABC):
         return self._problem.alphas
 
     def explain(self) -> Plan:
-        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
+        """Return the plan of `fit`: the path taken; cost and memory of each, and why.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> KernelRidgeCV(gamma=10.0).fit(X, y).explain().path
+        'spectral'
+        """
         plan = self._asked().plan
         assert plan is not None  # every fit has one
         return plan
@@ -78,8 +87,21 @@ class Questions(ABC):
         ----------
         n_experiments : int
             How many experiments of `fit` to retrain, drawn at random.
-        random_state : int, numpy generator or None
+        random_state : int, RandomState or None
             Seed of the draw.
+
+        Returns
+        -------
+        Verification
+            ``verified``, ``max_relative_error``; it prints what was found in a sentence.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> KernelRidgeCV(gamma=10.0).fit(X, y).verify(3).verified
+        True
         """
         fitted = self._asked()
         model, problem = fitted.model, fitted.problem
@@ -138,8 +160,18 @@ class Questions(ABC):
         The held-out predictions of `fit` are kept if they are small (16 MB), and returned for its
         experiments and penalties. Otherwise its factors give the answer and nothing is retrained,
         with two exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments
-        that leave little of the data or of the basis, for which retraining is more accurate
-        (`explain` counts those that lose much of the basis).
+        whose rounding errors would pass the promise of 1e-8.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.model_selection import KFold
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.1, 1.0, 10.0], scoring="r2").fit(X, y)
+        >>> found = model.held_out(cv=KFold(10, shuffle=True, random_state=0))
+        >>> found.score().round(2)  # one for each penalty
+        array([0.48, 0.51, 0.45])
         """
         return held_out(self._asked(), cv, groups, alphas, basis_draws)
 
@@ -197,6 +229,15 @@ class Questions(ABC):
         HeldOutCoefficients
             ``dual_coef``, ``intercept`` and, for a linear kernel, ``coef``. Coefficients of basis
             rows that left the basis are zero, as are those of held-out rows of a dense model.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV("linear", alphas=[1.0]).fit(X, y)
+        >>> model.coef_without([0, 1, 2]).coef.shape == model.coef_.shape
+        True
         """
         return coef_without(self._asked(), rows, alpha)
 
@@ -261,27 +302,6 @@ class Questions(ABC):
         found = np.square(self._asked().noise)
         return float(found[0]) if self._problem.flat else found
 
-    def decorrelated_residuals(self, alpha: float | None = None) -> FloatArray:
-        """Return ``held_out(alphas=[alpha]).decorrelated_residuals[0]``, the new place of it.
-
-        Parameters
-        ----------
-        alpha : float, optional
-            Default: the chosen ``alpha_`` (of the first target, if each has one).
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, v)
-        """
-        fitted = self._asked()
-        fitted.refuse_classes("decorrelated_residuals")
-        warn(
-            "decorrelated_residuals() is now an attribute of what held_out gives back: use "
-            "held_out(alphas=[alpha]).decorrelated_residuals[0].",
-            FutureWarning,
-        )
-        return fitted.flat(decorrelated(fitted.model, fitted.penalties(alpha)[:1])[0])
-
     # -- rows that matter, and more of them --------------------------------------------------------
 
     def influence(self, groups: ArrayLike | None = None) -> Influence:
@@ -303,6 +323,17 @@ class Questions(ABC):
         At ``alpha_``, or at each target's own penalty if there are several. Cook's distance of H is
         Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
         ``leverage`` is of shape (n, v) where the penalties of the targets differ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> y[7] += 1000.0  # a slip of the pen
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
+        >>> int(np.argmax(model.influence().cook))
+        7
         """
         return influence(self._asked(), groups)
 
@@ -327,6 +358,15 @@ class Questions(ABC):
         Notes
         -----
         2p operations per pair and penalty, in blocks, no loop over pairs.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
+        >>> model.leave_pair_out().concordance.round(2)
+        array([0.75])
         """
         return leave_pair_out(self._asked(), groups, alphas)
 
@@ -369,14 +409,22 @@ class Questions(ABC):
         rows (at most 50 per draw, chosen at random) and train on rows drawn from their own training
         rows. Basis rows that are always trained on (``held_out_basis`` "train" or "skip") count
         among the rows of a size, and are drawn first.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0], scoring="r2").fit(X, y)
+        >>> curve = model.learning_curve([50, 400], random_state=0)
+        >>> bool(curve.mean[1] > curve.mean[0])
+        True
         """
         return learning_curve(self._asked(), sizes, n_repeats, random_state, groups, scoring)
 
     # -- how sure the score is ---------------------------------------------------------------------
 
-    def nested(
-        self, cv: Any, groups: ArrayLike | None = None, *, way: Way | None = None
-    ) -> NestedPredictions:
+    def nested(self, cv: Any, groups: ArrayLike | None = None) -> NestedPredictions:
         """Return held-out predictions by models whose penalty was chosen without the rows.
 
         For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
@@ -390,8 +438,6 @@ class Questions(ABC):
             The outer experiments, as in the constructor.
         groups : array-like of shape (m,), optional
             For splitters of either loop that use groups; None: the groups of `fit`.
-        way : {"unions", "without"}, optional
-            How inner models are computed, with the same result. None: the cheapest.
 
         Returns
         -------
@@ -418,7 +464,7 @@ class Questions(ABC):
         >>> round(float(found.score() / model.best_score_), 1)
         1.0
         """
-        return nested(self._asked(), cv, groups, way)
+        return nested(self._asked(), cv, groups)
 
     def permutation_test(
         self,
