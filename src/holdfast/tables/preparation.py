@@ -299,8 +299,8 @@ def _refuse_missing(table: Table, names: Sequence[str]) -> None:
         told = ", ".join(f"{name!r}: {count:,}" for name, count in shown)
         more = f" and {len(counts) - 12:,} more columns" if len(counts) > 12 else ""
         raise InvalidInputError(
-            f"Values are missing (of {table.n_rows:,} rows; {told}{more}). Say impute=True to fill "
-            "in the median or the most frequent level, leave columns out with drop=[...], or "
-            "remove those rows from the file.",
+            f"Values are missing (of {table.n_rows:,} rows; {told}{more}).",
             remedies=("impute", "drop"),
+            advice="Say impute=True to fill in the median or the most frequent level, leave "
+            "columns out with drop=[...], or remove those rows from the file.",
         )
