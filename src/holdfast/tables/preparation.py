@@ -238,9 +238,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         for name, kind in self.kinds_.items():
             reading = table.readings[name]
             if reading.trouble and kind != "category":
-                raise InvalidInputError(
-                    f"The column {name!r} {reading.trouble}.", remedies=reading.remedies
-                )
+                raise reading.refused(f"The column {name!r}")
             if reading.kind == "empty":
                 continue  # filled in, or refused as missing
             held, now = _HELD[kind], _HELD[reading.kind]
@@ -260,9 +258,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
 def _unfit(name: str, reading: Reading, n_rows: int) -> str:
     """Return why a column cannot be a feature; "" if it can; raise if it needs correcting."""
     if reading.trouble:
-        raise InvalidInputError(
-            f"The column {name!r} {reading.trouble}.", remedies=reading.remedies
-        )
+        raise reading.refused(f"The column {name!r}")
     if reading.kind == "empty" or reading.missing == n_rows:
         return "has no values at all"
     n = len(reading.levels)

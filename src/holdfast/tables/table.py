@@ -116,17 +116,14 @@ class Table:
         """Return a column without missing values, of one of the kinds if any are named."""
         reading = self.readings[name]
         if reading.trouble and trouble:
-            raise InvalidInputError(
-                f"The {role} column {name!r} {reading.trouble}.",
-                argument=role,
-                remedies=reading.remedies,
-            )
+            raise reading.refused(f"The {role} column {name!r}", role)
         if kinds and reading.kind not in kinds:
             example = f"text such as {quoted(next(iter(reading.levels), ''))}"
             held = {"category": example, "empty": "no values"}.get(reading.kind, "dates")
             raise InvalidInputError(
                 f"The {role} column {name!r} must hold {words}; it holds {held}.",
                 argument=role,
+                remedies=("classify",) if role == "target" else (),
             )
         if reading.missing:
             raise InvalidInputError(

@@ -80,7 +80,7 @@ def test_the_order_of_day_and_month_is_asked_for(capsys):
     assert code == 3
     assert "'when' holds dates that fit both day/month and month/day" in err
     assert "'01/01/2021' in line 2" in err
-    assert "(Options: --dayfirst.)" in err
+    assert "(--dayfirst or --no-dayfirst decides it.)" in err
     for option, dayfirst, month in (("--dayfirst", True, 6), ("--no-dayfirst", False, 2)):
         assert run(capsys, "cv", "d.csv", "--target", "y", option, *FAST)[0] == 0
         assert read_table("d.csv", dayfirst=dayfirst)["when"][1].month == month
