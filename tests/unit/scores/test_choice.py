@@ -204,7 +204,7 @@ def test_no_edge_no_warning():
 @pytest.mark.parametrize(
     "cv",
     [
-        None,
+        LeaveOneOut(),
         FOLDS,
         GroupKFold(6),
         ShuffleSplit(5, random_state=0),
