@@ -29,6 +29,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext", "pictures", "**/GALLERY_HEADER.*"]
 nitpicky = False
+suppress_warnings = ["config.cache"]  # sphinx-gallery puts functions into the configuration
 if os.environ.get("READTHEDOCS"):  # elsewhere nothing is fetched from the network
     extensions.append("sphinx.ext.intersphinx")
     numpydoc_xref_param_type = True
@@ -38,7 +39,7 @@ if os.environ.get("READTHEDOCS"):  # elsewhere nothing is fetched from the netwo
         "scipy": ("https://docs.scipy.org/doc/scipy", None),
         "sklearn": ("https://scikit-learn.org/stable", None),
     }
-suppress_warnings = ["config.cache"]  # sphinx-gallery puts functions into the configuration
+    suppress_warnings.append("ref.term")  # a word that their glossaries lack is plain text
 
 # --- pages ---------------------------------------------------------------------------------------
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]

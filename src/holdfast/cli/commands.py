@@ -33,9 +33,7 @@ from holdfast.tables import (
     Learned,
     Table,
     TablePreparation,
-    check_columns,
     check_writable,
-    read_columns,
     split_names,
     write_columns,
 )
@@ -255,13 +253,9 @@ def run_predict(options: argparse.Namespace) -> int:
         context = extras.get("context")
         target = context.get("target") if isinstance(context, dict) else None
         with opened(options, options.data, preparation.learned_.options) as source:
-            check_columns(preparation.columns_, source)
             kept = split_names(options.keep, source, "keep") if options.keep else []
             scored = target if target in source.names else None
-            wanted = dict.fromkeys([*preparation.columns_, *kept, *([scored] if scored else [])])
-            table = read_columns(
-                source, tuple(wanted), preparation.categories_, preparation.formats_
-            )
+            table = preparation.read(source, [*kept, *([scored] if scored else [])])
         X = preparation.transform(table)
         filled = table.missing(preparation.columns_)
         predictions = np.asarray(model.predict(X))
@@ -388,8 +382,6 @@ def _pipeline(options: argparse.Namespace, model: Any, extras: dict[str, Any]) -
                 f"sha256 is {source.checksum[:12]}…, that of the model's data "
                 f"{str(checksum)[:12]}…"
             )
-        check_columns([*preparation.columns_, str(target)], source)
-        names = dict.fromkeys([*preparation.columns_, str(target)])
-        table = read_columns(source, tuple(names), preparation.categories_, preparation.formats_)
+        table = preparation.read(source, [str(target)])
     table = table.rows(table.known(str(target)))
     return prepare_inside(model, preparation, table, options.experiments, options.seed)

@@ -221,8 +221,8 @@ def _sentences(preparation: TablePreparation, table: Table) -> tuple[str, ...]:
             "Columns of numbers were centred and scaled to standard deviation 1, over all rows "
             "(--no-scale leaves them as they are)."
         )
-    if preparation.categories_:
-        names = _names(preparation.categories_)
+    if preparation.learned_.categories:
+        names = _names(tuple(preparation.learned_.categories))
         notes.append(f"Columns of text became one 0/1 feature per level: {names}.")
     dates = tuple(name for name, kind in preparation.kinds_.items() if kind == "date")
     if dates:
@@ -384,7 +384,4 @@ def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any,
         f"gamma = {chosen:.3g} was chosen among {len(tried)} values by the same held-out score, "
         "which makes that score a little optimistic."
     )
-    if chosen in (tried[0], tried[-1]):
-        end = "smallest" if chosen == tried[0] else "largest"
-        remarks.append(f"The best gamma is the {end} of those tried: a better one may lie beyond.")
     return model, tuple(remarks)

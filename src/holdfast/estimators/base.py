@@ -44,7 +44,7 @@ from holdfast.estimators.inputs import (
     unchanged_on_error,
     warn_of_groups,
 )
-from holdfast.estimators.policies import PolicyQuestions
+from holdfast.estimators.score_questions import ScoreQuestions
 from holdfast.estimators.search import Further, search
 from holdfast.estimators.widths import WidthSearch
 from holdfast.exceptions import NotSupportedError, warn
@@ -80,7 +80,7 @@ class KernelParameters:
 @dataclass(eq=False, repr=False)
 class CrossValidatedKernelRidge(
     KernelParameters,
-    PolicyQuestions,
+    ScoreQuestions,
     BaseEstimator,  # type: ignore[misc]  # sklearn is untyped
     ABC,
 ):
@@ -174,6 +174,16 @@ class CrossValidatedKernelRidge(
         The estimator keeps its own copy of rows, targets and weights. Only rows in a file, and
         those that take more than a quarter of the memory limit, are not copied and must not be
         overwritten. What is set later by ``set_params`` takes effect at the next `fit`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import LeaveOneGroupOut
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KernelRidgeCV(cv=LeaveOneGroupOut(), scoring="r2")
+        >>> model.fit(X[:, 1:], X[:, 0], groups=y).n_splits_
+        3
         """
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
@@ -394,6 +404,19 @@ class CrossValidatedKernelRidge(
         ----------
         path : path
             Where to write; ".holdfast" is the usual ending. The file holds the training rows.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV, load
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/diabetes.holdfast")
+        ...     again = load(f"{folder}/diabetes.holdfast")
+        >>> bool((again.predict(X) == model.predict(X)).all())
+        True
         """
         from holdfast.files import save
 

@@ -315,6 +315,17 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         -----
         If two kernels carry the same information, both differences are small. Differences need not
         add up to R².
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelMixtureCV
+        >>> from holdfast.kernels import RBF, OnColumns
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> body, blood = OnColumns(RBF(10.0), [0, 1, 2, 3]), OnColumns(RBF(10.0), range(4, 10))
+        >>> model = KernelMixtureCV([body, blood], n_draws=5, random_state=0).fit(X, y)
+        >>> bool((model.kernel_importance().delta > 0).all())  # each adds something
+        True
         """
         check_is_fitted(self)
         kernels = list(self._named_kernels(self._n_features).values())

@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from holdfast._typing import FloatArray
 from holdfast.answers.decision import decision
-from holdfast.basis.base import check_choice, check_positive, whole_number
 from holdfast.data.dask import local
+from holdfast.data.numbers import check_choice, check_positive, whole_number
 from holdfast.estimators.inputs import check_weights
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning, InvalidInputError, NotSupportedError, warn

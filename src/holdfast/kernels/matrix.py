@@ -77,13 +77,7 @@ def _same_index(rows: Index, columns: Index) -> bool:
 
 
 class KernelRows(KernelData):
-    """Rows and a kernel object; every block is computed when asked for.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : 2-D array, scipy.sparse matrix or sequence of objects
-    """
+    """Rows and a kernel object; every block is computed when asked for."""
 
     def __init__(self, kernel: Kernel, X: Any) -> None:
         self.kernel = kernel
@@ -195,11 +189,7 @@ class PrecomputedRows(KernelData):
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data, cut from a matrix of them.
 
-        Parameters
-        ----------
-        X_new : array of shape (new rows, columns of K) or (new rows, m)
-            The kernel of the new rows, with columns laid out as those of K or as the m rows.
-        columns : slice, row numbers or mask
+        The columns of that matrix are laid out as those of K or as the m rows.
         """
         new = _real_matrix(X_new)
         if new.shape[1] == self._K.shape[1]:
@@ -239,16 +229,10 @@ class PrecomputedRows(KernelData):
 
 
 class RowsAndPoints(KernelData):
-    """m rows and n points with a kernel; the points are numbered m, m + 1, … after the rows.
+    """m rows X and n points Z with a kernel; the points are numbered m, m + 1, … after the rows.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : 2-D array, scipy.sparse matrix or sequence of objects
-        The rows.
-    Z : of the same kind
-        The points. `len` and slices do not reach them: only their numbers do, so nothing that
-        goes through all rows ever meets one.
+    `len` and slices do not reach the points: only their numbers do, so nothing that goes through
+    all rows ever meets one.
     """
 
     def __init__(self, kernel: Kernel, X: Any, Z: Any) -> None:

@@ -77,16 +77,7 @@ def fine_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
 def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) -> float:
     """Return about the sum of the eigenvalues of the weighted kernel matrix of all rows.
 
-    Parameters
-    ----------
-    data : KernelData
-        Rows with the kernel.
-    weights : ndarray of shape (m,)
-    centred : bool
-        Whether the model has a bias, which takes the weighted mean out of the kernel.
-
-    Notes
-    -----
+    `centred`: the model has a bias, which takes the weighted mean out of the kernel.
     Σ w_i k_ii − (Σ w_i w_j k_ij)/Σ w_i, over a sample of at most 100 rows and scaled to all: never
     an m × m product. Exact for fewer rows.
     """
@@ -103,19 +94,8 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
 def least_eigenvalue(data: KernelData, weights: FloatArray, rank: int, *, centred: bool) -> float:
     """Return about the smallest of the `rank` eigenvalues that a kernel of few columns has.
 
-    Parameters
-    ----------
-    data : KernelData
-        Rows with the kernel.
-    weights : ndarray of shape (m,)
-    rank : int
-        Number of columns.
-    centred : bool
-        As in `total_eigenvalue`.
-
-    Notes
-    -----
-    Of the same sample. Columns in different units have eigenvalues many decades apart.
+    Of the same sample as `total_eigenvalue`. Columns in different units have eigenvalues many
+    decades apart.
     """
     K, w = _sample(data, weights)
     if centred:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.tables.preparation import TablePreparation
-from holdfast.tables.roles import Roles
-from holdfast.tables.table import Table
+from holdfast.tables.table import Roles, Table
 from holdfast.tables.values import Reading
 
 __all__ = ["ColumnAccount", "account", "shown"]
@@ -88,7 +87,7 @@ def account(
             became = f"cannot be used: it {reading.trouble}"
         became = "; ".join(filter(None, (became, *reading.notes)))
         found.append(
-            ColumnAccount(name, role, reading.kind, reading.missing, reading.n_different(), became)
+            ColumnAccount(name, role, reading.kind, reading.missing, reading.n_different, became)
         )
     found += [ColumnAccount(name, "not used", "", 0, 0, "not read") for name in others]
     return tuple(found)

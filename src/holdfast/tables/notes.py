@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.tables.preparation import TablePreparation
-from holdfast.tables.roles import Roles
-from holdfast.tables.table import Table
+from holdfast.tables.table import Roles, Table
 
 __all__ = ["Note", "Question", "notes_on"]
 
@@ -127,7 +126,7 @@ def _identifiers(question: Question) -> list[Note]:
 def _duplicates(question: Question) -> list[Note]:
     table, m = question.table, len(question.y)
     columns = [table.readings[name] for name in question.preparation.columns_[:_MOST_COLUMNS]]
-    fine = (r for r in columns if r.kind == "number" and r.n_different() > min(50, m / 4))
+    fine = (r for r in columns if r.kind == "number" and r.n_different > min(50, m / 4))
     if next(fine, None) is None:
         return []  # few combinations: equal rows are no news
     codes = np.unique(question.y, return_inverse=True)[1]

@@ -11,6 +11,11 @@
 | `minimise`, `space` | L-BFGS and Nelder–Mead; coordinates, bounds and starting points |
 | `flatness`, `result` | how flat the optimum is, which features matter; what comes back |
 
+Rows, experiments, policy and scores are those of a fit: the criterion is a function of its
+`Problem`. Held-out residuals do not come from `holdout.judged`, for two reasons: the adjoint needs
+the factorised systems themselves, and second moments by `holdout.spread` take a spectrum, about
+nine times the price of the inverse that one penalty needs.
+
 The gradient covers leave-one-out, k-fold, groups and any other experiments, dense models and
 sparse ones with held-out basis rows removed or kept, bias, weights and many targets.
 """

@@ -44,14 +44,8 @@ FACTOR = (1e-5, 1e5)
 class Coordinates:
     """The coordinates of a search: log alpha, then the logarithms of these kernel parameters.
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The family; parameters that are not searched for keep its values.
-    names : tuple of str
-        The parameters that are searched for.
-    sizes : tuple of int
-        How many numbers each has: one, or one per feature.
+    `kernel` gives the family and the parameters that are not searched for; `names` are searched
+    for, and have `sizes` numbers each: one, or one per feature.
     """
 
     kernel: Kernel
@@ -62,8 +56,6 @@ class Coordinates:
     def of(cls, kernel: Kernel, n_features: int, ard: bool) -> Self:
         """Return the coordinates of a kernel's search, with one gamma per feature if `ard`.
 
-        Notes
-        -----
         Every positive parameter is searched for, except factors that alpha already covers:
         multiplying the whole kernel and the penalty by the same number changes nothing.
         """

@@ -11,7 +11,6 @@ from holdfast.exceptions import InvalidInputError, MissingDependencyError
 from holdfast.tables import (
     Roles,
     as_table,
-    check_columns,
     check_writable,
     open_source,
     read_columns,
@@ -208,8 +207,6 @@ def test_unknown_columns_come_with_a_hint(tmp_path):
             Roles.choose(source, target="y", features="age,age")
         with pytest.raises(InvalidInputError, match="left to be a feature"):
             Roles.choose(source, features="age", drop="age")
-        with pytest.raises(InvalidInputError, match="lacks columns"):
-            check_columns(["age", "weight"], source)
 
 
 def test_roles(tmp_path):

@@ -142,10 +142,9 @@ def test_an_iterator_of_splits_serves_the_estimator_too():
     assert fitted.n_splits_ == 3
 
 
-@pytest.mark.parametrize("basis", [None, 60])
-def test_ard_finds_the_irrelevant_features_and_a_lower_error(basis):
+def test_ard_finds_the_irrelevant_features_and_a_lower_error():
     X, y = make_friedman1(n_samples=250, n_features=9, noise=1.0, random_state=0)
-    model = KernelRidgeCV("rbf", basis=basis, cv=10, random_state=0)
+    model = KernelRidgeCV("rbf", basis=60, cv=10, random_state=0)
     one = tune(model, X, y, flatness=False)
     many = tune(model, X, y, ard=True, n_starts=1)
     assert many.criterion < 0.75 * one.criterion
