@@ -64,32 +64,16 @@ _PARTS = {"d": "day", "m": "month", "b": "month", "B": "month", "Y": "year", "y"
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One column, understood.
+    """One column, understood."""
 
-    Attributes
-    ----------
-    kind : str
-        "number", "yes/no", "category", "date" or "empty".
-    values : ndarray
-        float64 (missing: NaN), datetime64[us] (missing: NaT), or for a category the numbers of its
-        levels (missing: -1).
-    levels : tuple of str
-        Of a category, in the order in which they were met.
-    notes : tuple of str
-        What had to be understood.
-    trouble : str or None
-        Why it cannot be used as it is: a column of numbers with texts among them.
-    format, unit : str or None
-        Of dates that were written as text; the currency or per cent sign of every number.
-    """
-
-    kind: str
+    kind: str  #: "number", "yes/no", "category", "date" or "empty"
+    #: float64 (missing: NaN), datetime64[us] (NaT), or numbers of levels (-1) for a category
     values: NDArray[Any]
-    levels: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    trouble: str | None = None
-    format: str | None = None
-    unit: str | None = None
+    levels: tuple[str, ...] = ()  #: Of a category, in the order in which they were met
+    notes: tuple[str, ...] = ()  #: What had to be understood
+    trouble: str | None = None  #: Why it cannot be used: numbers with texts among them
+    format: str | None = None  #: Of dates that were written as text
+    unit: str | None = None  #: The currency or per cent sign of every number
 
     def gaps(self) -> NDArray[np.bool_]:
         """Return where values are missing."""
@@ -112,7 +96,22 @@ class Reading:
     @property
     def remedies(self) -> tuple[str, ...]:
         """The arguments that `trouble` says to set."""
-        return ("dayfirst",) if self.kind == "date" else ("na", "categorical")
+        every = ("na", "categorical", "dayfirst")
+        return tuple(name for name in every if self.trouble and f"{name}=" in self.trouble)
+
+    def refuse_faults(self, title: str, argument: str | None = None) -> None:
+        """Raise if there are texts among numbers, orders of dates to choose, infinite numbers."""
+        if self.trouble:
+            raise InvalidInputError(
+                f"{title} {self.trouble}.", argument=argument, remedies=self.remedies
+            )
+        infinite = int(np.isinf(self.values).sum()) if self.kind == "number" else 0
+        if infinite:
+            raise InvalidInputError(
+                f"{title} has {infinite:,} infinite values among {len(self.values):,} rows. Leave "
+                "those rows out of the file, or drop the column.",
+                argument=argument,
+            )
 
     def take(self, rows: NDArray[np.intp]) -> Reading:
         """Return the values of some rows; a category keeps only the levels that occur there."""
@@ -135,24 +134,11 @@ def understand(
     format: str | None = None,
     place: Callable[[int], str] = "row {:,}".format,
 ) -> Reading:
-    """Return what a column holds.
+    """Return what a column, an Arrow array, holds.
 
-    Parameters
-    ----------
-    array : Arrow array
-        As a reader gives it.
-    name : str
-        For messages.
-    options : ReadOptions
-        Decimal mark, marks of missing values and order of day and month, where they were said.
-    likely : {".", ","}
-        The decimal mark to take when both would do: ``1,234`` alone does not say what it is.
-    as_text : bool
-        Whether the values are names even if they read as numbers.
-    format : str, optional
-        The format of a column of dates that was seen before.
-    place : callable
-        Says where in the file a row stands.
+    The decimal mark is the `likely` one when both would do: ``1,234`` alone does not say what it
+    is. With `as_text` the values are names even if they read as numbers. `format` is that of a
+    column of dates that was seen before, and `place` says where in the file a row stands.
     """
     import pyarrow as pa
 
