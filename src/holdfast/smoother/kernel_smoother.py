@@ -118,10 +118,10 @@ class KernelSmoother(Smoother):
 
         Or 10 n³ for a linear kernel that is trained by QR.
         """
-        n, X = float(self.weights.size - held), getattr(self.data, "X", None)
+        n, X = float(self.weights.size - held), getattr(self.data, "X", ())
         if self._triangle is not None:
             return 10.0 * n**3
-        numbers = X.nnz if sp.issparse(X) else np.size(X) if X is not None else 0.0
+        numbers = X.nnz if sp.issparse(X) else np.size(X)
         return n**3 + 200.0 * n**2 + 2.0 * n * numbers
 
     def single_work(self) -> float:
