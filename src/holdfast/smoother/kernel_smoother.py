@@ -118,7 +118,8 @@ class KernelSmoother(Smoother):
 
         Or 10 n³ for a linear kernel that is trained by QR.
         """
-        n, X = float(self.weights.size - held), getattr(self.data, "X", ())
+        n = float(self.weights.size - held)
+        X: Any = getattr(self.data, "X", ())
         if self._triangle is not None:
             return 10.0 * n**3
         numbers = X.nnz if sp.issparse(X) else np.size(X)
