@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from holdfast.experiments import Shape
 from holdfast.linalg import (
     orthonormal_stacks,
     run_pieces,
+    scaled_products,
     solve_small,
     weighted_products,
     whitened_products,
@@ -48,9 +49,12 @@ PIECE_DOUBLES = 2**18
 LOOKS = 3
 
 
-def noise(size: int) -> FloatArray:
-    """Return standard normal numbers (size, LOOKS), the same every time."""
-    return np.random.default_rng(0).standard_normal((LOOKS, size)).T
+@lru_cache(maxsize=64)
+def noise(size: int, count: int = LOOKS) -> FloatArray:
+    """Return standard normal numbers (size, count), the same every time, not to be changed."""
+    numbers = np.random.default_rng(0).standard_normal((count, size)).T
+    numbers.flags.writeable = False
+    return numbers
 
 
 class Held(ABC):
@@ -190,14 +194,9 @@ class HeldCoordinates(Held):
 
     def _times(self, z: FloatArray) -> FloatArray:
         """Return V R z (a, b, h, k) for z (p, k)."""
-        (a, b, h, _), (p, k) = self.shape, z.shape
-        if b * h <= k:  # fewer rows to scale than columns of z
-            rows, found = self.V.reshape(b * h, p), np.empty((a, b * h, k))
-            for i in range(a):
-                np.matmul(rows * self.R[i], z, out=found[i])
-            return found.reshape(a, b, h, k)
-        beta = (self.R[:, None] * z.T).reshape(a * k, p)
-        return (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, k).transpose(2, 0, 1, 3)
+        a, b, h, _ = self.shape
+        rows = self.V.reshape(b * h, self.row_size)
+        return scaled_products(rows, self.R, z).reshape(a, b, h, z.shape[1])
 
     def errors(self) -> FloatArray:
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""
