@@ -120,13 +120,13 @@ def refuse_matrix(trend: Any, kernels: Iterable[Any]) -> None:
         )
 
 
-def trend_values(X: Any, constants: tuple[Trend, FloatArray]) -> FloatArray:
+def trend_values(X: Any, constants: tuple[Trend, FloatArray]) -> Any:
     """Return the part (k, v) of predictions that is trend, from coefficients (s, v) without bias.
 
-    For a Dask array X it is lazy.
+    An array, or a lazy Dask array where X is one.
     """
     _, coefficients = constants
-    return on_rows(_values, X, constants, columns=coefficients.shape[1])  # type: ignore[no-any-return]
+    return on_rows(_values, X, constants, columns=coefficients.shape[1])
 
 
 def _values(X: Any, constants: tuple[Trend, FloatArray]) -> FloatArray:
