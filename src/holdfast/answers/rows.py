@@ -23,9 +23,8 @@ from holdfast.exceptions import (
 )
 from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, SharedDistances
-from holdfast.kernels.parts import SharedParts, distinct_parts
-from holdfast.kernels.points import RowsAndPoints
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, RowsAndPoints
+from holdfast.kernels.shared import SharedDistances, SharedParts, distinct_parts
 
 __all__ = [
     "DataProvider",
@@ -122,10 +121,10 @@ def warn_of_selection(problem: Problem, selector: Selector | None) -> None:
     if selector is not None and problem.policy != "reselect" and selector.data_dependent:
         warn(
             f"{type(selector).__name__} chose the basis rows by looking at rows that are "
-            "later held out, so the held-out scores may be optimistic: use "
-            'held_out_basis="reselect" for an estimate without that bias.',
+            "later held out, so the held-out scores may be optimistic.",
             SelectionBiasWarning,
             argument="held_out_basis",
+            advice='Use held_out_basis="reselect" for an estimate without that bias.',
         )
 
 

@@ -21,8 +21,8 @@ from holdfast.exceptions import HoldOutError, InvalidInputError, KernelError
 from holdfast.kernels import Constant, Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.base import Pullback
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.parts import distinct_parts, factors_and_parts
 from holdfast.kernels.products import RowPair
+from holdfast.kernels.shared import distinct_parts, factors_and_parts
 from holdfast.kernels.typical import total_eigenvalue
 from holdfast.progress import report
 
@@ -206,13 +206,7 @@ def stepped_weights(
             for own, weight, unit in zip(bands.kernels.values(), weights, bands.units, strict=True)
         )
     )
-    criterion = Criterion.of(
-        _template(problem, kernel),
-        problem.X,
-        problem.Y,
-        sample_weight=problem.weights,
-        groups=problem.groups,
-    )
+    criterion = Criterion.on(problem, kernel)
     first = np.array([np.log(kernel.parameters[name]) for name in criterion.coordinates.names])
     some = alphas[np.unique(np.linspace(0, alphas.size - 1, FIRST_LOOKS).astype(int))]
     looks = [_value(criterion, np.append(np.log(alpha), first)) for alpha in some]
@@ -265,13 +259,6 @@ def same_problem(problem: Problem) -> dict[str, Any]:
         "memory_limit": problem.memory,
         "random_state": problem.seed,
     }
-
-
-def _template(problem: Problem, kernel: Kernel) -> Any:
-    """Return an estimator of the same problem with this kernel."""
-    from holdfast.estimators.regression import KernelRidgeCV
-
-    return KernelRidgeCV(kernel, **same_problem(problem))
 
 
 # -- weights for each target -----------------------------------------------------------------------

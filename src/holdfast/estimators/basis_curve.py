@@ -14,11 +14,12 @@ from sklearn.base import clone
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.held_out import held_out
-from holdfast.basis.base import Selector, how_many, whole_number
+from holdfast.basis.base import Selector, how_many
 from holdfast.basis.greedy import Greedy
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
 from holdfast.basis.random import Random
 from holdfast.basis.resolve import resolve_basis
+from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import (
     HoldfastWarning,

@@ -185,6 +185,16 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
             Also return the standard deviation of a new observation of weight one, under the
             Gaussian view with ``noise_variance_``: σ²(1 + φᵀDφ) on basis rows, for a dense model
             that of Gaussian-process regression.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X[:400], y[:400])
+        >>> mean, std = model.predict(X[400:], return_std=True)
+        >>> mean.shape == std.shape == (42,)
+        True
         """
         values = self._decision(X)
         values = values[:, 0] if self._problem.flat else values

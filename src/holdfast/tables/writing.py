@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from holdfast.data.atomic import atomic_write
 from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow import import_extra
+from holdfast.tables.values import import_extra
 
 __all__ = ["check_writable", "write_columns"]
 

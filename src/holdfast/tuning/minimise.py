@@ -21,7 +21,7 @@ from holdfast.exceptions import (
     NotSupportedError,
 )
 from holdfast.progress import Progress, listening, report
-from holdfast.tuning.criterion import Criterion, Evaluation
+from holdfast.tuning.criterion import Criterion, Evaluation, as_estimator
 from holdfast.tuning.flatness import Relevance, standard_error
 from holdfast.tuning.flatness import flatness as measure_flatness
 from holdfast.tuning.flatness import relevance as measure_relevance
@@ -131,11 +131,14 @@ def tune(
     [False, True]
     """
     _check(method, ard, n_starts, max_evaluations)
-    criterion = Criterion.of(model, X, y, sample_weight=sample_weight, groups=groups, ard=ard)
+    template = as_estimator(model)
+    criterion = Criterion.of(template, X, y, sample_weight=sample_weight, groups=groups, ard=ard)
+    if not (template.cv is None or isinstance(template.cv, int) or hasattr(template.cv, "split")):
+        template.cv = criterion.problem.experiments  # an iterator is used up by now
     if method == "lbfgs" and not criterion.differentiable:
         raise NotSupportedError(
             'method="lbfgs" needs a kernel whose gradient is known: RBF, Matern, and sums, '
-            f"products and multiples of them; got {criterion.problem.kernel!r}. Use "
+            f"products and multiples of them; got {criterion.coordinates.kernel!r}. Use "
             'method="nelder-mead", or a grid of gammas with KernelRidgeCV.',
             argument="method",
         )
@@ -155,7 +158,7 @@ def tune(
                 raise
             run.success, run.message = False, "interrupted; this is the best until then"
     run.warn_at_bounds()
-    return run.result(**measured)
+    return run.result(template=template, **measured)
 
 
 def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
@@ -276,7 +279,7 @@ class _Run:
             assert self.best is not None
             point, best = self.best
             found = measure_relevance(self.criterion, point, best, self.limits)
-            least = self.criterion.problem.loss.percent(best.value)
+            least = self.criterion.loss.percent(best.value)
             if found is None or found.rise.min() > -least:
                 break
             worst = 1 + int(found.rise.argmin())
@@ -289,7 +292,7 @@ class _Run:
         """Return what is descended on and its gradient, and record them."""
         if len(self.tried) >= self.max_evaluations:
             raise _Enough
-        point, loss = np.array(point, dtype=np.float64), self.criterion.problem.loss
+        point, loss = np.array(point, dtype=np.float64), self.criterion.loss
         try:
             found = self.criterion.evaluate(point, gradient)
         except (HoldOutError, KernelError) as error:
@@ -329,14 +332,13 @@ class _Run:
         """Return the outcome."""
         assert self.best is not None
         point, best = self.best
-        problem = self.criterion.problem
         points, values, slopes, starts = map(np.array, zip(*self.tried, strict=True))
         return TuneResult(
             kernel=self.criterion.coordinates.kernel_at(point),
             alpha=float(np.exp(point[0])),
             criterion=best.value,
-            criterion_name=problem.loss.words,
-            standard_error=standard_error(best.losses, problem.share),
+            criterion_name=self.criterion.loss.words,
+            standard_error=standard_error(best.losses, self.criterion.share),
             trials=Trials(
                 np.exp(points[:, 0]),
                 np.exp(points[:, 1:]),
@@ -348,7 +350,6 @@ class _Run:
             n_evaluations=len(self.tried),
             success=self.success,
             message=self.message,
-            basis_indices=problem.basis,
-            template=problem.estimator,
+            basis_indices=self.criterion.basis,
             **measured,
         )

@@ -13,7 +13,7 @@ import holdfast
 from holdfast import KernelMixtureCV, KernelRidgeCV
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, Linear, OnColumns
-from holdfast.kernels.parts import SharedParts, distinct_parts
+from holdfast.kernels.shared import SharedParts, distinct_parts
 from holdfast.report import summarise, to_markdown
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")

@@ -193,7 +193,7 @@ def test_the_edge_of_the_grid_is_named(alphas, edge):
         model(alphas=alphas).fit(X, Y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    assert "extend alphas" in str(caught[0].message)
+    assert "Extend alphas" in str(caught[0].message)
 
 
 def test_no_edge_no_warning():
@@ -204,7 +204,7 @@ def test_no_edge_no_warning():
 @pytest.mark.parametrize(
     "cv",
     [
-        None,
+        LeaveOneOut(),
         FOLDS,
         GroupKFold(6),
         ShuffleSplit(5, random_state=0),
