@@ -120,13 +120,14 @@ def refuse_matrix(trend: Any, kernels: Iterable[Any]) -> None:
         )
 
 
-def trend_values(X: Any, constants: tuple[Trend, FloatArray]) -> Any:
+def trend_values(X: Any, constants: tuple[Trend, FloatArray]) -> FloatArray:
     """Return the part (k, v) of predictions that is trend, from coefficients (s, v) without bias.
 
-    An array, or a lazy Dask array where X is one.
+    For a Dask array X it is lazy.
     """
     _, coefficients = constants
-    return on_rows(_values, X, constants, columns=coefficients.shape[1])
+    values: FloatArray = on_rows(_values, X, constants, columns=coefficients.shape[1])
+    return values
 
 
 def _values(X: Any, constants: tuple[Trend, FloatArray]) -> FloatArray:
