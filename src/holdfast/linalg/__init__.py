@@ -22,7 +22,7 @@ from holdfast.linalg.constraint import Complement, orthonormal_rows, orthonormal
 from holdfast.linalg.definite import Definite
 from holdfast.linalg.eigen import eigh
 from holdfast.linalg.graded import Graded, coordinates, scaled_cholesky, stacked_qr, triangle_of
-from holdfast.linalg.products import scaled_products, weighted_products, whitened_products
+from holdfast.linalg.products import weighted_products, whitened_products
 from holdfast.linalg.shifts import (
     CHOLESKY_UP_TO,
     Tridiagonal,
@@ -75,7 +75,6 @@ __all__ = [
     "reciprocal_shifts",
     "run_pieces",
     "scaled_cholesky",
-    "scaled_products",
     "shifted_inverse",
     "solve_shifted",
     "solve_small",

@@ -24,13 +24,14 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape, Tasks
-from holdfast.linalg import reciprocal_shifts, scaled_products
+from holdfast.linalg import reciprocal_shifts
 from holdfast.smoother.features import Features
 from holdfast.smoother.held import (
     Held,
     HeldCoordinates,
     constraints,
     same_rows,
+    scaled_products,
 )
 from holdfast.smoother.rows import FeatureRows, StreamedRows, vector_blocks
 from holdfast.smoother.scale import Centre, RowScale, Targets, Unpenalised

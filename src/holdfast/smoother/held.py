@@ -32,14 +32,21 @@ from holdfast.experiments import Shape
 from holdfast.linalg import (
     orthonormal_stacks,
     run_pieces,
-    scaled_products,
     solve_small,
     weighted_products,
     whitened_products,
 )
 from holdfast.smoother.scale import SOME
 
-__all__ = ["LOOKS", "Held", "HeldCoordinates", "constraints", "noise", "same_rows"]
+__all__ = [
+    "LOOKS",
+    "Held",
+    "HeldCoordinates",
+    "constraints",
+    "noise",
+    "same_rows",
+    "scaled_products",
+]
 
 #: Doubles in the largest temporary of one piece of work. Two megabytes is more than a core's own
 #: cache holds, but with smaller pieces threads wait for the interpreter: a quarter of it took up to
@@ -47,6 +54,8 @@ __all__ = ["LOOKS", "Held", "HeldCoordinates", "constraints", "noise", "same_row
 PIECE_DOUBLES = 2**18
 #: Right-hand sides of rounding errors: one alone may be nearly orthogonal to what grows most.
 LOOKS = 3
+#: From this many columns on, a product for each D is faster than one for all with a copy of each.
+WIDE = 64
 
 
 @lru_cache(maxsize=64)
@@ -55,6 +64,19 @@ def noise(size: int, count: int = LOOKS) -> FloatArray:
     numbers = np.random.default_rng(0).standard_normal((count, size)).T
     numbers.flags.writeable = False
     return numbers
+
+
+def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
+    """Return rows · D z (a, b, v) for rows (b, p), diagonals D (a, p) and z (p, v)."""
+    (a, p), (b, v) = D.shape, (len(rows), z.shape[1])
+    if v < WIDE:
+        side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
+        return np.ascontiguousarray(side_by_side.reshape(b, a, v).swapaxes(0, 1))
+    found = np.empty((a, b, v))
+    for d, out in zip(D, found, strict=True):
+        left, right = (rows * d, z) if b < v else (rows, d[:, None] * z)
+        np.matmul(left, right, out=out)
+    return found
 
 
 class Held(ABC):

@@ -26,7 +26,6 @@ from holdfast.linalg import (
     Complement,
     eigh,
     run_pieces,
-    scaled_products,
     shifted_inverse,
     solve_shifted,
     solve_with_looks,
@@ -39,7 +38,7 @@ from holdfast.smoother.bordered import Bordered
 from holdfast.smoother.factor import EPS, INVERSE_SHARE, SPECTRUM_SHARE, Factor, KernelFactor
 from holdfast.smoother.feature_smoother import FeatureSmoother, by_penalty
 from holdfast.smoother.features import ColumnFeatures
-from holdfast.smoother.held import LOOKS, Held, HeldCoordinates, noise
+from holdfast.smoother.held import LOOKS, Held, HeldCoordinates, noise, scaled_products
 from holdfast.smoother.inverse import SIDES, HeldInverse, InverseFactor
 from holdfast.smoother.kernel_equations import KernelEquations, deflated_kernel
 from holdfast.smoother.outputs import KernelOutputs
