@@ -13,7 +13,7 @@ import holdfast
 from holdfast import KernelMixtureCV, KernelRidgeCV
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, Linear, OnColumns
-from holdfast.kernels.shared import SharedParts, distinct_parts
+from holdfast.kernels.shared import SharedRows, distinct_parts
 from holdfast.report import summarise, to_markdown
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -205,7 +205,7 @@ def test_rows_on_a_cluster_streamed_and_with_little_memory():
 
 def test_values_of_shared_parts_are_those_of_the_sum():
     parts, rows = list(BANDS.values()), np.array([3, 0, 7])
-    shared = SharedParts.of(parts, X, rows)
+    shared = SharedRows.of(parts, X, rows)
     total = 0.5 * parts[0] + 2.0 * (parts[1] + 3.0 * parts[2])
     some = shared.with_kernel(total)
     assert np.allclose(some.block(np.arange(M), rows), total(X, X[rows]), rtol=1e-14)
