@@ -32,8 +32,6 @@ from holdfast.estimators.automatic import told_basis
 from holdfast.experiments import resolve
 from holdfast.holdout.plan import make_plan
 from holdfast.progress import duration
-from holdfast.report.bounds import meetings
-from holdfast.report.spread import SECONDS
 from holdfast.scores.penalties import COUNT
 from holdfast.smoother import Sizes
 from holdfast.smoother.make import is_primal, require_room
@@ -131,6 +129,9 @@ def whole_seconds(model: Any, data: Data, held_out: float, patience: float = 1.0
     Each width is fitted and held out, the report asks once or twice more, retrains a few
     experiments and makes intervals of single predictions.
     """
+    from holdfast.report.bounds import meetings
+    from holdfast.report.spread import SECONDS
+
     problem, candidates = model._prepare(data.X, data.y, data.weights, data.groups)
     m, n, dense = _sizes(problem, data)
     if is_primal(candidates[0].kernel, problem.X) and dense:
