@@ -120,8 +120,9 @@ def counted_rows(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArra
         row = int(np.argmax(wrong))
         raise HoldOutError(
             f"predict_interval needs experiments that test every row once; row {row} is tested "
-            f"{count[row]} times. Fit with cv=None (leave-one-out), folds, or groups.",
+            f"{count[row]} times.",
             argument="cv",
+            advice="Fit with cv=None (leave-one-out), folds, or groups.",
         )
     return np.flatnonzero(weights[rows] > 0)
 

@@ -190,12 +190,7 @@ def _preparation(
 
 def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
     if not classify:
-        try:
-            return table.numbers(name, "target")
-        except InvalidInputError as error:
-            if "must hold numbers" not in str(error):
-                raise
-            raise InvalidInputError(f"{error} To predict classes, say --classify.") from error
+        return table.numbers(name, "target")
     labels = table.labels(name, "target")
     if len(np.unique(labels)) > max(20, len(labels) // 2):
         raise InvalidInputError(
@@ -384,7 +379,4 @@ def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any,
         f"gamma = {chosen:.3g} was chosen among {len(tried)} values by the same held-out score, "
         "which makes that score a little optimistic."
     )
-    if chosen in (tried[0], tried[-1]):
-        end = "smallest" if chosen == tried[0] else "largest"
-        remarks.append(f"The best gamma is the {end} of those tried: a better one may lie beyond.")
     return model, tuple(remarks)

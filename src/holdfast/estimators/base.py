@@ -45,7 +45,7 @@ from holdfast.estimators.inputs import (
     unchanged_on_error,
     warn_of_groups,
 )
-from holdfast.estimators.policies import PolicyQuestions
+from holdfast.estimators.score_questions import ScoreQuestions
 from holdfast.estimators.search import Further, search
 from holdfast.estimators.widths import WidthSearch
 from holdfast.exceptions import NotSupportedError, warn
@@ -81,7 +81,7 @@ class KernelParameters:
 @dataclass(eq=False, repr=False)
 class CrossValidatedKernelRidge(
     KernelParameters,
-    PolicyQuestions,
+    ScoreQuestions,
     BaseEstimator,  # type: ignore[misc]  # sklearn is untyped
     ABC,
 ):

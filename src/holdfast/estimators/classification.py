@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
@@ -27,7 +28,6 @@ from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
-from holdfast.estimators.multilabel import check_label_matrix, is_label_matrix
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scorers import (
     decision_to_label_index,
@@ -121,9 +121,9 @@ feature_names_in_
                 argument="y",
             )
         refuse_masked("y", y)
-        self.multilabel_ = is_label_matrix(y)
+        self.multilabel_ = _is_label_matrix(y)
         if self.multilabel_:
-            Y = check_label_matrix(y, n_rows, weights)
+            Y = _label_matrix(y, n_rows, weights)
             self.classes_ = np.arange(Y.shape[1])
             return Y, Y, False
         with refusals("y"):
@@ -290,3 +290,39 @@ def _of_labels(values: FloatArray, calibration: Calibration | None) -> FloatArra
 
 def _labels(values: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(classes[decision_to_label_index(values)])
+
+
+def _is_label_matrix(y: Any) -> bool:
+    """Return whether targets are several columns of numbers or truth values."""
+    if sp.issparse(y):
+        return True
+    try:
+        values = np.asarray(y)
+    except ValueError:  # ragged
+        return False
+    return values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "biuf"
+
+
+def _label_matrix(y: Any, n_rows: int, weights: FloatArray) -> FloatArray:
+    """Return labels (m, v), which come as 0 and 1, as −1 and +1."""
+    values = y.toarray() if sp.issparse(y) else np.asarray(y)
+    check_length("y", values, n_rows)
+    if not values.shape[1]:
+        raise InvalidInputError("y must have a column for each label; got none.", argument="y")
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
+        raise InvalidInputError(
+            "y must be one column of labels, or for multi-label targets a matrix of 0 and 1; got "
+            f"{values[row, column]} in row {row}, column {column} of an array of shape "
+            f"{values.shape}. Pass a 1d array of classes, or say with 0 and 1 which labels each "
+            "row has.",
+            argument="y",
+        )
+    if not values[weights > 0].any():
+        raise InvalidInputError(
+            "y must hold a label for some row of positive weight; got 0 everywhere. Add rows that "
+            "have labels.",
+            argument="y",
+        )
+    return np.where(values == 1, 1.0, -1.0)

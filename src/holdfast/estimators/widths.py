@@ -105,9 +105,10 @@ def warn_at_end(chosen: Candidate, tried: Sequence[tuple[Candidate, float]]) -> 
             end = "smallest" if gamma == widths[0] else "largest"
             warn(
                 f"the best gamma is the {end} of those that were tried ({gamma:.3g}); a better one "
-                "may lie beyond: pass a list of widths as gamma, or `holdfast.tune` the kernel",
+                "may lie beyond.",
                 GridEdgeWarning,
                 argument="gamma",
+                advice="Pass a list of widths as gamma, or `holdfast.tune` the kernel.",
             )
 
 

@@ -212,7 +212,7 @@ def ask_contrasts(case: Case, asked: Asked) -> tuple[Contrast, ...]:
         try:
             held = model.held_out(cv)
         except HoldOutError as error:
-            case.notes.append(f"No comparison with {name}: {error}")
+            case.refused(f"No comparison with {name}", error)
             continue
         best = int(np.nanargmax(held.score(model.scoring, pooled=True)))
         one = dataclasses.replace(held, alphas=held.alphas[[best]], values=held.values[[best]])

@@ -81,7 +81,7 @@ def ask_bands(case: Case) -> tuple[Band, ...]:
     try:
         found = model.kernel_importance()
     except HoldfastError as error:
-        case.notes.append(f"It is not known what each band of columns adds: {error}")
+        case.refused("It is not known what each band of columns adds", error)
         return ()
     weights = np.reshape(found.weights, (len(found.names), -1))
     at = min(case.target, weights.shape[1] - 1)
@@ -101,7 +101,7 @@ def ask_policies(case: Case) -> tuple[PolicyRow, ...]:
     try:
         found = case.model.policies(POLICIES)
     except HoldfastError as error:
-        case.notes.append(f"No comparison of the ways to treat held-out basis rows: {error}")
+        case.refused("No comparison of the ways to treat held-out basis rows", error)
         return ()
     shown = case.curve.scale.shown
     return tuple(

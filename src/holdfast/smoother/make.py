@@ -86,10 +86,10 @@ def require_room(m: int, memory: float) -> None:
     if 32.0 * m**2 > memory:
         raise InvalidInputError(
             f"a dense model of {m} rows needs {32e-9 * m**2:.3g} GB, more than the "
-            f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
-            "rows), or raise memory_limit.",
+            f"{memory / 1e9:.3g} GB it may take.",
             argument="basis",
             remedies=("memory_limit",),
+            advice="Pass basis=1000 (or another number of basis rows), or raise memory_limit.",
         )
 
 

@@ -16,29 +16,14 @@ MOST = 200
 
 @dataclass(frozen=True)
 class ColumnAccount:
-    """One column of the data.
-
-    Attributes
-    ----------
-    name : str
-    role : str
-        "feature", "target", "group", "weight", "time", "left out" or "not used".
-    kind : str
-        "number", "yes/no", "category", "date" or "empty".
-    missing : int
-        How many values are missing.
-    levels : int
-        How many different values there are.
-    became : str
-        How it is used.
-    """
+    """One column of the data."""
 
     name: str
-    role: str
-    kind: str
-    missing: int
-    levels: int
-    became: str
+    role: str  #: "feature", "target", "group", "weight", "time", "left out" or "not used"
+    kind: str  #: "number", "yes/no", "category", "date" or "empty"
+    missing: int  #: How many values are missing
+    levels: int  #: How many different values there are
+    became: str  #: How it is used
 
 
 def account(
@@ -49,19 +34,9 @@ def account(
     *,
     classify: bool = False,
 ) -> tuple[ColumnAccount, ...]:
-    """Return how each column was read.
+    """Return how each column that has a role was read, and the `others`, which were not.
 
-    Parameters
-    ----------
-    table : Table
-        The columns that have a role.
-    roles : Roles
-    preparation : TablePreparation or None
-        Fitted; None if the features cannot be prepared.
-    others : tuple of str
-        Columns that were not read.
-    classify : bool
-        Whether the target is a class.
+    The preparation is fitted; None if the features cannot be prepared.
     """
     special = {
         roles.target: ("target", "classes to predict" if classify else "to predict"),

@@ -22,27 +22,14 @@ __all__ = ["InsideOut", "prepare_inside"]
 
 @dataclass(frozen=True)
 class InsideOut:
-    """Held-out predictions with the preparation learned on all rows, and on training rows only.
+    """Held-out predictions with the preparation learned on all rows, and on training rows only."""
 
-    Attributes
-    ----------
-    experiments, rows : int
-        How many were done again, with how many test rows.
-    outside, inside : float
-        Root mean squared error of those rows (share of wrong classes) either way.
-    largest : float
-        Largest change of a prediction, in standard deviations of the target (of the decision value
-        for classes).
-    seed : int
-        Of the draw.
-    """
-
-    experiments: int
-    rows: int
-    outside: float
-    inside: float
-    largest: float
-    seed: int
+    experiments: int  #: How many were done again
+    rows: int  #: How many test rows they have
+    outside: float  #: Their root mean squared error (share of wrong classes), learned on all rows
+    inside: float  #: The same, learned on training rows only
+    largest: float  #: Largest change of a prediction, in standard deviations of the target
+    seed: int  #: Of the draw
 
     def words(self, label: str = "RMSE") -> str:
         """Return the finding as a sentence."""

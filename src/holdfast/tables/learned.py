@@ -38,21 +38,12 @@ def _require(holds: bool, what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The columns of numbers.
-
-    Attributes
-    ----------
-    names : tuple of str
-    centre, spread : ndarray of shape (n,)
-        What is subtracted, and what is divided by.
-    fill : ndarray of shape (n,)
-        What missing values become; NaN if they are refused.
-    """
+    """The columns of numbers."""
 
     names: tuple[str, ...]
-    centre: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    fill: NDArray[np.float64]
+    centre: NDArray[np.float64]  #: What is subtracted
+    spread: NDArray[np.float64]  #: What is divided by
+    fill: NDArray[np.float64]  #: What missing values become; NaN if they are refused
 
     def __post_init__(self) -> None:
         _require(_is(self.names, tuple), "names of numbers")
@@ -91,18 +82,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of names.
+    """A column of names."""
 
-    Attributes
-    ----------
-    levels : tuple of str
-        Sorted.
-    fill : str or None
-        What missing values become; None if they are refused.
-    """
-
-    levels: tuple[str, ...]
-    fill: str | None
+    levels: tuple[str, ...]  #: Sorted
+    fill: str | None  #: What missing values become; None if they are refused
 
     def __post_init__(self) -> None:
         fits = _is(self.levels, tuple) and all(_is(level, str) for level in self.levels)
@@ -130,27 +113,16 @@ class Category:
 class Dates:
     """A column of dates, which becomes a few numbers.
 
-    Attributes
-    ----------
-    parts : tuple of str
-        Of "position", "season", "weekday" and "hour".
-    origin, fill : int
-        The first and the median date, in microseconds since 1970; the second replaces missing ones.
-    centre, spread : float
-        What is subtracted from the position, in days after the origin, and by what it is divided.
-
-    Notes
-    -----
     Season, weekday and hour are places on a circle, a sine and a cosine each, of length √2: two
     dates then lie as far apart on average as two values of two standardised columns. Sunday is
     next to Monday and December to January.
     """
 
-    parts: tuple[str, ...]
-    origin: int
-    fill: int
-    centre: float
-    spread: float
+    parts: tuple[str, ...]  #: Of "position", "season", "weekday" and "hour"
+    origin: int  #: The first date, in microseconds since 1970
+    fill: int  #: The median date, which replaces missing ones
+    centre: float  #: What is subtracted from the position, in days after the origin
+    spread: float  #: What the position is divided by
 
     def __post_init__(self) -> None:
         known = bool(self.parts) and set(self.parts) <= set(PARTS)
@@ -220,22 +192,7 @@ def date_parts(dates: NDArray[np.datetime64]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The contents of a fitted `TablePreparation`.
-
-    Attributes
-    ----------
-    scale, impute, time
-        Its parameters.
-    numbers : Numbers
-    categories : dict of str to Category
-    dates : dict of str to Dates
-    formats : dict of str to str
-        Formats of dates that were written as text.
-    units : dict of str to str
-        Currency or per cent signs of columns of numbers.
-    options : ReadOptions
-        How the file is written, as far as the user said; new rows are read in the same way.
-    """
+    """The contents of a fitted `TablePreparation`: its parameters, and what its columns are."""
 
     scale: bool
     impute: bool
@@ -243,8 +200,9 @@ class Learned:
     numbers: Numbers
     categories: Mapping[str, Category]
     dates: Mapping[str, Dates]
-    formats: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)  #: Of dates written as text
+    units: Mapping[str, str] = field(default_factory=dict)  #: Currency or per cent signs
+    #: How the file is written, as far as the user said; new rows are read in the same way
     options: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:

@@ -237,10 +237,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         """Raise unless the columns hold what they held when the preparation was learned."""
         for name, kind in self.kinds_.items():
             reading = table.readings[name]
-            if reading.trouble and kind != "category":
-                raise InvalidInputError(
-                    f"The column {name!r} {reading.trouble}.", remedies=reading.remedies
-                )
+            if kind != "category":
+                reading.refuse_faults(f"The column {name!r}")
             if reading.kind == "empty":
                 continue  # filled in, or refused as missing
             held, now = _HELD[kind], _HELD[reading.kind]
@@ -253,16 +251,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
                     f"The column {name!r} held {held} when the model was fitted; now it holds {now}"
                     f"{example}."
                 )
-            if kind == "number" and np.isinf(reading.values).any():
-                raise InvalidInputError(f"The column {name!r} has infinite values.")
 
 
 def _unfit(name: str, reading: Reading, n_rows: int) -> str:
     """Return why a column cannot be a feature; "" if it can; raise if it needs correcting."""
-    if reading.trouble:
-        raise InvalidInputError(
-            f"The column {name!r} {reading.trouble}.", remedies=reading.remedies
-        )
+    reading.refuse_faults(f"The column {name!r}")
     if reading.kind == "empty" or reading.missing == n_rows:
         return "has no values at all"
     n = len(reading.levels)
@@ -271,12 +264,6 @@ def _unfit(name: str, reading: Reading, n_rows: int) -> str:
         return (
             f"is text with {n:,} different values in {n_rows:,} rows ({shown}, …), an identifier "
             "or free text"
-        )
-    infinite = int(np.isinf(reading.values).sum()) if reading.kind == "number" else 0
-    if infinite:
-        raise InvalidInputError(
-            f"The column {name!r} has {infinite:,} infinite values; leave those rows out or drop "
-            "the column."
         )
     return ""
 
@@ -312,8 +299,8 @@ def _refuse_missing(table: Table, names: Sequence[str]) -> None:
         told = ", ".join(f"{name!r}: {count:,}" for name, count in shown)
         more = f" and {len(counts) - 12:,} more columns" if len(counts) > 12 else ""
         raise InvalidInputError(
-            f"Values are missing (of {table.n_rows:,} rows; {told}{more}). Say impute=True to fill "
-            "in the median or the most frequent level, leave columns out with drop=[...], or "
-            "remove those rows from the file.",
+            f"Values are missing (of {table.n_rows:,} rows; {told}{more}).",
             remedies=("impute", "drop"),
+            advice="Say impute=True to fill in the median or the most frequent level, leave "
+            "columns out with drop=[...], or remove those rows from the file.",
         )

@@ -33,39 +33,18 @@ __all__ = ["Source", "open_source"]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A file that holds a table.
+    """A file that holds a table."""
 
-    Attributes
-    ----------
-    label : str
-        What to call it in messages.
-    names : tuple of str
-        All columns.
-    checksum : str
-        sha256 of the file's bytes.
-    options : ReadOptions
-        How it is written, where that was said.
-    read : callable
-        Takes names of columns and those that are text; returns Arrow arrays by name.
-    likely : {".", ","}
-        The decimal mark, as far as the file shows.
-    notes : tuple of str
-        How the file was read, a sentence each, where it had to be guessed.
-    codes : frozenset of str
-        Columns of numbers that are written as codes are, with leading zeros.
-    place : callable
-        Says where in the file a row stands; rows are counted from 0.
-    """
-
-    label: str
-    names: tuple[str, ...]
-    checksum: str
-    options: ReadOptions
+    label: str  #: What to call it in messages
+    names: tuple[str, ...]  #: All columns
+    checksum: str  #: sha256 of the file's bytes
+    options: ReadOptions  #: How it is written, where that was said
+    #: Takes names of columns and those that are text; returns Arrow arrays by name
     read: Callable[[Sequence[str], Collection[str]], Mapping[str, Any]]
-    likely: str = "."
-    notes: tuple[str, ...] = ()
-    codes: frozenset[str] = frozenset()
-    place: Callable[[int], str] = "row {:,}".format
+    likely: str = "."  #: The decimal mark, as far as the file shows
+    notes: tuple[str, ...] = ()  #: How the file was read, where it had to be guessed
+    codes: frozenset[str] = frozenset()  #: Numbers that are written as codes, with leading zeros
+    place: Callable[[int], str] = "row {:,}".format  #: Where in the file a row stands, from 0
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

@@ -21,21 +21,11 @@ __all__ = ["Roles", "Table", "as_table", "check_columns", "read_columns", "split
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of one length, each with the way it was read.
+    """Columns of one length, each with the way it was read."""
 
-    Attributes
-    ----------
-    readings : mapping of str to Reading
-        Kind, values, levels and notes of every column.
-    n_rows : int
-        The length of every column.
-    options : ReadOptions
-        How the table was written, where that was said.
-    """
-
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, Reading]  #: Kind, values, levels and notes of every column
     n_rows: int
-    options: ReadOptions = field(default_factory=ReadOptions)
+    options: ReadOptions = field(default_factory=ReadOptions)  #: As far as the user said
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a column: numbers, moments, or the texts of categories ("" where missing)."""
@@ -81,18 +71,11 @@ class Table:
 
     def numbers(self, name: str, role: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; `role` says what it is needed for."""
-        reading = self._usable(name, role, "numbers", ("number", "yes/no", "empty"))
-        if infinite := int(np.isinf(reading.values).sum()):
-            raise InvalidInputError(
-                f"The {role} column {name!r} has {infinite:,} infinite values among "
-                f"{self.n_rows:,} rows. Leave those rows out of the file.",
-                argument=role,
-            )
-        return reading.values
+        return self._usable(name, role, "numbers", ("number", "yes/no", "empty")).values
 
     def labels(self, name: str, role: str) -> NDArray[np.str_]:
         """Return a column as text without missing values: groups or classes."""
-        reading = self._usable(name, role, trouble=False)
+        reading = self._usable(name, role)
         if reading.kind == "category":
             return self[name]
         pa = import_extra("pyarrow", "A table")
@@ -105,28 +88,19 @@ class Table:
         return reading.values.astype(np.int64 if reading.kind == "date" else float).astype(float)
 
     def _usable(
-        self,
-        name: str,
-        role: str,
-        words: str = "",
-        kinds: Collection[str] = (),
-        *,
-        trouble: bool = True,
+        self, name: str, role: str, words: str = "", kinds: Collection[str] = ()
     ) -> Reading:
-        """Return a column without missing values, of one of the kinds if any are named."""
+        """Return a column without missing values; if kinds are named, of one, and without fault."""
         reading = self.readings[name]
-        if reading.trouble and trouble:
-            raise InvalidInputError(
-                f"The {role} column {name!r} {reading.trouble}.",
-                argument=role,
-                remedies=reading.remedies,
-            )
+        if kinds:
+            reading.refuse_faults(f"The {role} column {name!r}", role)
         if kinds and reading.kind not in kinds:
             example = f"text such as {quoted(next(iter(reading.levels), ''))}"
             held = {"category": example, "empty": "no values"}.get(reading.kind, "dates")
             raise InvalidInputError(
                 f"The {role} column {name!r} must hold {words}; it holds {held}.",
                 argument=role,
+                remedies=("classify",) if role == "target" else (),
             )
         if reading.missing:
             raise InvalidInputError(
@@ -145,17 +119,9 @@ def read_columns(
 ) -> Table:
     """Return the named columns of an open source as a table.
 
-    Parameters
-    ----------
-    source : Source
-        From `open_source`.
-    names : sequence of str
-        Which columns.
-    as_text : collection of str
-        Columns whose values are names even if they read as numbers. Numbers written with leading
-        zeros, all of one length, are names without saying so.
-    formats : mapping of str to str, optional
-        Formats of dates in columns that were seen before.
+    Values of `as_text` are names even if they read as numbers; numbers written with leading zeros,
+    all of one length, are names without saying so. `formats` are those of columns of dates that
+    were seen before.
     """
     if not names:
         raise InvalidInputError(f"{source.label} has no columns.")
@@ -233,24 +199,14 @@ def _table(
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns are features, target, group, weight and time.
+    """Which columns are features, target, group, weight and time."""
 
-    Attributes
-    ----------
-    features : tuple of str
-        The columns the model sees, before they are prepared.
-    target, group, weight, time : str or None
-        Their columns, where asked for.
-    named : bool
-        Whether the features were named one by one.
-    """
-
-    features: tuple[str, ...]
+    features: tuple[str, ...]  #: The columns the model sees, before they are prepared
     target: str | None = None
     group: str | None = None
     weight: str | None = None
     time: str | None = None
-    named: bool = False
+    named: bool = False  #: Whether the features were named one by one
 
     @classmethod
     def choose(
@@ -266,16 +222,8 @@ class Roles:
     ) -> Roles:
         """Return the roles that the options of a command give the columns of `source`.
 
-        Parameters
-        ----------
-        source : Source
-            The table.
-        target, group, weight, time : str, optional
-            Names of columns. Time is a feature as well, unless it is dropped.
-        features : str, optional
-            Names separated by commas; by default all columns without another role.
-        drop : str, optional
-            Names, separated by commas, of columns that are not features.
+        Features and columns to drop are names separated by commas; by default all columns without
+        another role are features. Time is one as well, unless it is dropped.
         """
         asked = {"target": target, "group": group, "weight": weight, "time": time}
         for argument, name in asked.items():

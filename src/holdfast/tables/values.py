@@ -64,32 +64,16 @@ _PARTS = {"d": "day", "m": "month", "b": "month", "B": "month", "Y": "year", "y"
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One column, understood.
+    """One column, understood."""
 
-    Attributes
-    ----------
-    kind : str
-        "number", "yes/no", "category", "date" or "empty".
-    values : ndarray
-        float64 (missing: NaN), datetime64[us] (missing: NaT), or for a category the numbers of its
-        levels (missing: -1).
-    levels : tuple of str
-        Of a category, in the order in which they were met.
-    notes : tuple of str
-        What had to be understood.
-    trouble : str or None
-        Why it cannot be used as it is: a column of numbers with texts among them.
-    format, unit : str or None
-        Of dates that were written as text; the currency or per cent sign of every number.
-    """
-
-    kind: str
+    kind: str  #: "number", "yes/no", "category", "date" or "empty"
+    #: float64 (missing: NaN), datetime64[us] (NaT), or numbers of levels (-1) for a category
     values: NDArray[Any]
-    levels: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    trouble: str | None = None
-    format: str | None = None
-    unit: str | None = None
+    levels: tuple[str, ...] = ()  #: Of a category, in the order in which they were met
+    notes: tuple[str, ...] = ()  #: What had to be understood
+    trouble: str | None = None  #: Why it cannot be used: numbers with texts among them
+    format: str | None = None  #: Of dates that were written as text
+    unit: str | None = None  #: The currency or per cent sign of every number
 
     def gaps(self) -> NDArray[np.bool_]:
         """Return where values are missing."""
@@ -109,10 +93,30 @@ class Reading:
             return len(self.levels)
         return len(np.unique(self.values[~self.gaps()]))
 
-    @property
-    def remedies(self) -> tuple[str, ...]:
-        """The arguments that `trouble` says to set."""
-        return ("dayfirst",) if self.kind == "date" else ("na", "categorical")
+    def refuse_faults(self, title: str, argument: str | None = None) -> None:
+        """Raise if there are texts among numbers, orders of dates to choose, infinite numbers."""
+        if self.trouble and self.kind == "date":
+            raise InvalidInputError(
+                f"{title} {self.trouble}.",
+                argument=argument,
+                remedies=("dayfirst",),
+                advice="Say dayfirst=True or dayfirst=False.",
+            )
+        if self.trouble:
+            raise InvalidInputError(
+                f"{title} {self.trouble}.",
+                argument=argument,
+                remedies=("na", "categorical"),
+                advice="Correct the file, or say na=[...] if such a text means a missing value, or "
+                "categorical=[...] if the column holds names.",
+            )
+        infinite = int(np.isinf(self.values).sum()) if self.kind == "number" else 0
+        if infinite:
+            raise InvalidInputError(
+                f"{title} has {infinite:,} infinite values among {len(self.values):,} rows. Leave "
+                "those rows out of the file, or drop the column.",
+                argument=argument,
+            )
 
     def take(self, rows: NDArray[np.intp]) -> Reading:
         """Return the values of some rows; a category keeps only the levels that occur there."""
@@ -135,24 +139,11 @@ def understand(
     format: str | None = None,
     place: Callable[[int], str] = "row {:,}".format,
 ) -> Reading:
-    """Return what a column holds.
+    """Return what a column, an Arrow array, holds.
 
-    Parameters
-    ----------
-    array : Arrow array
-        As a reader gives it.
-    name : str
-        For messages.
-    options : ReadOptions
-        Decimal mark, marks of missing values and order of day and month, where they were said.
-    likely : {".", ","}
-        The decimal mark to take when both would do: ``1,234`` alone does not say what it is.
-    as_text : bool
-        Whether the values are names even if they read as numbers.
-    format : str, optional
-        The format of a column of dates that was seen before.
-    place : callable
-        Says where in the file a row stands.
+    The decimal mark is the `likely` one when both would do: ``1,234`` alone does not say what it
+    is. With `as_text` the values are names even if they read as numbers. `format` is that of a
+    column of dates that was seen before, and `place` says where in the file a row stands.
     """
     import pyarrow as pa
 
@@ -314,8 +305,7 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
     if len(units) > 1 and numbers.fine.mean() >= _MOST:
         first = [firm.where(np.array([u in t for t in firm.texts.to_pylist()]))[0] for u in units]
         return found.categories(
-            f"mixes the signs {' and '.join(units)} ({', '.join(map(firm.at, first))}). Convert it "
-            "to one of them, or say categorical=[...] if the column holds names"
+            f"mixes the signs {' and '.join(units)} ({', '.join(map(firm.at, first))})"
         )
     if numbers.fine.all():
         notes = (*(f"in {unit}; the sign was left out" for unit in units), *numbers.notes)
@@ -332,7 +322,7 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
     if dates.ambiguous:
         ask = (
             "holds dates that fit both day/month and month/day, such as "
-            f"{firm.at(int(np.argmax(firm.rows >= 0)))}. Say dayfirst=True or dayfirst=False"
+            f"{firm.at(int(np.argmax(firm.rows >= 0)))}"
         )
     order = [_PARTS[mark] for mark in re.findall("%([dmbBYy])", dates.format)]
     notes = (f"read as {' '.join(order)}",) if order and not ask else ()
@@ -348,11 +338,7 @@ def _trouble(word: str, texts: _Texts, fine: NDArray[np.bool_]) -> str | None:
         return None
     shown = ", ".join(texts.at(row) for row in wrong[:3])
     more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
-    return (
-        f"holds {word}, except {shown}{more}. Correct the file, or say "
-        f"na=[{quoted(texts.texts[int(texts.rows[wrong[0]])].as_py())}] if that means a missing "
-        "value, or categorical=[...] if the column holds names"
-    )
+    return f"holds {word}, except {shown}{more}"
 
 
 # --- numbers --------------------------------------------------------------------------------------

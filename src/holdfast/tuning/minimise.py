@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from holdfast.tuning.flatness import relevance as measure_relevance
 from holdfast.tuning.result import Trials, TuneResult
 from holdfast.tuning.space import Bounds, look_around, search_bounds, start_points
 
-__all__ = ["tune"]
+__all__ = ["Run", "tune"]
 
 #: The search ends when what it descends on (`Loss.descend`) changes by less than this from step to
 #: step, or no derivative of it is larger than that.
@@ -144,11 +145,15 @@ def tune(
         )
     limits = search_bounds(criterion, bounds)
     given = None if start is None else start_points(criterion, start, limits)
-    run = _Run(criterion, limits, max_evaluations, callback)
+    run = Run(criterion, limits, max_evaluations, callback)
+    descend = run.descend if method == "lbfgs" else run.simplex
     measured: dict[str, Any] = {"flatness": None, "relevance": None}
     with nullcontext() if progress is None else listening(progress):
         try:
-            run.search(run.descend if method == "lbfgs" else run.simplex, given, n_starts)
+            if given is None:
+                run.search(descend, look_around(criterion, limits), n_starts)
+            else:
+                run.search(descend, given)
             if flatness and run.best is not None:
                 report(0, 0, "flatness of the optimum")
                 measured["relevance"] = run.relevance()
@@ -173,7 +178,7 @@ def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
     whole_number("max_evaluations", max_evaluations)
 
 
-class _Run:
+class Run:
     """One search: keeps every trial, and the best."""
 
     def __init__(
@@ -181,7 +186,7 @@ class _Run:
         criterion: Criterion,
         limits: FloatArray,
         max_evaluations: int,
-        callback: Callable[[Trial], object] | None,
+        callback: Callable[[Trial], object] | None = None,
     ) -> None:
         self.criterion, self.limits = criterion, limits
         self.max_evaluations, self.callback = max_evaluations, callback
@@ -195,12 +200,15 @@ class _Run:
     def search(
         self,
         descend: Callable[[FloatArray], Any],
-        given: list[FloatArray] | None,
-        n_starts: int = 1,
+        points: list[FloatArray],
+        n_starts: int | None = None,
     ) -> None:
-        """Look around, unless points are given, then descend from the best."""
+        """Descend from the points, or from the best `n_starts` of them after a look at all."""
         try:
-            for point in self._first_look(n_starts) if given is None else given:
+            if n_starts is not None:
+                values = [self.evaluate(point, gradient=False)[0] for point in points]
+                points = [points[i] for i in np.argsort(values, kind="stable")[:n_starts]]
+            for point in points:
                 self.start += 1
                 before = None if self.best is None else self.best[1].value
                 done = descend(point)
@@ -215,12 +223,6 @@ class _Run:
                 self.message = "stopped by the callback"
         if self.best is None and self.error is not None:
             raise self.error
-
-    def _first_look(self, n_starts: int) -> list[FloatArray]:
-        points = look_around(self.criterion, self.limits)
-        values = [self.evaluate(point, gradient=False)[0] for point in points]
-        order = np.argsort(values, kind="stable")[:n_starts]
-        return [points[i] for i in order]
 
     def descend(self, point: FloatArray) -> Any:
         """Follow the gradient from a point, all gammas together and then each by itself."""
@@ -251,11 +253,9 @@ class _Run:
         limits: FloatArray,
         at_most: int | None = None,
     ) -> Any:
-        most = self.max_evaluations
-        options = {**STOP, "maxiter": most, "maxfun": at_most or most}
-        return minimize(
-            function, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
-        )
+        most = at_most or self.max_evaluations
+        how = {"bounds": limits, "options": {**STOP, "maxiter": most, "maxfun": most}}
+        return minimize(function, point, jac=True, method="L-BFGS-B", **how)
 
     def simplex(self, point: FloatArray) -> Any:
         """Walk down from a point by Nelder and Mead's simplex."""
@@ -286,7 +286,10 @@ class _Run:
             point = point.copy()
             point[worst] = self.limits[worst, 0]
             self.search(lambda at: self._lbfgs(self.evaluate, at, self.limits), [point])
-        return found
+        if found is None:
+            return None
+        scale = self.criterion.scale
+        return replace(found, rise=scale * found.rise, standard_error=scale * found.standard_error)
 
     def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
         """Return what is descended on and its gradient, and record them."""
@@ -311,7 +314,8 @@ class _Run:
     def _note(self, point: FloatArray, value: float, slope: float) -> None:
         self.tried.append((point, value, slope, self.start))
         report(len(self.tried), self.max_evaluations, "tuning")
-        seen = Trial(len(self.tried), float(np.exp(point[0])), np.exp(point[1:]), value)
+        told = float(self.criterion.told(value))
+        seen = Trial(len(self.tried), float(np.exp(point[0])), np.exp(point[1:]), told)
         if self.callback is not None and self.callback(seen):
             raise _Enough
 
@@ -331,18 +335,18 @@ class _Run:
     def result(self, **measured: Any) -> TuneResult:
         """Return the outcome."""
         assert self.best is not None
-        point, best = self.best
+        (point, best), scale = self.best, self.criterion.scale
         points, values, slopes, starts = map(np.array, zip(*self.tried, strict=True))
         return TuneResult(
             kernel=self.criterion.coordinates.kernel_at(point),
             alpha=float(np.exp(point[0])),
-            criterion=best.value,
+            criterion=float(self.criterion.told(best.value)),
             criterion_name=self.criterion.loss.words,
-            standard_error=standard_error(best.losses, self.criterion.share),
+            standard_error=scale * standard_error(best.losses, self.criterion.share),
             trials=Trials(
                 np.exp(points[:, 0]),
                 np.exp(points[:, 1:]),
-                values,
+                self.criterion.told(values),
                 slopes,
                 starts,
                 tuple(self.criterion.coordinates.labels),

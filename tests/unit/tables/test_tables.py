@@ -220,7 +220,7 @@ def test_roles(tmp_path):
 
 def test_targets_and_labels():
     table = as_table(
-        {"text": ["a", "b", "a"], "gap": [1.0, np.nan, np.inf], "id": [3.0, 1.0, 2.5]},
+        {"text": ["a", "b", "a"], "gap": [1.0, np.nan, 2.0], "id": [3.0, 1.0, 2.5]},
     )
     with pytest.raises(InvalidInputError, match="target column 'text' must hold numbers"):
         table.numbers("text", "target")

@@ -199,6 +199,23 @@ def test_flatness_is_that_of_the_criterion():
                 assert value(*shift) - result.criterion == pytest.approx(threshold, rel=0.11)
 
 
+def test_ranges_of_widths_that_lie_at_a_bound():
+    """There the criterion is no parabola: an end that the search does not bound is a crossing."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, size=(60, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    model = KernelRidgeCV(cv=5)
+    result = tune(model, X, y, ard=True)
+    criterion = Criterion.of(model, X, y, ard=True)
+    best = np.log([result.alpha, *result.gamma])
+    for i, end in np.ndindex(4, 2):
+        at = best.copy()
+        at[i] = np.log(result.flatness.one_percent[i, end])
+        rise = criterion.evaluate(at, gradient=False).value / result.criterion - 1.0
+        bounded = end == 0 and i in (2, 3)
+        assert rise == pytest.approx(0.0 if bounded else 0.01, rel=0.11, abs=1e-6)
+
+
 def test_standard_error_of_equal_experiments_is_the_usual_one():
     losses = np.random.default_rng(0).random(50)
     usual = losses.std(ddof=1) / np.sqrt(50)
@@ -274,6 +291,25 @@ def test_scale_of_targets_and_features_does_not_matter():
     other = tune(model, X * [1.0, 1000.0], 1e6 * y, ard=True, flatness=False)
     assert other.criterion == pytest.approx(1e12 * one.criterion, rel=1e-4)
     assert other.gamma[0] == pytest.approx(one.gamma[0], rel=0.05)
+
+
+@pytest.mark.parametrize("scoring", [None, *LAWS])
+def test_targets_whose_squares_leave_the_range_of_numbers(scoring):
+    X, y = wave(40)
+    model = KernelRidgeCV("rbf", cv=4, scoring=scoring)
+    one = tune(model, X, y, ard=True)
+    for size in (2.0**-600, 2.0**450):
+        seen = []
+        other = tune(model, X, size * y, ard=True, callback=seen.append)
+        np.testing.assert_allclose([other.alpha, *other.gamma], [one.alpha, *one.gamma], rtol=1e-3)
+        assert other.relevance.verdicts == one.relevance.verdicts
+        assert seen[0].criterion == other.trials.criterion[0]
+        if scoring == "crps":
+            assert other.criterion == pytest.approx(size * one.criterion, rel=1e-6)
+            assert other.relevance.rise[0] == pytest.approx(size * one.relevance.rise[0], rel=1e-3)
+        elif scoring == "log_density":
+            assert other.criterion == pytest.approx(one.criterion + np.log(size), abs=1e-6)
+            assert other.standard_error == pytest.approx(one.standard_error, rel=1e-3)
 
 
 def test_a_model_that_breaks_down_everywhere_says_why():
