@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray, RowData
-from holdfast.data.rows import as_rows, take_rows
+from holdfast.data.rows import as_rows
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.compose import Scaled, Sum
 from holdfast.kernels.grid import Precomputed
@@ -60,7 +60,7 @@ class SharedDistances(_Shared):
     def of(cls, X: Any, columns: IntArray) -> "SharedDistances":
         """Return the squared distances of all rows of X to some; see `with_kernel`."""
         rows = as_rows(X)
-        Z = None if _all_rows(columns, rows.shape[0]) else take_rows(rows, columns)
+        Z = None if _all_rows(columns, rows.shape[0]) else rows[columns]
         return cls(RBF(), rows, columns, distance_matrix(rows, Z))
 
     def with_kernel(self, kernel: Kernel | Precomputed) -> "SharedDistances":
