@@ -114,9 +114,16 @@ class KernelSmoother(Smoother):
         return Sizes(self.form, m, m, self.targets.count, None, self.memory, known)
 
     def training_work(self, held: int) -> float:
-        """Return n³ for a factorisation, and its refinement in extended precision."""
+        """Return n³ for a factorisation, its refinement in extended precision, and the kernel.
+
+        Or 10 n³ for a linear kernel that is trained by QR.
+        """
         n = float(self.weights.size - held)
-        return n**3 + 200.0 * n**2
+        X: Any = getattr(self.data, "X", ())
+        if self._triangle is not None:
+            return 10.0 * n**3
+        numbers = X.nnz if sp.issparse(X) else np.size(X)
+        return n**3 + 200.0 * n**2 + 2.0 * n * numbers
 
     def single_work(self) -> float:
         """Return what an inverse takes."""

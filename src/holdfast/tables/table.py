@@ -100,6 +100,7 @@ class Table:
             raise InvalidInputError(
                 f"The {role} column {name!r} must hold {words}; it holds {held}.",
                 argument=role,
+                remedies=("classify",) if role == "target" else (),
             )
         if reading.missing:
             raise InvalidInputError(

@@ -28,7 +28,7 @@ from holdfast.tuning.flatness import relevance as measure_relevance
 from holdfast.tuning.result import Trials, TuneResult
 from holdfast.tuning.space import Bounds, look_around, search_bounds, start_points
 
-__all__ = ["tune"]
+__all__ = ["Run", "tune"]
 
 #: The search ends when what it descends on (`Loss.descend`) changes by less than this from step to
 #: step, or no derivative of it is larger than that.
@@ -144,11 +144,15 @@ def tune(
         )
     limits = search_bounds(criterion, bounds)
     given = None if start is None else start_points(criterion, start, limits)
-    run = _Run(criterion, limits, max_evaluations, callback)
+    run = Run(criterion, limits, max_evaluations, callback)
+    descend = run.descend if method == "lbfgs" else run.simplex
     measured: dict[str, Any] = {"flatness": None, "relevance": None}
     with nullcontext() if progress is None else listening(progress):
         try:
-            run.search(run.descend if method == "lbfgs" else run.simplex, given, n_starts)
+            if given is None:
+                run.search(descend, look_around(criterion, limits), n_starts)
+            else:
+                run.search(descend, given)
             if flatness and run.best is not None:
                 report(0, 0, "flatness of the optimum")
                 measured["relevance"] = run.relevance()
@@ -173,7 +177,7 @@ def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
     whole_number("max_evaluations", max_evaluations)
 
 
-class _Run:
+class Run:
     """One search: keeps every trial, and the best."""
 
     def __init__(
@@ -181,7 +185,7 @@ class _Run:
         criterion: Criterion,
         limits: FloatArray,
         max_evaluations: int,
-        callback: Callable[[Trial], object] | None,
+        callback: Callable[[Trial], object] | None = None,
     ) -> None:
         self.criterion, self.limits = criterion, limits
         self.max_evaluations, self.callback = max_evaluations, callback
@@ -195,12 +199,15 @@ class _Run:
     def search(
         self,
         descend: Callable[[FloatArray], Any],
-        given: list[FloatArray] | None,
-        n_starts: int = 1,
+        points: list[FloatArray],
+        n_starts: int | None = None,
     ) -> None:
-        """Look around, unless points are given, then descend from the best."""
+        """Descend from the points, or from the best `n_starts` of them after a look at all."""
         try:
-            for point in self._first_look(n_starts) if given is None else given:
+            if n_starts is not None:
+                values = [self.evaluate(point, gradient=False)[0] for point in points]
+                points = [points[i] for i in np.argsort(values, kind="stable")[:n_starts]]
+            for point in points:
                 self.start += 1
                 before = None if self.best is None else self.best[1].value
                 done = descend(point)
@@ -215,12 +222,6 @@ class _Run:
                 self.message = "stopped by the callback"
         if self.best is None and self.error is not None:
             raise self.error
-
-    def _first_look(self, n_starts: int) -> list[FloatArray]:
-        points = look_around(self.criterion, self.limits)
-        values = [self.evaluate(point, gradient=False)[0] for point in points]
-        order = np.argsort(values, kind="stable")[:n_starts]
-        return [points[i] for i in order]
 
     def descend(self, point: FloatArray) -> Any:
         """Follow the gradient from a point, all gammas together and then each by itself."""
@@ -251,11 +252,9 @@ class _Run:
         limits: FloatArray,
         at_most: int | None = None,
     ) -> Any:
-        most = self.max_evaluations
-        options = {**STOP, "maxiter": most, "maxfun": at_most or most}
-        return minimize(
-            function, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
-        )
+        most = at_most or self.max_evaluations
+        how = {"bounds": limits, "options": {**STOP, "maxiter": most, "maxfun": most}}
+        return minimize(function, point, jac=True, method="L-BFGS-B", **how)
 
     def simplex(self, point: FloatArray) -> Any:
         """Walk down from a point by Nelder and Mead's simplex."""

@@ -13,7 +13,7 @@ import holdfast
 from holdfast import KernelMixtureCV, KernelRidgeCV
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, Linear, OnColumns
-from holdfast.kernels.shared import SharedParts, distinct_parts
+from holdfast.kernels.shared import SharedRows, distinct_parts
 from holdfast.report import summarise, to_markdown
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -108,8 +108,11 @@ def test_weights_for_each_target(own):
     values, std = model.predict(NEW, return_std=True)
     assert values.shape == std.shape == (5, 3)
     assert sorted(np.concatenate([columns for columns, _ in model.models_])) == [0, 1, 2]
+    bounds = model.predict_interval(NEW, level=[0.5, 0.8])
     for columns, part in model.models_:
         assert part.held_out().matrix().shape[2] == columns.size
+        expected = part.predict_interval(NEW, level=[0.5, 0.8])
+        assert np.array_equal(bounds[..., columns], expected)
 
 
 def test_importance_is_what_is_lost_when_a_kernel_leaves():
@@ -202,7 +205,7 @@ def test_rows_on_a_cluster_streamed_and_with_little_memory():
 
 def test_values_of_shared_parts_are_those_of_the_sum():
     parts, rows = list(BANDS.values()), np.array([3, 0, 7])
-    shared = SharedParts.of(parts, X, rows)
+    shared = SharedRows.of(parts, X, rows)
     total = 0.5 * parts[0] + 2.0 * (parts[1] + 3.0 * parts[2])
     some = shared.with_kernel(total)
     assert np.allclose(some.block(np.arange(M), rows), total(X, X[rows]), rtol=1e-14)
@@ -256,7 +259,6 @@ def test_questions_about_one_model_are_refused_where_there_are_several():
         model.permutation_test,
         model.leave_pair_out,
         lambda: model.nested(3),
-        lambda: model.predict_interval(NEW),
         lambda: model.coef_without([1]),
         lambda: model.learning_curve([10]),
         lambda: model.predict_without([1], alpha=0.3),

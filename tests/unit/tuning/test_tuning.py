@@ -199,6 +199,23 @@ def test_flatness_is_that_of_the_criterion():
                 assert value(*shift) - result.criterion == pytest.approx(threshold, rel=0.11)
 
 
+def test_ranges_of_widths_that_lie_at_a_bound():
+    """There the criterion is no parabola: an end that the search does not bound is a crossing."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, size=(60, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    model = KernelRidgeCV(cv=5)
+    result = tune(model, X, y, ard=True)
+    criterion = Criterion.of(model, X, y, ard=True)
+    best = np.log([result.alpha, *result.gamma])
+    for i, end in np.ndindex(4, 2):
+        at = best.copy()
+        at[i] = np.log(result.flatness.one_percent[i, end])
+        rise = criterion.evaluate(at, gradient=False).value / result.criterion - 1.0
+        bounded = end == 0 and i in (2, 3)
+        assert rise == pytest.approx(0.0 if bounded else 0.01, rel=0.11, abs=1e-6)
+
+
 def test_standard_error_of_equal_experiments_is_the_usual_one():
     losses = np.random.default_rng(0).random(50)
     usual = losses.std(ddof=1) / np.sqrt(50)
