@@ -21,6 +21,7 @@ from holdfast.basis.random import Random
 from holdfast.basis.resolve import resolve_basis
 from holdfast.data.frames import make_frame
 from holdfast.data.numbers import whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import (
     HoldfastWarning,
     InvalidInputError,
@@ -132,7 +133,7 @@ def basis_curve(
     repeats: int = 1,
     sample_weight: Any = None,
     groups: Any = None,
-    random_state: int = 0,
+    random_state: Any = 0,
 ) -> BasisCurve:
     """Return held-out scores against the number of basis rows, per selector and policy.
 
@@ -154,7 +155,7 @@ def basis_curve(
         any other ``held_out_basis``. ``"reselect"`` retrains for every experiment.
     repeats : int
         How often to choose and score, each time with another seed.
-    random_state : int
+    random_state : int, RandomState or None, default 0
         Seed.
 
     Returns
@@ -185,7 +186,7 @@ def basis_curve(
     """
     named = _named(selectors)
     _check_policies(policies)
-    repeats = whole_number("repeats", repeats)
+    repeats, first_seed = whole_number("repeats", repeats), seed_of(random_state)
     template = _fit(estimator, X, y, sample_weight, groups, basis=1, held_out_basis="keep")
     training, data = template._problem, template._fitted_model().data
     counts = _counts(sizes, int(np.count_nonzero(training.weights)))
@@ -195,7 +196,7 @@ def basis_curve(
     seconds = np.zeros((len(named), repeats))
     for s, selector in enumerate(named.values()):
         for r in range(repeats):
-            seed = np.random.SeedSequence([random_state, r]).generate_state(1)[0]
+            seed = np.random.SeedSequence([first_seed, r]).generate_state(1)[0]
             chosen: IntArray | None = None
             for k in range(len(counts) - 1, -1, -1):  # the largest first: it holds the others
                 if chosen is None or not selector.nested:
