@@ -163,7 +163,7 @@ def test_the_culprit_is_named_with_its_line(capsys):
         code, _, err = run(capsys, "cv", "c.csv", "--target", target, *FAST)
         assert code == 3
         assert f"{role} holds numbers, except 'unknown' in line 18" in err
-        assert "(Options: --na, --categorical.)" in err
+        assert "--na TEXT reads a text as a missing value" in err
         assert "41.0" not in err
     assert "cannot be used" in columns(capsys, "c.csv")["age"]["became"]
     found = columns(capsys, "c.csv", "--na", "unknown")["age"]
@@ -598,7 +598,7 @@ def test_errors_speak_of_options(capsys):
     for options, words in (
         (["--basis", "none", "--memory", "10kB"], "--basis: a dense model of 60 rows needs"),
         (["--basis", "none", "--memory", "10kB"], "--memory 8GB allows more.)"),
-        (["--held-out-basis", "skip"], "--held-out-basis: "),
+        (["--held-out-basis", "skip"], '--held-out-basis "skip" needs'),
         (["--cv", "100"], "--cv: 100 folds need at least 100 rows; there are 60."),
         (["--decimal", ";"], "--decimal must be '.' or ','"),
         (["--delimiter", "ab"], "--delimiter must be one character"),

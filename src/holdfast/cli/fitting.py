@@ -190,12 +190,7 @@ def _preparation(
 
 def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
     if not classify:
-        try:
-            return table.numbers(name, "target")
-        except InvalidInputError as error:
-            if "must hold numbers" not in str(error):
-                raise
-            raise InvalidInputError(f"{error} To predict classes, say --classify.") from error
+        return table.numbers(name, "target")
     labels = table.labels(name, "target")
     if len(np.unique(labels)) > max(20, len(labels) // 2):
         raise InvalidInputError(

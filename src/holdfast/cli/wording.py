@@ -71,7 +71,7 @@ _HELP = {
     "--held-out-basis": "--held-out-basis keep or reselect treats them in another way",
     "--impute": "--impute fills in the median or the most frequent level",
     "--memory": "--memory 8GB allows more",
-    "--na": "--na A,B reads texts as missing values",
+    "--na": "--na TEXT reads a text as a missing value",
 }
 
 
@@ -96,7 +96,7 @@ def with_options(told: Exception | Warning, text: str | None = None) -> str:
     remedies = (_OPTIONS[name] for name in getattr(told, "remedies", ()) if name in _OPTIONS)
     others = list(dict.fromkeys(remedies))
     if fact is not None:
-        others = [option, *others] if option is not None else others
+        others = [option, *others] if option in _HELP else others
         helps = [_HELP.get(name, name) for name in others]
         ending = f" ({'; '.join(helps)}.)" if helps else ""
     else:

@@ -46,7 +46,7 @@ from holdfast.estimators.inputs import (
 )
 from holdfast.estimators.score_questions import ScoreQuestions
 from holdfast.estimators.search import Further, search
-from holdfast.estimators.widths import WidthSearch
+from holdfast.estimators.widths import width_search
 from holdfast.exceptions import NotSupportedError, warn
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.holdout import PATHS
@@ -300,7 +300,7 @@ class CrossValidatedKernelRidge(
             # They belong to the sequence of the first kernel.
             return self._penalties(problem, [candidates[0], *found])[1:]
 
-        return WidthSearch(self.kernel_params, problem.X, penalties)
+        return width_search(self.kernel_params, problem.X, penalties)
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -366,41 +366,39 @@ rule, jitter, path, memory_limit, checkpoint, random_state
             self._asked()
         super().save(path)
 
-    def _of_targets(self, answer: Callable[[KernelRidgeCV], FloatArray], axis: int) -> FloatArray:
-        """Return the answers of all models, with the targets along one axis put in order."""
-        found = [answer(model) for _, model in self.models_]
+    def _of_targets(self, answer: Callable[[KernelRidgeCV], FloatArray]) -> FloatArray:
+        """Return the answers of all models, with the targets, the last axis, put in order."""
+        values = np.concatenate([local(answer(model)) for _, model in self.models_], axis=-1)
         columns = np.concatenate([columns for columns, _ in self.models_])
-        values = np.concatenate([local(part) for part in found], axis=axis)
-        return np.asarray(np.take(values, np.argsort(columns), axis=axis))
+        return np.asarray(values[..., np.argsort(columns)])
 
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self._problem.flat else values
+    def _decision(self, X: Any) -> FloatArray:
+        if not hasattr(self, "models_"):
+            return super()._decision(X)
+        rows = self._new_rows(X)
+        return self._of_targets(lambda model: model._decision(rows))
 
-    @overload
-    def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
+    def _deviation(self, X: Any) -> FloatArray:
+        if not hasattr(self, "models_"):
+            return super()._deviation(X)
+        rows = self._new_rows(X)
+        return self._of_targets(lambda model: model._deviation(rows))
 
-    @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
-
-    def predict(
-        self, X: Any, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Return predictions for new rows, shape (k,) or (k, v).
+    def predict_interval(
+        self, X: Any, level: float | Sequence[float] = 0.9, method: str = "plus"
+    ) -> FloatArray:
+        """Return lower and upper bounds for the target of each new row.
 
         Parameters
         ----------
-        X, return_std
-            As in `KernelRidgeCV.predict`.
+        X, level, method
+            As in `KernelRidgeCV.predict_interval`.
         """
-        check_is_fitted(self)
         if not hasattr(self, "models_"):
-            return super().predict(X, return_std)  # type: ignore[call-overload, no-any-return]
+            return super().predict_interval(X, level, method)
         rows = self._new_rows(X)
-        values = self._shaped(self._of_targets(lambda model: model.predict(rows), 1))
-        if not return_std:
-            return values
-        std = self._of_targets(lambda model: model.predict(rows, return_std=True)[1], 1)
-        return values, self._shaped(std)
+        found = self._of_targets(lambda model: model.predict_interval(rows, level, method))
+        return found[..., 0] if self._problem.flat else found
 
     def predict_without(
         self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
@@ -412,13 +410,11 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         rows, X, alpha
             As in `KernelRidgeCV.predict_without`; `alpha` is for one set of weights.
         """
-        check_is_fitted(self)
-        if not hasattr(self, "models_"):
+        if alpha is not None or not hasattr(self, "models_"):
             return super().predict_without(rows, X, alpha)
-        if alpha is not None:
-            self._asked()
         new = None if X is None else self._new_rows(X)
-        return self._shaped(self._of_targets(lambda model: model.predict_without(rows, new), 1))
+        found = self._of_targets(lambda model: model.predict_without(rows, new))
+        return found[..., 0] if self._problem.flat else found
 
     def nested(self, *args: Any, **kwargs: Any) -> NestedPredictions:
         """Return held-out predictions by models whose weights and penalty were chosen without them.

@@ -196,12 +196,16 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         >>> mean.shape == std.shape == (42,)
         True
         """
-        values = self._decision(X)
-        values = values[:, 0] if self._problem.flat else values
+        values, flat = self._decision(X), self._problem.flat
+        values = values[:, 0] if flat else values
         if not return_std:
             return values
-        std = standard_deviation(self._asked(), self._new_rows(X))
-        return local(values), std[:, 0] if self._problem.flat else std
+        std = self._deviation(X)
+        return local(values), std[:, 0] if flat else std
+
+    def _deviation(self, X: Any) -> FloatArray:
+        """Return the standard deviation of new observations, shape (k, v)."""
+        return standard_deviation(self._asked(), self._new_rows(X))
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

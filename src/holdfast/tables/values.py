@@ -93,17 +93,22 @@ class Reading:
             return len(self.levels)
         return len(np.unique(self.values[~self.gaps()]))
 
-    @property
-    def remedies(self) -> tuple[str, ...]:
-        """The arguments that `trouble` says to set."""
-        every = ("na", "categorical", "dayfirst")
-        return tuple(name for name in every if self.trouble and f"{name}=" in self.trouble)
-
     def refuse_faults(self, title: str, argument: str | None = None) -> None:
         """Raise if there are texts among numbers, orders of dates to choose, infinite numbers."""
+        if self.trouble and self.kind == "date":
+            raise InvalidInputError(
+                f"{title} {self.trouble}.",
+                argument=argument,
+                remedies=("dayfirst",),
+                advice="Say dayfirst=True or dayfirst=False.",
+            )
         if self.trouble:
             raise InvalidInputError(
-                f"{title} {self.trouble}.", argument=argument, remedies=self.remedies
+                f"{title} {self.trouble}.",
+                argument=argument,
+                remedies=("na", "categorical"),
+                advice="Correct the file, or say na=[...] if such a text means a missing value, or "
+                "categorical=[...] if the column holds names.",
             )
         infinite = int(np.isinf(self.values).sum()) if self.kind == "number" else 0
         if infinite:
@@ -213,8 +218,7 @@ def _as_moments(array: Any) -> NDArray[np.datetime64]:
 
     # A moment with a zone is kept as the moment in UTC.
     plain = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False)
-    values = plain.cast(pa.int64()).fill_null(np.iinfo(np.int64).min)
-    return np.asarray(values).astype("datetime64[us]")
+    return np.asarray(plain.__array__(), dtype="datetime64[us]")
 
 
 def as_texts(array: Any) -> Any:
@@ -300,8 +304,7 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
     if len(units) > 1 and numbers.fine.mean() >= _MOST:
         first = [firm.where(np.array([u in t for t in firm.texts.to_pylist()]))[0] for u in units]
         return found.categories(
-            f"mixes the signs {' and '.join(units)} ({', '.join(map(firm.at, first))}). Convert it "
-            "to one of them, or say categorical=[...] if the column holds names"
+            f"mixes the signs {' and '.join(units)} ({', '.join(map(firm.at, first))})"
         )
     if numbers.fine.all():
         notes = (*(f"in {unit}; the sign was left out" for unit in units), *numbers.notes)
@@ -318,7 +321,7 @@ def _text(found: _Texts, options: ReadOptions, likely: str, format: str | None) 
     if dates.ambiguous:
         ask = (
             "holds dates that fit both day/month and month/day, such as "
-            f"{firm.at(int(np.argmax(firm.rows >= 0)))}. Say dayfirst=True or dayfirst=False"
+            f"{firm.at(int(np.argmax(firm.rows >= 0)))}"
         )
     order = [_PARTS[mark] for mark in re.findall("%([dmbBYy])", dates.format)]
     notes = (f"read as {' '.join(order)}",) if order and not ask else ()
@@ -334,11 +337,7 @@ def _trouble(word: str, texts: _Texts, fine: NDArray[np.bool_]) -> str | None:
         return None
     shown = ", ".join(texts.at(row) for row in wrong[:3])
     more = f" and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""
-    return (
-        f"holds {word}, except {shown}{more}. Correct the file, or say "
-        f"na=[{quoted(texts.texts[int(texts.rows[wrong[0]])].as_py())}] if that means a missing "
-        "value, or categorical=[...] if the column holds names"
-    )
+    return f"holds {word}, except {shown}{more}"
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from holdfast.answers.problem import Problem
 from holdfast.answers.rows import choose_basis, rows_with_kernel
 from holdfast.basis import Points
 from holdfast.basis.resolve import as_selector
-from holdfast.data.rows import take_rows
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.exceptions import (
     HoldOutError,
@@ -30,6 +29,7 @@ from holdfast.kernels.checks import require_finite
 from holdfast.kernels.products import RowPair
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother import Unpenalised
+from holdfast.smoother.scale import target_unit
 from holdfast.tuning.adjoint import evaluate_dense, evaluate_sparse
 from holdfast.tuning.losses import LOSSES, Loss
 from holdfast.tuning.solved import Block
@@ -49,7 +49,8 @@ class Evaluation:
     ----------
     value : float
         Of all held-out predictions, over test rows and targets: the weighted mean squared error,
-        minus the mean log density per row, or the weighted mean CRPS.
+        minus the mean log density per row, or the weighted mean CRPS, of targets in the unit of the
+        criterion.
     losses : ndarray of shape (experiments,)
         Contribution of each experiment; they add up to `value`.
     gradient : ndarray or None
@@ -68,7 +69,7 @@ class Criterion:
     Attributes
     ----------
     problem : Problem
-        That of the fit: rows, targets, weights, experiments, what happens to basis rows.
+        That of the fit: rows, targets in `unit`, weights, experiments, what happens to basis rows.
     coordinates : Coordinates
         What a point stands for.
     basis : ndarray of int or None
@@ -79,6 +80,8 @@ class Criterion:
         What is minimised.
     ard : bool
         Whether every feature has its own gamma.
+    unit : float
+        1, or what targets are in units of whose squares would leave the range of numbers.
 
     Notes
     -----
@@ -108,6 +111,7 @@ class Criterion:
     tasks: Tasks
     loss: type[Loss]
     ard: bool = False
+    unit: float = 1.0
 
     @classmethod
     def of(
@@ -145,12 +149,24 @@ class Criterion:
         if basis is None:
             _check_memory(problem, kernel)
         coordinates = Coordinates.of(kernel, int(problem.X.shape[1]), ard)
-        return cls(problem, coordinates, basis, _tasks(problem, basis), loss, ard)
+        unit = target_unit(problem.Y)
+        scaled = problem if unit == 1.0 else replace(problem, Y=problem.Y / unit)
+        return cls(scaled, coordinates, basis, _tasks(problem, basis), loss, ard, unit)
 
     @property
     def differentiable(self) -> bool:
         """Whether the gradient is known."""
         return self.coordinates.kernel.differentiable
+
+    @property
+    def scale(self) -> float:
+        """What a difference of values is to be multiplied by, for the targets as they are."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.float64(self.unit) ** self.loss.power)
+
+    def told(self, value: Any) -> Any:
+        """Return values of the criterion for the targets as they are, not in `unit`."""
+        return value * self.scale if self.loss.power else value + np.log(self.unit)
 
     def evaluate(self, point: ArrayLike, gradient: bool = True) -> Evaluation:
         """Return value, losses and (unless not asked for) gradient at a point.
@@ -184,7 +200,7 @@ class Criterion:
         X = self.problem.X
         if self.basis is None:
             return (RowPair(X),)
-        Z = take_rows(X, self.basis)
+        Z = X[self.basis]
         return RowPair(X, Z), RowPair(Z)
 
     @cached_property

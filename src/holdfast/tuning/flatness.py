@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from holdfast._typing import FloatArray
-from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldfastError
+from holdfast.scores.standard_errors import mean_and_variance
 from holdfast.tuning.criterion import Criterion, Evaluation
 
 __all__ = ["Flatness", "Relevance", "flatness", "relevance", "standard_error"]
@@ -115,8 +115,10 @@ def flatness(
             for k, threshold in enumerate(thresholds):
                 step = _crossing(rise, threshold, curvature, room)
                 ranges[k, i, side] = np.exp(point[i] + sign * step)
-    eigenvalues = None if hessian is None else np.asarray(np.linalg.eigvalsh(hessian), dtype=float)
-    return Flatness(hessian, eigenvalues, *ranges)
+    if hessian is None:
+        return Flatness(None, None, *ranges)
+    eigenvalues = np.asarray(np.linalg.eigvalsh(hessian), dtype=np.float64)
+    return Flatness(criterion.scale * hessian, criterion.scale * eigenvalues, *ranges)
 
 
 def _hessian(criterion: Criterion, point: FloatArray) -> FloatArray:

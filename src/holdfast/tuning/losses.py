@@ -47,6 +47,8 @@ class Loss(ABC):
     #: The score of which it is minus, and what the criterion is called.
     score: ClassVar[str]
     words: ClassVar[str]
+    #: Errors of targets in another unit are this power of it times as large.
+    power: ClassVar[int]
     #: Whether the slopes of an experiment are known without the others.
     separate: ClassVar[bool] = False
     #: Whether a row counts by its weight in the mean, or else each as one.
@@ -69,7 +71,6 @@ class Loss(ABC):
 
     def __init__(self, criterion: Criterion, smoother: Smoother) -> None:
         self.criterion, self.smoother = criterion, smoother
-        self.unit = smoother.targets.unit
         self.total = criterion.test_weight
         self.root = np.sqrt(criterion.problem.weights)
         self.errors = np.empty((criterion.tasks.test.values.size, smoother.targets.count))
@@ -78,7 +79,7 @@ class Loss(ABC):
     def add(self, found: Solved) -> None:
         """Take in stacked experiments."""
         shape = found.block.shape
-        self.errors[shape.out] = found.tested * (self.unit / self.root[shape.T][:, :, None])
+        self.errors[shape.out] = found.tested / self.root[shape.T][:, :, None]
 
     def retrain(self, chosen: IntArray, alpha: float) -> tuple[Tasks, IntArray]:
         """Replace what some experiments gave by what training them from scratch gives.
@@ -93,8 +94,8 @@ class Loss(ABC):
 
     def contributions(self) -> FloatArray:
         """Return what each experiment adds to the criterion, shape (experiments,)."""
-        test, targets = self.criterion.tasks.test, self.smoother.targets
-        labels = targets.Y * self.unit  # without their level, which no score of errors depends on
+        test = self.criterion.tasks.test
+        labels = self.smoother.targets.Y  # without their level, on which no score of errors depends
         found = scored(
             resolve_scoring(self.score),
             (labels[test.values] - self.errors)[None],
@@ -119,11 +120,11 @@ class Loss(ABC):
 class SquaredError(Loss):
     """Σ w r² / Σ w, the mean over targets."""
 
-    score, words, separate = "neg_mean_squared_error", "mean squared error", True
+    score, words, power, separate = "neg_mean_squared_error", "mean squared error", 2, True
 
     def slopes(self, found: Solved) -> Slopes:
         """Return 2 r / Σ w."""
-        return Slopes(2.0 * self.unit**2 / self.total * found.tested)
+        return Slopes(2.0 / self.total * found.tested)
 
 
 class _OfDistribution(Loss):
@@ -133,7 +134,7 @@ class _OfDistribution(Loss):
         super().__init__(criterion, smoother)
         (rows, targets), tasks = self.errors.shape, len(criterion.tasks)
         moments = np.empty((1, rows)), np.empty((1, tasks)), np.empty((1, tasks, targets))
-        self.spread = Spread(*moments, criterion.tasks.test.sizes, self.unit)
+        self.spread = Spread(*moments, criterion.tasks.test.sizes)
 
     def add(self, found: Solved) -> None:
         """Take in stacked experiments."""
@@ -163,14 +164,14 @@ class _OfDistribution(Loss):
 
     @property
     def noise(self) -> FloatArray:
-        """σ̂² of each target, shape (v,), in squares of the unit."""
+        """σ̂² of each target, shape (v,)."""
         return np.asarray(self.moments.noise[0])
 
 
 class LogDensity(_OfDistribution):
     """Minus the log density of the tested targets, jointly within an experiment, mean per row."""
 
-    score, words, weighted = "log_density", "minus log density", False
+    score, words, power, weighted = "log_density", "minus log density", 0, False
 
     @staticmethod
     def descend(value: float) -> tuple[float, float]:
@@ -192,7 +193,7 @@ class LogDensity(_OfDistribution):
 class RankedProbability(_OfDistribution):
     """The continuous ranked probability score, weighted mean over rows and targets."""
 
-    score, words = "crps", "CRPS"
+    score, words, power = "crps", "CRPS", 1
 
     def add(self, found: Solved) -> None:
         """Take in stacked experiments."""
@@ -202,12 +203,12 @@ class RankedProbability(_OfDistribution):
 
     def slopes(self, found: Solved) -> Slopes:
         """Return the slopes at fixed σ̂², and those through it."""
-        sigma, spread = np.sqrt(self.noise) * self.unit, np.sqrt(found.variances)[:, :, None]
+        sigma, spread = np.sqrt(self.noise), np.sqrt(found.variances)[:, :, None]
         root = self.root[found.block.shape.T][:, :, None]
-        by_error, by_std = crps_slopes(found.tested * self.unit, sigma * spread)
+        by_error, by_std = crps_slopes(found.tested, sigma * spread)
         share = root / self.total
         own = (share * by_std * sigma / (2.0 * spread)).sum(axis=2)
-        residual = share * by_error * self.unit + 2.0 * self._through_noise * found.weighted
+        residual = share * by_error + 2.0 * self._through_noise * found.weighted
         return Slopes(residual, CovarianceSlope(0.0, self._through_noise, own))
 
     @cached_property

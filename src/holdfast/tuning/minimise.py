@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -285,7 +286,10 @@ class Run:
             point = point.copy()
             point[worst] = self.limits[worst, 0]
             self.search(lambda at: self._lbfgs(self.evaluate, at, self.limits), [point])
-        return found
+        if found is None:
+            return None
+        scale = self.criterion.scale
+        return replace(found, rise=scale * found.rise, standard_error=scale * found.standard_error)
 
     def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
         """Return what is descended on and its gradient, and record them."""
@@ -310,7 +314,8 @@ class Run:
     def _note(self, point: FloatArray, value: float, slope: float) -> None:
         self.tried.append((point, value, slope, self.start))
         report(len(self.tried), self.max_evaluations, "tuning")
-        seen = Trial(len(self.tried), float(np.exp(point[0])), np.exp(point[1:]), value)
+        told = float(self.criterion.told(value))
+        seen = Trial(len(self.tried), float(np.exp(point[0])), np.exp(point[1:]), told)
         if self.callback is not None and self.callback(seen):
             raise _Enough
 
@@ -330,18 +335,18 @@ class Run:
     def result(self, **measured: Any) -> TuneResult:
         """Return the outcome."""
         assert self.best is not None
-        point, best = self.best
+        (point, best), scale = self.best, self.criterion.scale
         points, values, slopes, starts = map(np.array, zip(*self.tried, strict=True))
         return TuneResult(
             kernel=self.criterion.coordinates.kernel_at(point),
             alpha=float(np.exp(point[0])),
-            criterion=best.value,
+            criterion=float(self.criterion.told(best.value)),
             criterion_name=self.criterion.loss.words,
-            standard_error=standard_error(best.losses, self.criterion.share),
+            standard_error=scale * standard_error(best.losses, self.criterion.share),
             trials=Trials(
                 np.exp(points[:, 0]),
                 np.exp(points[:, 1:]),
-                values,
+                self.criterion.told(values),
                 slopes,
                 starts,
                 tuple(self.criterion.coordinates.labels),

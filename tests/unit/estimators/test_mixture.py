@@ -108,8 +108,11 @@ def test_weights_for_each_target(own):
     values, std = model.predict(NEW, return_std=True)
     assert values.shape == std.shape == (5, 3)
     assert sorted(np.concatenate([columns for columns, _ in model.models_])) == [0, 1, 2]
+    bounds = model.predict_interval(NEW, level=[0.5, 0.8])
     for columns, part in model.models_:
         assert part.held_out().matrix().shape[2] == columns.size
+        expected = part.predict_interval(NEW, level=[0.5, 0.8])
+        assert np.array_equal(bounds[..., columns], expected)
 
 
 def test_importance_is_what_is_lost_when_a_kernel_leaves():
@@ -256,7 +259,6 @@ def test_questions_about_one_model_are_refused_where_there_are_several():
         model.permutation_test,
         model.leave_pair_out,
         lambda: model.nested(3),
-        lambda: model.predict_interval(NEW),
         lambda: model.coef_without([1]),
         lambda: model.learning_curve([10]),
         lambda: model.predict_without([1], alpha=0.3),

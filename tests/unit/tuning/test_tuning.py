@@ -293,6 +293,25 @@ def test_scale_of_targets_and_features_does_not_matter():
     assert other.gamma[0] == pytest.approx(one.gamma[0], rel=0.05)
 
 
+@pytest.mark.parametrize("scoring", [None, *LAWS])
+def test_targets_whose_squares_leave_the_range_of_numbers(scoring):
+    X, y = wave(40)
+    model = KernelRidgeCV("rbf", cv=4, scoring=scoring)
+    one = tune(model, X, y, ard=True)
+    for size in (2.0**-600, 2.0**450):
+        seen = []
+        other = tune(model, X, size * y, ard=True, callback=seen.append)
+        np.testing.assert_allclose([other.alpha, *other.gamma], [one.alpha, *one.gamma], rtol=1e-3)
+        assert other.relevance.verdicts == one.relevance.verdicts
+        assert seen[0].criterion == other.trials.criterion[0]
+        if scoring == "crps":
+            assert other.criterion == pytest.approx(size * one.criterion, rel=1e-6)
+            assert other.relevance.rise[0] == pytest.approx(size * one.relevance.rise[0], rel=1e-3)
+        elif scoring == "log_density":
+            assert other.criterion == pytest.approx(one.criterion + np.log(size), abs=1e-6)
+            assert other.standard_error == pytest.approx(one.standard_error, rel=1e-3)
+
+
 def test_a_model_that_breaks_down_everywhere_says_why():
     X, y = wave(30)
     X[:, 1] = X[:, 0] = np.arange(30) // 10  # three different rows, all in the basis

@@ -53,6 +53,10 @@ def stencil(f, x, i, h=2e-3):
     return float(np.dot([45.0, -9.0, 1.0], difference) / (60.0 * h))
 
 
+def value_of(criterion):
+    return lambda at: criterion.evaluate(at, gradient=False).value
+
+
 MODELS = [(None, "remove"), (8, "remove"), (8, "keep")]
 LAWS = ["log_density", "crps"]
 HOLDOUTS = ["loo", "folds", "groups", "overlapping"]
@@ -69,37 +73,31 @@ def test_gradient_against_differences_and_value_against_fit(kernel, scoring, kin
     m = 36
     X, Y, weights, groups, rng = data(m)
     cv = splits(kind, m, rng)
+    # Any three of these four in every combination, each in several of the tests.
     cases = [c for c in itertools.product([0, 1], repeat=4) if sum(c) % 2 == 0]
-    first = zlib.crc32(f"{kernel}{scoring}{kind}{basis}{policy}".encode()) % len(cases)
-    # Any three of the four in every combination, two of these in each test.
-    for bias, weighted, two, ard in (cases[first], cases[7 - first]):
-        v = 1 + two
-        model = KernelRidgeCV(
-            kernel,
-            basis=basis,
-            cv=cv,
-            held_out_basis=policy,
-            fit_intercept=bool(bias),
-            alphas=[0.2],
-            random_state=0,
-            scoring=scoring,
-        )
-        y, w = (Y if v == 2 else Y[:, 0]), (weights if weighted else None)
-        criterion = Criterion.of(model, X, y, sample_weight=w, groups=groups, ard=bool(ard))
-        x = np.log(np.append(0.2, [0.4, 0.25, 0.33] if ard else 0.3))
-        found = criterion.evaluate(x)
-        model.set_params(kernel=criterion.coordinates.kernel_at(x))
-        model.fit(X, y, sample_weight=w, groups=groups)
-        assert found.value == pytest.approx(-model.best_score_, rel=1e-12)
-        assert found.losses.sum() == pytest.approx(found.value, rel=1e-14)
-
-        def value(at, criterion=criterion):
-            return criterion.evaluate(at, gradient=False).value
-
-        assert value(x) == found.value
-        numeric = np.array([stencil(value, x, i) for i in range(x.size)])
-        error = np.abs(found.gradient - numeric).max() / np.abs(numeric).max()
-        assert error < 1e-8, (bias, weighted, v, ard)
+    which = zlib.crc32(f"{kernel}{scoring}{kind}{basis}{policy}".encode()) % len(cases)
+    bias, weighted, two, ard = map(bool, cases[which])
+    model = KernelRidgeCV(
+        kernel,
+        basis=basis,
+        cv=cv,
+        held_out_basis=policy,
+        fit_intercept=bias,
+        alphas=[0.2],
+        random_state=0,
+        scoring=scoring,
+    )
+    y, w = (Y if two else Y[:, 0]), (weights if weighted else None)
+    criterion = Criterion.of(model, X, y, sample_weight=w, groups=groups, ard=ard)
+    x = np.log(np.append(0.2, [0.4, 0.25, 0.33] if ard else 0.3))
+    found = criterion.evaluate(x)
+    model.set_params(kernel=criterion.coordinates.kernel_at(x))
+    model.fit(X, y, sample_weight=w, groups=groups)
+    assert found.value == pytest.approx(-model.best_score_, rel=1e-12)
+    assert found.losses.sum() == pytest.approx(found.value, rel=1e-14)
+    assert value_of(criterion)(x) == found.value
+    numeric = np.array([stencil(value_of(criterion), x, i) for i in range(x.size)])
+    assert np.abs(found.gradient - numeric).max() < 1e-8 * np.abs(numeric).max()
 
 
 def exact_kernel(nu, q):
@@ -236,9 +234,7 @@ def test_ill_conditioned_basis_keeps_digits():
     basis = rng.permutation(60)[:20]
     criterion = Criterion.of(KernelRidgeCV(RBF(0.02), basis=basis, cv=5), X, Y, ard=True)
     x = np.log([1e-3, 0.02, 0.03])
-    numeric = [
-        stencil(lambda at: criterion.evaluate(at, False).value, x, i, 5e-2) for i in range(3)
-    ]
+    numeric = [stencil(value_of(criterion), x, i, 5e-2) for i in range(3)]
     gradient = criterion.evaluate(x).gradient
     np.testing.assert_allclose(gradient, numeric, rtol=0, atol=2e-5 * np.abs(numeric).max())
 
@@ -264,7 +260,7 @@ def test_coincident_rows_have_a_gradient():
     for kernel in KERNELS:
         criterion = Criterion.of(KernelRidgeCV(kernel, cv=5), X, Y, ard=True)
         x = np.log([0.1, 0.3, 0.3, 0.3])
-        numeric = [stencil(lambda at: criterion.evaluate(at, False).value, x, i) for i in range(4)]  # noqa: B023  # called at once
+        numeric = [stencil(value_of(criterion), x, i) for i in range(4)]
         gradient = criterion.evaluate(x).gradient
         np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-8 * np.abs(numeric).max())
 
@@ -345,11 +341,7 @@ def test_sums_products_and_multiples_have_gradients(name, scoring, basis, ard):
     assert found.value == pytest.approx(-model.best_score_, rel=1e-10)
     if basis is None and scoring is None:
         assert found.value == pytest.approx(by_hand(model, X, Y, weights), rel=1e-10)
-
-    def value(at):
-        return criterion.evaluate(at, gradient=False).value
-
-    numeric = np.array([stencil(value, x, i) for i in range(x.size)])
+    numeric = np.array([stencil(value_of(criterion), x, i) for i in range(x.size)])
     assert np.abs(found.gradient - numeric).max() < 1e-7 * np.abs(numeric).max()
 
 
