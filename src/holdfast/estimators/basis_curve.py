@@ -6,32 +6,28 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.held_out import held_out
 from holdfast.basis.base import Selector, how_many
 from holdfast.basis.greedy import Greedy
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
 from holdfast.basis.random import Random
 from holdfast.basis.resolve import resolve_basis
+from holdfast.data.frames import make_frame
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import (
     HoldfastWarning,
     InvalidInputError,
-    MissingDependencyError,
     SelectionBiasWarning,
 )
 from holdfast.experiments import POLICIES
-
-if TYPE_CHECKING:
-    import pandas
-
 
 #: How many sizes are tried by default, and the largest of them.
 SIZES, LARGEST = 6, 1000
@@ -106,19 +102,24 @@ class BasisCurve:
 
         return BasisSizeDisplay(self).plot(ax, **kwargs)
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a long pandas table: selector, policy, repeat, size, score, alpha."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError(
-                "to_frame() needs pandas, which is not installed: pip install holdfast[frames]."
-            ) from None
-        labels = [self.selectors, self.policies, range(self.scores.shape[2]), self.sizes.tolist()]
-        names = ["selector", "policy", "repeat", "size"]
-        index = pd.MultiIndex.from_product(labels, names=names)
-        values = {"score": self.scores.ravel(), "alpha": self.alphas.ravel()}
-        return pd.DataFrame(values, index=index).reset_index()
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a long table: selector, policy, repeat, size, score, alpha.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"} or None
+            Whose frame; None: pandas.
+        """
+        selector, policy, repeat, size = np.indices(self.scores.shape).reshape(4, -1)
+        columns: dict[str, AnyArray] = {
+            "selector": np.array(self.selectors, dtype=object)[selector],
+            "policy": np.array(self.policies, dtype=object)[policy],
+            "repeat": repeat,
+            "size": self.sizes[size],
+            "score": self.scores.ravel(),
+            "alpha": self.alphas.ravel(),
+        }
+        return make_frame(columns, library)
 
 
 def basis_curve(
