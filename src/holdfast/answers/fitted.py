@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
-from holdfast.answers.row_scores import NoRowMean, RowScore, mean_and_variance, row_score
+from holdfast.answers.row_scores import NoRowMean, RowScore, row_score
 from holdfast.answers.rows import DataProvider
 from holdfast.answers.scored import scored, unit_of, whole
 from holdfast.answers.units import Units, codes_of, held_out_units, rows_in_order, units_of
@@ -35,6 +35,7 @@ from holdfast.scores.choice import check_alphas
 from holdfast.scores.metrics import METRICS
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import Scores
+from holdfast.scores.standard_errors import mean_and_variance
 from holdfast.smoother.base import Fit
 
 __all__ = ["Fitted", "LeftOut"]

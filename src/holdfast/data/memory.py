@@ -74,13 +74,7 @@ def _address_space() -> list[float]:
 
 
 def memory_bytes(limit: float | str | None) -> float:
-    """Return a memory limit in bytes.
-
-    Parameters
-    ----------
-    limit : float, str or None
-        Bytes, or text such as "4GB"; None: half of what is available.
-    """
+    """Return a limit, bytes or text such as "4GB", in bytes; None: half of what is available."""
     if limit is None:
         return DEFAULT_SHARE * available_bytes()
     try:

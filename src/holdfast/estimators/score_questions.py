@@ -274,7 +274,7 @@ class ScoreQuestions(Questions):
         n_splits: int = 10,
         draws: int | None = None,
         partitions: int = 10,
-        random_state: int = 0,
+        random_state: Any = 0,
     ) -> Variation:
         """Return how the cross-validation estimate varies with the basis draw and the partition.
 
@@ -287,7 +287,7 @@ class ScoreQuestions(Questions):
             there is nothing to draw.
         partitions : int, default=10
             How many random partitions of the rows.
-        random_state : int, default=0
+        random_state : int, RandomState or None, default=0
             Seed of the partitions.
 
         Returns

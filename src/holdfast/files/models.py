@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.data.archive import Archive, read_archive, write_archive
 from holdfast.data.texts import briefly
-from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError
-from holdfast.files.codec import Decoder, Encoder
+from holdfast.exceptions import FileFormatError, InvalidInputError
+from holdfast.files.codec import MALFORMED, Decoder, Encoder
 from holdfast.files.early import of_early_versions
 
 if TYPE_CHECKING:
@@ -26,17 +26,6 @@ _CLASSES = {
     "KernelMixtureCV": "holdfast.estimators.mixture",
     "KernelRankerCV": "holdfast.estimators.ranker",
 }
-# What constructors and NumPy raise for wrong values.
-_MISFITS = (
-    HoldfastError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 def save(
@@ -143,7 +132,7 @@ def _loaded(path: str | os.PathLike[str], archive: Archive, allow_callables: boo
         return rebuilt(cls, parts)
     except FileFormatError as error:
         raise FileFormatError(f"{_place(path, archive)}: {error}") from error
-    except _MISFITS as error:
+    except MALFORMED as error:
         told = briefly(error).rstrip(".")
         raise FileFormatError(
             f"{_place(path, archive)}: the model cannot be rebuilt from its parts: {told}. Fit it "

@@ -82,7 +82,7 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
         values[:, part.out] = found
         done.add(len(part.index))
 
-    per_row = factor.size + alphas.size * v
+    per_row = factor.row_size(tasks) + alphas.size * v
     most = STACK_DOUBLES
     if factor.size >= SMALL and tasks.held.sizes.max(initial=0) <= 1:
         # Plain products, so that BLAS might take its own threads: parts for all threads instead.

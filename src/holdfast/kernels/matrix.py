@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray, RowData
 from holdfast.data.indices import as_slice, row_index
-from holdfast.data.rows import as_rows, take_rows
+from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import kernel_matrix, require_finite
@@ -94,23 +94,23 @@ class KernelRows(KernelData):
     def block(self, rows: Index, columns: Index) -> FloatArray:
         """Return the matrix K[rows][:, columns]; exactly symmetric when both are the same."""
         rows, columns = self._index(rows), self._index(columns)
-        X = take_rows(self.X, rows)
-        return self._evaluate(X, None if _same_index(rows, columns) else take_rows(self.X, columns))
+        X = self.X[rows]
+        return self._evaluate(X, None if _same_index(rows, columns) else self.X[columns])
 
     def diag(self, rows: Index | None = None) -> FloatArray:
         """Return values k(x, x) of those rows (default: all)."""
-        X = self.X if rows is None else take_rows(self.X, self._index(rows))
+        X = self.X if rows is None else self.X[self._index(rows)]
         with np.errstate(over="ignore", invalid="ignore"):
             values = self.kernel.diag(X)
         return kernel_matrix(values, X.shape[:1], repr(self.kernel), copy=False)
 
     def take(self, rows: Index) -> "KernelRows":
         """Return the data restricted to those rows, in that order."""
-        return KernelRows(self.kernel, take_rows(self.X, self._index(rows)))
+        return KernelRows(self.kernel, self.X[self._index(rows)])
 
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data."""
-        return self._evaluate(as_rows(X_new), take_rows(self.X, self._index(columns)))
+        return self._evaluate(as_rows(X_new), self.X[self._index(columns)])
 
     def _evaluate(self, X: RowData, Z: RowData | None) -> FloatArray:
         # Overflow shows as inf or NaN in the result, which the check below reports.
@@ -252,7 +252,7 @@ class RowsAndPoints(KernelData):
         (rows_of, rows), (columns_of, columns) = self._place(rows), self._place(columns)
         if rows_of is columns_of:
             return rows_of.block(rows, columns)
-        return columns_of.predict_block(take_rows(rows_of.X, rows), columns)
+        return columns_of.predict_block(rows_of.X[rows], columns)
 
     def diag(self, rows: Index | None = None) -> FloatArray:
         """Return values k(x, x) of those rows or points (default: all rows)."""

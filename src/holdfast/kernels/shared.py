@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray, RowData
-from holdfast.data.rows import take_rows
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.compose import Scaled, Sum
 from holdfast.kernels.grid import Precomputed
@@ -64,7 +63,7 @@ class SharedRows(KernelRows):
         m = len(rows)
         every = columns.size == m and bool((columns == np.arange(m)).all())
         if isinstance(parts, Distances):
-            values = [distance_matrix(rows.X, None if every else take_rows(rows.X, columns))]
+            values = [distance_matrix(rows.X, None if every else rows.X[columns])]
         else:
             asked = slice(0, m), slice(0, m) if every else columns
             values = [KernelRows(part, X).block(*asked) for part in parts]

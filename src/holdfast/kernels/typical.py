@@ -12,7 +12,6 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.data.dask import gather, is_dask
-from holdfast.data.rows import take_rows
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.grid import NAMED
 from holdfast.kernels.matrix import KernelData
@@ -50,7 +49,7 @@ def typical_width(kind: type[Kernel], X: Any, weights: FloatArray) -> float | No
     is not positive semidefinite, at some widths so badly that there is no model: it has none.
     """
     chosen = sample_rows(weights, DISTANCE_ROWS)
-    rows = gather(X, chosen) if is_dask(X) else take_rows(X, chosen)
+    rows = gather(X, chosen) if is_dask(X) else X[chosen]
     values = kind.scaled_by_gamma(rows.astype(np.float64)) if rows.ndim == 2 else None
     if values is None or not (values > 0).any():
         return None

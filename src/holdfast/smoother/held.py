@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -38,7 +38,15 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.scale import SOME
 
-__all__ = ["LOOKS", "Held", "HeldCoordinates", "constraints", "noise", "same_rows"]
+__all__ = [
+    "LOOKS",
+    "Held",
+    "HeldCoordinates",
+    "constraints",
+    "noise",
+    "same_rows",
+    "scaled_products",
+]
 
 #: Doubles in the largest temporary of one piece of work. Two megabytes is more than a core's own
 #: cache holds, but with smaller pieces threads wait for the interpreter: a quarter of it took up to
@@ -46,11 +54,29 @@ __all__ = ["LOOKS", "Held", "HeldCoordinates", "constraints", "noise", "same_row
 PIECE_DOUBLES = 2**18
 #: Right-hand sides of rounding errors: one alone may be nearly orthogonal to what grows most.
 LOOKS = 3
+#: From this many columns on, a product for each D is faster than one for all with a copy of each.
+WIDE = 64
 
 
-def noise(size: int) -> FloatArray:
-    """Return standard normal numbers (size, LOOKS), the same every time."""
-    return np.random.default_rng(0).standard_normal((LOOKS, size)).T
+@lru_cache(maxsize=64)
+def noise(size: int, count: int = LOOKS) -> FloatArray:
+    """Return standard normal numbers (size, count), the same every time, not to be changed."""
+    numbers = np.random.default_rng(0).standard_normal((count, size)).T
+    numbers.flags.writeable = False
+    return numbers
+
+
+def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
+    """Return rows · D z (a, b, v) for rows (b, p), diagonals D (a, p) and z (p, v)."""
+    (a, p), (b, v) = D.shape, (len(rows), z.shape[1])
+    if v < WIDE:
+        side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
+        return np.ascontiguousarray(side_by_side.reshape(b, a, v).swapaxes(0, 1))
+    found = np.empty((a, b, v))
+    for d, out in zip(D, found, strict=True):
+        left, right = (rows * d, z) if b < v else (rows, d[:, None] * z)
+        np.matmul(left, right, out=out)
+    return found
 
 
 class Held(ABC):
@@ -190,14 +216,9 @@ class HeldCoordinates(Held):
 
     def _times(self, z: FloatArray) -> FloatArray:
         """Return V R z (a, b, h, k) for z (p, k)."""
-        (a, b, h, _), (p, k) = self.shape, z.shape
-        if b * h <= k:  # fewer rows to scale than columns of z
-            rows, found = self.V.reshape(b * h, p), np.empty((a, b * h, k))
-            for i in range(a):
-                np.matmul(rows * self.R[i], z, out=found[i])
-            return found.reshape(a, b, h, k)
-        beta = (self.R[:, None] * z.T).reshape(a * k, p)
-        return (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, k).transpose(2, 0, 1, 3)
+        a, b, h, _ = self.shape
+        rows = self.V.reshape(b * h, self.row_size)
+        return scaled_products(rows, self.R, z).reshape(a, b, h, z.shape[1])
 
     def errors(self) -> FloatArray:
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""

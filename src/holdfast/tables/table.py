@@ -141,17 +141,9 @@ def as_table(
 ) -> Table:
     """Return a frame of pandas, polars or Arrow, or a mapping of columns, as a table.
 
-    Parameters
-    ----------
-    frame : Table, DataFrame, pyarrow.Table or mapping of str to array
-        Text is looked at as the text of a file is: ``"79,99"`` and ``"31.12.2024"`` are understood.
-        A pandas column of dtype category holds names.
-    as_text : collection of str
-        Further columns whose values are names.
-    formats : mapping of str to str, optional
-        Formats of dates in columns that were seen before.
-    options : ReadOptions, optional
-        How the texts are written, where that is known.
+    Text is looked at as the text of a file is: ``"79,99"`` and ``"31.12.2024"`` are understood. A
+    pandas column of dtype category holds names, and so do those of `as_text`. `formats` and
+    `options` are what is known of dates that were seen before, and of how texts are written.
     """
     if isinstance(frame, Table):
         return frame

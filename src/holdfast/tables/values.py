@@ -218,8 +218,7 @@ def _as_moments(array: Any) -> NDArray[np.datetime64]:
 
     # A moment with a zone is kept as the moment in UTC.
     plain = array.cast(pa.timestamp("us", getattr(array.type, "tz", None)), safe=False)
-    values = plain.cast(pa.int64()).fill_null(np.iinfo(np.int64).min)
-    return np.asarray(values).astype("datetime64[us]")
+    return np.asarray(plain.__array__(), dtype="datetime64[us]")
 
 
 def as_texts(array: Any) -> Any:

@@ -14,7 +14,6 @@ from holdfast.answers.problem import Problem
 from holdfast.answers.rows import choose_basis, rows_with_kernel
 from holdfast.basis import Points
 from holdfast.basis.resolve import as_selector
-from holdfast.data.rows import take_rows
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.exceptions import (
     HoldOutError,
@@ -201,7 +200,7 @@ class Criterion:
         X = self.problem.X
         if self.basis is None:
             return (RowPair(X),)
-        Z = take_rows(X, self.basis)
+        Z = X[self.basis]
         return RowPair(X, Z), RowPair(Z)
 
     @cached_property

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from holdfast._typing import FloatArray
-from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldfastError
+from holdfast.scores.standard_errors import mean_and_variance
 from holdfast.tuning.criterion import Criterion, Evaluation
 
 __all__ = ["Flatness", "Relevance", "flatness", "relevance", "standard_error"]

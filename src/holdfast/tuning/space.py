@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
-from holdfast.data.rows import take_rows
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels import Constant, Kernel, Normalised, OnColumns, Product, Scaled, Sum
 from holdfast.kernels.typical import typical_width
@@ -135,7 +134,7 @@ def reference_gamma(kernel: Kernel, X: Any, weights: FloatArray, ard: bool = Fal
     if not ard:
         width = typical_width(type(kernel), X, weights)
         return np.array([1.0 / max(1, X.shape[1]) if width is None else width])
-    X = take_rows(X, np.flatnonzero(weights > 0))
+    X = X[np.flatnonzero(weights > 0)]
     mean = np.asarray(X.mean(axis=0)).ravel()
     square = X.multiply(X) if sp.issparse(X) else X * X
     spread = 2.0 * (np.asarray(square.mean(axis=0)).ravel() - mean * mean)

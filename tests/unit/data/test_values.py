@@ -7,7 +7,6 @@ import pytest
 
 from holdfast.data.labels import check_labels
 from holdfast.data.paths import check_path
-from holdfast.data.seeds import generator
 from holdfast.data.texts import as_float, as_int, quoted
 from holdfast.data.values import LARGEST, refuse_large, refuse_masked, require_numbers
 from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError
@@ -77,15 +76,6 @@ def test_paths(tmp_path):
     for path in ("", "a\0b"):
         with pytest.raises(InvalidInputError, match="path must be the name"):
             check_path("path", path)
-
-
-def test_seeds():
-    assert generator("random_state", 3).integers(100) == np.random.default_rng(3).integers(100)
-    made = np.random.default_rng(0)
-    assert generator("random_state", made) is made
-    one, two = (generator("s", np.random.RandomState(1)).integers(100) for _ in range(2))
-    assert one == two
-    assert 0 <= generator("random_state", None).integers(5) < 5
 
 
 def test_free_memory_of_windows(monkeypatch):

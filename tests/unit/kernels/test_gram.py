@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 import holdfast.kernels.matrix as gram_module
-from holdfast.data.rows import as_rows, take_rows
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels import RBF, FunctionKernel, Matern, Polynomial
 from holdfast.kernels.matrix import (
@@ -349,13 +348,3 @@ def test_float32_may_be_as_asymmetric_as_its_digits():
         PrecomputedRows(noisy)
     with pytest.raises(KernelError, match="rows 0 and 1"):
         PrecomputedRows(np.array([[2, 1], [0, 2]]))
-
-
-def test_take_rows():
-    X = rows()
-    assert np.shares_memory(take_rows(X, slice(2, 5)), X)
-    np.testing.assert_array_equal(take_rows(X, np.array([3, 1])), X[[3, 1]])
-    S = sp.csr_array(X)
-    np.testing.assert_array_equal(take_rows(S, np.array([3, 1])).toarray(), X[[3, 1]])
-    words = as_rows(["a", "b", "c"])
-    assert take_rows(words, np.array([2, 0])).tolist() == ["c", "a"]
