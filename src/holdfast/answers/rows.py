@@ -21,17 +21,17 @@ from holdfast.exceptions import (
     SelectionBiasWarning,
     warn,
 )
-from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
+from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, SharedDistances
 from holdfast.kernels.parts import SharedParts, distinct_parts
 from holdfast.kernels.points import RowsAndPoints
+from holdfast.smoother.make import is_primal
 
 __all__ = [
     "DataProvider",
     "choose_basis",
     "expanded_in",
-    "linear_factor",
     "rows_with_kernel",
     "selector_of",
     "warn_of_selection",
@@ -41,14 +41,6 @@ __all__ = [
 def expanded_in(basis: IntArray | None, m: int) -> IntArray:
     """Return the rows that a model has coefficients of: its basis rows, or all m."""
     return np.arange(m) if basis is None else basis
-
-
-def linear_factor(kernel: Kernel | Precomputed) -> float | None:
-    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
-    if isinstance(kernel, Scaled):
-        inner = linear_factor(kernel.kernel)
-        return None if inner is None else kernel.factor * inner
-    return 1.0 if isinstance(kernel, Linear) else None
 
 
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
@@ -158,7 +150,10 @@ class DataProvider:
         rows = not (is_dask(problem.X) or isinstance(self.selector, Points))
         self._share = len(widths) > 1 and self._same_basis and rows
         parts = distinct_parts(c.kernel for c in candidates) or []
-        self._terms = parts if self._same_basis and rows and len(parts) < len(candidates) else []
+        shared = self._same_basis and rows and len(parts) < len(candidates)
+        if all(is_primal(c.kernel, problem.X, problem.basis) for c in candidates):
+            shared = False  # no kernel matrix is made
+        self._terms = parts if shared else []
 
     def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
         """Return rows with the kernel, basis rows, and the selector that chose them."""

@@ -19,7 +19,7 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import Model
 from holdfast.answers.problem import Goal, Problem
-from holdfast.answers.rows import expanded_in, linear_factor, rows_with_kernel
+from holdfast.answers.rows import expanded_in, rows_with_kernel
 from holdfast.answers.trend import (
     column_errors,
     make_trend,
@@ -55,13 +55,14 @@ from holdfast.holdout import PATHS
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData, KernelRows
+from holdfast.kernels.parts import column_factors
 from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
 from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
 from holdfast.smoother.base import Fit
-from holdfast.smoother.make import is_primal
+from holdfast.smoother.make import is_primal, primal_columns
 from holdfast.smoother.rows import row_blocks
 from holdfast.smoother.standardise import StandardisedColumns
 
@@ -332,7 +333,7 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             data = rows_with_kernel(candidate.kernel, X, problem.basis)
             totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
             if is_primal(candidate.kernel, problem.X, problem.basis):
-                rank = int(problem.X.shape[1])
+                rank = primal_columns(candidate.kernel, problem.X)
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
@@ -386,14 +387,15 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
 
     @property
     def coef_(self) -> FloatArray:
-        """Coefficients of the columns of X, for a linear kernel: (d,), or (v, d) of v targets.
+        """Coefficients of the columns of X, for (sums of) linear kernels: (d,), or (v, d).
 
         ``X @ coef_.T + intercept_`` is what the model predicts, apart from a trend. Other kernels
         have none.
         """
         check_is_fitted(self)
-        factor = linear_factor(self._kernel)
-        if factor is None:
+        X = self._problem.X
+        factors = column_factors(self._kernel, X.shape[1]) if X.ndim == 2 else None
+        if factors is None:
             raise AttributeError(
                 f"coef_ is there for a linear kernel only, and the kernel is {self._kernel!r}: no "
                 "column of X has a coefficient. Use dual_coef_, the coefficients of the basis rows."
@@ -403,7 +405,7 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             data, columns = self._basis_data()
             basis = data.take(columns)
             assert isinstance(basis, KernelRows)  # a linear kernel has rows of numbers
-            coef = factor * np.asarray(basis.X.T @ self._dual_coef)
+            coef = factors[:, None] * np.asarray(basis.X.T @ self._dual_coef)
         return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
 
     @property

@@ -7,11 +7,13 @@ import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray, RowData
 from holdfast.kernels.base import Kernel
+from holdfast.kernels.columns import OnColumns
 from holdfast.kernels.compose import Scaled, Sum
+from holdfast.kernels.dot import Linear
 from holdfast.kernels.grid import Precomputed
 from holdfast.kernels.matrix import KernelRows
 
-__all__ = ["SharedParts", "distinct_parts", "factors_and_parts"]
+__all__ = ["SharedParts", "column_factors", "distinct_parts", "factors_and_parts"]
 
 
 def factors_and_parts(kernel: Kernel) -> list[tuple[float, Kernel]]:
@@ -34,6 +36,26 @@ def distinct_parts(kernels: Iterable[Kernel | Precomputed]) -> list[Kernel] | No
             if part not in found:
                 found.append(part)
     return found
+
+
+def column_factors(kernel: Kernel | Precomputed, d: int) -> FloatArray | None:
+    """Return f (d,) of the kernel Σ_j f_j x_j z_j: sums of linear kernels, of all columns or some.
+
+    None for every other kernel, and where a kernel names columns that are not there.
+    """
+    if isinstance(kernel, Precomputed):
+        return None
+    factors = np.zeros(d)
+    for factor, part in factors_and_parts(kernel):
+        where: Any = slice(None)
+        if isinstance(part, OnColumns):
+            where, part = list(part.columns), part.kernel
+            if max(where) >= d:
+                return None
+        if not isinstance(part, Linear):
+            return None
+        factors[where] += factor
+    return factors
 
 
 class SharedParts(KernelRows):
