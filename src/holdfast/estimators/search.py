@@ -153,7 +153,7 @@ class Planned:
             report(columns.stop, v, "targets")
         scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
         added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
-        scores = replace(scores, rounding=np.maximum(self.floor(alphas), added))
+        scores = replace(scores, rounding=added)
         n = len(problem.experiments)
         if n > MAX_SPLITS:
             return replace(scores, splits=np.empty((a, 0)))
@@ -284,6 +284,10 @@ def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
 def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Found:
     """Return the outcome, with the penalty chosen by the rule and scores in the users' unit."""
     alphas, scores = best.alphas, best.scores
+    assert scores.rounding is not None
+    # What double precision cannot represent is looked at for the kernel that is kept, and no other.
+    rounding = np.maximum(kept.floor(alphas), scores.rounding)
+    scores = replace(scores, rounding=rounding)
     values, fitted = kept.known(alphas), kept.fitted.changed(alphas=alphas)
     goal = fitted.goal
     if fitted.problem.constant:
@@ -294,15 +298,18 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Found:
         choice = goal.choose(scores, alphas)
         warn_at_edge(choice.best, alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
-    assert scores.rounding is not None
-    warn_of_rounding(alphas[chosen_ones], scores.rounding[chosen_ones])
+    warn_of_rounding(alphas[chosen_ones], rounding[chosen_ones])
     # Penalties are compared in a unit in which scores neither over- nor underflow.
     choice = replace(choice, score=fitted.told(choice.score))
-    shown = [(trial.alphas, in_units(trial.scores, goal.scoring, fitted.unit)) for trial in trials]
+    shown = []
+    for trial in trials:
+        told = rounding if trial is best else np.full(trial.alphas.size, np.nan)
+        own = replace(trial.scores, rounding=told)
+        shown.append((trial.alphas, in_units(own, goal.scoring, fitted.unit)))
     results = _merge([trial.candidate for trial in trials], shown, goal.pooled)
     start = sum(trial.alphas.size for trial in trials[: trials.index(best)])
     plan = _told(kept.plan, best.grid.alphas, alphas)
-    worst = float(scores.rounding[chosen_ones].max(initial=0.0))
+    worst = float(rounding[chosen_ones].max(initial=0.0))
     facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
     plan = replace(plan, facts=facts)
     model = replace(fitted.model, known=values)

@@ -62,8 +62,8 @@ class Held(ABC):
         """(a, b, h, v)."""
 
     @abstractmethod
-    def errors(self) -> FloatArray:
-        """Return e_H (a, b, h, v), up to the same factor as `gaps`."""
+    def errors(self, room: FloatArray | None = None) -> FloatArray:
+        """Return e_H (a, b, h, v), up to the same factor as `gaps`, in `room` if there is any."""
 
     #: Rounding errors of the factor, relative to the length of a model, (a,); and the length of the
     #: model on all rows, (a, v).
@@ -73,6 +73,11 @@ class Held(ABC):
     @abstractmethod
     def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
         """Return how far the models without rows lie from that on all rows (a, b, v)."""
+
+    @property
+    def needs_errors(self) -> bool:
+        """Whether `moved` looks at the errors."""
+        return False
 
     @abstractmethod
     def looks(self) -> FloatArray:
@@ -188,25 +193,35 @@ class HeldCoordinates(Held):
         """Whether no eigenvalue of the kernel, shifted by the penalty, is negative."""
         return bool(self.R.min(initial=0.0) >= 0.0)
 
-    def _times(self, z: FloatArray) -> FloatArray:
+    def _times(self, z: FloatArray, room: FloatArray | None = None) -> FloatArray:
         """Return V R z (a, b, h, k) for z (p, k)."""
         (a, b, h, _), (p, k) = self.shape, z.shape
-        if b * h <= k:  # fewer rows to scale than columns of z
-            rows, found = self.V.reshape(b * h, p), np.empty((a, b * h, k))
+        if room is not None or b * h <= k:  # fewer rows to scale than columns of z
+            found = np.empty((a, b, h, k)) if room is None else room
+            rows = self.V.reshape(b * h, p)
+            scaled = np.empty_like(rows)
             for i in range(a):
-                np.matmul(rows * self.R[i], z, out=found[i])
-            return found.reshape(a, b, h, k)
+                np.multiply(rows, self.R[i], out=scaled)
+                np.matmul(scaled, z, out=found[i].reshape(b * h, k))
+            return found
         beta = (self.R[:, None] * z.T).reshape(a * k, p)
         return (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, k).transpose(2, 0, 1, 3)
 
-    def errors(self) -> FloatArray:
+    def errors(self, room: FloatArray | None = None) -> FloatArray:
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""
-        fitted = self._times(self.z)
+        fitted = self._times(self.z, room)
+        if room is not None and not self.kappa and self._removed is None:
+            return fitted
         errors = np.ascontiguousarray(self.kappa * self.Y - fitted if self.kappa else fitted)
         if self._removed is not None:
             J, t = self._removed
             errors += (J.swapaxes(2, 3) @ t).swapaxes(0, 1)
         return errors
+
+    @property
+    def needs_errors(self) -> bool:
+        """Whether `moved` looks at the errors: with κ = 1."""
+        return bool(self.kappa)
 
     def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
         """Return ‖√D V_Hᵀr‖, the root of rᵀ(r − e); with κ = 0 the length of G_{·H} r."""
