@@ -120,7 +120,7 @@ def _room(values: FloatArray, part: Shape) -> FloatArray | None:
 def _predicted(
     factor: Factor, part: Shape, alphas: FloatArray, room: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return predictions (a, b, t, v) of stacked tasks, in `room` if that can be, and errors (a, b).
+    """Return predictions (a, b, t, v) of stacked tasks, in `room` if it can, and errors (a, b).
 
     Targets may be many, and memory that was never touched costs as much as the arithmetic.
     """
