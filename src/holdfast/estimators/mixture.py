@@ -434,6 +434,23 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         std = self._of_targets(lambda model: model.predict(rows, return_std=True)[1], 1)
         return values, self._shaped(std)
 
+    def predict_interval(
+        self, X: Any, level: float | Sequence[float] = 0.9, method: str = "plus"
+    ) -> FloatArray:
+        """Return lower and upper bounds for the target of each new row.
+
+        Parameters
+        ----------
+        X, level, method
+            As in `KernelRidgeCV.predict_interval`.
+        """
+        check_is_fitted(self, ["_problem"])
+        if not hasattr(self, "models_"):
+            return super().predict_interval(X, level, method)
+        rows = self._new_rows(X)
+        found = self._of_targets(lambda model: model.predict_interval(rows, level, method), -1)
+        return found[..., 0] if self._problem.flat else found
+
     def predict_without(
         self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
     ) -> FloatArray:
