@@ -30,10 +30,10 @@ help: ## this list
 # --- environments: one stamp per set, renewed when pyproject.toml changes -------------------------
 
 # A set: extras of the package and a dependency group, as pyproject.toml has them.
-SET_demo := --editable ".[report]"
+SET_demo := --editable .
 SET_test := --editable ".[all]" --group test
 SET_browser := --editable ".[all]" --group test --group browser
-SET_docs := --editable ".[plot,report,frames]" --group docs
+SET_docs := --editable ".[plot,frames]" --group docs
 SET_bench := --editable ".[plot]" --group bench
 SET_reproduce := --editable ".[plot]" --group reproduce
 SET_lint := --group lint
@@ -82,8 +82,8 @@ torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS
 fuzz: $(VENV)/.set-test ## FILES=100000 damaged and forged files, read in processes of their own (an hour)
 	$(ONE_THREAD) HOLDFAST_FUZZ=$(or $(FILES),100000) $(BIN)/python -m pytest -n auto -q tests/files/test_fuzz.py $(PYTEST_ARGS)
 
-mutants: $(VENV)/.set-test ## small faults that tests must see: SAMPLE=300 SEED=0 (all: hours) JOBS=1 PAGE=1
-	$(ONE_THREAD) $(BIN)/python -m tools.mutants $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) --budget $(or $(BUDGET),30) $(if $(PAGE),--page)
+mutants: $(VENV)/.set-test ## small faults that tests must see: SAMPLE=300 SEED=0 (all: hours) JOBS=1
+	$(ONE_THREAD) $(BIN)/python -m tools.mutants $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) --budget $(or $(BUDGET),30)
 
 audit: $(VENV)/.set-audit ## known weaknesses of everything that is installed; asks a public service
 	$(BIN)/python -m pip_audit --skip-editable

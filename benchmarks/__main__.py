@@ -1,8 +1,8 @@
 """Run the benchmarks: `python -m benchmarks [--smoke | --small | --full] [--only NAME ...]`.
 
-Prints ratios, and writes the record (JSON) and pictures to benchmarks/results. With --docs the
-tables go into docs/benchmarks.md as well. Single studies have commands of their own:
-`python -m benchmarks.planner_sweep`, `benchmarks.memory`, `benchmarks.flights`,
+Prints ratios, and writes the record (JSON) and pictures to benchmarks/results. The page in the
+documentation is written by `python -m benchmarks.speed --docs`. Single studies have commands of
+their own: `python -m benchmarks.planner_sweep`, `benchmarks.memory`, `benchmarks.flights`,
 `benchmarks.groups`, `benchmarks.reading`.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +44,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--limit", type=float, default=1800.0, help="seconds of one run at most")
     made.add_argument("--threads", type=int, default=_threads(), help="BLAS threads")
     made.add_argument("--output", type=Path, default=RESULTS, help="folder for record and pictures")
-    made.add_argument("--docs", action="store_true", help="write the tables into the documentation")
     made.add_argument("--from-record", type=Path, help="report an earlier run; measure nothing")
     made.add_argument("--list", action="store_true", help="list problems and rivals")
     return made
@@ -106,9 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stem = asked.output / done.get("set", "record")
     pictures = report.plot(done, stem)
     print("\nWritten: " + ", ".join(path.name for path in (stem.with_suffix(".json"), *pictures)))
-    if asked.docs:
-        shutil.copy(stem.with_suffix(".svg"), ROOT / "docs" / "_static" / "benchmarks.svg")
-        report.write_docs(done, ROOT / "docs" / "benchmarks.md", "_static/benchmarks.svg")
     return int(any(record["status"] == "failed" for record in done["records"]))
 
 

@@ -9,16 +9,7 @@ a machine with other work they differ by a third. Refitting is extrapolated from
 training rows of one fold, times the number of models, in two ways: by scikit-learn (`KernelRidge`,
 or `Nystroem` and `Ridge`), and by hand (kernel, one product, one Cholesky factorisation). Nested
 10 × 10 over 30 penalties trains 3,010, a thousand permutations 300,000, fifty partitions of Bates
-et al. 2,750. "Products" are those that no way avoids, timed alone:
-
-- nested: a Gram matrix of all rows for each outer fold, and a tridiagonal reduction for each pair
-  of an outer and an inner fold; dense: for each penalty V R Vᵀ of all rows, and for each outer fold
-  then a triangular solution and the products that change the blocks of its inner folds;
-- permutations: rows times coefficients for every penalty and permutation;
-- interval: for each partition a Gram matrix of each fold in single precision, and `STEPS` times its
-  product with one vector for each pair that holds the fold, and twice the products of the rows with
-  these; dense: triangular solutions of the folds, and for each pair of folds a product and a
-  Cholesky factorisation of the size of a fold.
+et al. 2,750.
 """
 
 from __future__ import annotations
@@ -40,11 +31,8 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.rivals.by_hand import rbf, shifted
 from holdfast import KernelRidgeCV
-from holdfast.linalg import Tridiagonal
 
 GAMMA, FOLDS = 0.1, 10
-#: Steps of conjugate gradients that the folds of this problem take.
-STEPS = 17
 ROUNDS = 3
 
 
@@ -79,48 +67,6 @@ def by_sklearn(X: np.ndarray, y: np.ndarray, n: int | None, alpha: float) -> Non
         make_pipeline(features, Ridge(alpha=alpha)).fit(X, y)
 
 
-def sparse_products(m: int, p: int, a: int, permutations: int) -> dict[str, float]:
-    """Return seconds of the products that models on basis rows cannot avoid, from samples."""
-    rng = np.random.default_rng(0)
-    W = rng.normal(size=(m, p))
-    A = W.T @ W
-    gram, reduction = best(lambda: W.T @ W), best(lambda: Tridiagonal.reduce(A))
-    B = rng.normal(size=(p, 100 * a))
-    folds, few = W[: FOLDS * (m // FOLDS)].reshape(FOLDS, -1, p), rng.normal(size=(FOLDS, FOLDS, p))
-    single = folds.astype(np.float32)
-    grams = best(lambda: [rows.T @ rows for rows in single])
-    matrices, vectors = single.swapaxes(1, 2) @ single, few.astype(np.float32)
-    step = best(lambda: vectors @ matrices)
-    rows = best(lambda: (few @ folds.swapaxes(1, 2)) @ folds)
-    return {
-        "nested": FOLDS * gram + FOLDS**2 * reduction,
-        "permutations": best(lambda: W @ B) * permutations / 100,
-        "interval": grams + STEPS * step + 2 * rows,
-    }
-
-
-def dense_products(m: int, a: int, permutations: int) -> dict[str, float]:
-    """Return the same for dense models."""
-    rng = np.random.default_rng(0)
-    W, fold = rng.normal(size=(m, m)), m // FOLDS
-    L = np.tril(rng.normal(size=(fold, fold))) + fold * np.eye(fold)
-    others = np.asfortranarray(W[:fold, : m - fold])
-    gram = best(lambda: W @ W.T)
-    solution = best(lambda: scipy.linalg.solve_triangular(L, others, lower=True))
-    blocks = rng.normal(size=(FOLDS, (m - fold) // FOLDS, fold))
-    inner = best(lambda: blocks @ blocks.swapaxes(1, 2))
-    M = L @ L.T
-    cholesky = best(lambda: scipy.linalg.cho_factor(M, check_finite=False))
-    pairs, product = FOLDS * (FOLDS - 1) // 2, best(lambda: L @ L.T)
-    B = rng.normal(size=(m, 100 * a))
-    return {
-        "nested": a * (gram + FOLDS * (solution + inner)),
-        "permutations": best(lambda: W @ B) * permutations / 100,
-        # a fold meets half of the others
-        "interval": FOLDS * solution / 2 + pairs * (product + cholesky) + FOLDS * cholesky,
-    }
-
-
 def study(
     m: int, n: int | None, a: int, permutations: int, partitions: int
 ) -> dict[str, dict[str, float]]:
@@ -142,15 +88,12 @@ def study(
         "interval": lambda: model.score_interval(n_partitions=partitions, random_state=0),
     }
     fit = one = usual = np.inf
-    taken, needed = (dict.fromkeys(calls, np.inf) for _ in range(2))
+    taken = dict.fromkeys(calls, np.inf)
     for _ in range(ROUNDS if partitions > 1 else 1):
         fit = min(fit, seconds(lambda: model.fit(X, y)))
         one = min(one, best(lambda: plain(X[left], y[left], basis, 0.1)))
         usual = min(usual, best(lambda: by_sklearn(X[left], y[left], n, 0.1)))
-        bare = sparse_products(m, n, a, permutations) if n else dense_products(m, a, permutations)
-        bare["interval"] *= partitions
         for name, call in calls.items():
-            needed[name] = min(needed[name], bare[name])
             taken[name] = min(taken[name], seconds(call))
     record = {"fit": {"seconds": fit, "by hand": one, "scikit-learn": usual}}
     what = f"{m} rows, {'dense' if n is None else f'{n} basis rows'}, {a} penalties"
@@ -161,14 +104,12 @@ def study(
             "models": models[name],
             "than scikit-learn": models[name] * usual / took,
             "than by hand": models[name] * one / took,
-            "of the products": took / needed[name],
         }
         found = record[name]
         print(
             f"  {name:<13}{took:7.1f} s for {models[name]:>7} models: "
             f"{found['than scikit-learn']:.0f} × faster than refitting by scikit-learn, "
-            f"{found['than by hand']:.0f} × than by hand; "
-            f"{found['of the products']:.1f} × the products",
+            f"{found['than by hand']:.0f} × than by hand",
             flush=True,
         )
     return record

@@ -1,10 +1,10 @@
-"""How time grows with rows, basis rows, targets and groups: `python -m benchmarks.growth`.
+"""How time grows with rows, basis rows, targets, groups and penalties.
 
-Each quantity is doubled a few times with the others fixed, everything is timed in interleaved
-rounds, and the fastest round counts. Printed are the times, the power that they grow with over the
-upper half of the range, and the largest jump between neighbours beyond what that power explains.
-Linear ridge in folds stands beside the k-fold theorem of Liland, Skogholt and Indahl (2024), in a
-few lines of our own: one singular value decomposition serves all folds and penalties.
+`python -m benchmarks.growth` prints the table; `benchmarks.speed` puts it on its page. One quantity
+grows in steps of a quarter with the others fixed. All sizes are timed in interleaved rounds, CPU
+time on one thread, and the fastest round counts. Told are the times of both ends, the power that
+they grow with over the upper half of the range, and the largest ratio between neighbours, up or
+down: past 3 it would be a cliff.
 """
 
 from __future__ import annotations
@@ -21,36 +21,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import LeaveOneGroupOut
 from threadpoolctl import threadpool_limits
 
+from benchmarks.report import markdown_table
 from holdfast import KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
 
 Floats = NDArray[np.float64]
-ALPHAS = np.logspace(-2, 2, 10)
-THEOREM = "k-fold theorem (Liland et al.)"
-
-
-def kfold_theorem(
-    X: Floats, Y: Floats, folds: Sequence[NDArray[np.int64]], alphas: Sequence[float] | Floats
-) -> Floats:
-    """Return held-out predictions of ridge regression with a bias, (alphas, m, targets).
-
-    Notes
-    -----
-    With the centred X = U s Vᵀ the hat matrix is 11ᵀ/m + U D Uᵀ, D = s²/(s² + λ), and the residuals
-    of a fold H are (I − S_HH)⁻¹ e_H.
-    """
-    m, level = len(X), Y.mean(axis=0)
-    U, s, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-    inside = U.T @ (Y - level)
-    found = np.empty((len(alphas), *Y.shape))
-    for a, alpha in enumerate(alphas):
-        shrink = s**2 / (s**2 + alpha)
-        errors = Y - level - U @ (shrink[:, None] * inside)
-        for fold in folds:
-            S = 1.0 / m + (U[fold] * shrink) @ U[fold].T
-            residuals = np.linalg.solve(np.eye(len(fold)) - S, errors[fold])
-            found[a, fold] = Y[fold] - residuals
-    return found
+STEP = 1.25
+HEADER = ("what grows", "from, to", "CPU seconds", "power", "largest step")
 
 
 def power(x: Sequence[float], seconds: Sequence[float]) -> float:
@@ -59,86 +36,112 @@ def power(x: Sequence[float], seconds: Sequence[float]) -> float:
     return float(np.polyfit(np.log(x[half:]), np.log(seconds[half:]), 1)[0])
 
 
+def largest_step(seconds: Sequence[float]) -> float:
+    """Return the largest ratio of neighbouring times, up or down."""
+    return float(np.exp(np.abs(np.diff(np.log(seconds))).max()))
+
+
 def fastest(jobs: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
-    """Return the least seconds of each job, timed in interleaved rounds after one to warm up."""
+    """Return the least CPU seconds of each job, in interleaved rounds after one to warm up."""
     least = np.full(len(jobs), np.inf)
     for number in range(rounds + 1):
         for j, job in enumerate(jobs):
-            start = time.perf_counter()
+            start = time.process_time()
             job()
             if number:
-                least[j] = min(least[j], time.perf_counter() - start)
+                least[j] = min(least[j], time.process_time() - start)
     return [float(value) for value in least]
 
 
-def _data(m: int, targets: int = 1) -> tuple[Floats, Floats]:
+def _fit(m: int, v: int = 1, groups: int = 0, a: int = 10, **options: Any) -> Callable[[], Any]:
+    """Return a fit to be timed: m rows, v targets, a penalties, and groups if there are any."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((m, 20))
-    Y = np.sin(X[:, :1]) + X[:, 1:2] + rng.standard_normal((m, targets))
-    return X, Y
-
-
-def _fit(m: int, targets: int = 1, n_groups: int = 0, **options: Any) -> Callable[[], Any]:
-    """Return a fit to be timed."""
-    X, Y = _data(m, targets)
-    groups = np.arange(m) % n_groups if n_groups else None
-    cv = LeaveOneGroupOut() if n_groups else None
-    model = KernelRidgeCV(alphas=ALPHAS, **{"gamma": 0.05, "cv": cv, "random_state": 0, **options})
-    return partial(model.fit, X, Y, groups=groups)
-
-
-def _theorem(m: int) -> Callable[[], Any]:
-    X, Y = _data(m)
-    return partial(kfold_theorem, X, Y, np.array_split(np.arange(m), 10), ALPHAS)
+    Y = np.sin(X[:, :1]) + X[:, 1:2] + rng.standard_normal((m, v))
+    labels = np.arange(m) % groups if groups else None
+    cv = LeaveOneGroupOut() if groups else None
+    alphas = np.logspace(-2, 2, a) if a > 1 else [1.0]
+    model = KernelRidgeCV(alphas=alphas, **{"gamma": 0.05, "cv": cv, "random_state": 0, **options})
+    return partial(model.fit, X, Y if v > 1 else Y[:, 0], groups=labels)
 
 
 def cases(scale: float) -> dict[str, tuple[list[int], Callable[[int], Callable[[], Any]]]]:
     """Return what grows, its sizes, and the job of each size."""
 
-    def sizes(first: int, count: int) -> list[int]:
-        return [max(16, int(scale * first)) * 2**i for i in range(count)]
+    def sizes(first: int, last: int) -> list[int]:
+        count = int(np.log(last / first) / np.log(STEP)) + 1
+        found = np.geomspace(
+            max(2, scale * first), max(8, scale * last), max(4, int(count * scale))
+        )
+        return np.unique(found.astype(int)).tolist()
 
-    m = max(64, int(2000 * scale))
+    def of(count: int) -> int:
+        return max(8, int(count * scale))
+
+    m, rows, n = of(1_000), of(8_000), of(200)
     return {
-        "rows, dense": (sizes(250, 4), _fit),
-        "rows, 200 basis rows": (
-            sizes(2000, 4),
-            lambda rows: _fit(rows, basis=max(8, int(200 * scale))),
+        "rows, dense, leave-one-out": (sizes(200, 1_600), _fit),
+        "rows, dense, 5 folds": (sizes(200, 1_600), lambda k: _fit(k, cv=5)),
+        "rows, 200 basis rows, leave-one-out": (sizes(1_000, 16_000), lambda k: _fit(k, basis=n)),
+        "rows, 200 basis rows, 10 folds": (
+            sizes(1_000, 16_000),
+            lambda k: _fit(k, basis=n, cv=10),
         ),
-        "basis rows": (sizes(50, 4), lambda n: _fit(4 * m, basis=n)),
-        "targets, dense": (sizes(16, 4), lambda v: _fit(m // 2, v)),
-        "groups": (sizes(16, 4), lambda n: _fit(m, n_groups=n, basis=max(8, m // 10))),
-        "rows, ridge in ten folds": (
-            sizes(2000, 4),
-            lambda rows: _fit(rows, kernel="linear", cv=10),
+        "basis rows, 8,000 rows": (sizes(25, 800), lambda k: _fit(rows, basis=k)),
+        "targets, dense, 500 rows": (sizes(4, 512), lambda k: _fit(of(500), k)),
+        "targets, 200 basis rows, 8,000 rows": (sizes(4, 128), lambda k: _fit(rows, k, basis=n)),
+        "groups, dense, 1,000 rows": (sizes(8, 500), lambda k: _fit(m, groups=k)),
+        "groups, 200 basis rows, 8,000 rows": (
+            sizes(8, 2_000),
+            lambda k: _fit(rows, groups=k, basis=n),
         ),
-        f"rows, {THEOREM}": (sizes(2000, 4), _theorem),
+        "penalties, dense, 500 rows": (sizes(2, 200), lambda k: _fit(of(500), a=k)),
+        "columns, ridge, 8,000 rows, 10 folds": (sizes(10, 400), lambda k: _ridge(rows, k)),
     }
 
 
-def table(scale: float, rounds: int) -> list[str]:
-    """Return a Markdown table of times, powers and jumps."""
-    lines = ["| what grows | seconds | power | largest jump |", "|---|---|---|---|"]
-    for name, (x, job) in cases(scale).items():
-        seconds = fastest([job(size) for size in x], rounds)
-        exponent = power(x, seconds)
-        steps = np.diff(np.log(seconds)) - exponent * np.diff(np.log(x))
-        cells = ", ".join(f"{size}: {value:.3g}" for size, value in zip(x, seconds, strict=True))
-        lines.append(f"| {name} | {cells} | {exponent:.2f} | {np.exp(steps.max()):.2f} × |")
-    return lines
+def _ridge(m: int, d: int) -> Callable[[], Any]:
+    """Return a fit of linear ridge on d columns in ten folds."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((m, d))
+    model = KernelRidgeCV("linear", alphas=np.logspace(-2, 2, 10), cv=10)
+    return partial(model.fit, X, X[:, 0] + rng.standard_normal(m))
+
+
+def measure(scale: float, rounds: int, tell: Callable[[str], None] = print) -> list[dict[str, Any]]:
+    """Return sizes, times, power and largest step of each case, ready for JSON."""
+    found = []
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        for name, (x, job) in cases(scale).items():
+            seconds = fastest([job(size) for size in x], rounds)
+            entry = {"name": name, "sizes": x, "seconds": seconds}
+            entry |= {"power": power(x, seconds), "step": largest_step(seconds)}
+            found.append(entry)
+            tell(" | ".join(line(entry)))
+    return found
+
+
+def line(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return one line of the table."""
+    x, seconds = entry["sizes"], entry["seconds"]
+    return (
+        entry["name"],
+        f"{x[0]:,}, {x[-1]:,}",
+        f"{seconds[0]:.3g}, {seconds[-1]:.3g}",
+        f"{entry['power']:.2f}",
+        f"{entry['step']:.2f} ×",
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     command = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    command.add_argument("--rounds", type=int, default=5)
-    command.add_argument(
-        "--scale", type=float, default=1.0, help="of all sizes; small to see it run"
-    )
-    arguments = command.parse_args(argv)
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
-        print("\n".join(table(arguments.scale, arguments.rounds)))
+    command.add_argument("--rounds", type=int, default=3)
+    command.add_argument("--scale", type=float, default=1.0, help="of all sizes")
+    asked = command.parse_args(argv)
+    found = measure(asked.scale, asked.rounds, lambda text: None)
+    print(markdown_table([HEADER, *map(line, found)]))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,21 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
+from holdfast import __version__
+
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 #: Seconds between pieces of work: threads of BLAS wait for more by spinning, beside what follows.
 REST = 0.15
-PACKAGES = ("holdfast", "numpy", "scipy", "scikit-learn", "himalaya", "dask")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "himalaya",
+    "botorch",
+    "torch",
+    "cvmatrix",
+    "dask",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +72,7 @@ def _status(field: str) -> float:
 
 
 def reset_peak() -> float:
-    """Start the system's record of peak memory anew; return what is held now, in bytes.
+    """Start the system's record of peak memory again; return what is held now, in bytes.
 
     Free pages that the C library hoards go back to the system first, so that a later call pays
     for its own.
@@ -101,7 +112,7 @@ def environment(threads: int | None = None) -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of every package that takes part."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "holdfast": __version__}
     for package in PACKAGES:
         try:
             found[package] = version(package)

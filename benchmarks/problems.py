@@ -7,7 +7,7 @@ is the same in minutes, "smoke" only shows that everything runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Split = Literal["loo", "folds", "groups"]
 Policy = Literal["keep", "remove"]
+Kernel = Literal["rbf", "linear"]
 
 SEED = 0
 
@@ -58,6 +59,10 @@ class Problem:
         Number of folds or groups; ignored for leave-one-out.
     n_alphas : int
         Penalties, evenly spaced in logarithm from 1e-6 to 1e3.
+    kernel : {"rbf", "linear"}
+        A linear problem is ridge regression on the features.
+    targets : int
+        Columns of y; with several, each has a penalty of its own.
     target : str
         What the project wants, as a ratio to one plain fit; for people to read.
     limit : float or None
@@ -71,6 +76,8 @@ class Problem:
     n_alphas: int
     parts: int = 0
     d: int = 20
+    kernel: Kernel = "rbf"
+    targets: int = 1
     target: str = ""
     limit: float | None = None
 
@@ -95,7 +102,9 @@ class Problem:
         return self.m if self.split == "loo" else self.parts
 
     def __str__(self) -> str:
-        size = f"m = {self.m:,}, d = {self.d}, " + ("dense" if self.dense else f"n = {self.n:,}")
+        model = "dense" if self.dense else f"n = {self.n:,}"
+        size = f"m = {self.m:,}, d = {self.d}, {'ridge' if self.kernel == 'linear' else model}"
+        size += f", {self.targets:,} targets" if self.targets > 1 else ""
         parts = {
             "loo": "leave-one-out",
             "folds": f"{self.parts}-fold",
@@ -110,7 +119,8 @@ class Data:
 
     Attributes
     ----------
-    X, y : ndarray of shape (m, d), (m,)
+    X : ndarray of shape (m, d)
+    y : ndarray of shape (m,), or (m, targets) if there are several
     basis : ndarray of int, shape (n,), or None
     labels : ndarray of int, shape (m,)
         Which held-out set each row belongs to.
@@ -120,6 +130,11 @@ class Data:
     y: Floats
     basis: Rows | None
     labels: Rows
+
+    @property
+    def first(self) -> Floats:
+        """The first target, which stands for all when answers are compared."""
+        return self.y if self.y.ndim == 1 else self.y[:, 0]
 
     def experiments(self) -> list[Rows]:
         """Return the held-out sets, each tested whole, in the order of their labels."""
@@ -136,7 +151,11 @@ def generate(problem: Problem) -> Data:
     """
     rng = np.random.default_rng(SEED)
     X = rng.standard_normal((problem.m, problem.d))
-    y = np.sin(X[:, : problem.d // 2 + 1]).sum(axis=1) + 0.5 * rng.standard_normal(problem.m)
+    y = np.sin(X[:, : problem.d // 2 + 1]).sum(axis=1)
+    if problem.targets == 1:
+        y += 0.5 * rng.standard_normal(problem.m)
+    else:
+        y = y[:, None] + 0.5 * rng.standard_normal((problem.m, problem.targets))
     basis = None
     if problem.n is not None:
         # The legacy generator on purpose: it is the one that Nystroem uses.
@@ -203,5 +222,44 @@ SMOKE = (
     Problem("dense-loo-smoke", 120, None, "loo", 3, d=4),
 )
 
-SETS: dict[str, tuple[Problem, ...]] = {"full": FULL, "small": SMALL, "smoke": SMOKE}
+_RIDGE = {"m": 50_000, "n": None, "n_alphas": 20, "d": 200, "kernel": "linear"}
+_SPARSE = {"m": 20_000, "n": 500, "n_alphas": 30}
+
+#: The jobs of `benchmarks.speed`: every library where it does the same job.
+SPEED = (
+    Problem("speed-dense-loo", 1_500, None, "loo", 20),
+    Problem("speed-dense-5fold", 1_500, None, "folds", 20, parts=5),
+    Problem("speed-sparse-loo", **_SPARSE, split="loo"),
+    Problem("speed-sparse-10fold", **_SPARSE, split="folds", parts=10),
+    Problem("speed-sparse-groups", **_SPARSE, split="groups", parts=200),
+    Problem("speed-ridge-loo", **_RIDGE, split="loo"),
+    Problem("speed-ridge-10fold", **_RIDGE, split="folds", parts=10),
+    Problem("speed-targets-300", 300, None, "folds", 10, parts=5, targets=1_000),
+    Problem("speed-targets-300-wide", 300, None, "folds", 10, parts=5, targets=100_000),
+    Problem("speed-targets-5k", 5_000, None, "folds", 10, parts=5, targets=1_000),
+    Problem("speed-targets-ridge", 5_000, None, "loo", 10, d=100, kernel="linear", targets=1_000),
+)
+
+#: The same in seconds.
+QUICK = tuple(
+    replace(
+        problem,
+        name=problem.name.replace("speed", "quick"),
+        m=48,
+        n=None if problem.dense else 9,
+        d=6,
+        n_alphas=3,
+        parts=min(problem.parts, 6),
+        targets=min(problem.targets, 4),
+    )
+    for problem in SPEED
+)
+
+SETS: dict[str, tuple[Problem, ...]] = {
+    "full": FULL,
+    "small": SMALL,
+    "smoke": SMOKE,
+    "speed": SPEED,
+    "quick": QUICK,
+}
 PROBLEMS: dict[str, Problem] = {problem.name: problem for s in SETS.values() for problem in s}

@@ -11,7 +11,6 @@ from typing import Any
 from benchmarks.problems import PROBLEMS
 from benchmarks.rivals import RIVALS, YARDSTICK
 
-START, END = "<!-- benchmarks: start -->", "<!-- benchmarks: end -->"
 OURS = ("holdfast", "holdfast-remove", "holdfast-default", "holdfast-streamed")
 
 Run = Mapping[str, Any]
@@ -170,27 +169,6 @@ def to_text(run: Run) -> str:
         parts.append(f"\n{PROBLEMS[name]}\n" + text_table([HEADER, *rows(records)]))
     parts.append("\n" + text_table([TARGET_HEADER, *target_lines(run)]))
     return "\n".join([*parts, "", NOTE])
-
-
-def to_markdown(run: Run) -> str:
-    """Return the whole report for the documentation."""
-    parts = [machine_line(run), NOTE, markdown_table([TARGET_HEADER, *target_lines(run)])]
-    for name, records in by_problem(run).items():
-        parts.append(f"**{PROBLEMS[name]}**")
-        parts.append(markdown_table([HEADER, *rows(records)]))
-    return "\n\n".join(parts)
-
-
-def write_docs(run: Run, page: Path, picture: str) -> None:
-    """Replace what stands between the markers of a page by the tables of this run."""
-    text = page.read_text(encoding="utf-8")
-    before, found, rest = text.partition(START)
-    _, ended, after = rest.partition(END)
-    if not (found and ended):
-        raise SystemExit(f"{page.name} lacks the lines {START} and {END}.")
-    alt = "Time of each rival as a ratio to one plain fit"
-    body = f"\n\n{to_markdown(run)}\n\n![{alt}]({picture})\n\n"
-    page.write_text(before + START + body + END + after, encoding="utf-8")
 
 
 def plot(run: Run, stem: Path) -> list[Path]:

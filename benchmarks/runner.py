@@ -70,6 +70,7 @@ class Record:
     peak_bytes: float = float("nan")
     deviation: float = float("nan")
     deviation_of: str = ""
+    promised_bytes: float = float("nan")
 
     @property
     def fastest(self) -> float:
@@ -234,7 +235,7 @@ def run_problem(
 
 def _start(problem: Problem, rival: Rival, options: Options) -> tuple[Record, Participant | None]:
     record = Record(problem.name, rival.name, rival.label, asdict(rival.model))
-    for status, why in (("missing", rival.missing()), ("refused", rival.refuses(problem))):
+    for status, why in (("missing", rival.missing()), ("refused", rival.declines(problem))):
         if why:
             record.status, record.why = status, why
             return record, None
@@ -294,6 +295,7 @@ def _turn(
     if last and truth is not None and not RIVALS[record.rival].single:
         checked = participant.ask("check", os.fspath(truth))
         record.deviation, record.deviation_of = checked["deviation"], checked["deviation_of"]
+        record.promised_bytes = checked["promised_bytes"]
     participant.ask("drop")
     return last
 

@@ -76,12 +76,12 @@ def deviation(
     if outcome.errors is not None:
         got = [outcome.errors[truth.alphas, j] for j in truth.experiments.tolist()]
         pairs = zip(truth.predictions, truth.held, strict=True)
-        want = [((values - data.y[rows]) ** 2).mean(axis=1) for values, rows in pairs]
+        want = [((values - data.first[rows]) ** 2).mean(axis=1) for values, rows in pairs]
         return float(np.abs(np.array(got) / np.array(want) - 1.0).max()), "errors of experiments"
     if outcome.best is not None:
         alpha, error = outcome.best
         means = [
-            ((naive(problem, data, model, rows, np.array([alpha])) - data.y[rows]) ** 2).mean()
+            ((naive(problem, data, model, rows, np.array([alpha])) - data.first[rows]) ** 2).mean()
             for rows in data.experiments()
         ]
         return abs(error / float(np.mean(means)) - 1.0), "error at its own λ"

@@ -32,6 +32,7 @@ def tiny(problem: Problem) -> Problem:
         n=None if problem.dense else 10,
         n_alphas=2,
         parts=min(problem.parts, 5),
+        targets=min(problem.targets, 3),
     )
 
 
@@ -73,7 +74,8 @@ class Job:
         rival = self.rival
         outcome = rival.read(self.problem, self.data, self.result)
         value, of = deviation(self.problem, self.data, rival.model, outcome, truth)
-        return {"deviation": value, "deviation_of": of}
+        promised = rival.promised(self.result)
+        return {"deviation": value, "deviation_of": of, "promised_bytes": promised}
 
 
 def main(problem: str, rival: str, answers: TextIO) -> None:

@@ -1,5 +1,6 @@
-"""How the documentation is built: Sphinx, MyST pages, nothing fetched from the network."""
+"""How the documentation is built: Sphinx and MyST; only Read the Docs fetches from the network."""
 
+import os
 import sys
 import warnings
 from importlib.metadata import version as installed_version
@@ -29,6 +30,16 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "pictures", "**/GALLERY_HEADER.*"]
 nitpicky = False
 suppress_warnings = ["config.cache"]  # sphinx-gallery puts functions into the configuration
+if os.environ.get("READTHEDOCS"):  # elsewhere nothing is fetched from the network
+    extensions.append("sphinx.ext.intersphinx")
+    numpydoc_xref_param_type = True
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
+    suppress_warnings.append("ref.term")  # a word that their glossaries lack is plain text
 
 # --- pages ---------------------------------------------------------------------------------------
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]

@@ -13,6 +13,14 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+#: Files of the package that no import would miss.
+NEEDED = (
+    "py.typed",
+    "report/page.js",
+    "report/page.css",
+    "report/plotly/plotly-basic.min.js.gz",
+    "report/plotly/LICENSE",
+)
 
 
 def version() -> str:
@@ -38,9 +46,8 @@ def troubles(folder: Path, publish: bool) -> list[str]:
             inside = opened.namelist()
         foreign = [n for n in inside if not n.startswith(("holdfast/", f"{name}.dist-info/"))]
         found += [f"{wheel.name} holds {n}, which is not the package" for n in foreign]
-        for needed in ("holdfast/py.typed", "holdfast/report/page.js", "holdfast/report/page.css"):
-            if needed not in inside:
-                found.append(f"{wheel.name} lacks {needed}")
+        needed = [f"holdfast/{path}" for path in NEEDED]
+        found += [f"{wheel.name} lacks {path}" for path in needed if path not in inside]
     if publish:
         found += _release_troubles()
     return found

@@ -42,16 +42,12 @@ def figures() -> list[tuple[str, str, str]]:
     def run(part: str) -> str:
         return f"`make test PYTEST_ARGS=tests/{part}`"
 
-    (calls,) = numbers("bad_calls.md", r"(\d+) calls, tried by the tests")
+    (calls,) = numbers("bad_calls.md", r"make (\d+) calls")
     (refused,) = numbers("bad_calls.md", r"(\d+) are refused")
-    (accepted,) = numbers("bad_calls.md", r"(\d+) look\s+bad")
+    (accepted,) = numbers("bad_calls.md", r"(\d+) look bad")
     problems, past = numbers(
         "accuracy.md", r"([\d,]+) hard problems \([^)]*\)[^:]*: (\w+) (?:is|are) past"
     )
-    killed, mutants, share, low, high = numbers(
-        "mutants.md", r"\*\*(\d+) of (\d+), ([\d.]+) % \(95 % interval ([\d.]+) to ([\d.]+)\)"
-    )
-    (try_them,) = numbers("mutants.md", r"`(make mutants SAMPLE=\d+ SEED=\d+ BUDGET=\d+) PAGE=1`")
     golden = len(list((ROOT / "tests" / "files" / "golden").glob("*.holdfast")))
     matrix, oracle = "exact/test_exact_matrix.py", "exact/test_oracle.py"
     return [
@@ -68,13 +64,9 @@ def figures() -> list[tuple[str, str, str]]:
          of("laws"), run("laws")),
         ("tests that a function computes the formula that [the page](formulas.md) has beside it",
          of("interface/test_formulas.py"), run("interface/test_formulas.py")),
-        ("[small faults](mutants.md) in the numerical core, drawn at random, that could change a "
-         "result", mutants, f"`{try_them}`"),
-        (f"… of which tests saw {killed} (95 % interval {low} to {high} %)", f"{share} %",
-         "the same"),
         ("tests of the naive twins themselves", of("reference"), run("reference")),
         (f"bad calls: {refused} refused with a sentence, {accepted} accepted with a reason", calls,
-         "`cd tests && python -m bad_calls.page`"),
+         "`make test PYTEST_ARGS=tests/interface/test_bad_calls.py`"),
         ("kinds of file that are damaged and forged, 100,000 files on demand",
          of("files/test_fuzz.py"), "`make fuzz`"),
         ("model files of version 0.1.0 that load and give the numbers they gave", str(golden),

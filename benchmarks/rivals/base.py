@@ -61,11 +61,17 @@ class Rival:
     model : Model
         The model it holds rows out of.
     refuses : callable(problem) -> str or None
-        Why it cannot do this problem.
+        Why it cannot do a problem of a kernel that it knows.
     missing : callable() -> str or None
         Why it is not there at all.
+    promised : callable(result) -> float
+        Bytes that it said it would take; nan if it says nothing.
     package : str
         Distribution whose version the record names.
+    kernels : tuple of str
+        The kernels that it knows.
+    many : bool
+        Whether it chooses a penalty for each of several targets.
     single : bool
         Whether it is the yardstick: one fit of one penalty, and no held-out predictions.
     """
@@ -77,8 +83,19 @@ class Rival:
     model: Model = COMMON
     refuses: Callable[[Problem], str | None] = field(default=_accepts)
     missing: Callable[[], str | None] = field(default=lambda: None)
+    promised: Callable[[Any], float] = field(default=lambda result: float("nan"))
     package: str = "numpy"
+    kernels: tuple[str, ...] = ("rbf",)
+    many: bool = False
     single: bool = False
+
+    def declines(self, problem: Problem) -> str | None:
+        """Return why it does not do this problem; None if it does."""
+        if problem.kernel not in self.kernels:
+            return f"is not for the {problem.kernel} kernel"
+        if problem.targets > 1 and not self.many:
+            return "is for one target"
+        return self.refuses(problem)
 
 
 def only_dense(problem: Problem) -> str | None:
@@ -88,7 +105,7 @@ def only_dense(problem: Problem) -> str | None:
 
 def needs_square(problem: Problem) -> str | None:
     """Refuse problems whose m × m kernel matrix would not fit into ordinary memory."""
-    if 8.0 * problem.m**2 <= 4e9:
+    if problem.kernel == "linear" or 8.0 * problem.m**2 <= 4e9:
         return None
     return f"needs the kernel matrix of all rows, {8e-9 * problem.m**2:.0f} GB"
 

@@ -61,7 +61,10 @@ def cold_fit(problem: Problem, data: Data) -> Floats:
 
 def _fit(problem: Problem, data: Data, out: Floats | None) -> Floats:
     alpha = _middle(problem)
-    if data.basis is None:
+    if problem.kernel == "linear":
+        A = dsyrk(1.0, data.X.T, lower=1, c=alpha * np.eye(problem.d, order="F"), beta=1.0)
+        b = data.X.T @ data.y
+    elif data.basis is None:
         A, b = rbf(data.X, data.X, problem.gamma, out), data.y
         A[np.diag_indices(problem.m)] += alpha
     else:
@@ -84,7 +87,9 @@ def retraining(problem: Problem, data: Data) -> Floats:
     """
     predictions = np.empty((problem.n_alphas, problem.m))
     kept = np.ones(problem.m, dtype=bool)
-    if data.basis is None:
+    if problem.kernel == "linear":
+        features, square = data.X, False
+    elif data.basis is None:
         features, square = rbf(data.X, data.X, problem.gamma), True
     else:
         K = rbf(data.X, data.X[data.basis], problem.gamma)
@@ -116,11 +121,13 @@ def naive(problem: Problem, data: Data, model: Model, held: Rows, alphas: Floats
     This is what all others are compared with: kernel, basis, whitening and bias of the training
     rows alone, no identity and nothing shared between experiments.
     """
-    train = np.setdiff1d(np.arange(problem.m), held)
+    train, y = np.setdiff1d(np.arange(problem.m), held), data.first
+    if problem.kernel == "linear":
+        return _naive_ridge(data.X[train], data.X[held], y[train], model, alphas)
     if data.basis is None:
         K = rbf(data.X[train], data.X[train], problem.gamma)
         K_test = rbf(data.X[held], data.X[train], problem.gamma)
-        return _naive_dense(K, K_test, data.y[train], model, alphas)
+        return _naive_dense(K, K_test, y[train], model, alphas)
     left = data.basis
     if model.policy == "remove":
         left = left[~np.isin(left, held)]
@@ -130,7 +137,7 @@ def naive(problem: Problem, data: Data, model: Model, held: Rows, alphas: Floats
         scipy.linalg.solve_triangular(C, rbf(data.X[rows], Z, problem.gamma).T, lower=True).T
         for rows in (train, held)
     )
-    return _naive_ridge(W, W_test, data.y[train], model, alphas)
+    return _naive_ridge(W, W_test, y[train], model, alphas)
 
 
 def _naive_ridge(W: Floats, W_test: Floats, y: Floats, model: Model, alphas: Floats) -> Floats:
@@ -157,7 +164,16 @@ def _naive_dense(K: Floats, K_test: Floats, y: Floats, model: Model, alphas: Flo
 
 
 RIVALS = (
-    Rival("plain-fit", "one plain fit, one λ", plain_fit, _read_fit, package="scipy", single=True),
+    Rival(
+        "plain-fit",
+        "one plain fit, one λ",
+        plain_fit,
+        _read_fit,
+        package="scipy",
+        kernels=("rbf", "linear"),
+        many=True,
+        single=True,
+    ),
     Rival(
         "cold-fit",
         "one plain fit, in fresh memory",
@@ -171,6 +187,7 @@ RIVALS = (
         "retraining every fold, whitened",
         retraining,
         _read_predictions,
+        kernels=("rbf", "linear"),
         refuses=lambda problem: (
             needs_retraining(problem) or (needs_square(problem) if problem.dense else None)
         ),

@@ -1,4 +1,4 @@
-"""himalaya's `KernelRidgeCV`: dense, k-fold, one eigendecomposition for each fold."""
+"""himalaya: `KernelRidgeCV`, an eigendecomposition for each fold, and `RidgeCV`, one by SVD."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from benchmarks.rivals.scikit_learn import splits
 
 
 def _run(problem: Problem, data: Data) -> Any:
-    from himalaya.kernel_ridge import KernelRidgeCV  # an optional package: imported when run
+    # An optional package: imported when run.
+    from himalaya.kernel_ridge import KernelRidgeCV
+    from himalaya.ridge import RidgeCV
 
-    model = KernelRidgeCV(
-        alphas=problem.alphas,
-        kernel="rbf",
-        kernel_params={"gamma": problem.gamma},
-        cv=splits(data),
-        warn=False,
-    )
-    return model.fit(data.X, data.y[:, None])
+    options = {"alphas": problem.alphas, "cv": splits(data)}
+    if problem.kernel == "linear":
+        model = RidgeCV(fit_intercept=False, **options)
+    else:
+        parameters = {"gamma": problem.gamma}
+        model = KernelRidgeCV(kernel="rbf", kernel_params=parameters, warn=False, **options)
+    return model.fit(data.X, data.y.reshape(problem.m, -1))
 
 
 def _read(problem: Problem, data: Data, result: Any) -> Outcome:
@@ -31,12 +32,14 @@ def _read(problem: Problem, data: Data, result: Any) -> Outcome:
 RIVALS = (
     Rival(
         "himalaya",
-        "himalaya KernelRidgeCV",
+        "himalaya",
         _run,
         _read,
         refuses=lambda problem: (
             only_dense(problem) or needs_square(problem) or needs_retraining(problem)
         ),
+        kernels=("rbf", "linear"),
+        many=True,
         missing=lambda: None if find_spec("himalaya") else "himalaya is not installed",
         package="himalaya",
     ),

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
 from benchmarks.problems import COMMON, DEFAULT, JITTER, SEED, Data, Model, Problem
@@ -18,14 +19,15 @@ def estimator(problem: Problem, data: Data, model: Model, **options: Any) -> Ker
     """Return the estimator that does the problem's job on the given model."""
     cv: Any = {"loo": None, "folds": problem.parts, "groups": LeaveOneGroupOut()}[problem.split]
     return KernelRidgeCV(
-        "rbf",
-        gamma=problem.gamma,
+        problem.kernel,
+        gamma=problem.gamma if problem.kernel == "rbf" else None,
         alphas=problem.alphas,
         basis=data.basis,
         cv=cv,
         held_out_basis=model.policy,
         fit_intercept=model.bias,
         jitter=JITTER,
+        alpha_per_target=problem.targets > 1,
         random_state=SEED,
         **options,
     )
@@ -40,7 +42,15 @@ def fit(estimator: KernelRidgeCV, problem: Problem, data: Data) -> KernelRidgeCV
 
 
 def _read(problem: Problem, data: Data, result: KernelRidgeCV) -> Outcome:
-    return Outcome(predictions=result.held_out().matrix()[:, :, 0])
+    found = result.held_out()
+    predictions = np.empty(found.values.shape[:2])
+    predictions[:, found.rows] = found.values[:, :, 0]  # every row is tested once
+    return Outcome(predictions=predictions)
+
+
+def _promised(result: KernelRidgeCV) -> float:
+    plan = result.explain()
+    return float(next(cost.bytes for cost in plan.costs if cost.path == plan.path))
 
 
 def _runs(model: Model) -> Callable[[Problem, Data], KernelRidgeCV]:
@@ -64,7 +74,16 @@ def _run_streamed(problem: Problem, data: Data) -> KernelRidgeCV:
 REMOVE = Model("remove", bias=False)
 
 RIVALS = (
-    Rival("holdfast", "holdfast", _runs(COMMON), _read, package="holdfast"),
+    Rival(
+        "holdfast",
+        "holdfast",
+        _runs(COMMON),
+        _read,
+        promised=_promised,
+        package="holdfast",
+        kernels=("rbf", "linear"),
+        many=True,
+    ),
     Rival(
         "holdfast-remove",
         "holdfast, basis rows removed",
@@ -72,6 +91,7 @@ RIVALS = (
         _read,
         model=REMOVE,
         refuses=_removes,
+        promised=_promised,
         package="holdfast",
     ),
     Rival(
@@ -80,6 +100,7 @@ RIVALS = (
         _runs(DEFAULT),
         _read,
         model=DEFAULT,
+        promised=_promised,
         package="holdfast",
     ),
     Rival(
@@ -88,6 +109,7 @@ RIVALS = (
         _run_streamed,
         _read,
         refuses=_streamed,
+        promised=_promised,
         package="holdfast",
     ),
 )

@@ -63,6 +63,7 @@ def _run(problem: Problem, data: Data) -> Outside:
             basis=basis,
             labels=data.labels,
             alphas=problem.alphas,
+            kernel=problem.kernel,
             gamma=problem.gamma,
             loo=problem.split == "loo",
         )
@@ -90,6 +91,8 @@ RIVALS = (
         model=UNSHIFTED,
         refuses=lambda problem: needs_square(problem) if problem.dense else None,
         missing=_missing,
+        kernels=("rbf", "linear"),
+        many=True,
         package="rlscore",
     ),
 )

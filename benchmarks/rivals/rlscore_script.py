@@ -42,7 +42,10 @@ def main(job: str, folder: str) -> None:
 
     arrays = dict(np.load(job))
     X, y, labels, alphas = (arrays[name] for name in ("X", "y", "labels", "alphas"))
-    options = {"kernel": "GaussianKernel", "gamma": float(arrays["gamma"])}
+    if str(arrays["kernel"]) == "linear":
+        options = {"kernel": "LinearKernel", "bias": 0.0}
+    else:
+        options = {"kernel": "GaussianKernel", "gamma": float(arrays["gamma"])}
     options["regparams"] = alphas.tolist()
     order = np.argsort(labels, kind="mergesort")
     folds = [part.tolist() for part in np.split(order, np.cumsum(np.bincount(labels))[:-1])]
@@ -53,14 +56,14 @@ def main(job: str, folder: str) -> None:
     loo = bool(arrays["loo"])
     model = LeaveOneOutRLS(X, y, **options) if loo else KfoldRLS(X, y, folds, **options)
     facts = {"seconds": time.perf_counter() - start, "peak_bytes": peak() - before}
-    predictions = np.empty((alphas.size, y.size))
+    predictions = np.empty((alphas.size, len(y)))  # of the first target
     for a in range(alphas.size):
         found = model.cv_predictions[a]
         if loo:
-            predictions[a] = found
+            predictions[a] = np.reshape(found, (len(y), -1))[:, 0]
             continue
         for j, fold in enumerate(folds):
-            predictions[a, fold] = found[j]
+            predictions[a, fold] = np.reshape(found[j], (len(fold), -1))[:, 0]
     np.save(os.path.join(folder, "predictions.npy"), predictions)
     with open(os.path.join(folder, "facts.json"), "w") as handle:
         json.dump(facts, handle)

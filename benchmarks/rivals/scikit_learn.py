@@ -1,4 +1,4 @@
-"""scikit-learn: a grid search over `KernelRidge`, and `RidgeCV` on Nyström features."""
+"""scikit-learn: a grid search over `KernelRidge`, and `RidgeCV`, on Nyström features if need be."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ def _read_grid(problem: Problem, data: Data, result: GridSearchCV) -> Outcome:
     return Outcome(errors=np.stack(errors, axis=1))
 
 
-def _nystroem_ridge(problem: Problem, data: Data, **options: Any) -> RidgeCV:
-    features = Nystroem(
-        kernel="rbf", gamma=problem.gamma, n_components=problem.n, random_state=SEED
-    ).fit_transform(data.X)
+def _ridge(problem: Problem, data: Data, **options: Any) -> RidgeCV:
+    features = data.X
+    if problem.kernel == "rbf":
+        features = Nystroem(
+            kernel="rbf", gamma=problem.gamma, n_components=problem.n, random_state=SEED
+        ).fit_transform(data.X)
     ridge = RidgeCV(
         alphas=problem.alphas, fit_intercept=False, scoring="neg_mean_squared_error", **options
     )
@@ -47,23 +49,24 @@ def _nystroem_ridge(problem: Problem, data: Data, **options: Any) -> RidgeCV:
 
 
 def _ridge_loo(problem: Problem, data: Data) -> RidgeCV:
-    return _nystroem_ridge(problem, data, store_cv_results=True)
+    per_target = problem.targets > 1
+    return _ridge(problem, data, store_cv_results=True, alpha_per_target=per_target)
 
 
 def _ridge_folds(problem: Problem, data: Data) -> RidgeCV:
-    return _nystroem_ridge(problem, data, cv=splits(data))
+    return _ridge(problem, data, cv=splits(data))
 
 
 def _read_loo(problem: Problem, data: Data, result: RidgeCV) -> Outcome:
-    return Outcome(predictions=result.cv_results_.T)
+    return Outcome(predictions=result.cv_results_.reshape(problem.m, problem.targets, -1)[:, 0].T)
 
 
 def _read_folds(problem: Problem, data: Data, result: RidgeCV) -> Outcome:
     return Outcome(best=(float(result.alpha_), -float(result.best_score_)))
 
 
-def _sparse(problem: Problem, loo: bool) -> str | None:
-    if problem.dense:
+def _features(problem: Problem, loo: bool) -> str | None:
+    if problem.dense and problem.kernel == "rbf":
         return "needs basis rows for its features"
     if (problem.split == "loo") != loo:
         return "is leave-one-out" if loo else "is k-fold"
@@ -83,20 +86,23 @@ RIVALS = (
     ),
     Rival(
         "ridge-loo",
-        "scikit-learn Nystroem + RidgeCV",
+        "scikit-learn RidgeCV (Nystroem before it)",
         _ridge_loo,
         _read_loo,
         model=UNSHIFTED,
-        refuses=lambda problem: _sparse(problem, loo=True),
+        kernels=("rbf", "linear"),
+        many=True,
+        refuses=lambda problem: _features(problem, loo=True),
         package="scikit-learn",
     ),
     Rival(
         "ridge-folds",
-        "scikit-learn Nystroem + RidgeCV(cv=k)",
+        "scikit-learn RidgeCV(cv=k) (Nystroem before it)",
         _ridge_folds,
         _read_folds,
         model=UNSHIFTED,
-        refuses=lambda problem: _sparse(problem, loo=False) or needs_retraining(problem),
+        kernels=("rbf", "linear"),
+        refuses=lambda problem: _features(problem, loo=False) or needs_retraining(problem),
         package="scikit-learn",
     ),
 )

@@ -2,7 +2,8 @@
 
 Public names are those of ``__all__``; a module without one shows the classes and functions it
 defines, and a folder that exports nothing shows its modules. What several modules offer is
-documented once, where a reader meets it first.
+documented once, where a reader meets it first. An estimator has a page of its own, with its
+parameters by purpose, and so has each of its methods.
 """
 
 from __future__ import annotations
@@ -29,6 +30,17 @@ PUBLIC = (
     "exceptions",
 )  # fmt: skip
 
+# What the parameters of an estimator are for, in a reader's order.
+PURPOSES = {
+    "The model": "kernel kernels gamma degree coef0 kernel_params fit_intercept trend standardize "
+    "calibration jitter",
+    "Basis rows": "basis held_out_basis",
+    "What is held out": "cv",
+    "The choice of the penalty": "alphas alpha_per_target scoring pooled rule",
+    "The search over mixtures": "n_draws concentration draws n_steps normalise weights_per_target",
+    "The computation": "path memory_limit checkpoint random_state",
+}
+
 
 def public_modules() -> list[ModuleType]:
     """Return the package and the modules that get a page, in reading order."""
@@ -47,6 +59,53 @@ def public_names(module: ModuleType) -> list[str]:
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
+
+
+def own_page(value: object) -> bool:
+    """Whether a class is one of the estimators, whose many methods have a page each."""
+    return (
+        inspect.isclass(value)
+        and issubclass(value, BaseEstimator)
+        and value.__module__.startswith(f"{PACKAGE}.estimators")
+    )
+
+
+def methods(value: type) -> list[str]:
+    """Return the public methods and properties of an estimator, but for scikit-learn's."""
+    return [
+        name
+        for name, member in inspect.getmembers(value)
+        if not name.startswith("_")
+        and (inspect.isroutine(member) or isinstance(member, property))
+        and not (getattr(member, "__module__", None) or "").startswith("sklearn")
+    ]
+
+
+def estimator_page(name: str, value: type) -> str:
+    """Return the page of an estimator: parameters by purpose, the docstring, its methods."""
+    lines = [name, "=" * len(name), "", f".. currentmodule:: {PACKAGE}", ""]
+    known = list(inspect.signature(value).parameters)
+    unknown = set(known) - set(" ".join(PURPOSES.values()).split())
+    if unknown:
+        raise ValueError(f"PURPOSES must name every parameter of {name}; {unknown} are missing")
+    for purpose, names in PURPOSES.items():
+        here = [f"``{parameter}``" for parameter in known if parameter in names.split()]
+        if here:
+            lines.append(f"- {purpose}: {', '.join(here)}")
+    lines += ["", f".. autoclass:: {name}", "   :no-members:", "", ".. rubric:: Methods", ""]
+    for method in methods(value):
+        lines += [f":doc:`methods/{name}.{method}`", f"   {sentence(getattr(value, method))}", ""]
+    lines += [".. toctree::", "   :hidden:", ""]
+    lines += [f"   methods/{name}.{method}" for method in methods(value)]
+    return "\n".join(lines) + "\n"
+
+
+def method_page(name: str, method: str, value: type) -> str:
+    """Return the page of one method, or property, of an estimator."""
+    kind = "autoproperty" if isinstance(getattr(value, method), property) else "automethod"
+    title = f"{name}.{method.replace('_', chr(92) + '_')}"
+    lines = [title, "=" * len(title), "", f".. currentmodule:: {PACKAGE}", ""]
+    return "\n".join([*lines, f".. {kind}:: {name}.{method}", ""])
 
 
 def inherited(value: type) -> list[str]:
@@ -79,7 +138,9 @@ def page(module: ModuleType, names: list[str]) -> str:
     lines += [first_line, ""] if first_line else []
     for name in names:
         value = getattr(module, name)
-        if inspect.isclass(value):
+        if own_page(value):
+            lines += [f":py:class:`{name}`", f"   {sentence(value)}", ""]
+        elif inspect.isclass(value):
             lines += [f".. autoclass:: {name}", "   :members:", *inherited(value), ""]
         elif inspect.isroutine(value):
             lines += [f".. autofunction:: {name}", ""]
@@ -110,7 +171,7 @@ def index(pages: list[tuple[ModuleType, list[str]]]) -> str:
 def write_pages(app: Sphinx) -> None:
     """Write the pages; a page that has not changed keeps its date, so Sphinx does not redo it."""
     folder = Path(app.srcdir) / "api" / "generated"
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "methods").mkdir(parents=True, exist_ok=True)
     written, shown, pages = set(), set(), []
     for position, module in enumerate(public_modules()):
         names = not_yet_shown(module, shown)
@@ -121,6 +182,14 @@ def write_pages(app: Sphinx) -> None:
         target = folder / f"{position:02d}-{name}.rst"
         _write(target, page(module, names))
         written.add(target)
+        for own in filter(lambda name: own_page(getattr(module, name)), names):
+            value = getattr(module, own)
+            texts = {f"{position:02d}-{own}.rst": estimator_page(own, value)}
+            for method in methods(value):
+                texts[f"methods/{own}.{method}.rst"] = method_page(own, method, value)
+            for name, text in texts.items():
+                _write(folder / name, text)
+                written.add(folder / name)
     _write(folder / "names.txt", index(pages))
     for stale in set(folder.rglob("*.rst")) - written:
         stale.unlink()

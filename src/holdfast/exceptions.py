@@ -27,7 +27,23 @@ import numpy as np
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
-class HoldfastError(Exception):
+class _Message(Exception):
+    """What errors and warnings carry beside their text."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        argument: str | None = None,
+        remedies: tuple[str, ...] = (),
+        advice: str = "",
+    ) -> None:
+        super().__init__(f"{message} {advice}" if advice else message)
+        self.argument, self.remedies = argument, remedies
+        self.fact = message if advice else None
+
+
+class HoldfastError(_Message):
     """Base class of all errors raised by holdfast.
 
     Parameters
@@ -38,11 +54,16 @@ class HoldfastError(Exception):
         The Python argument that was wrong.
     remedies : tuple of str
         Other arguments that the message says to set.
+    advice : str
+        What to do in Python, where `message` says only what is wrong; the command line has words
+        of its own for it.
 
     Attributes
     ----------
     argument : str or None
     remedies : tuple of str
+    fact : str or None
+        The message without the advice; None where they were not given apart.
 
     Examples
     --------
@@ -53,12 +74,6 @@ class HoldfastError(Exception):
     ...     error.argument
     'alphas'
     """
-
-    def __init__(
-        self, message: str = "", *, argument: str | None = None, remedies: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(message)
-        self.argument, self.remedies = argument, remedies
 
 
 class InvalidInputError(HoldfastError, ValueError):
@@ -101,14 +116,8 @@ class ClusterError(HoldfastError, RuntimeError):
     """A Dask cluster is lost, or has no workers."""
 
 
-class HoldfastWarning(UserWarning):
-    """Base class of all warnings raised by holdfast; `argument` and `remedies` as for errors."""
-
-    def __init__(
-        self, message: str = "", *, argument: str | None = None, remedies: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(message)
-        self.argument, self.remedies = argument, remedies
+class HoldfastWarning(_Message, UserWarning):
+    """Base class of all warnings raised by holdfast, with the attributes of `HoldfastError`."""
 
 
 class GridEdgeWarning(HoldfastWarning):
@@ -131,8 +140,9 @@ class PrecisionWarning(HoldfastWarning):
         alphas: tuple[float, ...] = (),
         argument: str | None = None,
         remedies: tuple[str, ...] = (),
+        advice: str = "",
     ) -> None:
-        super().__init__(message, argument=argument, remedies=remedies)
+        super().__init__(message, argument=argument, remedies=remedies, advice=advice)
         self.alphas = alphas
 
 

@@ -10,7 +10,7 @@ __all__ = ["show_versions"]
 
 #: What holdfast stands on, and what its extras bring.
 NEEDED = ("numpy", "scipy", "scikit-learn", "threadpoolctl")
-EXTRAS = ("matplotlib", "plotly", "pandas", "polars", "pyarrow", "dask", "distributed")
+EXTRAS = ("matplotlib", "pandas", "polars", "pyarrow", "dask", "distributed")
 
 
 def show_versions() -> None:

@@ -75,16 +75,16 @@ def _other_numbers(folder: Path) -> Any:
     from bad_calls.forgery import array, forge
 
     path = saved(folder / "m")
-    before = load(path)._dual_coef
+    before = load(path).dual_coef_
     forge(path, array("coefficients", lambda a: a + 1.0))
-    np.testing.assert_array_equal(load(path)._dual_coef, before + 1.0)
+    np.testing.assert_array_equal(load(path).dual_coef_, before + 1.0)
 
 
 ONES = np.ones(M)
 
 CALLS = [
     yes("fit(masked array that hides nothing, y)", lambda: fit(np.ma.array(X)), "No value is hidden, so there is nothing to lose."),
-    yes("fit(float16 array, y)", lambda: fit(X.astype(np.float16)), "The numbers are exact, if few-digited; a warning says so.", HoldfastWarning),
+    yes("fit(float16 array, y)", lambda: fit(X.astype(np.float16)), "The numbers are taken as they are, with three or four significant figures; a warning says so.", HoldfastWarning),
     yes("fit(X, float16 array)", lambda: fit(y=Y.astype(np.float16)), "As above.", HoldfastWarning),
     yes("fit(float32 array, y)", lambda: fit(X.astype(np.float32)), "Kept as it is, to save memory; kernels compute in double precision."),
     yes("fit(longdouble array, y)", lambda: fit(X.astype(np.longdouble)), "Rounded to double precision, in which everything is computed."),

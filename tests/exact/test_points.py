@@ -13,7 +13,7 @@ from holdfast.basis import Fixed, Points
 from holdfast.exceptions import FileFormatError, InvalidInputError, NotSupportedError
 from holdfast.holdout import PATHS
 from holdfast.kernels import RBF, FunctionKernel
-from holdfast.kernels.points import RowsAndPoints
+from holdfast.kernels.matrix import RowsAndPoints
 from holdfast.tuning import tune
 from reference import kernels
 from reference.retrain import POLICIES, retrain

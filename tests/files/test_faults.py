@@ -177,7 +177,7 @@ SAVE = """
 model = KernelRidgeCV(alphas=[0.1, 1.0], cv=3).fit(X, y)
 print("ready", flush=True)
 for i in itertools.count():
-    model._intercept[:] = i
+    model._fitted.coefficients.unpenalised[:] = i
     model.save("model.holdfast")
     print(i, flush=True)
 """

@@ -30,10 +30,21 @@ from benchmarks import (
     relevance,
     report,
     runner,
+    speed,
     truth,
 )
 from benchmarks.measure import timed
-from benchmarks.problems import COMMON, DEFAULT, FULL, PROBLEMS, SMOKE, Model, Problem, generate
+from benchmarks.problems import (
+    COMMON,
+    DEFAULT,
+    FULL,
+    PROBLEMS,
+    QUICK,
+    SMOKE,
+    Model,
+    Problem,
+    generate,
+)
 from benchmarks.rivals import RIVALS, YARDSTICK
 from benchmarks.rivals.base import Outcome
 from benchmarks.rivals.by_hand import naive, plain_fit, rbf
@@ -46,17 +57,20 @@ TINY = tuple(
     for problem in SMOKE
 )
 
+#: Ridge regression, and several targets.
+OTHER = tuple(p for p in QUICK if p.kernel == "linear" or p.targets > 1)
+
 #: All rivals solve well-conditioned problems in float64 here. Those that keep only scores, or cut
 #: eigenvalues at zero, lose some digits of what they had.
 EXACT, LOOSE = 1e-9, 1e-7
-LOOSE_RIVALS = ("himalaya", "rlscore", "rlscore-published", "cawley-talbot")
+LOOSE_RIVALS = ("himalaya", "botorch", "rlscore", "rlscore-published", "cawley-talbot")
 
 
 JOBS = [
     pytest.param(name, problem, id=f"{name}-{problem.name}")
     for name, rival in RIVALS.items()
-    for problem in TINY
-    if not rival.single and rival.refuses(problem) is None
+    for problem in (*TINY, *OTHER)
+    if not rival.single and rival.declines(problem) is None
 ]
 
 
@@ -213,25 +227,35 @@ def test_budget_ends_the_rounds() -> None:
     assert record.deviation < EXACT
 
 
-def test_report_tables(made: dict[str, Any], tmp_path: Path) -> None:
+def test_report_tables(made: dict[str, Any]) -> None:
     records = report.by_problem(made)[SMOKE[3].name]
     table = report.rows(records)
     by_label = {line[0]: line for line in table}
     assert by_label["holdfast"][3] == "1.00"
     assert by_label["one plain fit, one λ"][2] == "1.00"
+
+
+def test_speed_writes_one_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{report.START}\nstale words\n{report.END}\nafter\n", encoding="utf-8")
-    report.write_docs(made, page, "_static/picture.svg")
+    speed.main(["--quick", "--output", str(tmp_path), "--page", str(page)])
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("before\n")
-    assert text.endswith(f"{report.END}\nafter\n")
-    assert "stale words" not in text
-    assert f"**{SMOKE[3]}**" in text
+    assert all(f"**{problem}**" in text for problem in QUICK)
+    assert "peak / promised" in text
+    assert "groups, dense, 1,000 rows" in text
+    assert "| 5 folds × 3 penalties" in text  # of the README
+    record = report.load(tmp_path / "speed-quick.json")
+    kept = [r for r in record["records"] if r["status"] == "ok" and r["rival"] != YARDSTICK]
+    assert max(r["deviation"] for r in kept) < 1e-6
+    body = f"before\n{speed.START}\nstale words\n{speed.END}\nafter\n"
+    page.write_text(body, encoding="utf-8")
+    speed.write_between(page, "new words")
+    assert page.read_text(encoding="utf-8") == body.replace("stale words", "\nnew words\n")
 
 
-def test_documentation_has_the_markers() -> None:
-    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert text.index(report.START) < text.index(report.END)
+@pytest.mark.parametrize("path", ["docs/benchmarks.md", "README.md"])
+def test_pages_have_the_markers_of_the_speed_run(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert text.index(speed.START) < text.index(speed.END)
 
 
 def test_picture(made: dict[str, Any], tmp_path: Path) -> None:
@@ -303,24 +327,9 @@ def test_loops_of_scikit_learn_give_the_same_answers(capsys: pytest.CaptureFixtu
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(rows)
 
 
-def test_the_kfold_theorem_equals_retraining():
-    rng = np.random.default_rng(3)
-    X, Y = rng.normal(size=(30, 4)) + 2.0, rng.normal(size=(30, 2)) - 1.0
-    folds = np.array_split(rng.permutation(30), 4)
-    found = growth.kfold_theorem(X, Y, folds, [0.1, 5.0])
-    for a, alpha in enumerate((0.1, 5.0)):
-        for fold in folds:
-            rest = np.setdiff1d(np.arange(30), fold)
-            twin = Ridge(alpha=alpha).fit(X[rest], Y[rest]).predict(X[fold])
-            np.testing.assert_allclose(found[a, fold], twin, rtol=1e-9)
-
-
-def test_growth_is_measured(capsys):
+def test_growth_is_measured() -> None:
     assert growth.power([1, 2, 4, 8], [9.0, 1.0, 4.0, 16.0]) == pytest.approx(2.0)
-    growth.main(["--scale", "0.02", "--rounds", "1"])
-    printed = capsys.readouterr().out
-    assert "| groups |" in printed
-    assert growth.THEOREM in printed
+    assert growth.largest_step([1.0, 2.0, 0.5]) == pytest.approx(4.0)
 
 
 def test_bands_choose_the_draws_of_himalaya() -> None:

@@ -200,8 +200,6 @@ def test_predictions_are_the_held_out_ones(study, capsys, suffix):
 
 @pytest.mark.parametrize("suffix", ["html", "md", "json"])
 def test_reports(study, capsys, suffix):
-    if suffix == "html":
-        pytest.importorskip("plotly")
     run("cv", study, "--target", "score", "--group", "subject", "--drop", "level,w", "--report",
         f"r.{suffix}", "--title", "My <title>", *FAST)  # fmt: skip
     assert f"wrote r.{suffix}" in capsys.readouterr().err
@@ -555,9 +553,9 @@ def test_errors_are_sentences_with_a_code(study, capsys, arguments, code, words)
 
 
 def test_missing_extra(study, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    assert run("cv", study, "--target", "score", "--report", "r.html") == 4
-    assert "pip install 'holdfast[report]'" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert run("cv", study, "--target", "score") == 4
+    assert "holdfast[cli]" in capsys.readouterr().err
 
 
 def test_no_arguments_and_help(capsys):
@@ -665,15 +663,6 @@ def test_demo(capsys, tmp_path):
     )  # fmt: skip
     told = float(re.search(r"basis removed\s+([\d.]+)", text)[1])
     assert found["headline"]["value"] == pytest.approx(told, abs=0.01)
-
-
-def test_demo_without_plotly(capsys, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    assert run("demo") == 0
-    captured = capsys.readouterr()
-    assert "Report: demo/report.md" in captured.out
-    assert "holdfast[report]" in captured.err
-    assert (tmp_path / "demo" / "report.md").exists()
 
 
 @pytest.mark.parametrize("seed", [1, 2])

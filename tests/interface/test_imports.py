@@ -12,7 +12,7 @@ import holdfast
 
 # Part of the source, not of what is installed.
 BESIDE = ("benchmarks", "reproduce", "reference")
-OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "plotly", "dask", "distributed")
+OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "dask", "distributed")
 SOURCE = Path(holdfast.__file__).parent
 # What every user of holdfast has loaded: the estimators, files, displays, reports, the commands.
 MODULES = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants import page
+from tools.mutants.__main__ import summary, wilson
 from tools.mutants.operators import modules
 
 ROOT = Path(__file__).parents[2]
@@ -165,21 +165,15 @@ def test_tests_see_faults_of_loaded_code(small, tmp_path):
     )
 
 
-def test_shares_and_reasons(tmp_path):
-    file = tmp_path / "reasons.toml"
-    file.write_text('[[equivalent]]\nreason = "speed"\nmutants = ["a/b.py:f:"]\n')
-    reasons = page.Reasons(file)
+def test_the_summary_counts_what_tests_saw():
     ends = {"a/b.py:g: 1": "killed", "a/b.py:g: 2": "timeout", "a/b.py:f: 1": "survived"}
-    ends |= {"a/b.py:f: 2": "killed", "c/d.py:f: 1": "survived", "c/d.py:f: 2": "invalid"}
     records = [{"mutant": name, "outcome": outcome} for name, outcome in ends.items()]
-    summary = page.Summary(records, reasons)
-    assert summary.share() == (3, 4)
-    assert summary.share("a/") == (3, 3)
-    assert summary.counts()["unexplained"] == 1
-    assert reasons.stale(["c/d.py:f: 1"]) == ["a/b.py:f:"]
+    told = summary([*records, {"mutant": "c", "outcome": "invalid"}])
+    assert "seen: 2 of 3, 66.7 %" in told
+    assert told.endswith("  survived: a/b.py:f: 1")
 
 
 def test_interval_of_a_share():
     # Newcombe 1998, table I: 81 of 263 and 0 of 20.
-    assert page.wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
-    assert page.wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
+    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
+    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)

@@ -49,15 +49,21 @@ def test_a_foreign_file_in_the_wheel_is_found(tmp_path):
     name = f"holdfast-{holdfast.__version__}"
     (tmp_path / f"{name}.tar.gz").touch()
     with zipfile.ZipFile(tmp_path / f"{name}-py3-none-any.whl", "w") as wheel:
-        for path in ("py.typed", "report/page.js", "report/page.css"):
+        for path in check.NEEDED:
             wheel.writestr(f"holdfast/{path}", "")
         wheel.writestr("reproduce/__main__.py", "")
     (trouble,) = check.troubles(tmp_path, publish=False)
     assert "reproduce/__main__.py" in trouble
 
 
+def test_what_the_wheel_must_hold_is_there():
+    package = Path(holdfast.__file__).parent
+    assert [path for path in tool("check_package").NEEDED if not (package / path).is_file()] == []
+    assert [path for path in PROJECT["license-files"] if not (ROOT / path).is_file()] == []
+
+
 def test_extras_of_the_readme_write_the_report_that_it_promises():
     readme = (ROOT / "README.md").read_text("utf-8")
     line = re.search(r'pip install "\.\[(\w+)\]".*\n +holdfast cv .*--report \w+\.html', readme)
     names = {r.split(">=")[0] for r in PROJECT["optional-dependencies"][line[1]]}
-    assert {"plotly", "pandas", "pyarrow"} <= names
+    assert {"pandas", "pyarrow"} <= names

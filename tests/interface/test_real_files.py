@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from holdfast.cli import main
 from holdfast.cli.wording import said, with_options
-from holdfast.exceptions import InvalidInputError
+from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 
 pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -137,8 +138,7 @@ def test_marks_of_missing_values(capsys, mark):
     code, _, err = run(capsys, "cv", "m.csv", "--target", "y", *FAST)
     assert code == 3
     assert "'age': 1" in err
-    assert "--impute" in err
-    assert "(Options: --impute, --drop.)" in err
+    assert "--impute fills in the median or the most frequent level; --drop A,B" in err
 
 
 def test_a_dash_is_a_level_among_names(capsys):
@@ -163,7 +163,7 @@ def test_the_culprit_is_named_with_its_line(capsys):
         code, _, err = run(capsys, "cv", "c.csv", "--target", target, *FAST)
         assert code == 3
         assert f"{role} holds numbers, except 'unknown' in line 18" in err
-        assert "(Options: --na, --categorical.)" in err
+        assert "--na TEXT reads a text as a missing value" in err
         assert "41.0" not in err
     assert "cannot be used" in columns(capsys, "c.csv")["age"]["became"]
     found = columns(capsys, "c.csv", "--na", "unknown")["age"]
@@ -342,7 +342,6 @@ def test_columns_are_a_table_in_the_answer_and_the_report(capsys):
     report = Path("r.md").read_text(encoding="utf-8")
     assert "### How each column was read" in report
     assert "| d | feature | date |  | 28 |" in report
-    pytest.importorskip("plotly")
     run(capsys, "cv", "t.csv", *options, *FAST, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert "How each column was read" in page
@@ -483,7 +482,7 @@ def test_preparing_inside_the_training_rows(capsys):
         both = make_column_transformer(
             (StandardScaler(), ["x"]), (OneHotEncoder(handle_unknown="ignore"), ["c"])
         ).fit(frame.iloc[train])
-        twin = KernelRidgeCV(kernel=model._kernel, alphas=[model.alpha_], cv=2)
+        twin = KernelRidgeCV(kernel=model.kernel_, alphas=[model.alpha_], cv=2)
         twin.fit(both.transform(frame.iloc[train]), frame["y"].to_numpy()[train])
         error = twin.predict(both.transform(frame.iloc[experiment.test]))
         squares.extend((error - frame["y"].to_numpy()[experiment.test]) ** 2)
@@ -537,6 +536,46 @@ def test_options_stand_beside_the_text():
     assert with_options(ValueError("alphas must be")) == "alphas must be"
 
 
+def test_advice_in_python_becomes_advice_in_options():
+    """Column names of users, which are in the fact, stay as they are."""
+    advice = {"remedies": ("impute",), "advice": "Say impute=True."}
+    error = InvalidInputError("'gamma=1' has gaps.", **advice)
+    assert str(error) == "'gamma=1' has gaps. Say impute=True."
+    fills = "--impute fills in the median or the most frequent level"
+    assert with_options(error) == f"'gamma=1' has gaps. ({fills}.)"
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.fact) == (str(error), error.fact)
+    warning = GridEdgeWarning("It lies at the end.", argument="gamma", advice="Pass gamma=[...].")
+    told = "--gamma: It lies at the end. (--gamma 0.01:10:7 compares other widths.)"
+    assert with_options(warning) == told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--target", "y"],
+        ["--target", "y", "--impute", "--basis", "none", "--memory", "10kB"],
+        ["--target", "y", "--impute", "--held-out-basis", "skip"],
+        ["--target", "y", "--impute", "--alphas", "1e3,1e4"],
+        ["--target", "y", "--impute", "--gamma", "100,200"],
+        ["--target", "y", "--impute", "--basis", "5", "--cv", "2"],
+        ["--target", "y", "--impute", "--basis", "greedy:5"],
+        ["--target", "y", "--impute", "--cv", "time:3"],
+        ["--target", "y", "--impute", "--group", "g", "--cv", "loo"],
+    ],
+    ids=" ".join,
+)
+def test_no_message_speaks_python(capsys, options):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["x", "y"])
+    frame["x"] = frame["x"].where(frame["x"] > -1)
+    frame.assign(g=np.repeat(list("abcdef"), 10)).to_csv("x.csv", index=False)
+    _, out, err = run(capsys, "cv", "x.csv", *options, "--verify", "0")
+    said = "\n".join(line for line in (out + err).splitlines() if not line.startswith("  "))
+    said = said.replace("n_samples=", "")  # scikit-learn's own word for the number of rows
+    assert not re.search(r"\b[a-z_]+=[^ ]|\bholdfast\.\w|[A-Za-z]\(\)", said), said
+
+
 @pytest.mark.parametrize(
     ("argument", "value", "typed"),
     [
@@ -558,8 +597,8 @@ def test_errors_speak_of_options(capsys):
     common = ["cv", "x.csv", "--target", "y"]
     for options, words in (
         (["--basis", "none", "--memory", "10kB"], "--basis: a dense model of 60 rows needs"),
-        (["--basis", "none", "--memory", "10kB"], "(Options: --memory.)"),
-        (["--held-out-basis", "skip"], "--held-out-basis: "),
+        (["--basis", "none", "--memory", "10kB"], "--memory 8GB allows more.)"),
+        (["--held-out-basis", "skip"], '--held-out-basis "skip" needs'),
         (["--cv", "100"], "--cv: 100 folds need at least 100 rows; there are 60."),
         (["--decimal", ";"], "--decimal must be '.' or ','"),
         (["--delimiter", "ab"], "--delimiter must be one character"),

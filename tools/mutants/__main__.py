@@ -2,7 +2,8 @@
 
 What is known is kept in ``.mutants``: a run that was stopped goes on where it was. A mutant is
 tried again when its file has changed; one that survived, also when the tests have, or with a larger
-budget, unless it is named as equivalent.
+budget. Of the survivors that it prints, some are equivalent: no result changes. Each of the others
+deserves a test.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ import os
 import random
 import sys
 import time
+from collections import Counter
 from itertools import count
+from math import sqrt
 from pathlib import Path
 
 import pytest
 
-from tools.mutants import page
 from tools.mutants.loop import BUDGET, SEEN, Loop
 from tools.mutants.operators import Module, Mutant, modules
 from tools.mutants.tests import digest
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "holdfast"
-PAGE = ROOT / "docs" / "mutants.md"
 KEPT = ROOT / ".mutants"
 
 #: The folders that are mutated.
@@ -45,11 +46,8 @@ TESTS = [
 class Results:
     """Outcomes in a file of JSON lines, one a mutant; the last line of a mutant counts."""
 
-    def __init__(
-        self, path: Path, sources: dict[str, str], suite: str, budget: float, reasons: page.Reasons
-    ) -> None:
+    def __init__(self, path: Path, sources: dict[str, str], suite: str, budget: float) -> None:
         self._path, self._sources, self._suite, self._budget = path, sources, suite, budget
-        self._reasons = reasons
         path.parent.mkdir(exist_ok=True)
         path.touch()
         self.read()
@@ -67,9 +65,7 @@ class Results:
         record = self._known.get(mutant.name)
         if record is None or record["source"] != self._sources[mutant.module]:
             return None
-        equivalent = self._reasons.kind(mutant.name) == page.EQUIVALENT
-        enough = record["budget"] >= self._budget or equivalent
-        asked = record["suite"] == self._suite and enough
+        asked = record["suite"] == self._suite and record["budget"] >= self._budget
         return record if asked or record["outcome"] in SEEN else None
 
     def survived(self, mutant: Mutant) -> bool:
@@ -96,27 +92,44 @@ def main() -> None:
     parser.add_argument("--only", default="", help="mutants whose name holds this")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--budget", type=float, default=BUDGET, help="processor seconds a mutant")
-    parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
     options = parser.parse_args()
     found = modules(PACKAGE, FOLDERS)
     mutants = [m for module in found for m in module.mutants if options.only in m.name]
-    population = len(mutants)
-    if options.sample is not None and options.sample < population:
+    if options.sample is not None and options.sample < len(mutants):
         mutants = random.Random(options.seed).sample(mutants, options.sample)
-    reasons = page.Reasons()
-    results = Results(KEPT / "results.jsonl", _digests(found), _suite(), options.budget, reasons)
+    results = Results(KEPT / "results.jsonl", _digests(found), _suite(), options.budget)
     left = [mutant for mutant in mutants if results.of(mutant) is None]
     left.sort(key=results.survived)  # those that no test saw before come last
     if left:
         _run(found, left, results, options.jobs, options.budget)
         results.read()
-    records = [record for mutant in mutants if (record := results.of(mutant)) is not None]
-    summary = page.Summary(records, reasons)
-    print(summary)
-    for entry in reasons.stale(m.name for module in found for m in module.mutants):
-        print(f"reasons.toml has no such mutant: {entry}")
-    if options.page:
-        page.write(PAGE, summary, FOLDERS, population, options)
+    print(summary([record for mutant in mutants if (record := results.of(mutant)) is not None]))
+
+
+def summary(records: list[dict[str, object]]) -> str:
+    """Return counts, the share that tests saw with its interval, and the survivors."""
+    valid = [record for record in records if record["outcome"] != "invalid"]
+    ends = Counter(str(record["outcome"]) for record in valid)
+    seen = sum(ends[outcome] for outcome in SEEN)
+    low, high = wilson(seen, len(valid))
+    share = f"{100 * seen / max(1, len(valid)):.1f} %"
+    lines = [f"{count:6d} {outcome}" for outcome, count in ends.most_common()]
+    lines.append(
+        f"seen: {seen} of {len(valid)}, {share} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+    )
+    lines += [
+        f"  survived: {record['mutant']}" for record in valid if record["outcome"] not in SEEN
+    ]
+    return "\n".join(lines)
+
+
+def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Return the 95 % score interval (Wilson 1927) of a proportion."""
+    if n == 0:
+        return 0.0, 1.0
+    p, extra = successes / n, z * z / n
+    middle, half = p + extra / 2, z * sqrt(p * (1 - p) / n + extra / (4 * n))
+    return (middle - half) / (1 + extra), (middle + half) / (1 + extra)
 
 
 def _digests(found: list[Module]) -> dict[str, str]:

@@ -34,7 +34,7 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import density_rows
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.partitions import Estimate, nested_estimate, random_folds
-from holdfast.answers.row_scores import NoRowMean, jackknife, mean_and_variance
+from holdfast.answers.row_scores import NoRowMean
 from holdfast.answers.scored import refuse_density
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
@@ -42,12 +42,17 @@ from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import spread
+from holdfast.scores.standard_errors import (
+    jackknife,
+    mean_and_variance,
+    nadeau_bengio,
+    over_splits,
+)
 
 __all__ = [
     "METHODS",
     "Method",
     "ScoreInterval",
-    "nadeau_bengio",
     "over_experiments",
     "quantile",
     "require_exchangeable",
@@ -290,10 +295,7 @@ def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArra
             argument="method",
         )
     defined = splits[:, np.isfinite(splits).all(axis=0)]
-    n = defined.shape[1]
-    if n < 2:
-        return np.full(len(splits), np.nan), 1
-    return defined.std(axis=1, ddof=1) / np.sqrt(n), n - 1
+    return over_splits(defined), max(1, defined.shape[1] - 1)
 
 
 def _corrected(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
@@ -311,28 +313,3 @@ def _corrected(fitted: Fitted, K: int, n_partitions: int, seed: int, level: floa
     wide = quantile(level, splits.shape[1] - 1) * se
     ends = score - wide, score + wide
     return _interval(fitted, score, ends, se, level, "corrected", inflation=inflation)
-
-
-def nadeau_bengio(
-    splits: FloatArray, tested: Experiments, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the standard error of the mean of splits (c, J), and its ratio to the plain one.
-
-    Nadeau and Bengio (2003): experiments share training rows, so their scores are correlated; with
-    a correlation of n_test / n the variance of the mean is (1/J + n_test/n_train) s².
-    """
-    J, live = splits.shape[1], weights > 0
-    if J < 2 or np.isnan(splits).any():
-        raise InvalidInputError(
-            'method="corrected" needs at least two experiments, each with a defined score. Use '
-            'larger test sets, another scoring, or method="asymptotic".',
-            argument="method",
-            remedies=("scoring",),
-        )
-
-    def count(rows: Ragged) -> FloatArray:
-        return np.bincount(rows.owners, weights=live[rows.values], minlength=J).astype(float)
-
-    ratio = float(np.mean(count(tested.test) / (live.sum() - count(tested.held_out))))
-    se = np.sqrt((1.0 / J + ratio) * splits.var(axis=1, ddof=1))
-    return se, np.full_like(se, np.sqrt(1.0 + J * ratio))

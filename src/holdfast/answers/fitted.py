@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
-from holdfast.answers.row_scores import NoRowMean, RowScore, mean_and_variance, row_score
+from holdfast.answers.row_scores import NoRowMean, RowScore, row_score
 from holdfast.answers.rows import DataProvider
 from holdfast.answers.scored import scored, unit_of, whole
 from holdfast.answers.units import Units, codes_of, held_out_units, rows_in_order, units_of
@@ -26,16 +26,22 @@ from holdfast.exceptions import (
 )
 from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments
 from holdfast.holdout.models import HeldOutModels
+from holdfast.holdout.plan import Plan
 from holdfast.holdout.spread import spread
 from holdfast.kernels.grid import Candidate, kernel_grid
+from holdfast.kernels.matrix import KernelData
 from holdfast.kernels.typical import fine_widths
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.metrics import METRICS
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import Scores
+from holdfast.scores.standard_errors import mean_and_variance
 from holdfast.smoother.base import Fit
 
 __all__ = ["Fitted", "LeftOut"]
+
+#: Parameters of an estimator that kernels come from.
+KERNEL_ARGUMENTS = ("kernel", "gamma", "degree", "coef0", "kernel_params")
 
 
 class LeftOut(NamedTuple):
@@ -72,10 +78,16 @@ class Fitted:
         Columns over all kernels and penalties that were compared.
     params : dict
         The arguments of the chosen kernel.
-    arguments : dict
-        The arguments of the estimator that kernels come from.
-    frames : str or None
-        The library that frames come in.
+    index : int or ndarray of shape (v,)
+        Where the chosen penalty stands in `results`.
+    plan : Plan or None
+        How the held-out predictions of the fit were computed.
+    parameters : dict
+        The parameters of the estimator when it was fitted.
+    fit : Fit or None
+        The coefficients, if they are known.
+    basis_rows : KernelData or None
+        The basis rows alone, where the others are on a cluster.
     given_units : ndarray of shape (m,) or None
         Groups that count as one observation, if the user names them.
     """
@@ -86,8 +98,11 @@ class Fitted:
     score: float | FloatArray = np.nan
     results: dict[str, Any] = field(default_factory=dict)
     params: dict[str, Any] = field(default_factory=dict)
-    arguments: dict[str, Any] = field(default_factory=dict)
-    frames: str | None = None
+    index: int | IntArray = 0
+    plan: Plan | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    fit: Fit | None = None
+    basis_rows: KernelData | None = None
     given_units: AnyArray | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,6 +115,11 @@ class Fitted:
     def problem(self) -> Problem:
         """The rows, targets, weights, groups, experiments and penalties."""
         return self.model.problem
+
+    @property
+    def frames(self) -> str | None:
+        """The library that tables come in."""
+        return self.problem.frames
 
     @property
     def alphas(self) -> FloatArray:
@@ -139,6 +159,8 @@ class Fitted:
     @cached_property
     def coefficients(self) -> Fit:
         """The coefficients of the model on all rows."""
+        if self.fit is not None:
+            return self.fit
         smoother = self.model.smoother
         return smoother.fit(self.alphas).times(smoother.targets.unit)
 
@@ -221,7 +243,8 @@ class Fitted:
         for (candidate, model), part in zip(made, parts, strict=True):
             mine = candidate.params == self.params
             grid = replace(self.problem, alphas=self.results["alpha"][part])
-            yield candidate.params, replace(self, model=(self.model if mine else model()).on(grid))
+            own = (self.model if mine else model()).on(grid)
+            yield candidate.params, replace(self, model=own, fit=self.fit if mine else None)
 
     def _candidate(self, place: int) -> Candidate:
         """Return the kernel in one line of the results."""
@@ -231,7 +254,7 @@ class Fitted:
             gamma=params.get("gamma"),
             degree=params.get("degree", 3),
             coef0=params.get("coef0", 1.0),
-            kernel_params=self.arguments.get("kernel_params"),
+            kernel_params=self.parameters.get("kernel_params"),
             n_features=X.shape[1] if X.ndim == 2 else None,
         )
         own = {name: value for name, value in params.items() if name != "alpha"}
@@ -240,19 +263,19 @@ class Fitted:
     @property
     def searched(self) -> bool:
         """Whether the width of the kernel was searched for."""
-        return isinstance(self.arguments.get("gamma"), str)
+        return isinstance(self.parameters.get("gamma"), str)
 
     def kernels_without(self, held: IntArray) -> Iterator[tuple[dict[str, Any], Fitted]]:
         """Yield kernels with widths as fine as a search, from the rows that are not held."""
         problem, weights = self.problem, self.problem.weights.copy()
         weights[held] = 0.0
         candidates = kernel_grid(
-            **self.arguments,
+            **{name: self.parameters[name] for name in KERNEL_ARGUMENTS},
             n_features=problem.X.shape[1] if problem.X.ndim == 2 else None,
             widths=partial(fine_widths, X=problem.X, weights=weights),
         )
         for candidate, model in _models(problem, candidates):
-            yield candidate.params, replace(self, model=model())
+            yield candidate.params, replace(self, model=model(), fit=None)
 
     # -- predictions and their scores, in `unit` ---------------------------------------------------
 

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.decision import decision
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.full_conformal import full_bounds, rows_that_count, training_errors
 from holdfast.answers.units import held_out_units
@@ -119,8 +120,9 @@ def counted_rows(tasks: Tasks, weights: FloatArray, *, skipped: bool) -> IntArra
         row = int(np.argmax(wrong))
         raise HoldOutError(
             f"predict_interval needs experiments that test every row once; row {row} is tested "
-            f"{count[row]} times. Fit with cv=None (leave-one-out), folds, or groups.",
+            f"{count[row]} times.",
             argument="cv",
+            advice="Fit with cv=None (leave-one-out), folds, or groups.",
         )
     return np.flatnonzero(weights[rows] > 0)
 
@@ -189,7 +191,6 @@ def bounds(
 def predict_interval(
     fitted: Fitted,
     rows: Any,
-    predict: Callable[[Any], FloatArray],
     level: float | Sequence[float],
     method: str,
 ) -> FloatArray:
@@ -199,8 +200,6 @@ def predict_interval(
     ----------
     fitted : Fitted
     rows : checked rows, Dask or here
-    predict : callable
-        From rows to predictions (k, v) of the model on all rows.
     level : float or sequence of float
     method : {"plus", "minmax", "jackknife", "full", "gaussian"}
     """
@@ -213,31 +212,32 @@ def predict_interval(
     if not levels:
         raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.", argument="level")
     if method == "gaussian":
-        bound = _gaussian(fitted, predict, levels)
+        bound = _gaussian(fitted, levels)
     elif method == "full":
-        bound = _full(fitted, predict, levels)
+        bound = _full(fitted, levels)
     else:
-        bound = _jackknife(fitted, predict, levels, method)
+        bound = _jackknife(fitted, levels, method)
     found = np.concatenate([bound(part) for part in _local_parts(rows)])
     found = found[..., 0] if fitted.problem.flat else found
     return found[:, :, 0] if np.ndim(level) == 0 else found
 
 
-def _gaussian(
-    fitted: Fitted, predict: Callable[[Any], FloatArray], levels: tuple[float, ...]
-) -> Callable[[Any], FloatArray]:
+def _gaussian(fitted: Fitted, levels: tuple[float, ...]) -> Callable[[Any], FloatArray]:
     """Return the function from rows to the bounds (k, 2, levels, v) of a normal distribution."""
     reach = ndtri(0.5 + 0.5 * np.array(levels))[:, None]
 
     def normal(rows: Any) -> FloatArray:
-        f, width = predict(rows)[:, None], standard_deviation(fitted, rows)[:, None] * reach
+        f, width = (
+            decision(fitted, rows)[:, None],
+            standard_deviation(fitted, rows)[:, None] * reach,
+        )
         return np.stack([f - width, f + width], axis=1)
 
     return normal
 
 
 def _jackknife(
-    fitted: Fitted, predict: Callable[[Any], FloatArray], levels: tuple[float, ...], method: str
+    fitted: Fitted, levels: tuple[float, ...], method: str
 ) -> Callable[[Any], FloatArray]:
     """Return the function from rows to bounds (k, 2, levels, v) by held-out residuals."""
     problem, (tasks, errors, models) = fitted.problem, fitted.left_out()
@@ -248,15 +248,13 @@ def _jackknife(
     sizes, owners = np.abs(errors[counted]), tasks.test.owners[counted]
 
     def jackknife(rows: Any) -> FloatArray:
-        centre = predict(rows) if method == "jackknife" else None
+        centre = decision(fitted, rows) if method == "jackknife" else None
         return bounds(models, rows, sizes, owners, quantiles, method, centre)
 
     return jackknife
 
 
-def _full(
-    fitted: Fitted, predict: Callable[[Any], FloatArray], levels: tuple[float, ...]
-) -> Callable[[Any], FloatArray]:
+def _full(fitted: Fitted, levels: tuple[float, ...]) -> Callable[[Any], FloatArray]:
     """Return the function from rows to the bounds of full conformal prediction."""
     problem, model, alphas = fitted.problem, fitted.model, fitted.alphas
     if is_dask(problem.X):
@@ -278,7 +276,7 @@ def _full(
 
     def bound(rows: Any) -> FloatArray:
         found, broken = full_bounds(
-            model.smoother, rows, predict(rows), errors, alphas, counted, quantiles
+            model.smoother, rows, decision(fitted, rows), errors, alphas, counted, quantiles
         )
         if broken.any():
             warn(

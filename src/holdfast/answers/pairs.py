@@ -14,14 +14,14 @@ they grow too much are predicted like any other experiment (`holdfast.holdout.pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
@@ -39,6 +39,11 @@ __all__ = ["LeavePairOut", "all_pairs", "leave_pair_out"]
 
 #: Rows and columns of a tile of S, which stays in cache, and when two predictions are equal.
 TILE, EQUAL = (256, 512), 1e-10
+#: A mask of pairs that would lose accuracy, where there are none.
+NONE_LOST = np.zeros((1, 1), dtype=bool)
+
+#: From a target to r_i − r_j of the pairs of a tile, and which pairs would lose accuracy.
+Differences = tuple[Callable[[int], FloatArray], BoolArray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,7 +211,7 @@ def all_pairs(
         for members in sets:
             part = everything if members is None else everything.take(members)
             for first, second in _tiles(part.place):
-                with np.errstate(divide="ignore", invalid="ignore"):  # a row with itself
+                with np.errstate(divide="ignore", invalid="ignore"):  # pairs that are lost
                     tile, bad = _compare(
                         part.take(first), part.take(second), setting, first == second
                     )
@@ -302,30 +307,19 @@ def _prepared(
     return _Rows(V, e, y, gap, weight, reach, rows, place[rows], s), setting
 
 
-# I and J, two blocks of rows, are the formulas' own names: no number is meant by the one (E741).
-
-
 def _compare(
-    I: _Rows,  # noqa: E741
-    J: _Rows,
-    setting: _Setting,
-    same: bool,
+    one: _Rows, other: _Rows, setting: _Setting, same: bool
 ) -> tuple[FloatArray, IntArray]:
     """Return weight in the right order, weight that counts and pairs (3, v) of a tile.
 
     And the pairs (k, 2) of rows whose predictions would lose accuracy, which are left out.
     """
-    found = np.empty((3, I.y.shape[1]))
-    differences, error = _differences(I, J, setting)
-    lost = ~(error <= LOST)
-    if same:
-        lost = np.triu(lost, 1)
-    i, j = np.nonzero(lost)
-    for t in range(I.y.shape[1]):
-        y_i, y_j, near = I.y[:, t, None], J.y[:, t], EQUAL * setting.scale[t]
+    found = np.empty((3, one.y.shape[1]))
+    differences, lost = _differences(one, other, setting, same)
+    i, j = np.nonzero(np.triu(lost, 1) if same else lost)
+    for t in range(one.y.shape[1]):
+        y_i, y_j, near = one.y[:, t, None], other.y[:, t], EQUAL * setting.scale[t]
         fallen = differences(t)  # r_i − r_j, so that f_i − f_j = y_i − y_j − (r_i − r_j)
-        if same:
-            np.fill_diagonal(fallen, 0.0)  # a row with itself
         np.subtract(y_i - y_j, fallen, out=fallen)
         # −1, 0 and 1 in a byte each
         predicted = (fallen > near).view(np.int8) - (fallen < -near).view(np.int8)
@@ -335,38 +329,42 @@ def _compare(
         if same:  # each pair once, no row with itself
             order, predicted = np.triu(order, 1), np.triu(predicted, 1)
         order[i, j], predicted[i, j] = 0, 0
-        counted, agreed = _weighted(I, order, J), _weighted(I, predicted, J)
+        counted, agreed = _weighted(one, order, other), _weighted(one, predicted, other)
         found[:, t] = 0.5 * (counted + agreed), counted, order.sum(dtype=np.int64)
-    return found, np.stack([I.row[i], J.row[j]], axis=1)
+    return found, np.stack([one.row[i], other.row[j]], axis=1)
 
 
-def _weighted(I: _Rows, values: AnyArray, J: _Rows) -> float:  # noqa: E741
+def _weighted(one: _Rows, values: AnyArray, other: _Rows) -> float:
     """Return Σ w_i values_ij w_j."""
-    if (I.weight == I.weight[0]).all() and (J.weight == J.weight[0]).all():
-        return float(values.sum(dtype=np.int64) * I.weight[0] * J.weight[0])
-    return float(I.weight @ values @ J.weight)
+    if (one.weight == one.weight[0]).all() and (other.weight == other.weight[0]).all():
+        return float(values.sum(dtype=np.int64) * one.weight[0] * other.weight[0])
+    return float(one.weight @ values @ other.weight)
 
 
-def _differences(I: _Rows, J: _Rows, setting: _Setting) -> Any:  # noqa: E741
-    """Return the function from a target to r_i − r_j of each pair, in units of y, and errors."""
-    A = (I.V * (setting.sign * setting.R)) @ J.V.T  # (I − S)_ij √(w_i w_j)
-    in_i, in_j = bool((I.place >= 0).any()), bool((J.place >= 0).any())
+def _differences(one: _Rows, other: _Rows, setting: _Setting, same: bool) -> Differences:
+    """Return r_i − r_j of each pair, in units of y, and which pairs would lose accuracy."""
+    A = (one.V * (setting.sign * setting.R)) @ other.V.T  # (I − S)_ij √(w_i w_j)
+    in_i, in_j = bool((one.place >= 0).any()), bool((other.place >= 0).any())
     if not in_j or (not setting.P.size and not setting.trained):
-        reach = I.reach[:, None], J.reach
-        return _held(A, I.gap[:, None], J.gap, lambda t: (I.e[:, t, None], J.e[:, t]), reach)
+        reach = one.reach[:, None], other.reach
+        gaps = one.gap[:, None], other.gap
+        return _held(A, gaps, lambda t: (one.e[:, t, None], other.e[:, t]), reach, same)
     if setting.trained:
-        return _trained(I, J, A, in_i)
-    return (_both_removed if in_i else _one_removed)(I, J, A, setting)
+        return _trained(one, other, A, in_i)
+    return (_both_removed if in_i else _one_removed)(one, other, A, setting, same)
 
 
 def _held(
     A: FloatArray,
-    gap_i: FloatArray,
-    gap_j: FloatArray,
-    errors: Any,
+    gaps: tuple[FloatArray, FloatArray],
+    errors: Callable[[int], tuple[FloatArray, FloatArray]],
     reach: tuple[FloatArray, FloatArray],
-) -> Any:
+    same: bool,
+) -> Differences:
     """Both rows are held out: r_i = (A_jj e_i − A_ij e_j)/(A_ii A_jj − A_ij²)."""
+    gap_i, gap_j = gaps
+    if same:
+        np.fill_diagonal(A, 0.0)  # a row with itself is no pair
     det = A * A
     np.subtract(gap_i * gap_j, det, out=det)
     # gap_j e_i − A e_j − (gap_i e_j − A e_i), sorted by e
@@ -379,48 +377,59 @@ def _held(
         found /= det
         return np.asarray(found)
 
+    # |A_ij| ≤ √(A_ii A_jj), so that most often no pair of the tile needs a look of its own.
+    most_i, most_j = float(gap_i.max()), float(gap_j.max())
+    cross = np.sqrt(most_i * most_j)
+    most = (most_j + cross) * reach[0].max() + (most_i + cross) * reach[1].max()
+    if most <= LOST * det.min():
+        return difference, NONE_LOST
     error = (np.abs(of_i) * reach[0] + np.abs(of_j) * reach[1]) / det
-    return difference, np.where(det > 0.0, error, np.inf)
+    return difference, ~(error <= LOST) | ~(det > 0.0)
 
 
-def _trained(I: _Rows, J: _Rows, A: FloatArray, both: bool) -> Any:  # noqa: E741
-    """Rows J are in the basis and stay: rows I alone are held out, or none is.
+def _trained(one: _Rows, other: _Rows, A: FloatArray, both: bool) -> Differences:
+    """Rows of the basis, the other ones, stay: the first alone are held out, or none is.
 
     Without row i, the error there is e_i/A_ii, and (e_j − A_ij e_i/A_ii)/w_j at row j.
     """
 
     def difference(t: int) -> FloatArray:
-        e_i, e_j = I.e[:, t, None], J.e[:, t]
+        e_i, e_j = one.e[:, t, None], other.e[:, t]
         if both:
-            return np.asarray(e_i / I.weight[:, None] - e_j / J.weight)
-        alone = e_i / I.gap[:, None]
-        return np.asarray(alone - (e_j - A * alone) / J.weight)
+            return np.asarray(e_i / one.weight[:, None] - e_j / other.weight)
+        alone = e_i / one.gap[:, None]
+        return np.asarray(alone - (e_j - A * alone) / other.weight)
 
-    own = I.reach[:, None] / (I.weight[:, None] if both else I.gap[:, None])
-    error = own * (1.0 if both else 1.0 + np.abs(A) / J.weight) + J.reach / J.weight
-    return difference, error
+    own = one.reach[:, None] / (one.weight[:, None] if both else one.gap[:, None])
+    error = own * (1.0 if both else 1.0 + np.abs(A) / other.weight) + other.reach / other.weight
+    return difference, ~(error <= LOST)
 
 
-def _one_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
-    """Rows J are in the basis, rows I are not: S − s_j s_jᵀ/P_jj for each column."""
-    q = J.place
+def _one_removed(
+    one: _Rows, other: _Rows, A: FloatArray, setting: _Setting, same: bool
+) -> Differences:
+    """Only the other rows are in the basis: S − s_j s_jᵀ/P_jj for each column."""
+    q = other.place
     P = setting.P[q, q]
-    s_i, s_j = I.s[:, q] / P, J.s[np.arange(q.size), q]
-    gap_i = I.gap[:, None] + s_i * s_i * P
+    s_i, s_j = one.s[:, q] / P, other.s[np.arange(q.size), q]
+    gap_i = one.gap[:, None] + s_i * s_i * P
     A = A + s_i * s_j
 
     def errors(t: int) -> tuple[FloatArray, FloatArray]:
         level = setting.t[q, t]
-        return I.e[:, t, None] + s_i * level, J.e[:, t] + s_j * level / P
+        return one.e[:, t, None] + s_i * level, other.e[:, t] + s_j * level / P
 
-    return _held(A, gap_i, J.gap + s_j * s_j / P, errors, (I.reach[:, None], J.reach))
+    gaps = gap_i, other.gap + s_j * s_j / P
+    return _held(A, gaps, errors, (one.reach[:, None], other.reach), same)
 
 
-def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any:  # noqa: E741
+def _both_removed(
+    one: _Rows, other: _Rows, A: FloatArray, setting: _Setting, same: bool
+) -> Differences:
     """Both rows are in the basis: S − s P⁻¹ sᵀ with two rows of s, by the inverse of P."""
-    q, p, P = I.place, J.place, setting.P
-    own_i, own_j = I.s[np.arange(q.size), q][:, None], J.s[np.arange(p.size), p]
-    cross_i, cross_j = I.s[:, p], J.s[:, q].T  # s of row i at basis row j, and of row j at i
+    q, p, P = one.place, other.place, setting.P
+    own_i, own_j = one.s[np.arange(q.size), q][:, None], other.s[np.arange(p.size), p]
+    cross_i, cross_j = one.s[:, p], other.s[:, q].T  # s of row i at basis row j, and of row j at i
     P_qq, P_pp, P_qp = P[q, q][:, None], P[p, p], P[np.ix_(q, p)]
     det = P_qq * P_pp - P_qp * P_qp
     det[q[:, None] == p] = 1.0  # a row with itself is no pair
@@ -428,12 +437,12 @@ def _both_removed(I: _Rows, J: _Rows, A: FloatArray, setting: _Setting) -> Any: 
     left_q, left_p = (P_pp * own_i - P_qp * cross_i) / det, (P_qq * cross_i - P_qp * own_i) / det
     right_q, right_p = (P_pp * cross_j - P_qp * own_j) / det, (P_qq * own_j - P_qp * cross_j) / det
     A = A + left_q * cross_j + left_p * own_j
-    gap_i = I.gap[:, None] + left_q * own_i + left_p * cross_i
-    gap_j = J.gap + right_q * cross_j + right_p * own_j
+    gap_i = one.gap[:, None] + left_q * own_i + left_p * cross_i
+    gap_j = other.gap + right_q * cross_j + right_p * own_j
 
     def errors(t: int) -> tuple[FloatArray, FloatArray]:
         t_q, t_p = setting.t[q, t][:, None], setting.t[p, t]
-        e_i = I.e[:, t, None] + left_q * t_q + left_p * t_p
-        return e_i, J.e[:, t] + right_q * t_q + right_p * t_p
+        e_i = one.e[:, t, None] + left_q * t_q + left_p * t_p
+        return e_i, other.e[:, t] + right_q * t_q + right_p * t_p
 
-    return _held(A, gap_i, gap_j, errors, (I.reach[:, None], J.reach))
+    return _held(A, (gap_i, gap_j), errors, (one.reach[:, None], other.reach), same)

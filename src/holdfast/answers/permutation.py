@@ -68,7 +68,7 @@ class PermutationTest:
         **kwargs
             For the histogram.
         """
-        from holdfast.displays.permutation import PermutationDisplay
+        from holdfast.displays import PermutationDisplay
 
         return PermutationDisplay.from_result(self).plot(ax, **kwargs)
 

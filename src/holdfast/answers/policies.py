@@ -20,6 +20,7 @@ from holdfast.basis import Fixed, Points
 from holdfast.basis.resolve import as_selector
 from holdfast.data.frames import make_frame
 from holdfast.data.numbers import whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, HoldOut, leave_group_out
 
@@ -137,7 +138,7 @@ class Policies:
         **kwargs
             For the bars.
         """
-        from holdfast.displays.policies import PoliciesDisplay
+        from holdfast.displays import PoliciesDisplay
 
         return PoliciesDisplay(self).plot(ax, **kwargs)
 
@@ -246,7 +247,7 @@ class Variation:
         **kwargs
             For the points.
         """
-        from holdfast.displays.policies import VariationDisplay
+        from holdfast.displays import VariationDisplay
 
         return VariationDisplay(self).plot(ax, **kwargs)
 
@@ -297,12 +298,12 @@ def policies(
 
 
 def variation(
-    fitted: Fitted, n_splits: int, draws: int | None, partitions: int, random_state: int
+    fitted: Fitted, n_splits: int, draws: int | None, partitions: int, random_state: Any
 ) -> Variation:
     """Return how the estimate varies; see ``model.variation``."""
     problem, goal = fitted.problem, fitted.goal
     folds, count = whole_number("n_splits", n_splits), whole_number("partitions", partitions)
-    drawn = _is_drawn(problem)
+    drawn, seed = _is_drawn(problem), seed_of(random_state)
     draws = (10 if drawn else 1) if draws is None else whole_number("draws", draws)
     if draws > 1 and not drawn:
         raise NotSupportedError(
@@ -314,7 +315,7 @@ def variation(
     labels = None if goal.classes is None else problem.labels
     scores = np.empty((draws, count))
     for p in range(count):
-        parts = random_folds(unit, labels, problem.weights, folds, [random_state, p])
+        parts = random_folds(unit, labels, problem.weights, folds, [seed, p])
         held = _at_penalty(fitted, [HoldOut(part) for part in parts], draws)
         scores[:, p] = [part.score()[0] for part in _each_draw(held, draws)]
     return Variation(scores, folds, goal.scoring.name, goal.classes is not None)

@@ -52,6 +52,8 @@ class Problem:
         The unpenalised columns, the bias among them; None: a bias alone, or nothing.
     standardize : bool
         Whether columns are in units of their standard deviation, in each experiment its own.
+    frames : str or None
+        The library that the rows came from, and that tables of answers come in.
     """
 
     X: Any
@@ -71,6 +73,7 @@ class Problem:
     memory: float
     trend: Trend | None = None
     standardize: bool = False
+    frames: str | None = None
 
     @property
     def unpenalised(self) -> Unpenalised:

@@ -15,14 +15,11 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.scores.metrics import METRICS, experiment_blocks, spreads
+from holdfast.scores.metrics import METRICS, spreads
 from holdfast.scores.scorers import is_scorer
 from holdfast.scores.scoring import Scoring, decision_to_proba
 
-__all__ = ["NoRowMean", "RowScore", "jackknife", "mean_and_variance", "row_score"]
-
-#: Units are counted without sorting up to this many times as many numbers as rows.
-SPARSE = 20
+__all__ = ["NoRowMean", "RowScore", "row_score"]
 
 RowValues = Callable[[FloatArray, IntArray], FloatArray]
 
@@ -62,66 +59,6 @@ class RowScore:
         """Return the derivative of `finish`, for standard errors on the scale of the score."""
         step = 1e-6 * np.maximum(np.abs(mean), 1e-300)
         return np.asarray((self.finish(mean + step) - self.finish(mean - step)) / (2.0 * step))
-
-
-def mean_and_variance(
-    values: FloatArray, weights: FloatArray, units: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the weighted mean (c,) of values (k, c) and its variance, units being independent.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k, c)
-    weights : ndarray of shape (k,)
-    units : ndarray of int, shape (k,)
-        Values of one unit (a row that is tested several times, the rows of a group) depend on each
-        other in any way.
-
-    Notes
-    -----
-    The variance of an average over experiments is the sum of their covariances (Pahikkala et al.
-    2012 (8)). Those of values that share a unit are estimated by their products, those of others
-    count as zero: Var = G/(G − 1) Σ_g (Σ_{i in g} w_i (v_i − mean))² / (Σ w)². With every row a
-    unit of its own that is s²/n. nan with fewer than two units.
-    """
-    total = weights.sum()
-    mean = weights @ values / total
-    # Small numbers need no sorting: units that are not there add nothing.
-    small = units.min() >= 0 and units.max() <= SPARSE * units.size
-    code = units if small else np.unique(units, return_inverse=True)[1]
-    count = int(np.count_nonzero(np.bincount(code)))
-    parts = weights[:, None] * (values - mean)
-    sums = np.stack([np.bincount(code, weights=part) for part in parts.T], axis=1)
-    if count < 2:
-        return mean, np.full_like(mean, np.nan)
-    return mean, np.square(sums).sum(axis=0) / total**2 * (count / (count - 1))
-
-
-def jackknife(
-    score: Callable[[IntArray], FloatArray], units: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return any score (c,) of all values and its standard error, units being independent.
-
-    Parameters
-    ----------
-    score : callable
-        From the places of values that stay to the score (c,) of those.
-    units : ndarray of int, shape (k,)
-        The unit of each value.
-
-    Notes
-    -----
-    At most 20 blocks of units are left out in turn: se² = (g − 1)/g Σ_b (θ_(b) − mean θ)². nan with
-    fewer than two units, or where a score is undefined.
-    """
-    code = np.unique(units, return_inverse=True)[1]
-    block = experiment_blocks(int(code.max()) + 1)[code]
-    g = int(block.max()) + 1
-    whole = score(np.arange(units.size))
-    if g < 2:
-        return whole, np.full_like(whole, np.nan)
-    parts = np.stack([score(np.flatnonzero(block != b)) for b in range(g)])
-    return whole, np.sqrt(g - 1) * parts.std(axis=0)
 
 
 def row_score(

@@ -23,9 +23,8 @@ from holdfast.exceptions import (
 )
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, SharedDistances
-from holdfast.kernels.parts import SharedParts, distinct_parts
-from holdfast.kernels.points import RowsAndPoints
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, RowsAndPoints
+from holdfast.kernels.shared import Distances, SharedRows, common_parts
 from holdfast.smoother.make import is_primal
 
 __all__ = [
@@ -114,10 +113,10 @@ def warn_of_selection(problem: Problem, selector: Selector | None) -> None:
     if selector is not None and problem.policy != "reselect" and selector.data_dependent:
         warn(
             f"{type(selector).__name__} chose the basis rows by looking at rows that are "
-            "later held out, so the held-out scores may be optimistic: use "
-            'held_out_basis="reselect" for an estimate without that bias.',
+            "later held out, so the held-out scores may be optimistic.",
             SelectionBiasWarning,
             argument="held_out_basis",
+            advice='Use held_out_basis="reselect" for an estimate without that bias.',
         )
 
 
@@ -142,18 +141,15 @@ class DataProvider:
     def __init__(self, problem: Problem, candidates: Sequence[Candidate]) -> None:
         self.problem, self.selector = problem, selector_of(problem)
         self._once: tuple[IntArray | None, Selector | None] | None = None
-        self._distances: SharedDistances | None = None
-        self._parts: SharedParts | None = None
+        self._shared: SharedRows | None = None
         # A choice of basis rows that looks at the kernel is made again for each candidate.
         self._same_basis = self.selector is None or not self.selector.data_dependent
-        widths = [c for c in candidates if SharedDistances.serves(c.kernel)]
-        rows = not (is_dask(problem.X) or isinstance(self.selector, Points))
-        self._share = len(widths) > 1 and self._same_basis and rows
-        parts = distinct_parts(c.kernel for c in candidates) or []
-        shared = self._same_basis and rows and len(parts) < len(candidates)
-        if all(is_primal(c.kernel, problem.X, problem.basis) for c in candidates):
-            shared = False  # no kernel matrix is made
-        self._terms = parts if shared else []
+        elsewhere = is_dask(problem.X) or isinstance(self.selector, Points)
+        # Sums of linear kernels that are fitted in their columns make no kernel matrix.
+        primal = all(is_primal(c.kernel, problem.X, problem.basis) for c in candidates)
+        self._common = None
+        if self._same_basis and not (elsewhere or primal):
+            self._common = common_parts([candidate.kernel for candidate in candidates])
 
     def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
         """Return rows with the kernel, basis rows, and the selector that chose them."""
@@ -165,30 +161,17 @@ class DataProvider:
                 self._once = (basis, selector)
         else:
             basis, selector = self._once
-        return self._shared(candidate, data, basis), basis, selector
+        return self._sharing(candidate.kernel, basis) or data, basis, selector
 
-    def _shared(self, candidate: Candidate, data: KernelData, basis: IntArray | None) -> KernelData:
-        """Return the data of a candidate, through what it shares with others, if it does."""
-        if isinstance(candidate.kernel, Precomputed):
-            return data
-        if self._terms:
-            return self._of_terms(candidate.kernel, data, basis)
-        if not self._share:
-            return data
-        if not SharedDistances.serves(candidate.kernel):
-            return data
-        columns = expanded_in(basis, len(data))
-        if 24.0 * len(data) * columns.size > self.problem.memory:
-            return data
-        if self._distances is None:
-            self._distances = SharedDistances.of(self.problem.X, columns)
-        return self._distances.with_kernel(candidate.kernel)
-
-    def _of_terms(self, kernel: Kernel, data: KernelData, basis: IntArray | None) -> KernelData:
-        """Return the data of a sum of kernels whose matrices are shared, if there is room."""
-        columns, doubles = expanded_in(basis, len(data)), 8.0 * (2 + len(self._terms))
-        if doubles * len(data) * columns.size > self.problem.memory:
-            return data
-        if self._parts is None:
-            self._parts = SharedParts.of(self._terms, self.problem.X, columns)
-        return self._parts.with_kernel(kernel) or data
+    def _sharing(self, kernel: Kernel | Precomputed, basis: IntArray | None) -> SharedRows | None:
+        """Return the data of a candidate through what it shares with others, if there is room."""
+        if self._common is None or isinstance(kernel, Precomputed):
+            return None
+        X = self.problem.X
+        columns = expanded_in(basis, X.shape[0])
+        kept = 1 if isinstance(self._common, Distances) else len(self._common)
+        if 8.0 * (2 + kept) * X.shape[0] * columns.size > self.problem.memory:
+            return None
+        if self._shared is None:
+            self._shared = SharedRows.of(self._common, X, columns)
+        return self._shared.with_kernel(kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -99,13 +100,15 @@ class Shuffle:
         kind = np.unique(kinds, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
         return cls(rows, start, size, kind, not constant, m, seed)
 
+    @cached_property
+    def _by_kind(self) -> IntArray:
+        return np.argsort(self.kind, kind="stable")
+
     def order(self, number: int) -> IntArray:
         """Return which row's target each row gets in one of the permutations, shape (m,)."""
         rng = np.random.default_rng([self.seed, number])
-        to = np.argsort(self.kind, kind="stable")
-        source = np.lexsort([rng.random(self.kind.size), self.kind])
-        taken = np.empty_like(to)
-        taken[to] = source
+        taken = np.empty_like(self.kind)
+        taken[self._by_kind] = np.argsort(self.kind + rng.random(self.kind.size))
         order = np.arange(self.n_rows)
         if self.whole:
             inside = np.arange(self.rows.size) - np.repeat(self.start, self.size)

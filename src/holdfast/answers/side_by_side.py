@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.certainty import nadeau_bengio, over_experiments, require_exchangeable
+from holdfast.answers.certainty import over_experiments, require_exchangeable
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
-from holdfast.answers.row_scores import NoRowMean, jackknife, mean_and_variance
+from holdfast.answers.row_scores import NoRowMean
 from holdfast.answers.scored import refuse_density
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.experiments.splits import check_groups
+from holdfast.scores.standard_errors import jackknife, mean_and_variance, nadeau_bengio
 
 __all__ = ["Table"]
 

@@ -126,7 +126,8 @@ def trend_values(X: Any, constants: tuple[Trend, FloatArray]) -> FloatArray:
     For a Dask array X it is lazy.
     """
     _, coefficients = constants
-    return on_rows(_values, X, constants, columns=coefficients.shape[1])  # type: ignore[no-any-return]
+    values: FloatArray = on_rows(_values, X, constants, columns=coefficients.shape[1])
+    return values
 
 
 def _values(X: Any, constants: tuple[Trend, FloatArray]) -> FloatArray:

@@ -18,10 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.data.numbers import check_choice as check_choice
-from holdfast.data.numbers import check_positive as check_positive
-from holdfast.data.numbers import is_number as is_number
-from holdfast.data.numbers import whole_number as whole_number
+from holdfast.data.numbers import is_number
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 
 if TYPE_CHECKING:
@@ -35,20 +32,8 @@ SQRT_EPS = float(np.sqrt(np.finfo(np.float64).eps))
 class Pool:
     """What a selector chooses from: only rows of positive weight, numbered 0 … m-1.
 
-    Attributes
-    ----------
-    data : KernelData
-        The m rows and their kernel.
-    y : (m, v) array or None
-        Targets.
-    weights : (m,) array
-        Positive row weights.
-    groups : (m,) int array or None
-        Group of each row, as integers 0 … n_groups-1.
-    folds : (m,) int array or None
-        The one experiment that holds each row out.
-    rng : numpy.random.Generator
-        The only source of randomness.
+    `groups` are numbered from 0, `folds` is the one experiment that holds each row out, and `rng`
+    the only source of randomness.
     """
 
     data: KernelData
@@ -111,26 +96,16 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         experiments: Experiments | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> IntArray:
-        """Return the positions of the chosen basis rows, in the order of choice.
+        """Return the positions (n,) of the chosen basis rows, in the order of choice.
 
         Parameters
         ----------
         data : KernelData
-            The rows and their kernel.
-        y : (m, v) or (m,) array, optional
-            Targets.
-        weights : (m,) array, optional
-            Row weights; ones if absent.
-        groups : (m,) array, optional
-            Group labels.
+            The m rows and their kernel.
+        y, weights, groups : array of m values, or (m, v) targets, optional
         experiments : Experiments, optional
-            The held-out experiments that the model will be judged by.
+            What the model will be judged by.
         rng : numpy.random.Generator or int, optional
-            Source of randomness.
-
-        Returns
-        -------
-        (n,) int64 array
         """
         m, given = len(data), self._given(data)
         if given is not None:

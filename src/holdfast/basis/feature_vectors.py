@@ -19,8 +19,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.basis.base import SQRT_EPS, Pool, Selector, check_positive, how_many, whole_number
+from holdfast.basis.base import SQRT_EPS, Pool, Selector, how_many
 from holdfast.basis.pivoted_cholesky import Residual
+from holdfast.data.numbers import check_positive, whole_number
 from holdfast.exceptions import KernelError
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -175,8 +176,6 @@ def _from_draws(
 ) -> Iterator[tuple[int, float]]:
     """Yield rows and the estimated error after each, until draws bring no independent row.
 
-    Notes
-    -----
     At each step a few rows are drawn as candidates and a few others to judge them on. Only kernel
     values among these and the rows chosen so far are computed (Cawley and Talbot 2002; 2004,
     §2.4.1): with K_BB = L Lᵀ and F = K_{:B} L⁻ᵀ for the rows drawn, Δ = K − FFᵀ as everywhere.
@@ -244,16 +243,8 @@ def keeps_matrix(m: int) -> bool:
 
 
 class Gains:
-    """g_h of every row, up to date with the rows chosen so far.
+    """g_h of every row, up to date with the rows chosen so far; `share` (m,) is s.
 
-    Parameters
-    ----------
-    pool : Pool
-    share : (m,) array
-        s: the weight of each row's error in the mean.
-
-    Notes
-    -----
     The recurrence subtracts: once the gains have fallen far below those that they were summed
     from, rounding errors would decide the choice. They are then summed again from Δ, block by
     block, O(m²n), which happens a few times in all.

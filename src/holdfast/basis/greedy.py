@@ -12,19 +12,11 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-import scipy.linalg
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.basis.base import (
-    Pool,
-    Selector,
-    check_choice,
-    check_positive,
-    how_many,
-    warn_short,
-    whole_number,
-)
+from holdfast.basis.base import Pool, Selector, how_many, warn_short
 from holdfast.basis.growing import Additions, GrowingModel
+from holdfast.data.numbers import check_choice, check_positive, whole_number
 from holdfast.exceptions import InvalidInputError
 from holdfast.holdout.identity import rows_without_themselves
 
@@ -181,13 +173,7 @@ class TrainingError(Criterion):
 
 
 class LeaveOneOutError(Criterion):
-    """Squared exact leave-one-out error, the basis kept whole.
-
-    Parameters
-    ----------
-    model : GrowingModel
-        The model before it has any basis row.
-    """
+    """Squared exact leave-one-out error, the basis kept whole; the model has no basis row yet."""
 
     def __init__(self, model: GrowingModel) -> None:
         self._leverage: FloatArray = np.square(model.unpenalised.Q).sum(axis=1)  # of S + QQᵀ
@@ -207,45 +193,28 @@ class LeaveOneOutError(Criterion):
 
 
 class GroupError(Criterion):
-    """Squared exact leave-cluster-out error, the basis kept whole.
-
-    Parameters
-    ----------
-    model : GrowingModel
-        The model before it has any basis row.
-    groups : (m,)
-        Group of each row, 0 … n_groups-1.
-    n : int
-        The largest number of basis rows.
+    """Squared exact leave-cluster-out error, the basis kept whole; the model has no basis row yet.
 
     Notes
     -----
     Let Γ = I - S_HH - Q_H Q_Hᵀ for a group H. With a candidate it becomes Γ - t tᵀ/σ, and by
-    Sherman-Morrison ``r_H = Γ⁻¹e' + Γ⁻¹t (tᵀΓ⁻¹e') / (σ - tᵀΓ⁻¹t)`` with e' = e_H - t · gain. For
-    groups of at most n rows Γ itself is kept, |H|² numbers, all groups of one size together. For a
-    larger group I - FᵀF is kept, (n + s)² numbers, where F = [Q_H, V_H], and
-    Γ⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ. So memory is O(mn) either way. Cost per step: O(c m min(|H|, n))
-    more than that of the training error.
+    Sherman-Morrison ``r_H = Γ⁻¹e' + Γ⁻¹t (tᵀΓ⁻¹e') / (σ - tᵀΓ⁻¹t)`` with e' = e_H - t · gain.
+    Cost per step: O(c m min(|H|, n)) more than that of the training error, memory O(mn).
     """
 
     def __init__(self, model: GrowingModel, groups: IntArray, n: int) -> None:
-        order = np.argsort(groups, kind="stable")
-        members = np.split(order, np.cumsum(np.bincount(groups))[:-1])
-        if len(members) < 2:
+        sizes = np.bincount(groups)
+        if len(sizes) < 2:
             raise InvalidInputError(
                 'criterion="group" leaves out one group at a time and needs at least two groups '
                 "among the rows of positive weight; got one.",
                 argument="criterion",
             )
-        by_size: dict[int, list[IntArray]] = {}
-        for rows in members:
-            by_size.setdefault(len(rows), []).append(rows)
-        self.parts: list[_SmallGroups | _LargeGroup] = []
-        for size, same in by_size.items():
-            if size <= n:
-                self.parts.append(_SmallGroups(model, np.stack(same)))
-            else:
-                self.parts += [_LargeGroup(model, rows) for rows in same]
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
+        self.parts = [
+            _Groups(model, np.stack([rows for rows in members if len(rows) == size]), n)
+            for size in np.unique(sizes)
+        ]
 
     def errors(self, model: GrowingModel, additions: Additions) -> FloatArray:
         """Return Σ_H |r_H|² per candidate."""
@@ -253,7 +222,7 @@ class GroupError(Criterion):
         total = np.zeros(c)
         for part in self.parts:
             t, e = additions.moves[part.rows], model.residuals[part.rows]  # (groups, |H|, c or v)
-            solved = part.solve(model, np.concatenate([t, e], axis=2))
+            solved = part.solve(np.concatenate([t, e], axis=2))
             t_solved, e_solved = solved[:, :, :c], solved[:, :, c:]
             form = np.einsum("ghc,ghc->gc", t, t_solved)[:, :, None]  # tᵀΓ⁻¹t
             # tᵀΓ⁻¹e' for e' = e - t · gain, divided by σ - tᵀΓ⁻¹t (groups, c, v)
@@ -270,49 +239,36 @@ class GroupError(Criterion):
     def added(self, model: GrowingModel) -> None:
         """Update the matrices of all groups: rank one, O(m min(|H|, n))."""
         for part in self.parts:
-            part.added(model)
+            part.add(model.V[:, -1][part.rows])
 
 
-class _SmallGroups:
-    """Groups of one size, each with its Γ = I - S_HH - Q_H Q_Hᵀ."""
+class _Groups:
+    """Groups of one size with the matrices that grow with the model: rows (groups, |H|).
 
-    def __init__(self, model: GrowingModel, rows: IntArray) -> None:
-        self.rows = rows  # (groups, |H|)
-        Q = model.unpenalised.Q[rows]
-        self._gap: FloatArray = np.eye(rows.shape[1]) - Q @ Q.swapaxes(1, 2)
+    Groups of at most n rows keep Γ = I - FFᵀ, F = [Q_H, V_H]; larger ones keep F and I - FᵀF, and
+    Γ⁻¹ = I + F (I - FᵀF)⁻¹ Fᵀ.
+    """
 
-    def solve(self, model: GrowingModel, right: FloatArray) -> FloatArray:
+    def __init__(self, model: GrowingModel, rows: IntArray, n: int) -> None:
+        self.rows, F = rows, model.unpenalised.Q[rows]
+        self._F: FloatArray | None = F if rows.shape[1] > n else None
+        inner = F @ F.swapaxes(1, 2) if self._F is None else F.swapaxes(1, 2) @ F
+        self._matrix: FloatArray = np.eye(inner.shape[1]) - inner
+
+    def solve(self, right: FloatArray) -> FloatArray:
         """Return Γ⁻¹ right, (groups, |H|, k)."""
-        return np.asarray(np.linalg.solve(self._gap, right), dtype=np.float64)
+        if self._F is None:
+            return np.asarray(np.linalg.solve(self._matrix, right), dtype=np.float64)
+        inner = np.linalg.solve(self._matrix, self._F.swapaxes(1, 2) @ right)
+        return np.asarray(right + self._F @ inner)
 
-    def added(self, model: GrowingModel) -> None:
-        new = model.V[:, -1][self.rows]
-        self._gap -= new[:, :, None] * new[:, None, :]
-
-
-class _LargeGroup:
-    """One group with more rows than there are basis rows, and its I - FᵀF."""
-
-    def __init__(self, model: GrowingModel, rows: IntArray) -> None:
-        self.rows = rows[None]  # (1, |H|)
-        Q = model.unpenalised.Q[rows]
-        self._gram: FloatArray = np.eye(Q.shape[1]) - Q.T @ Q
-
-    def solve(self, model: GrowingModel, right: FloatArray) -> FloatArray:
-        """Return Γ⁻¹ right, (1, |H|, k)."""
-        F = self._features(model)
-        if not F.shape[1]:
-            return right
-        factor = scipy.linalg.cho_factor(self._gram, lower=True, check_finite=False)
-        inner = scipy.linalg.cho_solve(factor, F.T @ right[0], check_finite=False)
-        return np.asarray(right + F @ inner)
-
-    def added(self, model: GrowingModel) -> None:
-        F = self._features(model)
-        border = -(F[:, :-1].T @ F[:, -1])
-        corner = np.array([[1.0 - F[:, -1] @ F[:, -1]]])
-        self._gram = np.block([[self._gram, border[:, None]], [border, corner]])
-
-    def _features(self, model: GrowingModel) -> FloatArray:
-        rows = self.rows[0]
-        return np.hstack([model.unpenalised.Q[rows], model.V[rows]])  # (|H|, s + size)
+    def add(self, new: FloatArray) -> None:
+        """Take in the new column of V, of these rows."""
+        column = new[:, :, None]
+        if self._F is None:
+            self._matrix -= column * new[:, None]
+            return
+        border = -(self._F.swapaxes(1, 2) @ column)
+        corner = 1.0 - new[:, None] @ column
+        self._F = np.concatenate([self._F, column], axis=2)
+        self._matrix = np.block([[self._matrix, border], [border.swapaxes(1, 2), corner]])

@@ -44,29 +44,18 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Additions:
-    """What each of c candidate rows would add to the model.
-
-    Attributes
-    ----------
-    rows : (c,)
-        The candidates.
-    stacked : (m + n, c)
-        [t; f] for each candidate: its new column of the stacked factor, except for the √α.
-    sigma : (c,)
-        σ = α + ζᵀt.
-    gain : (c, v)
-        ζᵀe / σ: the new residuals are e - t · gain.
-    moves : (m, c)
-        t = (I - S) ζ for each candidate: the direction in which its residuals move.
-    kernel : (m, c) or None
-        The kernel's columns, if they had to be computed.
-    """
+    """What each of c candidate rows would add to the model."""
 
     rows: IntArray
+    #: [t; f] (m + n, c): the new columns of the stacked factor, except for the √α.
     stacked: FloatArray
+    #: σ = α + ζᵀt, shape (c,).
     sigma: FloatArray
+    #: ζᵀe / σ, shape (c, v): the new residuals are e - t · gain.
     gain: FloatArray
+    #: t = (I - S) ζ, shape (m, c): the directions in which residuals move.
     moves: FloatArray
+    #: The kernel's columns (m, c), if they had to be computed.
     kernel: FloatArray | None
 
 
@@ -76,13 +65,10 @@ class GrowingModel:
     Parameters
     ----------
     pool : Pool
-        Rows, targets and weights.
     n : int
         The largest number of basis rows: memory is two arrays of m × n.
     alpha : float
-        The penalty.
     fit_intercept : bool
-        Whether an unpenalised bias is projected out.
     jitter : float
         The shift ε is ``jitter`` times the mean of the kernel's diagonal over all rows.
     directions : int

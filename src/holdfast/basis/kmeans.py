@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 
 from holdfast._typing import IntArray
-from holdfast.basis.base import Pool, Selector, SizedSelector, check_choice, how_many, warn_short
+from holdfast.basis.base import Pool, Selector, SizedSelector, how_many, warn_short
 from holdfast.basis.pivoted_cholesky import pivot
+from holdfast.data.numbers import check_choice
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.matrix import KernelRows
 

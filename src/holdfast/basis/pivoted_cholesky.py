@@ -28,12 +28,7 @@ _CHECKED = 16  # columns that are compared with the kernel at the end
 class Residual:
     """Partial Cholesky factorisation of a kernel matrix, to which chosen rows are added.
 
-    Parameters
-    ----------
-    data : KernelData
-        The m rows and their kernel.
-    capacity : int
-        Columns to make room for at first; more are made when needed.
+    There is room for `capacity` columns at first; more is made when needed.
     """
 
     def __init__(self, data: KernelData, capacity: int = 32) -> None:
@@ -60,13 +55,7 @@ class Residual:
         return K
 
     def add(self, rows: IntArray) -> None:
-        """Add these rows to B, O(m size |rows|); they must be independent of B and each other.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            If they are not.
-        """
+        """Add these rows to B, O(m size |rows|); they must be independent of B and each other."""
         self.extend(rows, self.block(slice(None), rows))
 
     def extend(self, rows: IntArray, columns: FloatArray) -> None:

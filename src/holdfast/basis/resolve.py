@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import cluster
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.basis.base import Pool, Selector, how_many, whole_number
+from holdfast.basis.base import Pool, Selector, how_many
 from holdfast.basis.random import Random
 from holdfast.data.indices import row_numbers
+from holdfast.data.numbers import whole_number
 from holdfast.data.rows import as_rows, numeric_rows
 from holdfast.exceptions import InvalidInputError
 

@@ -136,11 +136,8 @@ def _exit_code(error: Exception) -> int | None:
     return 6 if isinstance(error, OSError) else None
 
 
-def _message(error: Exception) -> str:
-    from holdfast.exceptions import WriteError
-
-    if isinstance(error, WriteError):
-        return str(error)
+def _message(error: Exception) -> str | None:
+    """Return what to say of an error of the system; None: what it says itself."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}."
-    return str(error)
+    return None

@@ -10,11 +10,12 @@ from holdfast.cli.specs import CvSpec
 from holdfast.cli.wording import said
 from holdfast.exceptions import HoldfastError
 from holdfast.kernels import Lookup
+from holdfast.tables import TablePreparation
 
 if TYPE_CHECKING:
     from holdfast.tables.notes import Note
 
-__all__ = ["check_pipeline", "raise_notes"]
+__all__ = ["check_pipeline", "counts_features", "raise_notes"]
 
 # Work of one experiment with the preparation inside, in multiplications; and values to prepare.
 _MOST_WORK, _MOST_VALUES, _EXPERIMENTS = 2e10, 5e6, 3
@@ -58,6 +59,12 @@ def _order_taken(data: Data) -> str:
     return f"{told}; if a column holds the time, name it with --time."
 
 
+def counts_features(model: Any, preparation: TablePreparation) -> bool:
+    """Whether parts of the model stand for features by number, and levels may change these."""
+    has_trend = getattr(model, "trend", None) is not None
+    return hasattr(model, "kernel_weights_") or (has_trend and bool(preparation.categories_))
+
+
 def check_pipeline(model: Any, data: Data, n_verify: int | None) -> Any:
     """Return what preparing inside the training rows changes; None where it would take long."""
     m, d = data.X.shape
@@ -67,7 +74,7 @@ def check_pipeline(model: Any, data: Data, n_verify: int | None) -> Any:
     n_verify = _EXPERIMENTS if n_verify is None else n_verify
     if n_verify < 1 or model.held_out_basis == "reselect" or isinstance(model.kernel, Lookup):
         return None
-    if work > _MOST_WORK or m * d > _MOST_VALUES:
+    if work > _MOST_WORK or m * d > _MOST_VALUES or counts_features(model, data.preparation):
         return None
     from holdfast.tables.inside import prepare_inside
 

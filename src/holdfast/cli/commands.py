@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cli.bands import scales_of
 from holdfast.cli.certainty import certainty_columns, what_to_ask
-from holdfast.cli.columns import check_pipeline, raise_notes
+from holdfast.cli.columns import check_pipeline, counts_features, raise_notes
 from holdfast.cli.console import bold, collected_warnings, remark, say, showing_progress
 from holdfast.cli.fitting import (
     Data,
@@ -32,9 +33,7 @@ from holdfast.tables import (
     Learned,
     Table,
     TablePreparation,
-    check_columns,
     check_writable,
-    read_columns,
     split_names,
     write_columns,
 )
@@ -87,6 +86,7 @@ def _context(options: argparse.Namespace, data: Data, model: Any, cv: CvSpec) ->
         sources=tuple(
             column for column, made in data.preparation.features_of().items() for _ in made
         ),
+        scales=scales_of(data.preparation),
         group=data.roles.group or "group",
         cv=cv.words,
         preparation=data.sentences,
@@ -125,6 +125,8 @@ def _command(options: argparse.Namespace) -> str:
 def _tell(summary: Any, data: Data) -> None:
     """Print the answer: how the data were read, what was asked, what came out."""
     from holdfast.report.answer import asked_facts
+    from holdfast.report.classes import probability_blocks
+    from holdfast.report.made_of import made_of_blocks
     from holdfast.report.sections import answer_blocks, check_blocks, columns_table, notes_block
 
     say(
@@ -132,6 +134,8 @@ def _tell(summary: Any, data: Data) -> None:
         asked_facts(summary.asked),
         *columns_table(data.columns),
         *answer_blocks(summary),
+        *made_of_blocks(summary.trend, summary.bands),
+        *probability_blocks(summary.probabilities),
         *check_blocks(summary),
         *notes_block(summary.notes),
     )
@@ -148,10 +152,6 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise InvalidInputError(
             f"--report must end in .html, .md or .json; got {options.report!r}."
         )
-    if options.report and options.report.lower().endswith((".html", ".htm")):
-        from holdfast.report.page import plotly_script
-
-        plotly_script(options.plotly)
     if options.predictions:
         check_writable(options.predictions)
     check_folders(options.report, options.save, options.predictions)
@@ -194,7 +194,7 @@ def _write_outputs(options: argparse.Namespace, data: Data, model: Any, summary:
     if options.report:
         from holdfast.report import write_report
 
-        write_report(summary, options.report, options.plotly)
+        write_report(summary, options.report)
         remark(f"wrote {options.report}", options.quiet)
 
 
@@ -253,13 +253,9 @@ def run_predict(options: argparse.Namespace) -> int:
         context = extras.get("context")
         target = context.get("target") if isinstance(context, dict) else None
         with opened(options, options.data, preparation.learned_.options) as source:
-            check_columns(preparation.columns_, source)
             kept = split_names(options.keep, source, "keep") if options.keep else []
             scored = target if target in source.names else None
-            wanted = dict.fromkeys([*preparation.columns_, *kept, *([scored] if scored else [])])
-            table = read_columns(
-                source, tuple(wanted), preparation.categories_, preparation.formats_
-            )
+            table = preparation.read(source, [*kept, *([scored] if scored else [])])
         X = preparation.transform(table)
         filled = table.missing(preparation.columns_)
         predictions = np.asarray(model.predict(X))
@@ -274,6 +270,9 @@ def run_predict(options: argparse.Namespace) -> int:
         messages.append(f"The file was read as the training rows were, with {remembered}.")
     columns = {name: _plain_column(table, name) for name in kept}
     columns["prediction"] = predictions
+    if getattr(model, "calibration_", None) is not None:
+        found = model.predict_proba(X)
+        columns |= {f"probability {c}": found[:, j] for j, c in enumerate(model.classes_)}
     if bounds is not None:
         columns["low"], columns["high"] = bounds[:, 0], bounds[:, 1]
     write_columns(options.out, columns)
@@ -368,6 +367,11 @@ def _pipeline(options: argparse.Namespace, model: Any, extras: dict[str, Any]) -
     from holdfast.tables.inside import prepare_inside
 
     preparation = _preparation_of(extras, options.model)
+    if counts_features(model, preparation):
+        raise InvalidInputError(
+            "--pipeline is not for models with --band, or with --trend and columns of text: their "
+            "features are counted, and training rows without a level have fewer. Leave it out."
+        )
     context = extras.get("context")
     checksum = context.get("checksum") if isinstance(context, dict) else None
     target = context.get("target") if isinstance(context, dict) else None
@@ -378,8 +382,6 @@ def _pipeline(options: argparse.Namespace, model: Any, extras: dict[str, Any]) -
                 f"sha256 is {source.checksum[:12]}…, that of the model's data "
                 f"{str(checksum)[:12]}…"
             )
-        check_columns([*preparation.columns_, str(target)], source)
-        names = dict.fromkeys([*preparation.columns_, str(target)])
-        table = read_columns(source, tuple(names), preparation.categories_, preparation.formats_)
+        table = preparation.read(source, [str(target)])
     table = table.rows(table.known(str(target)))
     return prepare_inside(model, preparation, table, options.experiments, options.seed)

@@ -33,7 +33,7 @@ def run_compare(options: argparse.Namespace) -> int:
     with showing_progress(options.quiet), collected_warnings() as messages:
         data = read_data(options)
         cv = cv_of(options, data)
-        template = make_model(options, cv)
+        template = make_model(options, cv, data.preparation)
         models = [_fitted(template, name, data) for name in names]
         baseline = "most frequent class" if options.classify else "mean of the target"
         called = [*names, baseline]

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.cli.console import bold, remark, showing_progress
+from holdfast.cli.console import bold, showing_progress
 from holdfast.cli.demo_data import FEATURES, Study, make_study
-from holdfast.exceptions import MissingDependencyError
 from holdfast.tables import write_columns
 
 __all__ = ["run_demo"]
@@ -50,8 +49,6 @@ def run_demo(options: argparse.Namespace) -> int:
         f"--basis {N_BASIS} --gamma features",
     ]
     print("\n".join(lines))
-    if report.suffix != ".html":
-        remark("note: for the interactive page, pip install 'holdfast[report]'", options.quiet)
     return 0
 
 
@@ -109,10 +106,6 @@ def _write_report(folder: Path, story: dict[str, Any], data: str) -> Path:
         f"truth: {N_NEW:,} new subjects", story["truth"], model.alpha_, asked=False, truth=True
     )
     summary = dataclasses.replace(summary, contrasts=(*summary.contrasts, truth))
-    try:
-        path = folder / "report.html"
-        write_report(summary, path)
-    except MissingDependencyError:
-        path = folder / "report.md"
-        write_report(summary, path)
+    path = folder / "report.html"
+    write_report(summary, path)
     return path

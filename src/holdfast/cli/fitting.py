@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.cli.bands import band_kernels, check_model_options, trend_columns
 from holdfast.cli.matrices import check_matrix_options, roles_beside_a_matrix, with_places
 from holdfast.cli.specs import CvSpec, parse_alphas, parse_basis, parse_cv, parse_gamma
 from holdfast.exceptions import InvalidInputError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from holdfast.tables.account import ColumnAccount
 
 MOST_COLUMNS = 100_000
+#: Weights of bands to compare.
+DRAWS = 30
 #: Up to here every model is quick; what fitting takes of all the time there is; seconds of fitting
 #: one width, per m³ of a dense model and per m n² of n basis rows.
 _QUICK_ROWS, _SHARE, DENSE_SECONDS, BASIS_SECONDS = 1000, 1 / 6, 2e-10, 4e-10
@@ -187,12 +190,7 @@ def _preparation(
 
 def _target(table: Table, name: str, classify: bool) -> NDArray[Any]:
     if not classify:
-        try:
-            return table.numbers(name, "target")
-        except InvalidInputError as error:
-            if "must hold numbers" not in str(error):
-                raise
-            raise InvalidInputError(f"{error} To predict classes, say --classify.") from error
+        return table.numbers(name, "target")
     labels = table.labels(name, "target")
     if len(np.unique(labels)) > max(20, len(labels) // 2):
         raise InvalidInputError(
@@ -218,8 +216,8 @@ def _sentences(preparation: TablePreparation, table: Table) -> tuple[str, ...]:
             "Columns of numbers were centred and scaled to standard deviation 1, over all rows "
             "(--no-scale leaves them as they are)."
         )
-    if preparation.categories_:
-        names = _names(preparation.categories_)
+    if preparation.learned_.categories:
+        names = _names(tuple(preparation.learned_.categories))
         notes.append(f"Columns of text became one 0/1 feature per level: {names}.")
     dates = tuple(name for name, kind in preparation.kinds_.items() if kind == "date")
     if dates:
@@ -239,26 +237,40 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(repr(name) for name in names[:8]) + more
 
 
-def make_model(options: argparse.Namespace, cv: CvSpec) -> Any:
-    """Return the unfitted estimator that the options describe."""
-    from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+def make_model(
+    options: argparse.Namespace, cv: CvSpec, preparation: TablePreparation | None = None
+) -> Any:
+    """Return the unfitted estimator that the options describe.
+
+    Without a preparation it knows no columns: good enough to find nonsense in the options.
+    """
+    from holdfast import KernelMixtureCV, KernelRidgeClassifierCV, KernelRidgeCV
 
     _check_numbers(options)
+    check_model_options(options)
+    common: dict[str, Any] = {
+        "trend": None if preparation is None else trend_columns(options, preparation),
+        "alphas": parse_alphas(options.alphas),
+        "basis": parse_basis(options.basis),
+        "cv": cv.cv,
+        "held_out_basis": options.held_out_basis,
+        "fit_intercept": not options.no_intercept,
+        "scoring": options.scoring,
+        "rule": options.rule,
+        "memory_limit": options.memory,
+        "random_state": options.seed,
+    }
+    if options.band and preparation is not None:
+        return KernelMixtureCV(band_kernels(options, preparation), n_draws=DRAWS, **common)
+    if options.classify:
+        common["calibration"] = options.calibration
     kind = KernelRidgeClassifierCV if options.classify else KernelRidgeCV
     return kind(
         options.kernel,
         gamma=parse_gamma(options.gamma),
         degree=options.degree,
         coef0=options.coef0,
-        alphas=parse_alphas(options.alphas),
-        basis=parse_basis(options.basis),
-        cv=cv.cv,
-        held_out_basis=options.held_out_basis,
-        fit_intercept=not options.no_intercept,
-        scoring=options.scoring,
-        rule=options.rule,
-        memory_limit=options.memory,
-        random_state=options.seed,
+        **common,
     )
 
 
@@ -317,7 +329,7 @@ def timely_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[A
     from holdfast.estimators.automatic import NUMBERS
     from holdfast.smoother.make import is_primal
 
-    model = make_model(options, cv)
+    model = make_model(options, cv, data.preparation)
     if options.basis != "auto" or len(data.X) <= _QUICK_ROWS:
         return model, []
     problem, candidates = model._prepare(data.X, data.y, data.weights, data.groups)
@@ -354,6 +366,11 @@ def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any,
     added = model.explain().facts.get("penalties added")
     if added:
         remarks.append(f"Penalties were added to the default grid, {added}.")
+    if options.band:
+        remarks.append(
+            f"The weights of the bands were chosen among {DRAWS} by the same held-out score, which "
+            "makes that score a little optimistic."
+        )
     tried = sorted({params["gamma"] for params in model.cv_results_["params"] if "gamma" in params})
     if len(tried) < 2:
         return model, tuple(remarks)
@@ -362,7 +379,4 @@ def fit_model(options: argparse.Namespace, data: Data, cv: CvSpec) -> tuple[Any,
         f"gamma = {chosen:.3g} was chosen among {len(tried)} values by the same held-out score, "
         "which makes that score a little optimistic."
     )
-    if chosen in (tried[0], tried[-1]):
-        end = "smallest" if chosen == tried[0] else "largest"
-        remarks.append(f"The best gamma is the {end} of those tried: a better one may lie beyond.")
     return model, tuple(remarks)

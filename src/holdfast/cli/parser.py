@@ -69,7 +69,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _data_options(parser: argparse.ArgumentParser, *, explains: bool = True) -> None:
-    parser.set_defaults(kernel_matrix=None, id=None)  # where there is no such option
+    # Where there is no such option.
+    parser.set_defaults(kernel_matrix=None, id=None, band=None, calibration=None)
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
@@ -170,11 +171,29 @@ def _model_options(parser: argparse.ArgumentParser) -> None:
         "default: auto",
     )
     group.add_argument("--no-intercept", action="store_true", help="fit without a bias")
+    group.add_argument(
+        "--trend",
+        metavar="linear|A,B,…",
+        help="columns that also act linearly, without a penalty, beside the kernel: all (linear), "
+        "or those named; their coefficients are in the answer",
+    )
     _holding_out_options(parser)
 
 
-def _matrix_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("a kernel matrix")
+def _more_models(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("other models")
+    group.add_argument(
+        "--band",
+        metavar="NAME=A,B,…",
+        action="append",
+        help="columns with a kernel of their own; say it for each band, and the weights of their "
+        "sum are found (columns of no band are one more)",
+    )
+    group.add_argument(
+        "--calibration",
+        choices=("sigmoid", "isotonic"),
+        help="with --classify: make scores of classes probabilities, learned from held-out rows",
+    )
     group.add_argument(
         "--kernel-matrix",
         metavar="FILE",
@@ -248,7 +267,7 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _data_options(parser)
     _model_options(parser)
-    _matrix_options(parser)
+    _more_models(parser)
     add_certainty_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument("--report", metavar="FILE", help="write a report: .html, .md or .json")
@@ -259,12 +278,6 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="write the held-out predictions, and those of rows without a target: .csv or .parquet",
     )
     group.add_argument("--title", help="heading of the report")
-    group.add_argument(
-        "--plotly",
-        metavar="FILE",
-        help="Plotly's JavaScript for an .html report, such as plotly-basic.min.js, which makes it "
-        "a third as large; default: that of the package plotly",
-    )
     group.add_argument(
         "--verify",
         type=as_int,
@@ -290,7 +303,7 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     _data_options(parser)
     _model_options(parser)
-    _matrix_options(parser)
+    _more_models(parser)
     _output_options(parser.add_argument_group("output"))
 
 

@@ -62,7 +62,8 @@ def run_explain(options: argparse.Namespace) -> int:
         remarks = [*timely, *remarks]
     taken = next(cost for cost in plan.costs if cost.path == plan.path)
     seconds = whole_seconds(model, data, taken.seconds)
-    tuning = tune_seconds(unfitted(options, cv), data) if options.kernel in TUNED else None
+    tuned = options.kernel in TUNED and not options.band
+    tuning = tune_seconds(unfitted(options, cv, data.preparation), data) if tuned else None
     if options.json:
         costs = [{"path": c.path, "seconds": c.seconds, "bytes": c.bytes} for c in plan.costs]
         facts = {name: _json_value(value) for name, value in plan.facts.items()}

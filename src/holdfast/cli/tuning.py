@@ -45,7 +45,7 @@ def run_tune(options: argparse.Namespace) -> int:
     with showing_progress(options.quiet), collected_warnings() as messages:
         data = read_data(options)
         cv = cv_of(options, data)
-        model = make_model(options, cv)
+        model = make_model(options, cv, data.preparation)
         given: dict[str, Any] = {"sample_weight": data.weights, "groups": data.groups}
         found = tune(model, data.X, data.y, ard=not options.one_width, **given)
         fitted = found.estimator().fit(data.X, data.y, **given)

@@ -107,27 +107,13 @@ HEADER_ERRORS = (
 
 @dataclass(frozen=True)
 class Archive:
-    """What a `.holdfast` file holds.
+    """What a `.holdfast` file holds."""
 
-    Attributes
-    ----------
-    kind : str
-        What the content describes, for instance a class name.
-    content : dict
-        The JSON document.
-    arrays : dict of ndarray
-        The arrays by name.
-    written_by : dict of str
-        Versions of the libraries that wrote the file.
-    checksum : str
-        sha256 of the manifest, which holds that of every array.
-    """
-
-    kind: str
-    content: dict[str, Any]
+    kind: str  #: What the content describes, for instance a class name
+    content: dict[str, Any]  #: The JSON document
     arrays: dict[str, NDArray[Any]]
-    written_by: dict[str, str]
-    checksum: str
+    written_by: dict[str, str]  #: Versions of the libraries that wrote the file
+    checksum: str  #: sha256 of the manifest, which holds that of every array
 
 
 def library_versions() -> dict[str, str]:
@@ -150,18 +136,9 @@ def write_archive(
     content: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
 ) -> str:
-    """Write arrays and a JSON document to one file, whole or not at all; returns its checksum.
+    """Write arrays and a JSON document to one file, whole or not at all; return its checksum.
 
-    Parameters
-    ----------
-    path : path
-        Where to write. An existing file is replaced in one step.
-    kind : str
-        What the content describes.
-    content : mapping
-        A document of JSON's types.
-    arrays : mapping of str to ndarray
-        Arrays of numbers, booleans or text.
+    The arrays hold numbers, booleans or text. An existing file is replaced in one step.
     """
     members = {
         name: (f"arrays/{i}.npy", *_npy(name, array))
@@ -250,17 +227,9 @@ def _too_much(document: bytes) -> str:
 
 
 def read_archive(path: str | os.PathLike[str]) -> Archive:
-    """Read and check a file that `write_archive` wrote.
+    """Read and check a file that `write_archive` wrote, or a stranger.
 
-    Parameters
-    ----------
-    path : path
-        The file, possibly from a stranger.
-
-    Raises
-    ------
-    FileFormatError
-        When the file is damaged, foreign, or of an unknown version.
+    Raises `FileFormatError` when it is damaged, foreign, or of an unknown version.
     """
     with open(check_path("path", path), "rb") as file:
         try:

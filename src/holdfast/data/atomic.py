@@ -30,29 +30,13 @@ _STREAMS = ("/dev/", "/proc/")
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that replaces `path` in one step if the block ends without an error.
 
-    Parameters
-    ----------
-    path : path
-        The file to write. Its folder must exist.
-
-    Yields
-    ------
-    file : binary file
-        A temporary file, in the same folder.
-
-    Raises
-    ------
-    WriteError
-        When the file cannot be written there: no folder, no right, no room.
-
-    Notes
-    -----
-    The bytes are flushed to the disk before the rename, and the folder after it, so that a crash
-    leaves either the old file or the new one (and at worst a file `.holdfast-….part`, which is
-    never read and which a later write removes after a day). Any exception, Ctrl-C included, removes
-    the temporary file and leaves the old one as it was. An existing file keeps its access rights; a
-    new one gets those the process would give any new file. A pipe, a device or a stream of the
-    process cannot be replaced: the bytes are written into it, once they are all there.
+    `WriteError` says why a file cannot be written there: no folder, no right, no room. The bytes
+    are flushed to the disk before the rename, and the folder after it, so that a crash leaves
+    either the old file or the new one (and at worst a file `.holdfast-….part`, which is never read
+    and which a later write removes after a day). Any exception, Ctrl-C included, removes the
+    temporary file and leaves the old one as it was. An existing file keeps its access rights; a new
+    one gets those the process would give any new file. A pipe, a device or a stream of the process
+    cannot be replaced: the bytes are written into it, once they are all there.
     """
     name = check_path("path", path)
     if _is_stream(name):

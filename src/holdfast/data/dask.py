@@ -50,15 +50,8 @@ def on_rows(
 ) -> Any:
     """Return ``function(rows, constants)``: at once for an array, chunk by chunk for a Dask array.
 
-    Parameters
-    ----------
-    function : callable
-        From rows (k, ·) to values (k, columns), or (k,) where `columns` is None.
-    X : array or Dask array
-    constants : object
-        One copy of it serves all chunks.
-    columns : int or None
-    dtype : data type of the values
+    The function goes from rows (k, ·) to values (k, columns), or (k,) where `columns` is None. One
+    copy of the constants serves all chunks.
     """
     if not is_dask(X):
         return function(X, constants)

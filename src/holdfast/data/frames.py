@@ -23,15 +23,10 @@ def library_of(X: Any) -> str | None:
 
 
 def make_frame(columns: Mapping[str, NDArray[Any]], library: str | None) -> Any:
-    """Return columns as a frame.
+    """Return columns as a frame of a library, "pandas" or "polars".
 
-    Parameters
-    ----------
-    columns : mapping of str to ndarray
-        The columns, in order.
-    library : {"pandas", "polars"} or None
-        None: the library that scikit-learn is configured to give
-        (``set_config(transform_output=...)``), else pandas.
+    None: the one that scikit-learn is configured to give (``set_config(transform_output=...)``),
+    else pandas.
     """
     if library is None:
         configured = get_config()["transform_output"]

@@ -26,17 +26,8 @@ def row_numbers(
 ) -> IntArray:
     """Return row numbers as int64: integers, distinct, not negative and, if given, below `n_rows`.
 
-    Parameters
-    ----------
-    name : str
-        What the rows are called in errors.
-    rows : array-like
-    n_rows : int or None
-        How many rows there are.
-    mask : bool
-        Whether a boolean mask, with one value for each of `n_rows` rows, is accepted as well.
-    error : class of InvalidInputError
-        What is raised.
+    With `mask`, a boolean mask with one value for each of `n_rows` rows is accepted as well. `name`
+    is what the rows are called in errors, and `error` what is raised.
     """
     array = _vector(name, rows, mask, error)
     if array.dtype.kind == "b":

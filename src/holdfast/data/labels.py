@@ -17,13 +17,7 @@ __all__ = ["check_labels"]
 def check_labels(name: str, labels: ArrayLike, n_rows: int) -> AnyArray:
     """Return labels as an array with one comparable, known label per row.
 
-    Parameters
-    ----------
-    name : str
-        What the labels are called in errors.
-    labels : array-like of shape (n_rows,)
-        Numbers, text, truth values, dates, or objects that can be sorted.
-    n_rows : int
+    Numbers, text, truth values, dates, or objects that can be sorted, called `name` in errors.
     """
     refuse_masked(name, labels)
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
 from contextlib import suppress
 
 from holdfast.data.texts import as_float
@@ -15,17 +17,13 @@ _UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 
 #: Whatever a system says, a fit may take this many bytes.
 LEAST = 2.0**26
+_CGROUPS = "/sys/fs/cgroup/memory"
 #: Files that tell how much there is, how the line begins that does, its unit in bytes, and the file
 #: that tells how much of it is in use.
 _TOLD = (
     ("/proc/meminfo", "MemAvailable:", 1024.0, None),
-    ("/sys/fs/cgroup/memory.max", "", 1.0, "/sys/fs/cgroup/memory.current"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "",
-        1.0,
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
+    (f"{_CGROUPS}.max", "", 1.0, f"{_CGROUPS}.current"),
+    (f"{_CGROUPS}/memory.limit_in_bytes", "", 1.0, f"{_CGROUPS}/memory.usage_in_bytes"),
 )
 
 
@@ -38,7 +36,18 @@ def available_bytes() -> float:
             found.append(unit * total - (_number(used, "") or 0.0 if used else 0.0))
     if not found and hasattr(os, "sysconf"):
         found.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
-    return max(min([*found, *_address_space()], default=4e9), LEAST)
+    return max(min([*found, *_address_space(), *_windows()], default=4e9), LEAST)
+
+
+def _windows() -> list[float]:
+    """Return the free memory that Windows tells of; nothing on other systems."""
+    if not hasattr(ctypes, "windll"):
+        return []
+    # MEMORYSTATUSEX: its own size, the load, then total and available bytes and five more.
+    status = ctypes.create_string_buffer(struct.pack("II7Q", 64, *[0] * 8), 64)
+    if not ctypes.windll.kernel32.GlobalMemoryStatusEx(status):
+        return []
+    return [float(struct.unpack("II7Q", status.raw)[3])]
 
 
 def _number(path: str, name: str) -> float | None:
@@ -65,13 +74,7 @@ def _address_space() -> list[float]:
 
 
 def memory_bytes(limit: float | str | None) -> float:
-    """Return a memory limit in bytes.
-
-    Parameters
-    ----------
-    limit : float, str or None
-        Bytes, or text such as "4GB"; None: half of what is available.
-    """
+    """Return a limit, bytes or text such as "4GB", in bytes; None: half of what is available."""
     if limit is None:
         return DEFAULT_SHARE * available_bytes()
     try:

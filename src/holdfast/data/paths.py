@@ -11,14 +11,7 @@ __all__ = ["check_path"]
 
 
 def check_path(name: str, path: Any) -> str:
-    """Return the path as text, if it is text or a path and not empty.
-
-    Parameters
-    ----------
-    name : str
-        What the path is called in errors.
-    path : str or path
-    """
+    """Return the path as text, if it is text or a path and not empty; `name` is for errors."""
     try:
         text = os.fspath(path)
     except TypeError:

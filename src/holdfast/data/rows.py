@@ -1,4 +1,4 @@
-"""Rows of data: what a kernel can be evaluated on, and how to take some of them.
+"""Rows of data: what a kernel can be evaluated on.
 
 | given as | kept as | a row is |
 |---|---|---|
@@ -21,7 +21,6 @@ __all__ = [
     "as_rows",
     "numeric_pair",
     "numeric_rows",
-    "take_rows",
 ]
 
 
@@ -89,11 +88,6 @@ def _canonical_csr(X: Any) -> Any:
         csr = csr.copy()  # X belongs to the caller
         csr.sum_duplicates()
     return csr
-
-
-def take_rows(X: RowData, rows: slice | npt.NDArray[np.intp]) -> RowData:
-    """Return those rows of X, in that order (a view when `rows` is a slice of an ndarray)."""
-    return X[rows]
 
 
 def numeric_rows(X: Any) -> RowData:

@@ -1,4 +1,4 @@
-"""Seeds from users: one check for those that do not pass through scikit-learn's."""
+"""Seeds from users."""
 
 from __future__ import annotations
 
@@ -9,23 +9,7 @@ from sklearn.utils import check_random_state
 
 from holdfast.exceptions import InvalidInputError
 
-__all__ = ["generator", "seed_of"]
-
-
-def generator(name: str, seed: Any) -> np.random.Generator:
-    """Return a generator of random numbers for a whole number, a generator, or None (by chance)."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if isinstance(seed, np.random.RandomState):
-        return np.random.default_rng(int(seed.randint(2**31)))
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-    if seed is not None and not whole:
-        raise InvalidInputError(
-            f"{name} must be a whole number from 0 up, a NumPy generator or None; got {seed!r}. "
-            "Pass a number such as 0.",
-            argument=name,
-        )
-    return np.random.default_rng(seed)
+__all__ = ["seed_of"]
 
 
 def seed_of(random_state: Any) -> int:

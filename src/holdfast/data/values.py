@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, time, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,13 +24,16 @@ LARGEST = 1e150
 #: Squares of smaller numbers lose accuracy, and soon are zero.
 SMALLEST = 1e-150
 
+_TEXT = "Encode text as numbers first."
 _ADVICE = {
     "m": "Turn times into numbers in the unit that you want.",
     "M": "Turn times into numbers in the unit that you want.",
     "V": "Take the fields apart: one column of numbers for each.",
     "c": "Complex data not supported: pass real and imaginary parts by themselves.",
+    "U": _TEXT,
+    "category": "Encode them (pandas.get_dummies), or convert them with .astype(float) if they are "
+    "numbers.",
 }
-_TEXT = "Encode text as numbers first."
 
 
 def refuse_masked(
@@ -139,25 +142,13 @@ def _polars_kind(dtype: Any) -> str:
 
 
 def _require_kind(name: str, kind: str, values: Any) -> None:
-    if kind == "category":
-        raise InvalidInputError(
-            f"{name} must hold numbers; got categories. Encode them (pandas.get_dummies), or "
-            "convert them with .astype(float) if they are numbers.",
-            argument=name,
-        )
-    if kind in ("U", "S", "T"):
-        first = np.asarray(values).ravel()[:1].tolist()
-        raise InvalidInputError(
-            f"{name} must hold numbers; got text{f' such as {first[0]!r}' if first else ''}. "
-            f"{_TEXT}",
-            argument=name,
-        )
-    if kind in _ADVICE:
-        lead = "must be real; got complex numbers" if kind == "c" else "must hold numbers; got "
-        told = "" if kind == "c" else f"dtype {values.dtype}"
-        raise InvalidInputError(f"{name} {lead}{told}. {_ADVICE[kind]}", argument=name)
+    """Refuse values of a kind that is not one of numbers."""
     if kind == "O":
         _require_objects(name, values)
+    elif kind in ("U", "S", "T"):
+        _refuse(name, "U", *np.asarray(values).ravel()[:1].tolist())
+    elif kind in _ADVICE:
+        _refuse(name, kind, getattr(values, "dtype", None))
 
 
 def _require_objects(name: str, values: Any) -> None:
@@ -166,18 +157,11 @@ def _require_objects(name: str, values: Any) -> None:
         if isinstance(value, float | int | None):
             continue
         if isinstance(value, str | bytes):
-            raise InvalidInputError(
-                f"{name} must hold numbers; got text such as {value!r}. {_TEXT}", argument=name
-            )
+            _refuse(name, "U", value)
         if isinstance(value, np.datetime64 | np.timedelta64 | date | time | timedelta):
-            raise InvalidInputError(
-                f"{name} must hold numbers; got a {type(value).__name__}. {_ADVICE['M']}",
-                argument=name,
-            )
+            _refuse(name, "M", type(value).__name__)
         if isinstance(value, complex | np.complexfloating):
-            raise InvalidInputError(
-                f"{name} must be real; got complex numbers. {_ADVICE['c']}", argument=name
-            )
+            _refuse(name, "c")
         try:
             float(value)
         except (TypeError, ValueError) as error:
@@ -186,6 +170,17 @@ def _require_objects(name: str, values: Any) -> None:
                 f"{name} must hold numbers; {told}. Fill missing values in, encode the others.",
                 argument=name,
             ) from None
+
+
+def _refuse(name: str, kind: str, example: Any = None) -> NoReturn:
+    """Raise, with the advice for values of a kind and one of them, or their type."""
+    got = {
+        "category": "categories",
+        "c": "complex numbers",
+        "U": "text" if example is None else f"text such as {example!r}",
+    }.get(kind, f"values of type {example}")
+    must = "be real" if kind == "c" else "hold numbers"
+    raise InvalidInputError(f"{name} must {must}; got {got}. {_ADVICE[kind]}", argument=name)
 
 
 def refuse_large(name: str, low: float, high: float) -> None:

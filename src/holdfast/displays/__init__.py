@@ -30,15 +30,18 @@ already have, and ``plot`` draws it.
 matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plotted.
 """
 
+from holdfast.displays.answers import (
+    InfluenceDisplay,
+    LearningCurveDisplay,
+    PermutationDisplay,
+    PoliciesDisplay,
+    VariationDisplay,
+)
 from holdfast.displays.base import Display
 from holdfast.displays.basis_size import BasisSizeDisplay
 from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
 from holdfast.displays.held_out import HeldOutDisplay, PITDisplay
-from holdfast.displays.influence import InfluenceDisplay
-from holdfast.displays.learning_curve import LearningCurveDisplay
-from holdfast.displays.permutation import PermutationDisplay
-from holdfast.displays.policies import PoliciesDisplay, VariationDisplay
 from holdfast.displays.radius import RadiusDisplay
 
 __all__ = [

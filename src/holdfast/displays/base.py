@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import fields
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +16,7 @@ from holdfast.exceptions import InvalidInputError, MissingDependencyError
 if TYPE_CHECKING:
     from holdfast.answers.held_out import HeldOutPredictions
 
-__all__ = ["Display", "band", "check_fitted_estimator", "held_out_of"]
+__all__ = ["AnswerDisplay", "Display", "band", "check_fitted_estimator", "held_out_of"]
 
 
 class Display(ABC):
@@ -71,6 +73,42 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, ax: Any, **kwargs: Any) -> None:
         """Draw on these axes and keep the artists."""
+
+
+class AnswerDisplay(Display):
+    """A display of what one method of a fitted estimator answers.
+
+    Attributes
+    ----------
+    answer : str
+        The method.
+    defaults : dict
+        Arguments of it that are not its own defaults.
+    """
+
+    answer: ClassVar[str]
+    defaults: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *args: Any, ax: Any = None, **kwargs: Any) -> Self:
+        """Return the display of a fitted estimator, plotted.
+
+        Parameters
+        ----------
+        estimator : fitted KernelRidgeCV or KernelRidgeClassifierCV
+        *args, **kwargs
+            Arguments of the estimator's method that answers, parameters of the display, and looks
+            for `plot`.
+        ax : matplotlib Axes, optional
+            Where to plot; a new figure by default.
+        """
+        check_fitted_estimator(estimator)
+        ask = getattr(estimator, cls.answer)
+        taken = signature(ask).parameters
+        given = dict(zip(taken, args, strict=False))
+        asked = cls.defaults | given | {name: kwargs.pop(name) for name in taken if name in kwargs}
+        own = {f.name: kwargs.pop(f.name) for f in fields(cls) if f.name in kwargs}  # type: ignore[arg-type]  # a dataclass of the answer
+        return cls.from_result(ask(**asked), **own).plot(ax, **kwargs)
 
 
 def band(ax: Any, x: Any, low: Any, high: Any, line: Any, alpha: float = 0.2) -> Any:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.model import Model, make_model
@@ -17,12 +16,12 @@ from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_select
 from holdfast.data.frames import make_frame
 from holdfast.data.values import require_numbers
 from holdfast.estimators.search import Planned, together
-from holdfast.exceptions import HoldOutError, InvalidInputError, KernelError
+from holdfast.exceptions import InvalidInputError
 from holdfast.kernels import Constant, Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.base import Pullback
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.parts import distinct_parts, factors_and_parts
 from holdfast.kernels.products import RowPair
+from holdfast.kernels.shared import distinct_parts, factors_and_parts
 from holdfast.kernels.typical import total_eigenvalue
 from holdfast.progress import report
 
@@ -197,6 +196,7 @@ def stepped_weights(
     L-BFGS on log α and log w_b, which share one scale: the first weight stays as it is.
     """
     from holdfast.tuning.criterion import Criterion
+    from holdfast.tuning.minimise import Run
 
     weights = np.maximum(start, LEAST)
     weights /= weights.sum()
@@ -206,47 +206,20 @@ def stepped_weights(
             for own, weight, unit in zip(bands.kernels.values(), weights, bands.units, strict=True)
         )
     )
-    criterion = Criterion.of(
-        _template(problem, kernel),
-        problem.X,
-        problem.Y,
-        sample_weight=problem.weights,
-        groups=problem.groups,
-    )
+    criterion = Criterion.on(problem, kernel)
     first = np.array([np.log(kernel.parameters[name]) for name in criterion.coordinates.names])
     some = alphas[np.unique(np.linspace(0, alphas.size - 1, FIRST_LOOKS).astype(int))]
-    looks = [_value(criterion, np.append(np.log(alpha), first)) for alpha in some]
-    point = np.append(np.log(some[int(np.argmin(looks))]), first)
-    limits = np.column_stack([point - FARTHEST, point + FARTHEST])
+    points = [np.append(np.log(alpha), first) for alpha in some]
+    limits = np.column_stack([points[0] - FARTHEST, points[0] + FARTHEST])
     limits[0] = np.log(alphas[0]) - BEYOND, np.log(alphas[-1]) + BEYOND
-    best = point, min(looks)
-
-    def function(at: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal best
-        try:
-            found = criterion.evaluate(at)
-        except (HoldOutError, KernelError):  # a line search steps back from there
-            return float(np.log(best[1])) + 1.0, np.zeros(at.size)
-        assert found.gradient is not None
-        if found.value < best[1]:
-            best = at.copy(), found.value
-        report(0, 0, "steps along the gradient")
-        return float(np.log(found.value)), found.gradient / found.value
-
-    options = {"maxfun": n_steps, "maxiter": n_steps}
-    minimize(function, point, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-    made = criterion.coordinates.kernel_at(best[0])
+    run = Run(criterion, limits, len(points) + n_steps)
+    run.search(run.descend, points, n_starts=1)
+    assert run.best is not None
+    made = criterion.coordinates.kernel_at(run.best[0])
     factors = np.array([factor for factor, _ in factors_and_parts(made)])
     found = factors * bands.units
     found[found < NOTHING * found.sum()] = 0.0
     return np.asarray(found / found.sum())
-
-
-def _value(criterion: Any, point: FloatArray) -> float:
-    try:
-        return float(criterion.evaluate(point, gradient=False).value)
-    except (HoldOutError, KernelError):
-        return float("inf")
 
 
 def same_problem(problem: Problem) -> dict[str, Any]:
@@ -265,13 +238,6 @@ def same_problem(problem: Problem) -> dict[str, Any]:
         "memory_limit": problem.memory,
         "random_state": problem.seed,
     }
-
-
-def _template(problem: Problem, kernel: Kernel) -> Any:
-    """Return an estimator of the same problem with this kernel."""
-    from holdfast.estimators.regression import KernelRidgeCV
-
-    return KernelRidgeCV(kernel, **same_problem(problem))
 
 
 # -- weights for each target -----------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from numbers import Real
 from os import PathLike
@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray
+from holdfast.answers.decision import column_coefficients, decision
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.model import Model
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import expanded_in, rows_with_kernel
 from holdfast.answers.trend import (
@@ -26,10 +26,9 @@ from holdfast.answers.trend import (
     parted,
     refuse_matrix,
     trend_of,
-    trend_values,
 )
-from holdfast.cluster.rows import DaskRows, expand
-from holdfast.data.dask import is_dask, local, on_rows
+from holdfast.cluster.rows import DaskRows
+from holdfast.data.dask import local
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
 from holdfast.data.seeds import seed_of
@@ -45,34 +44,68 @@ from holdfast.estimators.inputs import (
     unchanged_on_error,
     warn_of_groups,
 )
-from holdfast.estimators.policies import PolicyQuestions
-from holdfast.estimators.questions import Questions
-from holdfast.estimators.search import Found, Further, search
-from holdfast.estimators.widths import WidthSearch
+from holdfast.estimators.score_questions import ScoreQuestions
+from holdfast.estimators.search import Further, search
+from holdfast.estimators.widths import width_search
 from holdfast.exceptions import NotSupportedError, warn
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.holdout import PATHS
 from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate, kernel_grid
-from holdfast.kernels.matrix import KernelData, KernelRows
-from holdfast.kernels.parts import column_factors
 from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
 from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
-from holdfast.smoother.base import Fit
 from holdfast.smoother.make import is_primal, primal_columns
-from holdfast.smoother.rows import row_blocks
 from holdfast.smoother.standardise import StandardisedColumns
 
 
-class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False)
+class KernelParameters:
+    """The parameters that kernels come from; each field is an argument of the constructor."""
+
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    gamma: Any = None
+    degree: Any = 3
+    coef0: Any = 1.0
+    kernel_params: dict[str, Any] | None = None
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return them by name."""
+        return {one.name: getattr(self, one.name) for one in fields(KernelParameters)}
+
+
+@dataclass(eq=False, repr=False)
+class CrossValidatedKernelRidge(
+    KernelParameters,
+    ScoreQuestions,
+    BaseEstimator,  # type: ignore[misc]  # sklearn is untyped
+    ABC,
+):
     """Kernel least squares with exact held-out predictions over a grid of penalties."""
 
-    # "no_validation": checked where it is used, with a clearer message.
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "kernel": "no_validation",
+    _: KW_ONLY
+    alphas: ArrayLike | None = None
+    basis: Any = None
+    cv: Any = None
+    held_out_basis: str = "remove"
+    fit_intercept: bool = True
+    trend: Any = None
+    standardize: bool = False
+    scoring: Any = None
+    pooled: bool = True
+    alpha_per_target: bool = False
+    rule: str = "best"
+    jitter: float = 1e-10
+    path: str = "auto"
+    memory_limit: float | str | None = None
+    checkpoint: str | PathLike[str] | None = None
+    random_state: Any = None
+
+    # Parameters that are not here are checked where they are used, with a clearer message.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"search", "auto"}),
@@ -82,73 +115,17 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
         "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
         "coef0": [Real, "array-like"],
         "kernel_params": [dict, None],
-        "alphas": "no_validation",
-        "basis": "no_validation",
-        "cv": "no_validation",
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
-        "trend": "no_validation",
         "standardize": ["boolean"],
-        "scoring": "no_validation",
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
         "rule": [StrOptions({"best", "1se"})],
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
-        "memory_limit": "no_validation",
         "checkpoint": [str, PathLike, None],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        fit_intercept: bool = True,
-        trend: Any = None,
-        standardize: bool = False,
-        scoring: Any = None,
-        pooled: bool = True,
-        alpha_per_target: bool = False,
-        rule: str = "best",
-        jitter: float = 1e-10,
-        path: str = "auto",
-        memory_limit: float | str | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alphas = alphas
-        self.basis = basis
-        self.cv = cv
-        self.held_out_basis = held_out_basis
-        self.fit_intercept = fit_intercept
-        self.trend = trend
-        self.standardize = standardize
-        self.scoring = scoring
-        self.pooled = pooled
-        self.alpha_per_target = alpha_per_target
-        self.rule = rule
-        self.jitter = jitter
-        self.path = path
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-
-    #: What questions are put to; None before `fit`.
-    _fitted: Fitted | None = None
 
     # -- what the two estimators differ in ------------------------------------------------------
 
@@ -197,6 +174,16 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
         The estimator keeps its own copy of rows, targets and weights. Only rows in a file, and
         those that take more than a quarter of the memory limit, are not copied and must not be
         overwritten. What is set later by ``set_params`` takes effect at the next `fit`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import LeaveOneGroupOut
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KernelRidgeCV(cv=LeaveOneGroupOut(), scoring="r2")
+        >>> model.fit(X[:, 1:], X[:, 0], groups=y).n_splits_
+        3
         """
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
@@ -208,8 +195,7 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             with pieces_alone(problem.weights.size):  # few rows gain nothing from BLAS threads
                 grids = self._penalties(problem, candidates)
                 further = self._further(problem, candidates)
-                found = search(problem, goal, candidates, grids, store, further)
-                self._publish(found, goal)
+                self._publish(search(problem, goal, candidates, grids, store, further))
         return self
 
     def _goal(self) -> Goal:
@@ -244,7 +230,6 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             self.feature_names_in_ = names
         memory = memory_bytes(self.memory_limit)
         rows = own_rows(X, rows, memory / 4.0)
-        self._frames = library_of(X)
         m = rows.shape[0]
         weights = check_weights(sample_weight, m)
         candidates = self._candidates(rows, weights)
@@ -281,6 +266,7 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             memory=memory,
             trend=trend,
             standardize=self.standardize,
+            frames=library_of(X),
         )
         if self.cv is None:
             warn_of_groups(problem, self._goal().scoring)
@@ -305,11 +291,6 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             widths = partial(typical_widths, X=X, weights=weights)
         return kernel_grid(**self._arguments(), n_features=n_features, widths=widths)
 
-    def _arguments(self) -> dict[str, Any]:
-        """Return the parameters that kernels come from."""
-        names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
-        return {name: getattr(self, name) for name in names}
-
     def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
         """Return what names further kernels while they are compared: widths, if one is searched."""
         if not isinstance(self.gamma, str):
@@ -319,7 +300,7 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
             # They belong to the sequence of the first kernel.
             return self._penalties(problem, [candidates[0], *found])[1:]
 
-        return WidthSearch(self.kernel_params, problem.X, penalties)
+        return width_search(self.kernel_params, problem.X, penalties)
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
@@ -337,51 +318,30 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
-    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
-        """Set the fitted attributes; the model on all rows, unless it is known, is made here."""
-        model, choice, problem = found.model, found.choice, found.model.problem
-        self._problem, self._plan = problem, found.plan
-        if isinstance(self.basis, str) and "basis" not in found.plan.facts:
+    def _publish(self, fitted: Fitted) -> None:
+        """Keep the fitted model and set the public attributes."""
+        model, problem, plan = fitted.model, fitted.problem, fitted.plan
+        if plan is not None and isinstance(self.basis, str) and "basis" not in plan.facts:
             told = {"basis": told_basis(problem.basis, problem.weights.size)}
-            self._plan = replace(found.plan, facts={**found.plan.facts, **told})
-        self._kernel = self.kernel_ = model.kernel
-        self.alpha_, self.best_score_ = choice.alpha, choice.score
-        self.best_index_ = choice.indices + found.start
-        self.cv_results_ = found.results
-        self.best_params_ = {**found.params, "alpha": choice.alpha}
-        self._fitted_with = self.get_params(deep=False)
-        self._fitted = self._value(model, goal)
-        fit = self._fitted.coefficients if fit is None else fit
-        self.basis_selector_ = model.selector
-        self.n_splits_ = len(problem.experiments)
+            plan = replace(plan, facts={**plan.facts, **told})
         self.basis_indices_ = expanded_in(model.basis, problem.weights.size)
-        self.jitter_ = model.epsilon
-        self._basis_rows = None
+        fit, basis_rows = fitted.coefficients, None
         if isinstance(model.data, DaskRows) and fit.linear is None:
-            self._basis_rows = model.data.gather(self.basis_indices_)  # predict without a cluster
-        self._linear_coef, self._dual_coef = fit.linear, fit.dual
-        self._intercept, self._trend_coef = parted(fit.unpenalised, problem.bias)
-        self.dual_coef_ = fit.dual[:, 0] if problem.flat else fit.dual
-        self.intercept_ = float(self._intercept[0]) if problem.flat else self._intercept
-
-    def _value(self, model: Model, goal: Goal) -> Fitted:
-        """Return the fitted model as a value, from the attributes of the fit."""
-        params = {name: value for name, value in self.best_params_.items() if name != "alpha"}
-        return Fitted(
-            model,
-            goal,
-            self.alpha_,
-            self.best_score_,
-            self.cv_results_,
-            params,
-            self._arguments(),
-            self._frames,
+            basis_rows = model.data.gather(self.basis_indices_)  # predict without a cluster
+        given = self.get_params(deep=False)
+        self._fitted = replace(fitted, plan=plan, parameters=given, fit=fit, basis_rows=basis_rows)
+        self.kernel_, self.basis_selector_, self.jitter_ = (
+            model.kernel,
+            model.selector,
+            model.epsilon,
         )
-
-    def _asked(self) -> Fitted:
-        check_is_fitted(self)
-        assert self._fitted is not None  # set by every fit
-        return self._fitted
+        self.alpha_, self.best_score_, self.best_index_ = fitted.alpha, fitted.score, fitted.index
+        self.cv_results_ = fitted.results
+        self.best_params_ = {**fitted.params, "alpha": fitted.alpha}
+        self.n_splits_ = len(problem.experiments)
+        self.dual_coef_ = fitted.flat(fit.dual)
+        intercept, _ = parted(fit.unpenalised, problem.bias)
+        self.intercept_ = float(intercept[0]) if problem.flat else intercept
 
     # -- predictions ------------------------------------------------------------------------------
 
@@ -392,21 +352,14 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
         ``X @ coef_.T + intercept_`` is what the model predicts, apart from a trend. Other kernels
         have none.
         """
-        check_is_fitted(self)
-        X = self._problem.X
-        factors = column_factors(self._kernel, X.shape[1]) if X.ndim == 2 else None
-        if factors is None:
+        fitted = self._asked()
+        coef = column_coefficients(fitted)
+        if coef is None:
             raise AttributeError(
-                f"coef_ is there for a linear kernel only, and the kernel is {self._kernel!r}: no "
+                f"coef_ is there for a linear kernel only, and the kernel is {self.kernel_!r}: no "
                 "column of X has a coefficient. Use dual_coef_, the coefficients of the basis rows."
             )
-        coef = self._linear_coef
-        if coef is None:
-            data, columns = self._basis_data()
-            basis = data.take(columns)
-            assert isinstance(basis, KernelRows)  # a linear kernel has rows of numbers
-            coef = factors[:, None] * np.asarray(basis.X.T @ self._dual_coef)
-        return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
+        return coef[:, 0].copy() if fitted.problem.flat else np.ascontiguousarray(coef.T)
 
     @property
     def trend_names_(self) -> AnyArray:
@@ -417,7 +370,7 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
     def trend_coef_(self) -> FloatArray:
         """Coefficients of the columns of the trend: (s,), or (v, s) of v targets."""
         trend_of(self)
-        coef = self._trend_coef
+        _, coef = parted(self._asked().coefficients.unpenalised, self._problem.bias)
         return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
 
     @property
@@ -433,45 +386,14 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
         std = std[:, int(self._problem.bias) :]
         return std[0] if self._problem.flat else std
 
-    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
-        """Return model values for new rows, shape (k, v); the model's own are checked already."""
-        check_is_fitted(self)
-        rows = X if checked else self._new_rows(X)
-        values = self._without_trend(rows)
-        if self._problem.trend is not None:
-            values = values + trend_values(rows, (self._problem.trend, self._trend_coef))
-        return values
-
-    def _without_trend(self, rows: Any) -> FloatArray:
-        """Return the kernel part and the intercept of new rows, shape (k, v)."""
-        if is_dask(rows):
-            lazy: FloatArray = self._lazy_decision(rows)
-            return lazy
-        if self._linear_coef is not None:
-            return np.asarray(rows @ self._linear_coef + self._intercept)
-        data, columns = self._basis_data()
-        values = np.empty((rows.shape[0], self._dual_coef.shape[1]))
-        for block in row_blocks(rows.shape[0], columns.size):
-            values[block] = data.predict_block(rows[block], columns) @ self._dual_coef
-        return np.asarray(values + self._intercept)
+    def _decision(self, X: Any) -> FloatArray:
+        """Return model values for new rows, shape (k, v)."""
+        return decision(self._asked(), self._new_rows(X))
 
     def _new_rows(self, X: Any) -> Any:
-        return check_rows(self, X, objects=takes_objects(self._kernel), reset=False)
-
-    def _basis_data(self) -> tuple[KernelData, IntArray]:
-        """Return rows with the kernel, and which of them are basis rows."""
-        if self._basis_rows is not None:
-            return self._basis_rows, np.arange(len(self._basis_rows))
-        problem = self._problem
-        return rows_with_kernel(self._kernel, problem.X, problem.basis), self.basis_indices_
-
-    def _lazy_decision(self, rows: Any) -> Any:
-        """Return model values of Dask rows, computed chunk by chunk when they are asked for."""
-        if self._linear_coef is not None:
-            return rows @ self._linear_coef + self._intercept
-        data, columns = self._basis_data()
-        model = (data.take(columns), self._dual_coef, self._intercept)
-        return on_rows(expand, rows, model, columns=self._dual_coef.shape[1])
+        check_is_fitted(self)
+        assert self._fitted is not None
+        return check_rows(self, X, objects=takes_objects(self._fitted.model.kernel), reset=False)
 
     # -- files and scikit-learn -------------------------------------------------------------------
 
@@ -482,6 +404,19 @@ class CrossValidatedKernelRidge(Questions, PolicyQuestions, BaseEstimator, ABC):
         ----------
         path : path
             Where to write; ".holdfast" is the usual ending. The file holds the training rows.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV, load
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/diabetes.holdfast")
+        ...     again = load(f"{folder}/diabetes.holdfast")
+        >>> bool((again.predict(X) == model.predict(X)).all())
+        True
         """
         from holdfast.files import save
 

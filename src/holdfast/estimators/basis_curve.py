@@ -6,30 +6,28 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.held_out import held_out
-from holdfast.basis.base import Selector, how_many, whole_number
+from holdfast.basis.base import Selector, how_many
 from holdfast.basis.greedy import Greedy
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
 from holdfast.basis.random import Random
 from holdfast.basis.resolve import resolve_basis
+from holdfast.data.frames import make_frame
+from holdfast.data.numbers import whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import (
     HoldfastWarning,
     InvalidInputError,
-    MissingDependencyError,
     SelectionBiasWarning,
 )
 from holdfast.experiments import POLICIES
-
-if TYPE_CHECKING:
-    import pandas
-
 
 #: How many sizes are tried by default, and the largest of them.
 SIZES, LARGEST = 6, 1000
@@ -104,19 +102,24 @@ class BasisCurve:
 
         return BasisSizeDisplay(self).plot(ax, **kwargs)
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a long pandas table: selector, policy, repeat, size, score, alpha."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError(
-                "to_frame() needs pandas, which is not installed: pip install holdfast[frames]."
-            ) from None
-        labels = [self.selectors, self.policies, range(self.scores.shape[2]), self.sizes.tolist()]
-        names = ["selector", "policy", "repeat", "size"]
-        index = pd.MultiIndex.from_product(labels, names=names)
-        values = {"score": self.scores.ravel(), "alpha": self.alphas.ravel()}
-        return pd.DataFrame(values, index=index).reset_index()
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a long table: selector, policy, repeat, size, score, alpha.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"} or None
+            Whose frame; None: pandas.
+        """
+        selector, policy, repeat, size = np.indices(self.scores.shape).reshape(4, -1)
+        columns: dict[str, AnyArray] = {
+            "selector": np.array(self.selectors, dtype=object)[selector],
+            "policy": np.array(self.policies, dtype=object)[policy],
+            "repeat": repeat,
+            "size": self.sizes[size],
+            "score": self.scores.ravel(),
+            "alpha": self.alphas.ravel(),
+        }
+        return make_frame(columns, library)
 
 
 def basis_curve(
@@ -130,7 +133,7 @@ def basis_curve(
     repeats: int = 1,
     sample_weight: Any = None,
     groups: Any = None,
-    random_state: int = 0,
+    random_state: Any = 0,
 ) -> BasisCurve:
     """Return held-out scores against the number of basis rows, per selector and policy.
 
@@ -152,7 +155,7 @@ def basis_curve(
         any other ``held_out_basis``. ``"reselect"`` retrains for every experiment.
     repeats : int
         How often to choose and score, each time with another seed.
-    random_state : int
+    random_state : int, RandomState or None, default 0
         Seed.
 
     Returns
@@ -183,7 +186,7 @@ def basis_curve(
     """
     named = _named(selectors)
     _check_policies(policies)
-    repeats = whole_number("repeats", repeats)
+    repeats, first_seed = whole_number("repeats", repeats), seed_of(random_state)
     template = _fit(estimator, X, y, sample_weight, groups, basis=1, held_out_basis="keep")
     training, data = template._problem, template._fitted_model().data
     counts = _counts(sizes, int(np.count_nonzero(training.weights)))
@@ -193,7 +196,7 @@ def basis_curve(
     seconds = np.zeros((len(named), repeats))
     for s, selector in enumerate(named.values()):
         for r in range(repeats):
-            seed = np.random.SeedSequence([random_state, r]).generate_state(1)[0]
+            seed = np.random.SeedSequence([first_seed, r]).generate_state(1)[0]
             chosen: IntArray | None = None
             for k in range(len(counts) - 1, -1, -1):  # the largest first: it holds the others
                 if chosen is None or not selector.nested:

@@ -71,7 +71,13 @@ class Checkpoint:
             ) from error
         self._problem, self.seed = problem, problem.seed
         data = {f.name: getattr(problem, f.name) for f in fields(problem)}
-        for name in ("seed", "flat", "path", "memory"):  # of these the scores are independent
+        for name in (
+            "seed",
+            "flat",
+            "path",
+            "memory",
+            "frames",
+        ):  # of these the scores are independent
             del data[name]
         if problem.trend is not None:
             data["trend"] = problem.unpenalised.Q

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -21,23 +22,21 @@ from holdfast.answers.calibration import (
     compared,
     shares,
 )
-from holdfast.answers.problem import Goal
+from holdfast.answers.fitted import Fitted
 from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
-from holdfast.estimators.multilabel import check_label_matrix, is_label_matrix
-from holdfast.estimators.search import Found
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scorers import (
     decision_to_label_index,
     decision_to_proba,
     label_probabilities,
 )
-from holdfast.smoother.base import Fit
 
 
+@dataclass(eq=False, repr=False)
 class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least-squares classifier (LS-SVM) with exact held-out predictions.
 
@@ -97,61 +96,13 @@ feature_names_in_
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
+    _: KW_ONLY
+    calibration: str | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CrossValidatedKernelRidge._parameter_constraints,
         "calibration": [StrOptions(set(CALIBRATIONS)), None],
     }
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        fit_intercept: bool = True,
-        trend: Any = None,
-        standardize: bool = False,
-        scoring: Any = None,
-        pooled: bool = True,
-        alpha_per_target: bool = False,
-        rule: str = "best",
-        jitter: float = 1e-10,
-        path: str = "auto",
-        memory_limit: float | str | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-        calibration: str | None = None,
-    ) -> None:
-        super().__init__(
-            kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            kernel_params=kernel_params,
-            alphas=alphas,
-            basis=basis,
-            cv=cv,
-            held_out_basis=held_out_basis,
-            fit_intercept=fit_intercept,
-            trend=trend,
-            standardize=standardize,
-            scoring=scoring,
-            pooled=pooled,
-            alpha_per_target=alpha_per_target,
-            rule=rule,
-            jitter=jitter,
-            path=path,
-            memory_limit=memory_limit,
-            checkpoint=checkpoint,
-            random_state=random_state,
-        )
-        self.calibration = calibration
 
     @property
     def _classes(self) -> NDArray[Any] | None:
@@ -170,9 +121,9 @@ feature_names_in_
                 argument="y",
             )
         refuse_masked("y", y)
-        self.multilabel_ = is_label_matrix(y)
+        self.multilabel_ = _is_label_matrix(y)
         if self.multilabel_:
-            Y = check_label_matrix(y, n_rows, weights)
+            Y = _label_matrix(y, n_rows, weights)
             self.classes_ = np.arange(Y.shape[1])
             return Y, Y, False
         with refusals("y"):
@@ -197,11 +148,11 @@ feature_names_in_
         Y[np.arange(n_rows), code] = 1.0
         return Y, labels, False
 
-    def _publish(self, found: Found, goal: Goal, fit: Fit | None = None) -> None:
-        """Set the fitted attributes, and calibrate a model that is new."""
-        super()._publish(found, goal, fit)
+    def _publish(self, fitted: Fitted) -> None:
+        """Keep the fitted model, and calibrate one that is new."""
+        super()._publish(fitted)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None and fit is None:
+        if self.calibration is not None and fitted.fit is None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 
@@ -220,6 +171,14 @@ feature_names_in_
         """Return model values, (k,) for two classes (positive: the second), else (k, classes).
 
         For multi-label targets (k, labels); positive: the row has the label.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from holdfast import KernelRidgeClassifierCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> KernelRidgeClassifierCV().fit(X, y).decision_function(X[:4]).shape
+        (4, 3)
         """
         values = self._decision(X)
         return values[:, 0] if values.shape[1] == 1 else values
@@ -228,6 +187,14 @@ feature_names_in_
         """Return class labels, shape (k,).
 
         For multi-label targets 0 and 1, shape (k, labels).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from holdfast import KernelRidgeClassifierCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> KernelRidgeClassifierCV().fit(X, y).predict(X[::50])
+        array([0, 1, 2])
         """
         if self._multilabel:
             count = self.classes_.size
@@ -247,6 +214,15 @@ feature_names_in_
 
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
         to one. They are not calibrated, unless `calibration` is "sigmoid" or "isotonic".
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from holdfast import KernelRidgeClassifierCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KernelRidgeClassifierCV(calibration="sigmoid").fit(X, y)
+        >>> round(float(model.predict_proba(X[:1]).sum()), 6)
+        1.0
         """
         decision = self._decision(X)
         count, calibration = self.classes_.size, getattr(self, "calibration_", None)
@@ -314,3 +290,39 @@ def _of_labels(values: FloatArray, calibration: Calibration | None) -> FloatArra
 
 def _labels(values: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(classes[decision_to_label_index(values)])
+
+
+def _is_label_matrix(y: Any) -> bool:
+    """Return whether targets are several columns of numbers or truth values."""
+    if sp.issparse(y):
+        return True
+    try:
+        values = np.asarray(y)
+    except ValueError:  # ragged
+        return False
+    return values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "biuf"
+
+
+def _label_matrix(y: Any, n_rows: int, weights: FloatArray) -> FloatArray:
+    """Return labels (m, v), which come as 0 and 1, as −1 and +1."""
+    values = y.toarray() if sp.issparse(y) else np.asarray(y)
+    check_length("y", values, n_rows)
+    if not values.shape[1]:
+        raise InvalidInputError("y must have a column for each label; got none.", argument="y")
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
+        raise InvalidInputError(
+            "y must be one column of labels, or for multi-label targets a matrix of 0 and 1; got "
+            f"{values[row, column]} in row {row}, column {column} of an array of shape "
+            f"{values.shape}. Pass a 1d array of classes, or say with 0 and 1 which labels each "
+            "row has.",
+            argument="y",
+        )
+    if not values[weights > 0].any():
+        raise InvalidInputError(
+            "y must hold a label for some row of positive weight; got 0 everywhere. Add rows that "
+            "have labels.",
+            argument="y",
+        )
+    return np.where(values == 1, 1.0, -1.0)

@@ -315,11 +315,11 @@ def warn_of_groups(problem: Problem, scoring: Scoring) -> None:
         return
     warn(
         "groups were given without cv, so rows are left out one by one while the others of their "
-        "group are trained on: the score is optimistic if rows of a group are alike. Pass "
-        "cv=LeaveOneGroupOut(), or cv=LeaveOneOut() if you mean that.",
+        "group are trained on: the score is optimistic if rows of a group are alike.",
         HoldfastWarning,
         argument="groups",
         remedies=("cv",),
+        advice="Pass cv=LeaveOneGroupOut(), or cv=LeaveOneOut() if you mean that.",
     )
 
 

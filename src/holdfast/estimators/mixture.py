@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
+from holdfast.answers.model import make_model
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.permutation import PermutationTest
 from holdfast.answers.problem import Problem
@@ -51,6 +52,7 @@ from holdfast.scores.penalties import Penalties, default_penalties
 __all__ = ["KernelMixtureCV"]
 
 
+@dataclass(eq=False, repr=False)
 class KernelMixtureCV(KernelRidgeCV):
     """Kernel ridge regression on a weighted sum of kernels, with exact held-out predictions.
 
@@ -112,77 +114,27 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     True
     """
 
+    kernels: Any
+    _: KW_ONLY
+    n_draws: int = 100
+    concentration: float | Sequence[float] = (0.1, 1.0)
+    draws: ArrayLike | None = None
+    n_steps: int = 0
+    normalise: bool = True
+    weights_per_target: bool = False
     # The kernel of the parent has no parameters here: it is made of `kernels`.
-    kernel: Any = None
-    gamma: Any = None
-    degree: Any = 3
-    coef0: Any = 1.0
-    kernel_params: Any = None
-    standardize: Any = False
+    kernel: Any = field(default=None, init=False)
+    gamma: Any = field(default=None, init=False)
+    degree: Any = field(default=3, init=False)
+    coef0: Any = field(default=1.0, init=False)
+    kernel_params: dict[str, Any] | None = field(default=None, init=False)
+    standardize: bool = field(default=False, init=False)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        **{
-            name: allowed
-            for name, allowed in CrossValidatedKernelRidge._parameter_constraints.items()
-            if name not in ("kernel", "gamma", "degree", "coef0", "kernel_params", "standardize")
-        },
-        "kernels": "no_validation",
-        "n_draws": "no_validation",
-        "concentration": "no_validation",
-        "draws": "no_validation",
-        "n_steps": "no_validation",
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CrossValidatedKernelRidge._parameter_constraints,
         "normalise": ["boolean"],
         "weights_per_target": ["boolean"],
     }
-
-    def __init__(
-        self,
-        kernels: Any,
-        *,
-        n_draws: int = 100,
-        concentration: float | Sequence[float] = (0.1, 1.0),
-        draws: ArrayLike | None = None,
-        n_steps: int = 0,
-        normalise: bool = True,
-        weights_per_target: bool = False,
-        alphas: ArrayLike | None = None,
-        basis: Any = None,
-        cv: Any = None,
-        held_out_basis: str = "remove",
-        fit_intercept: bool = True,
-        trend: Any = None,
-        scoring: Any = None,
-        pooled: bool = True,
-        alpha_per_target: bool = False,
-        rule: str = "best",
-        jitter: float = 1e-10,
-        path: str = "auto",
-        memory_limit: float | str | None = None,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernels = kernels
-        self.n_draws = n_draws
-        self.concentration = concentration
-        self.draws = draws
-        self.n_steps = n_steps
-        self.normalise = normalise
-        self.weights_per_target = weights_per_target
-        self.alphas = alphas
-        self.basis = basis
-        self.cv = cv
-        self.held_out_basis = held_out_basis
-        self.fit_intercept = fit_intercept
-        self.trend = trend
-        self.scoring = scoring
-        self.pooled = pooled
-        self.alpha_per_target = alpha_per_target
-        self.rule = rule
-        self.jitter = jitter
-        self.path = path
-        self.memory_limit = memory_limit
-        self.checkpoint = checkpoint
-        self.random_state = random_state
 
     # -- the kernels to compare --------------------------------------------------------------------
 
@@ -317,9 +269,15 @@ rule, jitter, path, memory_limit, checkpoint, random_state
                 part.fit(problem.X, problem.Y[:, columns], problem.weights, problem.groups)
             self.models_.append((columns, part))
             self.alpha_[columns], self.best_score_[columns] = part.alpha_, part.best_score_
-        self._problem, self._kernel = replace(problem, alphas=alphas), candidates[0].kernel
-        self._target_weights = np.array([candidates[i].params["weights"] for i in found.draw])
-        self._fitted_with = self.get_params(deep=False)
+        # Of all targets together nothing is asked but what they are and what was chosen.
+        first = candidates[int(found.draw[0])].kernel
+        self._fitted = Fitted(
+            make_model(replace(problem, alphas=alphas), first, None, None),
+            self._goal(),
+            self.alpha_,
+            self.best_score_,
+            params={"weights": [candidates[i].params["weights"] for i in found.draw]},
+        )
         self.n_splits_ = len(problem.experiments)
 
     # -- results -----------------------------------------------------------------------------------
@@ -327,15 +285,14 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     @property
     def kernel_weights_(self) -> FloatArray:
         """The chosen weights, which add up to one: (kernels,), or (v, kernels) for each target."""
-        check_is_fitted(self, ["_problem"])
-        if hasattr(self, "models_"):
-            return self._target_weights.copy()
-        return np.array(self.best_params_["weights"])
+        check_is_fitted(self)
+        assert self._fitted is not None
+        return np.array(self._fitted.params["weights"])
 
     @property
     def kernel_names_(self) -> AnyArray:
         """The names of the kernels: the keys of a dict, or k1, k2, …."""
-        check_is_fitted(self, ["_problem"])
+        check_is_fitted(self)
         return np.array(list(self._named_kernels(self._n_features)), dtype=object)
 
     @property
@@ -358,8 +315,19 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         -----
         If two kernels carry the same information, both differences are small. Differences need not
         add up to R².
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelMixtureCV
+        >>> from holdfast.kernels import RBF, OnColumns
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> body, blood = OnColumns(RBF(10.0), [0, 1, 2, 3]), OnColumns(RBF(10.0), range(4, 10))
+        >>> model = KernelMixtureCV([body, blood], n_draws=5, random_state=0).fit(X, y)
+        >>> bool((model.kernel_importance().delta > 0).all())  # each adds something
+        True
         """
-        check_is_fitted(self, ["_problem"])
+        check_is_fitted(self)
         kernels = list(self._named_kernels(self._n_features).values())
         v = self._problem.Y.shape[1]
         r2, without = np.empty(v), np.empty((len(kernels), v))
@@ -398,41 +366,23 @@ rule, jitter, path, memory_limit, checkpoint, random_state
             self._asked()
         super().save(path)
 
-    def _of_targets(self, answer: Callable[[KernelRidgeCV], FloatArray], axis: int) -> FloatArray:
-        """Return the answers of all models, with the targets along one axis put in order."""
-        found = [answer(model) for _, model in self.models_]
+    def _of_targets(self, answer: Callable[[KernelRidgeCV], FloatArray]) -> FloatArray:
+        """Return the answers of all models, with the targets, the last axis, put in order."""
+        values = np.concatenate([local(answer(model)) for _, model in self.models_], axis=-1)
         columns = np.concatenate([columns for columns, _ in self.models_])
-        values = np.concatenate([local(part) for part in found], axis=axis)
-        return np.asarray(np.take(values, np.argsort(columns), axis=axis))
+        return np.asarray(values[..., np.argsort(columns)])
 
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self._problem.flat else values
-
-    @overload
-    def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
-
-    @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
-
-    def predict(
-        self, X: Any, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Return predictions for new rows, shape (k,) or (k, v).
-
-        Parameters
-        ----------
-        X, return_std
-            As in `KernelRidgeCV.predict`.
-        """
-        check_is_fitted(self, ["_problem"])
+    def _decision(self, X: Any) -> FloatArray:
         if not hasattr(self, "models_"):
-            return super().predict(X, return_std)  # type: ignore[call-overload, no-any-return]
+            return super()._decision(X)
         rows = self._new_rows(X)
-        values = self._shaped(self._of_targets(lambda model: model.predict(rows), 1))
-        if not return_std:
-            return values
-        std = self._of_targets(lambda model: model.predict(rows, return_std=True)[1], 1)
-        return values, self._shaped(std)
+        return self._of_targets(lambda model: model._decision(rows))
+
+    def _deviation(self, X: Any) -> FloatArray:
+        if not hasattr(self, "models_"):
+            return super()._deviation(X)
+        rows = self._new_rows(X)
+        return self._of_targets(lambda model: model._deviation(rows))
 
     def predict_interval(
         self, X: Any, level: float | Sequence[float] = 0.9, method: str = "plus"
@@ -444,11 +394,10 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         X, level, method
             As in `KernelRidgeCV.predict_interval`.
         """
-        check_is_fitted(self, ["_problem"])
         if not hasattr(self, "models_"):
             return super().predict_interval(X, level, method)
         rows = self._new_rows(X)
-        found = self._of_targets(lambda model: model.predict_interval(rows, level, method), -1)
+        found = self._of_targets(lambda model: model.predict_interval(rows, level, method))
         return found[..., 0] if self._problem.flat else found
 
     def predict_without(
@@ -461,13 +410,11 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         rows, X, alpha
             As in `KernelRidgeCV.predict_without`; `alpha` is for one set of weights.
         """
-        check_is_fitted(self, ["_problem"])
-        if not hasattr(self, "models_"):
+        if alpha is not None or not hasattr(self, "models_"):
             return super().predict_without(rows, X, alpha)
-        if alpha is not None:
-            self._asked()
         new = None if X is None else self._new_rows(X)
-        return self._shaped(self._of_targets(lambda model: model.predict_without(rows, new), 1))
+        found = self._of_targets(lambda model: model.predict_without(rows, new))
+        return found[..., 0] if self._problem.flat else found
 
     def nested(self, *args: Any, **kwargs: Any) -> NestedPredictions:
         """Return held-out predictions by models whose weights and penalty were chosen without them.
@@ -486,10 +433,10 @@ rule, jitter, path, memory_limit, checkpoint, random_state
         return super().permutation_test(*args, **kwargs)
 
     def _refuse_steps(self, what: str) -> None:
-        self._asked()
-        if self._fitted_with["n_steps"]:
+        n_steps = self._asked().parameters["n_steps"]
+        if n_steps:
             raise NotSupportedError(
                 f"{what} repeats the choice among the draws, but steps along the gradient are not "
-                f"repeated; got n_steps={self._fitted_with['n_steps']}. Fit with n_steps=0.",
+                f"repeated; got n_steps={n_steps}. Fit with n_steps=0.",
                 argument="n_steps",
             )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray
-from holdfast.answers.certainty import Method, ScoreInterval, score_interval
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.held_out import HeldOutPredictions, decorrelated, held_out
+from holdfast.answers.held_out import HeldOutPredictions, held_out
 from holdfast.answers.influence import Influence, influence
 from holdfast.answers.intervals import predict_interval
-from holdfast.answers.learning import LearningCurve, learning_curve
 from holdfast.answers.model import Model
-from holdfast.answers.nested import NestedPredictions, Way, nested
 from holdfast.answers.pairs import LeavePairOut, leave_pair_out
-from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.answers.problem import Problem
 from holdfast.answers.without import HeldOutCoefficients, coef_without, predict_without
 from holdfast.data.numbers import whole_number
-from holdfast.exceptions import NotSupportedError, warn
+from holdfast.exceptions import NotSupportedError
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
 
@@ -37,17 +32,21 @@ from holdfast.holdout.verify import Verification, verify
 class Questions(ABC):
     """What a fitted model says about rows that it, or a model like it, never saw."""
 
-    alpha_: float | FloatArray
-    _problem: Problem
-    _plan: Plan
+    #: What questions are put to; None before `fit`.
+    _fitted: Fitted | None = None
 
-    @abstractmethod
     def _asked(self) -> Fitted:
         """Return the fitted model as a value."""
+        check_is_fitted(self)
+        assert self._fitted is not None  # set by every fit
+        return self._fitted
 
-    @abstractmethod
-    def _decision(self, X: Any, *, checked: bool = False) -> FloatArray:
-        """Return model values for new rows, shape (k, v); rows may be checked already."""
+    @property
+    def _problem(self) -> Problem:
+        """What the model was fitted to."""
+        check_is_fitted(self)
+        assert self._fitted is not None
+        return self._fitted.problem
 
     @abstractmethod
     def _new_rows(self, X: Any) -> Any:
@@ -63,9 +62,19 @@ class Questions(ABC):
         return self._problem.alphas
 
     def explain(self) -> Plan:
-        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
-        check_is_fitted(self)
-        return self._plan
+        """Return the plan of `fit`: the path taken; cost and memory of each, and why.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> KernelRidgeCV(gamma=10.0).fit(X, y).explain().path
+        'spectral'
+        """
+        plan = self._asked().plan
+        assert plan is not None  # every fit has one
+        return plan
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -74,10 +83,24 @@ class Questions(ABC):
         ----------
         n_experiments : int
             How many experiments of `fit` to retrain, drawn at random.
-        random_state : int, numpy generator or None
+        random_state : int, RandomState or None
             Seed of the draw.
+
+        Returns
+        -------
+        Verification
+            ``verified``, ``max_relative_error``; it prints what was found in a sentence.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> KernelRidgeCV(gamma=10.0).fit(X, y).verify(3).verified
+        True
         """
-        model, problem = self._fitted_model(), self._problem
+        fitted = self._asked()
+        model, problem = fitted.model, fitted.problem
         if problem.reselects:
             raise NotSupportedError(
                 'held_out_basis="reselect" retrains every experiment already: there is no fast '
@@ -87,7 +110,7 @@ class Questions(ABC):
         count = whole_number("n_experiments", n_experiments)
         tasks = model.tasks(problem.experiments)
         path = model.plan(tasks, problem.alphas.size).path
-        chosen = np.flatnonzero(np.isin(problem.alphas, self.alpha_))
+        chosen = np.flatnonzero(np.isin(problem.alphas, fitted.alpha))
         return verify(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
 
     def _leverages(self, alpha: float | None = None) -> FloatArray:
@@ -133,8 +156,18 @@ class Questions(ABC):
         The held-out predictions of `fit` are kept if they are small (16 MB), and returned for its
         experiments and penalties. Otherwise its factors give the answer and nothing is retrained,
         with two exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments
-        that leave little of the data or of the basis, for which retraining is more accurate
-        (`explain` counts those that lose much of the basis).
+        whose rounding errors would pass the promise of 1e-8.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.model_selection import KFold
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.1, 1.0, 10.0], scoring="r2").fit(X, y)
+        >>> found = model.held_out(cv=KFold(10, shuffle=True, random_state=0))
+        >>> found.score().round(2)  # one for each penalty
+        array([0.48, 0.51, 0.45])
         """
         return held_out(self._asked(), cv, groups, alphas, basis_draws)
 
@@ -192,6 +225,15 @@ class Questions(ABC):
         HeldOutCoefficients
             ``dual_coef``, ``intercept`` and, for a linear kernel, ``coef``. Coefficients of basis
             rows that left the basis are zero, as are those of held-out rows of a dense model.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV("linear", alphas=[1.0]).fit(X, y)
+        >>> model.coef_without([0, 1, 2]).coef.shape == model.coef_.shape
+        True
         """
         return coef_without(self._asked(), rows, alpha)
 
@@ -245,8 +287,7 @@ class Questions(ABC):
         """
         fitted = self._asked()
         fitted.refuse_classes("predict_interval")
-        predict = partial(self._decision, checked=True)
-        return predict_interval(fitted, self._new_rows(X), predict, level, method)
+        return predict_interval(fitted, self._new_rows(X), level, method)
 
     @property
     def noise_variance_(self) -> float | FloatArray:
@@ -257,28 +298,7 @@ class Questions(ABC):
         found = np.square(self._asked().noise)
         return float(found[0]) if self._problem.flat else found
 
-    def decorrelated_residuals(self, alpha: float | None = None) -> FloatArray:
-        """Return ``held_out(alphas=[alpha]).decorrelated_residuals[0]``, the new place of it.
-
-        Parameters
-        ----------
-        alpha : float, optional
-            Default: the chosen ``alpha_`` (of the first target, if each has one).
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, v)
-        """
-        fitted = self._asked()
-        fitted.refuse_classes("decorrelated_residuals")
-        warn(
-            "decorrelated_residuals() is now an attribute of what held_out gives back: use "
-            "held_out(alphas=[alpha]).decorrelated_residuals[0].",
-            FutureWarning,
-        )
-        return fitted.flat(decorrelated(fitted.model, fitted.penalties(alpha)[:1])[0])
-
-    # -- rows that matter, and more of them --------------------------------------------------------
+    # -- rows that matter --------------------------------------------------------
 
     def influence(self, groups: ArrayLike | None = None) -> Influence:
         """Return how much each row, or each group, moves the model.
@@ -299,6 +319,17 @@ class Questions(ABC):
         At ``alpha_``, or at each target's own penalty if there are several. Cook's distance of H is
         Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
         ``leverage`` is of shape (n, v) where the penalties of the targets differ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> y[7] += 1000.0  # a slip of the pen
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
+        >>> int(np.argmax(model.influence().cook))
+        7
         """
         return influence(self._asked(), groups)
 
@@ -323,204 +354,14 @@ class Questions(ABC):
         Notes
         -----
         2p operations per pair and penalty, in blocks, no loop over pairs.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
+        >>> model.leave_pair_out().concordance.round(2)
+        array([0.75])
         """
         return leave_pair_out(self._asked(), groups, alphas)
-
-    def learning_curve(
-        self,
-        sizes: ArrayLike,
-        n_repeats: int = 10,
-        random_state: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-        scoring: Any = None,
-    ) -> LearningCurve:
-        """Return the held-out score against the number of training rows, or groups.
-
-        Parameters
-        ----------
-        sizes : array-like
-            Numbers of rows (groups) to train on, or shares of all.
-        n_repeats : int
-            Random draws for each size.
-        random_state : int, RandomState or None
-            Seed of the draws.
-        groups : array-like of shape (m,), optional
-            Draw whole groups; sizes count groups then. None: the groups of `fit`, if its
-            experiments hold out whole groups.
-        scoring : str or callable, optional
-            As in `fit`; None: that of `fit`. Scores of distributions ("log_density", "crps") are
-            not supported.
-
-        Returns
-        -------
-        LearningCurve
-            ``sizes``, ``scores``, ``mean``, ``std``, ``extrapolate(sizes)``, ``to_frame()``.
-
-        Notes
-        -----
-        Kernel and penalty (``alpha_``) do not change; each draw is an experiment that holds out all
-        other rows, and is scored on them. If the experiments of `fit` hold out more than they test,
-        or depend on the position of rows (time, neighbourhoods, purged folds), they keep their test
-        rows (at most 50 per draw, chosen at random) and train on rows drawn from their own training
-        rows. Basis rows that are always trained on (``held_out_basis`` "train" or "skip") count
-        among the rows of a size, and are drawn first.
-        """
-        return learning_curve(self._asked(), sizes, n_repeats, random_state, groups, scoring)
-
-    # -- how sure the score is ---------------------------------------------------------------------
-
-    def nested(
-        self, cv: Any, groups: ArrayLike | None = None, *, way: Way | None = None
-    ) -> NestedPredictions:
-        """Return held-out predictions by models whose penalty was chosen without the rows.
-
-        For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
-        on the remaining rows by the model's own `cv`, which splits them again (as scikit-learn's
-        ``GridSearchCV`` inside ``cross_val_score``; explicit lists of experiments lose the outer
-        rows). Then the outer rows are predicted.
-
-        Parameters
-        ----------
-        cv : None, int, splitter or iterable
-            The outer experiments, as in the constructor.
-        groups : array-like of shape (m,), optional
-            For splitters of either loop that use groups; None: the groups of `fit`.
-        way : {"unions", "without"}, optional
-            How inner models are computed, with the same result. None: the cheapest.
-
-        Returns
-        -------
-        NestedPredictions
-            ``.predictions``, ``.alphas``, ``.kernels``, ``.score()``, ``.optimism``,
-            ``.to_frame()``.
-
-        Notes
-        -----
-        ``gamma="search"`` compares nine widths, a factor of 2 apart, about the median distance of
-        the rows that an outer experiment leaves: as fine as the search of `fit`, which may also go
-        beyond them. Basis rows are those of the fit; `held_out_basis` says what happens to them in
-        the outer and in the inner experiments. With "reselect" each chooses its own.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelRidgeCV
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=[1.0, 10.0], alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
-        >>> found = model.nested(cv=5)
-        >>> found.alphas.shape, len(found.kernels)
-        ((5,), 5)
-        >>> round(float(found.score() / model.best_score_), 1)
-        1.0
-        """
-        return nested(self._asked(), cv, groups, way)
-
-    def permutation_test(
-        self,
-        n_permutations: int = 1000,
-        within: ArrayLike | None = None,
-        random_state: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> PermutationTest:
-        """Return how often permuted targets score as well as the targets themselves.
-
-        The whole search is repeated for every permutation: the penalty, and the kernel if there is
-        a grid of them, is chosen again. Rows, factors and experiments are those of `fit`.
-
-        Parameters
-        ----------
-        n_permutations : int, default 1000
-        within : array-like of shape (m,), optional
-            Labels; targets change places within a label only.
-        random_state : int, RandomState or None
-            Seed of the permutations.
-        groups : array-like of shape (m,), optional
-            Labels of groups that change places as a whole: for rows that depend on each other
-            within a group. If the targets are the same within every group, any two groups may
-            change places; otherwise only groups of the same size.
-
-        Returns
-        -------
-        PermutationTest
-            ``.p_value``, ``.score`` (`best_score_`), ``.null_scores``, ``.plot()``.
-
-        Notes
-        -----
-        p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
-        no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
-        by them are not made again for permuted targets.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelRidgeCV
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
-        >>> model.permutation_test(99, random_state=0).p_value
-        0.01
-        """
-        return permutation_test(self._asked(), n_permutations, within, random_state, groups)
-
-    def score_interval(
-        self,
-        level: float = 0.9,
-        method: Method = "auto",
-        n_splits: int = 10,
-        n_partitions: int = 50,
-        random_state: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> ScoreInterval:
-        """Return the score with an interval for the score on new rows.
-
-        Parameters
-        ----------
-        level : float, default 0.9
-            Confidence level.
-        method : {"auto", "nested", "asymptotic", "corrected"}, default "auto"
-            "nested": Bates, Hastie and Tibshirani (2024), from `n_partitions` random partitions
-            into `n_splits` folds; corrected for the bias of smaller training sets. "asymptotic":
-            Bayle et al. (2020), the experiments of `fit` with the plain standard error over rows,
-            groups, or blocks of rows that are held out together (time, neighbourhoods, purged
-            folds); over experiments with ``pooled=False``. "corrected": Nadeau and Bengio (2003),
-            from the experiments of `fit` if they test rows repeatedly, else from the same random
-            partitions. "auto": "nested" where random partitions hold out as `cv` does (rows or
-            groups are exchangeable) and the score is a mean over rows, else "asymptotic".
-        n_splits, n_partitions : int
-            Folds of a random partition, and how many partitions.
-        random_state : int, RandomState or None
-            Seed of the partitions.
-        groups : array-like of shape (m,), optional
-            Groups that are held out whole and count as the independent units; None: the groups of
-            `fit`, if its experiments hold out whole groups.
-
-        Returns
-        -------
-        ScoreInterval
-            ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, and the
-            ``.method`` that was used. "nested" is for means over rows (squared and absolute error,
-            R², accuracy, AUC, log loss, …); "asymptotic" takes any scorer, "corrected" any that
-            needs predictions only.
-
-        Notes
-        -----
-        The penalty stays `alpha_`; how much choosing it flattered the score is the optimism of
-        `nested`. The nested standard error is kept between the plain one and √K times that. R² is
-        taken relative to the variance of the tested targets, as `best_score_` is. Scores that are
-        not means over rows are jackknifed: at most 20 parts of the units are left out in turn.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelRidgeCV
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=10.0, scoring="r2", cv=10).fit(X, y)
-        >>> found = model.score_interval(n_partitions=5, random_state=0)
-        >>> bool(found.low < found.score < found.high)
-        True
-        """
-        return score_interval(
-            self._asked(), level, method, n_splits, n_partitions, random_state, groups
-        )

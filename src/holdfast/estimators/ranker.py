@@ -1,46 +1,64 @@
-"""Ranking by pairwise least squares within queries (RankRLS), with exact leave-query-out.
-
-The loss of all pairs of a query, Σ_{i<j} ((y_i − y_j) − (f_i − f_j))², is n_q Σ_i (e_i − ē)² with
-e = y − f. So rows, targets and kernel are centred within their query and multiplied by √n_q, and
-what is left is kernel ridge regression without a bias: f̃ = PKPᵀc, ỹ = Py, f(x) = k(x, ·)Pᵀc. P is
-block diagonal, one block for each query, so that leaving out a query is leaving out its rows.
-"""
+"""Ranking by pairwise least squares within queries (RankRLS), with exact leave-query-out."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import GroupKFold
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.certainty import ScoreInterval
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.influence import Influence
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.permutation import PermutationTest
-from holdfast.data.frames import make_frame
+from holdfast.basis import Points
+from holdfast.basis.resolve import as_selector, resolve_basis
+from holdfast.data.dask import is_dask
+from holdfast.data.frames import library_of, make_frame
 from holdfast.data.labels import check_labels
 from holdfast.data.memory import memory_bytes
+from holdfast.data.seeds import seed_of
+from holdfast.estimators.automatic import automatic_basis
+from holdfast.estimators.base import KernelParameters
 from holdfast.estimators.inputs import (
     check_rows,
     check_targets,
+    check_weights,
+    own_rows,
     refusals,
     takes_objects,
     unchanged_on_error,
 )
-from holdfast.estimators.regression import KernelRidgeCV
-from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, as_experiments, leave_group_out
+from holdfast.estimators.queries import (
+    OfDifferences,
+    Queries,
+    as_whole_queries,
+    centred_rows,
+    require_order,
+    with_basis,
+)
+from holdfast.exceptions import (
+    HoldOutError,
+    InvalidInputError,
+    NotSupportedError,
+    SelectionBiasWarning,
+    warn,
+)
+from holdfast.experiments import POLICIES, Experiments
+from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification
 from holdfast.kernels import Kernel
 from holdfast.kernels.grid import kernel_grid
 from holdfast.kernels.matrix import KernelRows
 from holdfast.scores.ranking import RANKING
-from holdfast.smoother.make import require_room
 from holdfast.smoother.rows import row_blocks
 
 __all__ = ["KernelRankerCV"]
@@ -49,25 +67,29 @@ __all__ = ["KernelRankerCV"]
 SCORES = (*RANKING, "pairwise")
 
 
-class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+@dataclass(eq=False, repr=False)
+class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     """Rank the rows of each query by pairwise least squares, with exact leave-query-out.
 
     Parameters
     ----------
-    kernel : str, kernel object or callable, default="rbf"
-        One kernel, as `KernelRidgeCV` takes it. The model is dense: m × m numbers.
-    gamma, degree, coef0, kernel_params
-        As in `KernelRidgeCV`, one value each.
+    kernel, gamma, degree, coef0, kernel_params
+        One kernel of rows, as in `KernelRidgeCV`, not a list.
     alphas : array-like or None, default=None
         Penalties to compare, increasing; None: a grid that follows the data.
+    basis : None, "auto", int, float, array-like of int or selector, default=None
+        Basis rows, as in `KernelRidgeCV`; None: a model of all rows, which takes m × m numbers, or
+        d × d for a linear kernel of d < m columns.
     cv : None, int, splitter or iterable, default=None
         None: each query is held out once. A number of folds of whole queries; or a splitter or
         iterable whose experiments hold out whole queries.
+    held_out_basis : {"remove", "keep"}, default="remove"
+        Whether the basis rows of a query that is held out leave the basis with it.
     scoring : {"concordance", "kendall_tau", "ndcg", "pairwise"}, default="concordance"
         The score of the order within each query, averaged over queries with two different targets;
         or minus the mean squared error of centred targets, weighted as the loss.
-    memory_limit : float, str or None, default=None
-        Bytes (or text such as "4GB") that matrices may take; None: half of the available memory.
+    jitter, memory_limit, random_state
+        As in `KernelRidgeCV`.
 
     Attributes
     ----------
@@ -78,18 +100,20 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         Its held-out score.
     scores_ : ndarray of shape (a,)
         Held-out scores of all penalties.
-    dual_coef_ : ndarray of shape (m,)
-        Coefficients of the rows; those of each query add up to zero.
+    basis_indices_ : ndarray of int
+        Basis rows; all rows if `basis` is None.
+    dual_coef_ : ndarray of shape (n,)
+        Coefficients of the basis rows. If these are all rows, those of each query add up to zero.
     queries_ : ndarray
         The queries, sorted.
     kernel_ : kernel object
 
     Notes
     -----
-    The model minimises Σ_q Σ_{i<j∈q} ((y_i − y_j) − (f_i − f_j))² + λ‖f‖² (Pahikkala et al.). It
-    has no bias, because a bias does not change differences, and only differences of its values
-    within a query have a meaning. `held_out` therefore returns values minus their mean over the
-    query.
+    The model minimises Σ_q Σ_{i<j∈q} w_i w_j ((y_i − y_j) − (f_i − f_j))² + λ‖f‖² (Pahikkala et
+    al.). It has no bias, because a bias does not change differences, and only differences of its
+    values within a query have a meaning. `held_out` therefore returns values minus their weighted
+    mean over the query.
 
     Examples
     --------
@@ -104,44 +128,27 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any] | str]] = {
-        "kernel": "no_validation",
-        "gamma": "no_validation",
-        "degree": "no_validation",
-        "coef0": "no_validation",
-        "kernel_params": [dict, None],
-        "alphas": "no_validation",
-        "cv": "no_validation",
-        "scoring": [StrOptions(set(SCORES))],
-        "memory_limit": "no_validation",
-    }
+    _: KW_ONLY
+    alphas: ArrayLike | None = None
+    basis: Any = None
+    cv: Any = None
+    held_out_basis: str = "remove"
+    scoring: str = "concordance"
+    jitter: float = 1e-10
+    memory_limit: float | str | None = None
+    random_state: Any = None
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = None,
-        degree: Any = 3,
-        coef0: Any = 1.0,
-        kernel_params: dict[str, Any] | None = None,
-        alphas: ArrayLike | None = None,
-        cv: Any = None,
-        scoring: str = "concordance",
-        memory_limit: float | str | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.memory_limit = memory_limit
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel_params": [dict, None],
+        "held_out_basis": [StrOptions(set(POLICIES))],
+        "scoring": [StrOptions(set(SCORES))],
+        "jitter": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
 
     # -- fit ---------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike, queries: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, queries: ArrayLike, sample_weight: Any = None) -> Self:
         """Choose the penalty by exact cross-validation over queries and fit on all rows.
 
         Parameters
@@ -151,38 +158,60 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
             What the rows of a query are ordered by.
         queries : array-like of shape (m,)
             The query of each row: rows are compared within it.
+        sample_weight : array-like of shape (m,), optional
+            A pair counts as much as the product of its rows' weights; for a query that should
+            count v times, give its rows √v. Rows of weight zero are predicted, never trained on.
 
         Returns
         -------
         self
         """
         with unchanged_on_error(self):
-            with refusals():
-                self._validate_params()
-            kernel, rows = self._rows(X)
-            m = int(rows.shape[0])
-            Y, flat = check_targets(y, m, np.ones(m), bias=False)
-            if not flat:
-                raise InvalidInputError(
-                    f"y must be one-dimensional, one number for each row; got shape {Y.shape}. Fit "
-                    "one ranker for each target.",
-                    argument="y",
-                )
-            labels = check_labels("queries", queries, m)
-            names, code = np.unique(labels, return_inverse=True)
-            _require_order(Y[:, 0], code)
-            require_room(m, memory_bytes(self.memory_limit))
-            self.kernel_, self.queries_ = kernel, names
-            self._X, self._y, self._code = rows, Y[:, 0], code
-            self._fit(as_whole_queries(self.cv, m, rows, Y[:, 0], code))
+            experiments = self._prepare(X, y, queries, sample_weight)
+            model, rows = self._centred(experiments)
+            self._publish(model.fit(*rows))
         return self
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        queries: Any,
+        sample_weight: Any,
+        known: tuple[Experiments, Any] | None = None,
+    ) -> Experiments:
+        """Check what came, keep it, and return the experiments.
+
+        `known` are the experiments and basis rows of a model in a file; else they are chosen here.
+        """
+        with refusals():
+            self._validate_params()
+        kernel, rows = self._rows(X)
+        m, memory = int(rows.shape[0]), memory_bytes(self.memory_limit)
+        weights = check_weights(sample_weight, m)
+        Y, flat = check_targets(y, m, weights, bias=False)
+        if not flat:
+            raise InvalidInputError(
+                f"y must be one-dimensional, one number for each row; got shape {Y.shape}. Fit one "
+                "ranker for each target.",
+                argument="y",
+            )
+        labels = check_labels("queries", queries, m)
+        self.queries_, code = np.unique(labels, return_inverse=True)
+        require_order(Y[weights > 0, 0], code[weights > 0])
+        cv = self.cv if known is None else known[0]
+        experiments = as_whole_queries(cv, m, rows, Y[:, 0], code)
+        self._fitted_with = self.get_params(deep=False)
+        self.kernel_, self._X, self._y = kernel, own_rows(X, rows, memory / 4.0), Y[:, 0]
+        self._weights, self._frames = weights, library_of(X)
+        self._queries = Queries.of(code, weights)
+        self._basis = self._chosen_basis(experiments, self.basis if known is None else known[1])
+        self._experiments = experiments
+        return experiments
 
     def _rows(self, X: Any) -> tuple[Kernel, Any]:
         """Return the one kernel, and checked rows."""
-        arguments = {
-            name: getattr(self, name)
-            for name in ("kernel", "gamma", "degree", "coef0", "kernel_params")
-        }
+        arguments = self._arguments()
         first = kernel_grid(**arguments, n_features=1)
         if len(first) > 1 or not isinstance(first[0].kernel, Kernel):
             raise NotSupportedError(
@@ -191,58 +220,96 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
                 argument="kernel",
             )
         rows = check_rows(self, X, objects=takes_objects(first[0].kernel), reset=True)
+        if is_dask(rows):
+            raise NotSupportedError(
+                "KernelRankerCV needs rows in memory; got a Dask collection. Pass X.compute().",
+                argument="X",
+            )
         n_features = rows.shape[1] if rows.ndim == 2 else None
         made = kernel_grid(**arguments, n_features=n_features)[0].kernel
         assert isinstance(made, Kernel)
         return made, rows
 
-    def _fit(self, experiments: Experiments) -> None:
-        """Fit kernel ridge regression to centred rows, and choose the penalty."""
-        data = KernelRows(self.kernel_, self._X)
-        every = slice(0, len(data))
-        K = self._centred(self._centred(data.block(every, every)).T)
-        K = 0.5 * (K + K.T)
-        y = self._centred(self._y[:, None])[:, 0]
-        shared: dict[str, Any] = {
-            "cv": experiments,
-            "fit_intercept": False,
-            "memory_limit": self.memory_limit,
-        }
-        named = None if self.scoring in ("pairwise", "ndcg") else self.scoring
-        model = KernelRidgeCV("precomputed", alphas=self.alphas, scoring=named, **shared)
-        model.fit(K, y, groups=self._code)
-        self.alphas_, self.scores_ = model.alphas_, model.cv_results_["pooled_test_score"]
+    def _chosen_basis(self, experiments: Experiments, basis: Any) -> IntArray | None:
+        """Return the basis rows, or None for a model of all rows."""
+        if isinstance(basis, str) and basis == "auto":
+            basis = automatic_basis([self.kernel_], self._X, memory_bytes(self.memory_limit))
+        selector = as_selector(basis, self._y.size)
+        if isinstance(selector, Points):
+            raise NotSupportedError(
+                "basis must be rows for a ranker, which leave with their query; got Points. Pass a "
+                "number of rows or row numbers.",
+                argument="basis",
+            )
+        if selector is not None and self.held_out_basis not in ("remove", "keep"):
+            raise NotSupportedError(
+                'held_out_basis must be "remove" or "keep" for a ranker; got '
+                f"{self.held_out_basis!r}, by which a part of a query would be trained on, or rows "
+                "chosen again. Queries are held out whole.",
+                argument="held_out_basis",
+            )
+        if selector is not None and selector.data_dependent:
+            warn(
+                f"{type(selector).__name__} chose the basis rows by looking at rows that are later "
+                "held out, so the held-out scores may be optimistic: use random rows, basis=100.",
+                SelectionBiasWarning,
+                argument="basis",
+            )
+        queries, y = self._queries, self._queries.centred(self._y)[:, None]
+        data, seed = KernelRows(self.kernel_, self._X), seed_of(self.random_state)
+        return resolve_basis(
+            selector,
+            data,
+            y,
+            queries.weights,
+            queries.code,
+            experiments,
+            np.random.default_rng(seed),
+        )
+
+    def _centred(self, experiments: Experiments) -> tuple[OfDifferences, tuple[AnyArray, ...]]:
+        """Return the regression that the ranker is, with its rows, targets, weights and groups."""
+        queries, basis, m = self._queries, self._basis, self._y.size
+        data, memory = KernelRows(self.kernel_, self._X), memory_bytes(self.memory_limit)
+        kernel, rows = centred_rows(data, queries, basis, memory)
+        weights, groups, y = queries.weights, queries.code, queries.centred(self._y)
+        y = np.column_stack([y, y if self.scoring == "pairwise" else self._y])
+        if basis is not None:
+            n = basis.size
+            weights, groups = np.append(weights, np.zeros(n)), np.append(groups, groups[basis])
+            y = np.vstack([y, np.zeros((n, 2))])
+        model = OfDifferences(
+            kernel,
+            alphas=self.alphas,
+            basis=None if basis is None else np.arange(m, m + basis.size),
+            cv=with_basis(experiments, groups, m),
+            held_out_basis=self.held_out_basis,
+            fit_intercept=False,
+            scoring=None if self.scoring == "pairwise" else self.scoring,
+            jitter=self.jitter,
+            memory_limit=self.memory_limit,
+            random_state=0,  # nothing is left to chance
+        )
+        return model, (rows, y, weights, groups)
+
+    def _publish(self, model: OfDifferences) -> None:
+        """Set the fitted attributes from the regression."""
+        self._model, self._groups = model, np.asarray(model._problem.groups)
+        self.alphas_ = model.alphas_
+        self.scores_ = model.cv_results_["pooled_test_score"]
         self.alpha_, self.best_score_ = model.alpha_, model.best_score_
-        if self.scoring == "ndcg":  # gains are the targets as they are, not centred
-            values = model.held_out().matrix()[:, :, 0]
-            self.scores_ = np.array([self._scored("ndcg", f) for f in values])
-            best = self.alphas_.size - 1 - int(self.scores_[::-1].argmax())
-            self.alpha_, self.best_score_ = float(self.alphas_[best]), float(self.scores_[best])
-            model = KernelRidgeCV("precomputed", alphas=[self.alpha_], **shared)
-            model.fit(K, y, groups=self._code)
-        self._model = model
-        self.dual_coef_ = self._lifted(model.dual_coef_)
+        self.basis_indices_ = np.arange(self._y.size) if self._basis is None else self._basis
+        self.dual_coef_ = self._of_rows(model.dual_coef_)
+        linear = model._asked().coefficients.linear
+        self._of_columns = None if linear is None else linear[:, 0]
 
-    @property
-    def _root(self) -> FloatArray:
-        """√n_q of each row."""
-        return np.asarray(np.sqrt(np.bincount(self._code)[self._code]))
+    def _of_rows(self, dual: FloatArray) -> FloatArray:
+        """Return coefficients of kernel functions of rows, from those of centred rows."""
+        return dual if self._basis is not None else self._queries.transposed(dual)
 
-    def _centred(self, values: FloatArray) -> FloatArray:
-        """Return P values: less their mean over the query, times √n_q."""
-        order = np.argsort(self._code, kind="stable")
-        starts = np.searchsorted(self._code[order], np.arange(self.queries_.size))
-        means = np.add.reduceat(values[order], starts, axis=0)
-        means /= np.bincount(self._code)[:, None]
-        return np.asarray((values - means[self._code]) * self._root[:, None])
-
-    def _lifted(self, coefficients: FloatArray) -> FloatArray:
-        """Return Pᵀ c; P is symmetric."""
-        return self._centred(coefficients[:, None])[:, 0]
-
-    def _scored(self, name: str, f: FloatArray) -> float:
-        """Return a score of held-out values of all rows, centred or not."""
-        return float(RANKING[name](self._y, f, self._code))
+    def _asked(self) -> Fitted:
+        check_is_fitted(self)
+        return self._model._asked()
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -254,14 +321,16 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         X : rows
         """
         check_is_fitted(self)
-        return self._expanded(X, self.dual_coef_)
+        return self._expanded(X, self.dual_coef_, self._of_columns)
 
-    def _expanded(self, X: Any, coefficients: FloatArray) -> FloatArray:
+    def _expanded(self, X: Any, dual: FloatArray, coef: FloatArray | None) -> FloatArray:
+        """Return values of new rows, from coefficients of columns if the kernel is linear."""
         new = check_rows(self, X, objects=takes_objects(self.kernel_), reset=False)
-        data, m = KernelRows(self.kernel_, self._X), self.dual_coef_.size
-        values = np.empty(new.shape[0])
-        for block in row_blocks(new.shape[0], m):
-            values[block] = data.predict_block(new[block], np.arange(m)) @ coefficients
+        if coef is not None:
+            return np.asarray(new @ coef)
+        data, values = KernelRows(self.kernel_, self._X), np.empty(new.shape[0])
+        for block in row_blocks(new.shape[0], dual.size):
+            values[block] = data.predict_block(new[block], self.basis_indices_) @ dual
         return values
 
     def score(self, X: Any, y: ArrayLike, queries: ArrayLike) -> float:
@@ -275,7 +344,7 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         f = self.predict(X)
         Y, _ = check_targets(y, f.size, np.ones(f.size), bias=False)
         code = np.unique(check_labels("queries", queries, f.size), return_inverse=True)[1]
-        _require_order(Y[:, 0], code)
+        require_order(Y[:, 0], code)
         name = "concordance" if self.scoring == "pairwise" else self.scoring
         return float(RANKING[name](Y[:, 0], f, code))
 
@@ -296,8 +365,9 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
                 f"queries must name queries of fit; got {unknown[0]!r}, which is not one.",
                 argument="queries",
             )
-        rows = np.flatnonzero(np.isin(self.queries_[self._code], wanted))
-        return self._expanded(X, self._lifted(self._model.coef_without(rows).dual_coef))
+        rows = np.flatnonzero(np.isin(self.queries_[self._groups], wanted))
+        left = self._model.coef_without(rows)
+        return self._expanded(X, self._of_rows(left.dual_coef), left.coef)
 
     # -- held-out questions ------------------------------------------------------------------------
 
@@ -316,37 +386,37 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         check_is_fitted(self)
         grid = np.atleast_1d(np.asarray(self.alpha_ if alphas is None else alphas, dtype=float))
         found = self._model.held_out(alphas=grid)
-        total, count = np.zeros((grid.size, self._code.size)), np.zeros(self._code.size)
+        total, count = np.zeros((grid.size, self._y.size)), np.zeros(self._y.size)
         for experiment, values in zip(found.experiments, found.predictions, strict=True):
             total[:, experiment.test] += values[:, :, 0]
             count[experiment.test] += 1.0
         with np.errstate(invalid="ignore"):
-            return np.asarray(total / (count * self._root))
+            return np.asarray(total / count)
 
     def query_scores(self, library: str | None = None) -> Any:
         """Return a table of held-out scores: query, rows, concordance, kendall_tau, ndcg.
 
-        At the chosen penalty. NaN for queries without two different targets, or that were not
-        tested; of ndcg, where a target is negative.
+        At the chosen penalty, of rows of positive weight. NaN for queries without two different
+        targets, or that were not tested; of ndcg, where a target is negative.
 
         Parameters
         ----------
         library : {"pandas", "polars"} or None
-            Whose frame; None: pandas.
+            Whose frame; None: the library that X came in, else pandas.
         """
-        f, names = self.held_out()[0], ("concordance", "kendall_tau", "ndcg")
+        f, code, names = self.held_out()[0], self._queries.code, tuple(RANKING)
         table = np.full((len(names), self.queries_.size), np.nan)
         for q in range(self.queries_.size):
-            rows = np.flatnonzero(self._code == q)
+            rows = np.flatnonzero((code == q) & (self._weights > 0))
             y = self._y[rows]
-            if not np.isfinite(f[rows]).all() or (y == y[0]).all():
+            if not np.isfinite(f[rows]).all() or np.unique(y).size < 2:
                 continue
             for i, name in enumerate(names):
                 if name != "ndcg" or y.min() >= 0:
                     table[i, q] = RANKING[name](y, f[rows], np.zeros(rows.size, dtype=np.int64))
-        columns: dict[str, AnyArray] = {"query": self.queries_, "rows": np.bincount(self._code)}
+        columns: dict[str, AnyArray] = {"query": self.queries_, "rows": np.bincount(code)}
         columns |= dict(zip(names, table, strict=True))
-        return make_frame(columns, library)
+        return make_frame(columns, library or self._frames)
 
     def nested(self, cv: Any = None) -> NestedPredictions:
         """Return held-out predictions by models whose penalty was chosen without the queries.
@@ -359,12 +429,13 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         Returns
         -------
         NestedPredictions
-            Predictions minus their mean over the query, times √n_q, as in the loss; ``score()`` is
-            on the scale of `best_score_`.
+            Predictions minus their mean over the query; ``score()`` is on the scale of
+            `best_score_`.
         """
-        self._refuse_ndcg("nested")
-        outer = as_whole_queries(cv, self._code.size, self._X, self._y, self._code)
-        return self._model.nested(outer, groups=self._code)
+        check_is_fitted(self)
+        m, code = self._y.size, self._queries.code
+        outer = as_whole_queries(cv, m, self._X, self._y, code)
+        return self._model.nested(with_basis(outer, self._groups, m), groups=self._groups)
 
     def permutation_test(
         self, n_permutations: int = 1000, random_state: Any = None
@@ -376,8 +447,16 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         n_permutations : int, default 1000
         random_state : int, RandomState or None
         """
-        self._refuse_ndcg("permutation_test")
-        return self._model.permutation_test(n_permutations, self._code, random_state)
+        check_is_fitted(self)
+        code, trained = self._queries.code, self._weights > 0
+        pairs = np.column_stack([code, self._weights])[trained]
+        if np.unique(pairs, axis=0).shape[0] > np.unique(code[trained]).size:
+            raise NotSupportedError(
+                "permutation_test lets targets change places within their query, which is a test "
+                "only if its rows have equal weights. Fit with one weight for each query.",
+                argument="sample_weight",
+            )
+        return self._model.permutation_test(n_permutations, self._groups, random_state)
 
     def score_interval(self, level: float = 0.9) -> ScoreInterval:
         """Return the score with an interval for new queries; queries are the observations.
@@ -386,13 +465,13 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         ----------
         level : float, default 0.9
         """
-        self._refuse_ndcg("score_interval")
-        return self._model.score_interval(level, "asymptotic", groups=self._code)
+        check_is_fitted(self)
+        return self._model.score_interval(level, "asymptotic", groups=self._groups)
 
     def influence(self) -> Influence:
         """Return what each query, in the order of `queries_`, does to the model."""
         check_is_fitted(self)
-        return self._model.influence(self._code)
+        return self._model.influence(self._groups)
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -405,6 +484,11 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         check_is_fitted(self)
         return self._model.verify(n_experiments, random_state)
 
+    def explain(self) -> Plan:
+        """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
+        check_is_fitted(self)
+        return self._model.explain()
+
     def predict_interval(self, *args: Any, **kwargs: Any) -> FloatArray:
         """Raise: a value that ranks rows has no unit of its own."""
         raise NotSupportedError(
@@ -412,51 +496,20 @@ class KernelRankerCV(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
             "only differences of its values within a query mean anything. Use score_interval."
         )
 
-    def save(self, path: Any) -> None:
-        """Raise: model files hold the other estimators."""
-        raise NotSupportedError(
-            "save is for KernelRidgeCV, KernelRidgeClassifierCV and KernelMixtureCV. Use joblib "
-            "for a ranker."
-        )
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file that `holdfast.load` reads, whole or not at all.
 
-    def _refuse_ndcg(self, what: str) -> None:
-        check_is_fitted(self)
-        if self.scoring == "ndcg":
-            raise NotSupportedError(
-                f'{what} repeats the choice by the order alone, and scoring="ndcg" looks at the '
-                'targets themselves. Fit with scoring="concordance" or "kendall_tau".',
-                argument="scoring",
-            )
+        Parameters
+        ----------
+        path : path
+            Where to write; ".holdfast" is the usual ending. The file holds the training rows.
+        """
+        from holdfast.files import save
 
+        save(self, path)
 
-def as_whole_queries(cv: Any, m: int, X: Any, y: FloatArray, code: IntArray) -> Experiments:
-    """Return experiments that hold out whole queries."""
-    if cv is None:
-        return leave_group_out(code)
-    cv = GroupKFold(cv) if isinstance(cv, int) and not isinstance(cv, bool) else cv
-    experiments = as_experiments(cv, m, X=X, y=y, groups=code, classifier=False)
-    sizes = np.bincount(code)
-    for j in range(len(experiments)):
-        held, test = experiments.held_out[j], experiments.test[j]
-        counts = np.bincount(code[held], minlength=sizes.size)
-        if ((counts > 0) & (counts < sizes)).any() or not np.array_equal(
-            np.sort(held), np.sort(test)
-        ):
-            raise HoldOutError(
-                f"cv must hold out and test whole queries; experiment {j} takes a part of one. "
-                "Pass cv=None, a number of folds, or a splitter by groups such as GroupKFold.",
-                argument="cv",
-            )
-    return experiments
-
-
-def _require_order(y: FloatArray, code: IntArray) -> None:
-    """Refuse targets without two different ones in some query."""
-    order = np.lexsort((y, code))
-    same = code[order][1:] == code[order][:-1]
-    if not (same & (y[order][1:] != y[order][:-1])).any():
-        raise InvalidInputError(
-            "no query has two rows with different targets, so there is no order to learn. Check "
-            "queries: each names the query of a row, and several rows share one.",
-            argument="queries",
-        )
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.target_tags.required = True
+        return tags

@@ -185,13 +185,27 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
             Also return the standard deviation of a new observation of weight one, under the
             Gaussian view with ``noise_variance_``: σ²(1 + φᵀDφ) on basis rows, for a dense model
             that of Gaussian-process regression.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X[:400], y[:400])
+        >>> mean, std = model.predict(X[400:], return_std=True)
+        >>> mean.shape == std.shape == (42,)
+        True
         """
-        values = self._decision(X)
-        values = values[:, 0] if self._problem.flat else values
+        values, flat = self._decision(X), self._problem.flat
+        values = values[:, 0] if flat else values
         if not return_std:
             return values
-        std = standard_deviation(self._asked(), self._new_rows(X))
-        return local(values), std[:, 0] if self._problem.flat else std
+        std = self._deviation(X)
+        return local(values), std[:, 0] if flat else std
+
+    def _deviation(self, X: Any) -> FloatArray:
+        """Return the standard deviation of new observations, shape (k, v)."""
+        return standard_deviation(self._asked(), self._new_rows(X))
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

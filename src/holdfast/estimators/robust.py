@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
-from holdfast.basis.base import check_choice, check_positive, whole_number
+from holdfast.answers.decision import decision
 from holdfast.data.dask import local
+from holdfast.data.numbers import check_choice, check_positive, whole_number
 from holdfast.estimators.inputs import check_weights
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning, InvalidInputError, NotSupportedError, warn
@@ -199,7 +200,7 @@ def _check(estimator: Any, residuals: str, cutoffs: tuple[float, float], least: 
 def _residuals(model: KernelRidgeCV, kind: str) -> FloatArray:
     """Return one residual per row: held out, averaged if it is tested often; fitted if never."""
     problem = model._problem
-    fitted = np.asarray(local(model._decision(problem.X, checked=True)))
+    fitted = np.asarray(local(decision(model._asked(), problem.X)))
     errors: FloatArray = problem.Y[:, 0] - fitted[:, 0]
     if kind == "fitted":
         return errors

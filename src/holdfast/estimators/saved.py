@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ import scipy.sparse as sp
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.calibration import Calibration
+from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import make_model
 from holdfast.answers.problem import Problem
 from holdfast.basis import Points
@@ -25,7 +27,8 @@ from holdfast.data.frames import LIBRARIES
 from holdfast.data.indices import row_numbers
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import refusals
-from holdfast.estimators.search import Found
+from holdfast.estimators.queries import OfDifferences
+from holdfast.estimators.ranker import KernelRankerCV
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.holdout import PATHS
@@ -37,17 +40,18 @@ from holdfast.smoother.base import Fit
 
 __all__ = ["parts_of", "rebuilt"]
 
-E = TypeVar("E", bound=CrossValidatedKernelRidge)
+E = TypeVar("E", CrossValidatedKernelRidge, KernelRankerCV)
 
 
-def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
+def parts_of(model: CrossValidatedKernelRidge | KernelRankerCV) -> dict[str, dict[str, Any]]:
     """Return the parts of an estimator: "parameters"; once it is fitted also "data" and "found"."""
     if not hasattr(model, "alpha_"):
         return {"parameters": model.get_params(deep=False)}
-    problem = model._problem
-    experiments = {"held_out": problem.experiments.held_out, "test": problem.experiments.test}
+    if isinstance(model, KernelRankerCV):
+        return _ranker_parts(model)
+    fitted, problem = model._asked(), model._problem
     return {
-        "parameters": model._fitted_with,
+        "parameters": fitted.parameters,
         "data": {
             "X": problem.X,
             "y": sp.csr_array(problem.Y > 0) if model._multilabel else problem.labels,
@@ -55,10 +59,10 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
             "sample_weight": problem.weights,
             "groups": problem.groups,
             "names": getattr(model, "feature_names_in_", None),
-            "frames": model._frames,
+            "frames": problem.frames,
         },
         "found": {
-            "experiments": {n: {"values": r.values, "ptr": r.ptr} for n, r in experiments.items()},
+            "experiments": _told_experiments(problem.experiments),
             "seed": problem.seed,
             "basis": problem.basis,
             "alphas": problem.alphas,
@@ -70,11 +74,56 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
             "score": model.best_score_,
             "kernel": model.kernel_,
             "basis_rows": model.basis_indices_,
-            "coefficients": model._dual_coef,
-            "of_columns": model._linear_coef,
-            "unpenalised": np.vstack([model._intercept[None][: problem.bias], model._trend_coef]),
+            "coefficients": fitted.coefficients.dual,
+            "of_columns": fitted.coefficients.linear,
+            "unpenalised": fitted.coefficients.unpenalised,
         },
     }
+
+
+def _ranker_parts(model: KernelRankerCV) -> dict[str, dict[str, Any]]:
+    """Return the parts of a ranker: its own inputs, and what its regression found."""
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "parameters": model._fitted_with,
+        "data": {
+            "X": model._X,
+            "y": model._y,
+            "queries": model.queries_[model._queries.code],
+            "sample_weight": model._weights,
+            "names": names,
+            "frames": model._frames,
+        },
+        "found": {
+            **parts_of(model._model)["found"],
+            "experiments": _told_experiments(model._experiments),
+            "basis": model._basis,
+        },
+    }
+
+
+def _rebuilt_ranker(
+    model: KernelRankerCV, data: Mapping[str, Any], found: Mapping[str, Any]
+) -> KernelRankerCV:
+    """Return a ranker with its regression, both through the checks of `fit`."""
+    rows, experiments = data["X"], _experiments(found["experiments"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `fit` has said it
+        inputs = (rows, data["y"], data["queries"], data["sample_weight"])
+        experiments = model._prepare(*inputs, (experiments, found["basis"]))
+    names, model._frames = _names(data), data["frames"]
+    if names is not None:
+        model.feature_names_in_ = names
+    regression, (X, y, weights, groups) = model._centred(experiments)
+    inner = {"X": X, "y": y, "sample_weight": weights, "groups": groups, "flat": False}
+    told = {"experiments": _told_experiments(regression.cv), "basis": regression.basis}
+    parts = {
+        "parameters": regression.get_params(deep=False),
+        "data": {**inner, "names": None, "frames": None},
+        "found": {**found, **told},
+    }
+    model._publish(rebuilt(OfDifferences, parts))
+    return model
 
 
 def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
@@ -93,6 +142,8 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
             model._validate_params()
         return model
     data, found = parts["data"], parts["found"]
+    if isinstance(model, KernelRankerCV):
+        return _rebuilt_ranker(model, data, found)
     problem = _problem(model, data, found)
     m, v = problem.Y.shape
     kernel, basis = found["kernel"], None
@@ -113,8 +164,19 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
     choice = _choice(found, v)
     params = dict(found["results"]["params"][int(np.atleast_1d(choice.indices)[0])])
     params.pop("alpha", None)
-    result = Found(params, engine, _plan(**found["plan"]), choice, found["results"], 0)
-    model._publish(result, model._goal(), fit)
+    model._publish(
+        Fitted(
+            engine,
+            model._goal(),
+            choice.alpha,
+            choice.score,
+            found["results"],
+            params,
+            choice.indices,
+            _plan(**found["plan"]),
+            fit=fit,
+        )
+    )
     compared = kernel_parts(found["results"])
     for part in compared if len(compared) > 1 else ():
         model._asked()._candidate(part.start)  # which is asked for again by some answers
@@ -131,11 +193,8 @@ def _problem(
     With the experiments, penalties, seed and basis of that fit: a splitter may draw others, and
     the default grid and number of basis rows depend on more than the rows.
     """
-    y, names = data["y"], data["names"]
+    y = data["y"]
     y = y if sp.issparse(y) else np.asarray(y)
-    if names is not None:
-        good = isinstance(names, np.ndarray) and names.shape == np.shape(data["X"])[1:]
-        _require(good and all(type(name) is str for name in names), "names do not fit the columns")
     _require(type(data["flat"]) is bool and (y.ndim == 1 or y.shape[1] == 1 or not data["flat"]),
              "flat is wrong")  # fmt: skip
     same = {
@@ -154,13 +213,21 @@ def _problem(
             y.ravel() if data["flat"] else y,
             data["sample_weight"],
             data["groups"],
-            names,
+            _names(data),
         )
     learned = {name: value for name, value in vars(twin).items() if name not in parameters}
     model.__dict__.update(learned)
+    return replace(problem, frames=data["frames"])
+
+
+def _names(data: Mapping[str, Any]) -> Any:
+    """Return the names of the columns of a frame, which an array does not have, or None."""
     _require(data["frames"] in (None, *LIBRARIES), "frames of an unknown library")
-    model._frames = data["frames"]
-    return problem
+    names = data["names"]
+    if names is not None:
+        good = isinstance(names, np.ndarray) and names.shape == np.shape(data["X"])[1:]
+        _require(good and all(type(name) is str for name in names), "names do not fit the columns")
+    return names
 
 
 def _require(good: object, what: str) -> None:
@@ -174,6 +241,11 @@ def _numbers(what: str, array: Any, *shape: int) -> FloatArray:
     _require(good, f"{what} is not an array of {shape} doubles")
     _require(np.isfinite(array).all(), f"{what} has numbers that are not finite")
     return np.asarray(array)
+
+
+def _told_experiments(experiments: Experiments) -> dict[str, Any]:
+    ragged = {"held_out": experiments.held_out, "test": experiments.test}
+    return {name: {"values": one.values, "ptr": one.ptr} for name, one in ragged.items()}
 
 
 def _experiments(parts: Mapping[str, Mapping[str, Any]]) -> Experiments:

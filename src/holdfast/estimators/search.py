@@ -40,35 +40,6 @@ KEPT_DOUBLES = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The outcome of a search.
-
-    Attributes
-    ----------
-    params : dict
-        The arguments of the best candidate.
-    model : Model
-        The best candidate on all rows, with the penalties it was compared at, and its held-out
-        predictions if they are few enough to be kept.
-    plan : Plan
-        How its held-out predictions were computed.
-    choice : Choice
-        Its penalty.
-    results : dict
-        Columns over all finished candidates and penalties.
-    start : int
-        Where its penalties start in these columns.
-    """
-
-    params: dict[str, Any]
-    model: Model
-    plan: Plan
-    choice: Choice
-    results: dict[str, Any]
-    start: int
-
-
-@dataclass(frozen=True, eq=False)
 class Planned:
     """A candidate on all rows, with the tasks that judge it and the plan for them.
 
@@ -209,8 +180,8 @@ def search(
     grids: Sequence[Penalties],
     store: Checkpoint | None = None,
     further: Further | None = None,
-) -> Found:
-    """Return the best candidate and penalty; `grids` are the penalties of each candidate.
+) -> Fitted:
+    """Return the best candidate at its best penalty; `grids` are the penalties of each candidate.
 
     Notes
     -----
@@ -315,7 +286,7 @@ def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
     return kinds.index(family(trial.candidate)), trial.candidate.params.get("gamma") or 0.0
 
 
-def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Found:
+def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
     """Return the outcome, with the penalty chosen by the rule and scores in the users' unit."""
     alphas, scores = best.alphas, best.scores
     assert scores.rounding is not None
@@ -333,21 +304,26 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Found:
         warn_at_edge(choice.best, alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
     warn_of_rounding(alphas[chosen_ones], rounding[chosen_ones])
-    # Penalties are compared in a unit in which scores neither over- nor underflow.
-    choice = replace(choice, score=fitted.told(choice.score))
     shown = []
     for trial in trials:
         told = rounding if trial is best else np.full(trial.alphas.size, np.nan)
         own = replace(trial.scores, rounding=told)
         shown.append((trial.alphas, in_units(own, goal.scoring, fitted.unit)))
-    results = _merge([trial.candidate for trial in trials], shown, goal.pooled)
     start = sum(trial.alphas.size for trial in trials[: trials.index(best)])
     plan = _told(kept.plan, best.grid.alphas, alphas)
     worst = float(rounding[chosen_ones].max(initial=0.0))
     facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
-    plan = replace(plan, facts=facts)
-    model = replace(fitted.model, known=values)
-    return Found(best.candidate.params, model, plan, choice, results, start)
+    return replace(
+        fitted,
+        model=replace(fitted.model, known=values),
+        alpha=choice.alpha,
+        # Penalties are compared in a unit in which scores neither over- nor underflow.
+        score=fitted.told(choice.score),
+        results=_merge([trial.candidate for trial in trials], shown, goal.pooled),
+        params=best.candidate.params,
+        index=choice.indices + start,
+        plan=replace(plan, facts=facts),
+    )
 
 
 def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:

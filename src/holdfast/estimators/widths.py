@@ -18,7 +18,7 @@ from holdfast.kernels.typical import MULTIPLES, STEP
 from holdfast.scores.choice import TIE
 from holdfast.scores.penalties import Penalties
 
-__all__ = ["WidthSearch", "family", "warn_at_end"]
+__all__ = ["family", "warn_at_end", "width_search"]
 
 #: Steps beyond the coarse widths, on either side or on both.
 MORE = 2
@@ -31,70 +31,59 @@ def family(candidate: Candidate) -> str:
     return repr({name: value for name, value in candidate.params.items() if name != "gamma"})
 
 
-class WidthSearch:
-    """Which widths to try next.
+#: Kernels with their scores.
+Tried = Sequence[tuple[Candidate, float]]
 
-    Parameters
-    ----------
-    kernel_params : mapping or None
-    X : rows
-    penalties : callable
-        From kernels to the penalties to compare with each.
+
+def width_search(
+    kernel_params: Mapping[str, Any] | None,
+    X: Any,
+    penalties: Callable[[list[Candidate]], list[Penalties]],
+) -> Callable[[Tried], list[tuple[Candidate, Penalties]]]:
+    """Return what names further kernels, none at the end, from those tried and their scores.
+
+    `penalties` goes from kernels to the penalties to compare with each.
     """
+    n_features = X.shape[1] if X.ndim == 2 else None
 
-    def __init__(
-        self,
-        kernel_params: Mapping[str, Any] | None,
-        X: Any,
-        penalties: Callable[[list[Candidate]], list[Penalties]],
-    ) -> None:
-        self._arguments: dict[str, Any] = {
-            "kernel_params": kernel_params,
-            "n_features": X.shape[1] if X.ndim == 2 else None,
-        }
-        self._penalties = penalties
-
-    def __call__(
-        self, tried: Sequence[tuple[Candidate, float]]
-    ) -> list[tuple[Candidate, Penalties]]:
-        """Return further kernels, none at the end, from those tried and their scores."""
-        found = []
+    def further(tried: Tried) -> list[tuple[Candidate, Penalties]]:
+        found: list[Candidate] = []
         for members in _families(tried):
-            found += [self._with_width(members[0][0], gamma) for gamma in self._next(members)]
-        return list(zip(found, self._penalties(found), strict=True)) if found else []
+            params = members[0][0].params
+            for gamma in _next(members):
+                found += kernel_grid(
+                    params["kernel"],
+                    gamma=gamma,
+                    degree=params.get("degree", 3),
+                    coef0=params.get("coef0", 1.0),
+                    kernel_params=kernel_params,
+                    n_features=n_features,
+                )
+        return list(zip(found, penalties(found), strict=True)) if found else []
 
-    def _next(self, members: list[tuple[Candidate, float]]) -> list[float]:
-        """Return the widths to try next for one kernel, from its own in increasing order."""
-        if len(members) < 2 or _alike(members):
-            return []
-        widths = [candidate.params["gamma"] for candidate, _ in members]
-        best = max(range(len(widths)), key=lambda i: members[i][1])
-        fine = [b / a < STEP / _SAME for a, b in pairwise(widths)]
-        if any(fine):  # the last round
-            return []
-        added = len(widths) - len(MULTIPLES)
-        if best == 0 and added < MORE:
-            return [widths[0] / STEP]
-        if best == len(widths) - 1 and added < MORE:
-            return [widths[-1] * STEP]
-        half = STEP**0.5
-        inside = (best > 0, best < len(widths) - 1)
-        factors = zip((1.0 / half, half), inside, strict=True)
-        return [widths[best] * factor for factor, there in factors if there]
-
-    def _with_width(self, one: Candidate, gamma: float) -> Candidate:
-        params = one.params
-        (made,) = kernel_grid(
-            params["kernel"],
-            gamma=gamma,
-            degree=params.get("degree", 3),
-            coef0=params.get("coef0", 1.0),
-            **self._arguments,
-        )
-        return made
+    return further
 
 
-def warn_at_end(chosen: Candidate, tried: Sequence[tuple[Candidate, float]]) -> None:
+def _next(members: list[tuple[Candidate, float]]) -> list[float]:
+    """Return the widths to try next for one kernel, from its own in increasing order."""
+    if len(members) < 2 or _alike(members):
+        return []
+    widths = [candidate.params["gamma"] for candidate, _ in members]
+    best = max(range(len(widths)), key=lambda i: members[i][1])
+    if any(b / a < STEP / _SAME for a, b in pairwise(widths)):  # the last round
+        return []
+    added = len(widths) - len(MULTIPLES)
+    if best == 0 and added < MORE:
+        return [widths[0] / STEP]
+    if best == len(widths) - 1 and added < MORE:
+        return [widths[-1] * STEP]
+    half = STEP**0.5
+    inside = (best > 0, best < len(widths) - 1)
+    factors = zip((1.0 / half, half), inside, strict=True)
+    return [widths[best] * factor for factor, there in factors if there]
+
+
+def warn_at_end(chosen: Candidate, tried: Tried) -> None:
     """Warn if the width of the chosen kernel is the first or last of those that were tried."""
     for members in _families(tried):
         if family(members[0][0]) != family(chosen) or len(members) < 2 or _alike(members):
@@ -105,13 +94,14 @@ def warn_at_end(chosen: Candidate, tried: Sequence[tuple[Candidate, float]]) -> 
             end = "smallest" if gamma == widths[0] else "largest"
             warn(
                 f"the best gamma is the {end} of those that were tried ({gamma:.3g}); a better one "
-                "may lie beyond: pass a list of widths as gamma, or `holdfast.tune` the kernel",
+                "may lie beyond.",
                 GridEdgeWarning,
                 argument="gamma",
+                advice="Pass a list of widths as gamma, or `holdfast.tune` the kernel.",
             )
 
 
-def _families(tried: Sequence[tuple[Candidate, float]]) -> list[list[tuple[Candidate, float]]]:
+def _families(tried: Tried) -> list[list[tuple[Candidate, float]]]:
     """Return kernels with a width, those of one kind together and in the order of their widths."""
     kinds: dict[str, list[tuple[Candidate, float]]] = {}
     for candidate, score in tried:

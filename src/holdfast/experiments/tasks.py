@@ -114,11 +114,11 @@ def affected(basis: IntArray | None, policy: Policy) -> IntArray:
         return none if policy in ("keep", "reselect") else basis
     if policy in ("train", "skip"):
         raise NotSupportedError(
-            f'held_out_basis="{policy}" needs a set of basis rows; this model is dense '
-            "(basis=None), so every row is a basis row. Pass basis=..., or use "
-            'held_out_basis="remove".',
+            f'held_out_basis "{policy}" needs basis rows; this model is dense, so every row is '
+            "one.",
             argument="held_out_basis",
             remedies=("basis",),
+            advice='Pass basis=..., or use held_out_basis="remove".',
         )
     return none
 
@@ -192,8 +192,9 @@ def _leaving(held: Ragged, position: IntArray, n_basis: int) -> Ragged:
         j = int(np.argmax(leaving.sizes >= n_basis))
         raise HoldOutError(
             f"experiment {j} of cv holds out every basis row (all {n_basis}), so nothing is left "
-            'to expand in. Use more basis rows or held_out_basis="keep".',
+            "to expand in.",
             argument="cv",
             remedies=("held_out_basis", "basis"),
+            advice='Use more basis rows or held_out_basis="keep".',
         )
     return Ragged(position[leaving.values], leaving.ptr)

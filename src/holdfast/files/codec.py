@@ -39,7 +39,7 @@ from holdfast.data.texts import briefly
 from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError
 from holdfast.experiments import Experiments
 
-__all__ = ["Decoder", "Encoder"]
+__all__ = ["MALFORMED", "Decoder", "Encoder"]
 
 # Modules whose parameter objects and dataclasses only keep what they are given.
 _OWN_MODULES = (
@@ -62,8 +62,8 @@ _MOVED = {
 }
 #: How deep values may lie inside each other: a sum of many kernels, and no attack on the stack.
 MAX_DEPTH = 100
-# What constructors and conversions raise for wrong values.
-_MALFORMED = (
+#: What constructors, conversions and NumPy raise for wrong values.
+MALFORMED = (
     HoldfastError,
     TypeError,
     ValueError,
@@ -71,20 +71,14 @@ _MALFORMED = (
     AttributeError,
     ArithmeticError,
     MemoryError,
+    RecursionError,
 )
 _SPLITTERS = "sklearn.model_selection._split"
 _GP_KERNELS = "sklearn.gaussian_process.kernels"
 
 
 class Encoder:
-    """Turns values into a JSON document; arrays are collected in `arrays`.
-
-    Attributes
-    ----------
-    arrays : dict of ndarray
-        The arrays met so far, by the names the document gives them. An array met twice is
-        stored once.
-    """
+    """Turns values into a JSON document; `arrays` has the arrays met so far, each stored once."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -189,15 +183,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns a JSON document of `Encoder` back into values.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        The arrays of the file.
-    allow_callables : bool
-        Whether functions may be imported by name.
-    """
+    """Turns a JSON document of `Encoder`, and the arrays of its file, back into values."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], allow_callables: bool) -> None:
         self.arrays = arrays
@@ -230,7 +216,7 @@ class Decoder:
             return self._TAGS[tag](self, document[tag], **more)
         except FileFormatError:
             raise
-        except _MALFORMED as error:
+        except MALFORMED as error:
             told = briefly(error).rstrip(".")
             raise FileFormatError(f"A {tag} entry of the file is malformed: {told}.") from error
 

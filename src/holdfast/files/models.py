@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.data.archive import Archive, read_archive, write_archive
 from holdfast.data.texts import briefly
-from holdfast.exceptions import FileFormatError, HoldfastError, InvalidInputError
-from holdfast.files.codec import Decoder, Encoder
+from holdfast.exceptions import FileFormatError, InvalidInputError
+from holdfast.files.codec import MALFORMED, Decoder, Encoder
 from holdfast.files.early import of_early_versions
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
+    from holdfast.estimators.ranker import KernelRankerCV
 
 __all__ = ["load", "load_with_extras", "save"]
 
@@ -23,22 +24,12 @@ _CLASSES = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "KernelMixtureCV": "holdfast.estimators.mixture",
+    "KernelRankerCV": "holdfast.estimators.ranker",
 }
-# What constructors and NumPy raise for wrong values.
-_MISFITS = (
-    HoldfastError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 def save(
-    model: CrossValidatedKernelRidge,
+    model: CrossValidatedKernelRidge | KernelRankerCV,
     path: str | os.PathLike[str],
     *,
     extras: Mapping[str, Any] | None = None,
@@ -47,7 +38,7 @@ def save(
 
     Parameters
     ----------
-    model : KernelRidgeCV or KernelRidgeClassifierCV
+    model : KernelRidgeCV, KernelRidgeClassifierCV, KernelMixtureCV or KernelRankerCV
         Fitted or not, in which case its parameters are those of `fit`. The training rows are part
         of a fitted model: after loading, `held_out` and `verify` work as before. Send such a file
         only to people who may see the data.
@@ -84,7 +75,7 @@ def save(
 
 def load(
     path: str | os.PathLike[str], *, allow_callables: bool = False
-) -> CrossValidatedKernelRidge:
+) -> CrossValidatedKernelRidge | KernelRankerCV:
     """Read a model that `save` wrote.
 
     Parameters
@@ -101,7 +92,9 @@ def load(
         When the file is damaged, foreign, of an unknown version, or names functions without
         permission.
     """
-    return _loaded(path, read_archive(path), allow_callables)
+    model: CrossValidatedKernelRidge | KernelRankerCV
+    model = _loaded(path, read_archive(path), allow_callables)
+    return model
 
 
 def load_with_extras(
@@ -122,9 +115,7 @@ def load_with_extras(
         ) from error
 
 
-def _loaded(
-    path: str | os.PathLike[str], archive: Archive, allow_callables: bool
-) -> CrossValidatedKernelRidge:
+def _loaded(path: str | os.PathLike[str], archive: Archive, allow_callables: bool) -> Any:
     """Return the model of a file, made of its parts as `fit` would have made it."""
     from holdfast.estimators.saved import rebuilt
 
@@ -138,16 +129,15 @@ def _loaded(
         content = of_early_versions(archive.content)
         names = ("parameters", "data", "found") if "data" in content else ("parameters",)
         parts = {name: _decoded(content, name, decoder) for name in names}
-        made: CrossValidatedKernelRidge = rebuilt(cls, parts)
+        return rebuilt(cls, parts)
     except FileFormatError as error:
         raise FileFormatError(f"{_place(path, archive)}: {error}") from error
-    except _MISFITS as error:
+    except MALFORMED as error:
         told = briefly(error).rstrip(".")
         raise FileFormatError(
             f"{_place(path, archive)}: the model cannot be rebuilt from its parts: {told}. Fit it "
             "again, and save it."
         ) from error
-    return made
 
 
 def _place(path: str | os.PathLike[str], archive: Archive) -> str:

@@ -52,7 +52,7 @@ import numpy as np
 from holdfast._typing import FloatArray
 from holdfast.experiments import Tasks
 from holdfast.holdout import folds
-from holdfast.holdout.accuracy import LOST, affordable
+from holdfast.holdout.accuracy import CALLING, LOST, affordable
 from holdfast.holdout.identity import held_out
 from holdfast.linalg import CHOLESKY_UP_TO, pieces_alone
 from holdfast.progress import Counter
@@ -211,7 +211,8 @@ def _train_again(
     which, sets = np.flatnonzero(lost.any(axis=1)), np.flatnonzero(lost.any(axis=0))
     if not which.size:
         return
-    alone = sum(smoother.training_work(int(h)) for h in tasks.held.sizes[sets]) * which.size
+    each = (smoother.training_work(int(h)) + CALLING for h in tasks.held.sizes[sets])
+    alone = sum(each) * which.size
     work = alone if path == "retrain" else smoother.single_work() * which.size
     if not affordable(smoother, work) or (path != "retrain" and alone <= work):
         return

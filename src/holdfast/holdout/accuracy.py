@@ -32,7 +32,15 @@ from holdfast.experiments import Tasks
 from holdfast.linalg import pieces_alone
 from holdfast.smoother import Smoother
 
-__all__ = ["LOST", "PROMISE", "WORTH_A_WARNING", "affordable", "data_floor", "warn_of_rounding"]
+__all__ = [
+    "CALLING",
+    "LOST",
+    "PROMISE",
+    "WORTH_A_WARNING",
+    "affordable",
+    "data_floor",
+    "warn_of_rounding",
+]
 
 #: What our algebra may add to a held-out prediction, over the yardstick; and the estimate from
 #: which sets are trained again, because an estimate is right within a factor of a few.
@@ -42,6 +50,8 @@ WORTH_A_WARNING = 1e-6
 #: What training again may cost: this many operations are always free (about a tenth of a second),
 #: and beyond that no more than the fit itself.
 FREE_OPERATIONS = 2e9
+#: What training one model at one penalty costs besides, in operations: a few calls of NumPy.
+CALLING = 1e6
 #: Test rows, and penalties, that the data floor is looked at for; those between are interpolated.
 #: The rows are those furthest from the mean, and others evenly spaced.
 FAR_ROWS, MOST_ROWS, MOST_ALPHAS = 6, 8, 3

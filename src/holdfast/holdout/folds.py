@@ -117,9 +117,9 @@ def solve_again(equations: FoldEquations, alphas: FloatArray, spread: FloatArray
     theta, left = np.zeros((alphas.size, *rhs.shape)), np.full(alphas.size, np.inf)
     looks = np.ones((alphas.size, p, LOOKS))
     for a, alpha in enumerate(alphas):
-        shifted = np.array(A, order="F")
+        shifted = A.copy()
         shifted[np.diag_indices(p)] += alpha
-        L, info = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        L, info = dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)  # symmetric: no copy
         if info:  # nothing but rounding errors is left of some direction
             continue
         Y = np.linalg.qr(dtrtrs(L, N_E.T, lower=1)[0])[0] if N_E.size else None

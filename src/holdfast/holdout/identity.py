@@ -84,7 +84,7 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
             values[:, part.out] = found
         done.add(len(part.index))
 
-    per_row = factor.size + alphas.size * v
+    per_row = factor.row_size(tasks) + alphas.size * v
     most = STACK_DOUBLES
     if factor.size >= SMALL and tasks.held.sizes.max(initial=0) <= 1:
         # Plain products, so that BLAS might take its own threads: parts for all threads instead.
@@ -257,16 +257,23 @@ def _rows_alone(
         with np.errstate(divide="ignore", invalid="ignore"):
             r = alone.errors / alone.gap.T[:, :, None]
         values = targets.Y[rows] - r / factor.scale.root[rows][:, None]
-    # Errors fall with the penalty: those of the smallest count up to the middle one, and so on.
+    # Errors fall with the penalty: those of the smallest count up to the middle one, and those of
+    # the middle one from there on. Where that is too much, each penalty is looked at by itself.
     some, owner = looked_at(alphas)
-    at = alphas[some]
-    unit, length = factor.unit(at)[:, None], factor.length(factor.D(at))[:, None]
-    with np.errstate(invalid="ignore"):
-        if part.H.size:
-            length = length + alone.moved.T[some, :, None] * np.abs(r[some])
-        grown = (unit * alone.reach.T[some])[..., None]
-        error = (grown * length / targets.yardstick(values[some])).max(axis=2)
-    return values[:, :, None], np.where(np.isfinite(error), error, np.inf)[owner]
+
+    def errors_at(some: IntArray) -> FloatArray:
+        at = alphas[some]
+        unit, length = factor.unit(at)[:, None], factor.length(factor.D(at))[:, None]
+        with np.errstate(invalid="ignore"):
+            if part.H.size:
+                length = length + alone.moved.T[some, :, None] * np.abs(r[some])
+            grown = (unit * alone.reach.T[some])[..., None]
+            error = (grown * length / targets.yardstick(values[some])).max(axis=2)
+        return np.where(np.isfinite(error), error, np.inf)
+
+    error = errors_at(some)
+    every = errors_at(np.arange(alphas.size)) if (error > LOST).any() else error[owner]
+    return values[:, :, None], every
 
 
 def looked_at(alphas: FloatArray) -> tuple[IntArray, IntArray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
-from holdfast.data.seeds import generator
+from holdfast.data.seeds import seed_of
 from holdfast.experiments import Tasks
 from holdfast.holdout.accuracy import PROMISE, data_floor
 from holdfast.progress import report
@@ -103,7 +103,7 @@ def verify(
     chosen: IntArray,
 ) -> Verification:
     """Return how far the predictions of some tasks, drawn at random, lie from retraining by QR."""
-    drawn = generator("random_state", seed).permutation(len(tasks))
+    drawn = np.random.default_rng(seed_of(seed)).permutation(len(tasks))
     part = tasks.select(np.sort(drawn[: min(count, len(tasks))]))
     errors = differences(smoother, part, alphas, path)
     rounding = data_floor(smoother, part, alphas)

@@ -16,19 +16,17 @@ A kernel knows its `parameters`, `with_params` changes them, and where it is `di
 |---|---|---|
 | `dot` | `Linear`, `Polynomial`, `Cosine`, `Sigmoid`, `Tanimoto` | inner products |
 | `stationary` | `RBF`, `Matern`, `Laplacian` | distances |
-| `compose` | `Sum`, `Product`, `Scaled`, `Normalised`, `Constant` | other kernels, numbers |
-| `columns` | `OnColumns` | a kernel, for some columns |
-| `adapters` | `FunctionKernel`, `SklearnKernel` | a function; a Gaussian-process kernel |
-| `lookup` | `Lookup` | a matrix, and row numbers as rows |
+| `compose` | `Sum`, `Product`, `Scaled`, `Normalised`, `Constant`, `OnColumns` | other kernels |
+| `adapters` | `FunctionKernel`, `SklearnKernel`, `Lookup` | a function, a GP kernel, a matrix |
+
+`grid` turns the arguments of an estimator into kernels: `NAMED` is the one table of names.
 """
 
-from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
+from holdfast.kernels.adapters import FunctionKernel, Lookup, SklearnKernel
 from holdfast.kernels.base import Kernel
-from holdfast.kernels.columns import OnColumns
-from holdfast.kernels.compose import Constant, Normalised, Product, Scaled, Sum
+from holdfast.kernels.compose import Constant, Normalised, OnColumns, Product, Scaled, Sum
 from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid, Tanimoto
 from holdfast.kernels.grid import Precomputed
-from holdfast.kernels.lookup import Lookup
 from holdfast.kernels.stationary import RBF, Laplacian, Matern
 
 __all__ = [

@@ -123,6 +123,11 @@ class Kernel(ABC):
             for key, value in of(part).items()
         }
 
+    @classmethod
+    def scaled_by_gamma(cls, X: RowData) -> FloatArray | None:
+        """Return what gamma multiplies, for the pairs of some rows; None: no width suits them."""
+        return None
+
     # -- derivatives ------------------------------------------------------------------------------
 
     @property
@@ -212,11 +217,6 @@ class VectorKernel(Kernel):
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self._diagonal(numeric_rows(X))
-
-    @classmethod
-    def scaled_by_gamma(cls, X: RowData) -> FloatArray | None:
-        """Return what gamma multiplies, for the pairs of some rows; None: no width suits them."""
-        return None
 
     @abstractmethod
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:

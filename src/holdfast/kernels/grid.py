@@ -27,15 +27,7 @@ class Precomputed:
 
 @dataclass(frozen=True)
 class Named:
-    """What a kernel's name stands for.
-
-    Attributes
-    ----------
-    make : subclass of VectorKernel
-        Its class, which knows the parameters.
-    fixed : mapping
-        Parameters that the name itself gives.
-    """
+    """What a kernel's name stands for: a class, and the parameters that the name itself gives."""
 
     make: type[VectorKernel]
     fixed: Mapping[str, Any]
@@ -94,8 +86,7 @@ def kernel_grid(
     n_features : int or None
         Columns of X; None when rows are objects.
     widths : callable, optional
-        From the name of a kernel to widths that suit the rows; None, or None from it: the width of
-        the kernel's own, one over the features.
+        From the name of a kernel to widths that suit the rows, or None: one over the features.
     """
     kernels = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
     if not kernels:

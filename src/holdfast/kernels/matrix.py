@@ -13,19 +13,16 @@ import scipy.sparse as sp
 
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray, RowData
 from holdfast.data.indices import as_slice, row_index
-from holdfast.data.rows import as_rows, take_rows
+from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.checks import kernel_matrix, require_finite
-from holdfast.kernels.grid import Precomputed
-from holdfast.kernels.products import distance_matrix
-from holdfast.kernels.stationary import RBF, Euclidean
 
 __all__ = [
     "KernelData",
     "KernelRows",
     "PrecomputedRows",
-    "SharedDistances",
+    "RowsAndPoints",
 ]
 
 
@@ -80,13 +77,7 @@ def _same_index(rows: Index, columns: Index) -> bool:
 
 
 class KernelRows(KernelData):
-    """Rows and a kernel object; every block is computed when asked for.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : 2-D array, scipy.sparse matrix or sequence of objects
-    """
+    """Rows and a kernel object; every block is computed when asked for."""
 
     def __init__(self, kernel: Kernel, X: Any) -> None:
         self.kernel = kernel
@@ -103,23 +94,23 @@ class KernelRows(KernelData):
     def block(self, rows: Index, columns: Index) -> FloatArray:
         """Return the matrix K[rows][:, columns]; exactly symmetric when both are the same."""
         rows, columns = self._index(rows), self._index(columns)
-        X = take_rows(self.X, rows)
-        return self._evaluate(X, None if _same_index(rows, columns) else take_rows(self.X, columns))
+        X = self.X[rows]
+        return self._evaluate(X, None if _same_index(rows, columns) else self.X[columns])
 
     def diag(self, rows: Index | None = None) -> FloatArray:
         """Return values k(x, x) of those rows (default: all)."""
-        X = self.X if rows is None else take_rows(self.X, self._index(rows))
+        X = self.X if rows is None else self.X[self._index(rows)]
         with np.errstate(over="ignore", invalid="ignore"):
             values = self.kernel.diag(X)
         return kernel_matrix(values, X.shape[:1], repr(self.kernel), copy=False)
 
     def take(self, rows: Index) -> "KernelRows":
         """Return the data restricted to those rows, in that order."""
-        return KernelRows(self.kernel, take_rows(self.X, self._index(rows)))
+        return KernelRows(self.kernel, self.X[self._index(rows)])
 
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data."""
-        return self._evaluate(as_rows(X_new), take_rows(self.X, self._index(columns)))
+        return self._evaluate(as_rows(X_new), self.X[self._index(columns)])
 
     def _evaluate(self, X: RowData, Z: RowData | None) -> FloatArray:
         # Overflow shows as inf or NaN in the result, which the check below reports.
@@ -198,11 +189,7 @@ class PrecomputedRows(KernelData):
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data, cut from a matrix of them.
 
-        Parameters
-        ----------
-        X_new : array of shape (new rows, columns of K) or (new rows, m)
-            The kernel of the new rows, with columns laid out as those of K or as the m rows.
-        columns : slice, row numbers or mask
+        The columns of that matrix are laid out as those of K or as the m rows.
         """
         new = _real_matrix(X_new)
         if new.shape[1] == self._K.shape[1]:
@@ -241,50 +228,64 @@ class PrecomputedRows(KernelData):
         return kernel_matrix(part, part.shape, "precomputed", copy=shared)
 
 
-class SharedDistances(KernelRows):
-    """Rows with their squared distances to some columns, for kernels that differ only in width.
+class RowsAndPoints(KernelData):
+    """m rows X and n points Z with a kernel; the points are numbered m, m + 1, … after the rows.
 
-    Parameters
-    ----------
-    kernel : RBF or Matern
-    X : 2-D array or scipy.sparse matrix
-    columns : array of row numbers
-        Columns whose distances are kept; others are computed when asked for.
-    D2 : array of shape (m, len(columns))
+    `len` and slices do not reach the points: only their numbers do, so nothing that goes through
+    all rows ever meets one.
     """
 
-    def __init__(self, kernel: Euclidean, X: RowData, columns: IntArray, D2: FloatArray) -> None:
-        super().__init__(kernel, X)
-        self._profile, self._columns, self._D2 = kernel, columns, D2
+    def __init__(self, kernel: Kernel, X: Any, Z: Any) -> None:
+        self.kernel = kernel
+        self._rows, self._points = KernelRows(kernel, X), KernelRows(kernel, as_rows(Z))
 
-    @staticmethod
-    def serves(kernel: Kernel | Precomputed) -> bool:
-        """Whether a kernel is a function of the squared distance with one width."""
-        return isinstance(kernel, Euclidean) and isinstance(kernel.gamma, float)
+    def __len__(self) -> int:
+        """Return the number of rows m, without the points."""
+        return len(self._rows)
 
-    @classmethod
-    def of(cls, X: Any, columns: IntArray) -> "SharedDistances":
-        """Return the squared distances of all rows of X to some; see `with_kernel`."""
-        rows = as_rows(X)
-        every = columns.size == rows.shape[0] and (columns == np.arange(columns.size)).all()
-        Z = None if every else take_rows(rows, columns)
-        return cls(RBF(), rows, columns, distance_matrix(rows, Z))
-
-    def with_kernel(self, kernel: Kernel | Precomputed) -> "SharedDistances":
-        """Return the same distances with a kernel."""
-        assert isinstance(kernel, Euclidean)
-        return SharedDistances(kernel, self.X, self._columns, self._D2)
+    def __repr__(self) -> str:
+        """Return the kernel and the numbers of rows and points."""
+        return f"RowsAndPoints({self.kernel!r}, {len(self)} rows, {len(self._points)} points)"
 
     def block(self, rows: Index, columns: Index) -> FloatArray:
-        """Return K[rows][:, columns], from the kept distances if these are the columns."""
-        rows, columns = self._index(rows), self._index(columns)
-        if isinstance(columns, slice):
-            columns = np.arange(len(self))[columns]
-        if not np.array_equal(columns, self._columns):
-            return super().block(rows, columns)
-        part = self._D2[rows]
-        out = None if part.base is not None else part
-        return self._profile.from_squared_distances(part, out=out)
+        """Return the matrix K[rows][:, columns], where numbers from m on name points."""
+        (rows_of, rows), (columns_of, columns) = self._place(rows), self._place(columns)
+        if rows_of is columns_of:
+            return rows_of.block(rows, columns)
+        return columns_of.predict_block(rows_of.X[rows], columns)
+
+    def diag(self, rows: Index | None = None) -> FloatArray:
+        """Return values k(x, x) of those rows or points (default: all rows)."""
+        if rows is None:
+            return self._rows.diag()
+        source, index = self._place(rows)
+        return source.diag(index)
+
+    def take(self, rows: Index) -> KernelRows:
+        """Return those rows or points alone, numbered from zero."""
+        source, index = self._place(rows)
+        return source.take(index)
+
+    def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
+        """Return kernel values of new rows with those rows or points."""
+        source, index = self._place(columns)
+        return source.predict_block(X_new, index)
+
+    @property
+    def X(self) -> RowData:
+        """The rows, without the points."""
+        return self._rows.X
+
+    def _place(self, index: Index) -> tuple[KernelRows, Index]:
+        """Return where those numbers stand: among the rows or the points, and which there."""
+        m = len(self)
+        if isinstance(index, slice):
+            return self._rows, index
+        numbers = row_index(index, m + len(self._points))
+        if isinstance(numbers, slice) or not numbers.size or numbers.max() < m:
+            return self._rows, numbers
+        assert numbers.min() >= m, "rows and points are asked for separately"
+        return self._points, np.asarray(numbers - m)
 
 
 def _real_matrix(K: Any) -> npt.NDArray[Any]:

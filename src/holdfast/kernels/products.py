@@ -53,14 +53,7 @@ _PAIR_ENTRIES = 2**18
 
 @dataclass(frozen=True, eq=False)
 class RowPair:
-    """Two sets of checked numeric rows, and what several kernels of them can share.
-
-    Attributes
-    ----------
-    X : rows of shape (m, d)
-    Z : rows of shape (n, d) or None
-        None stands for X.
-    """
+    """Two sets of checked numeric rows (Z=None: X), and what several kernels of them can share."""
 
     X: RowData
     Z: RowData | None = None
@@ -73,8 +66,6 @@ class RowPair:
     def feature_sums(self, P: FloatArray) -> FloatArray:
         """Return Σ_ik P_ik (x_ij − z_kj)² for every feature j, shape (d,).
 
-        Notes
-        -----
         Σ_i P_i· x_ij² + Σ_k P_·k z_kj² − 2 Σ_k z_kj (PᵀX)_kj: 2·m·n·d flops in one product, for
         dense rows about their mean, where it cancels less; sparse rows stay sparse.
         """
@@ -132,15 +123,10 @@ def row_norms_squared(X: RowData) -> FloatArray:
 
 
 def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray:
-    """Return the matrix of X with Z whose blocks `evaluate(block, rows, columns)` writes.
+    """Return the matrix of X with Z whose C-contiguous blocks `evaluate` writes.
 
-    Parameters
-    ----------
-    X, Z : rows
-        Only the numbers of rows matter here. With Z=None, only the blocks on and above the
-        diagonal are evaluated and then mirrored: half the work, and symmetric to the last bit.
-    evaluate : callable(block, rows, columns)
-        Fills a C-contiguous block for those slices of rows and columns.
+    Only the numbers of rows matter here. With Z=None, only the blocks on and above the diagonal are
+    evaluated and then mirrored: half the work, and symmetric to the last bit.
     """
     m, n = X.shape[0], (X if Z is None else Z).shape[0]
     out = np.empty((m, n))
@@ -178,19 +164,10 @@ def inner_products(
     finish: Finish | None = None,
     prepare: Callable[[RowData], RowData] = float64_rows,
 ) -> FloatArray:
-    """Return the matrix of x·z for every row x of X and z of Z (default: X).
+    """Return the matrix of x·z for every row x of X and z of Z (default: X), in 2·m·n·d flops.
 
-    Parameters
-    ----------
-    X, Z : numeric rows; Z=None stands for X
-    finish : callable(block), optional
-        Changes each block in place while it is in the cache.
-    prepare : callable(rows) -> rows as float64, optional
-        Applied to all rows of Z and to each block of rows of X before they are multiplied.
-
-    Notes
-    -----
-    2·m·n·d flops; half of that, and a result symmetric to the last bit, when Z is None.
+    `finish` changes each block in place while it is in the cache; `prepare` makes float64 of all
+    rows of Z, and of each block of rows of X, before they are multiplied.
     """
     Z_ready = prepare(X if Z is None else Z)
 
@@ -210,16 +187,6 @@ def distance_matrix(
 ) -> FloatArray:
     """Return Σ_j weights_j (x_j − z_j)² of checked numeric rows, finished block by block.
 
-    Parameters
-    ----------
-    X, Z : numeric rows; Z=None stands for X
-    weights : ndarray (features,), optional
-        One by default.
-    finish : callable(block), optional
-        Changes each block in place while it is in the cache.
-
-    Notes
-    -----
     |x|² + |z|² − 2 x·z by matrix products, 2·m·n·d flops, half of that when Z is None. Dense
     rows are centred on the mean of Z first. Where the sum still cancels (coincident or close
     rows), the distance is computed again from the differences, so every entry is good to about

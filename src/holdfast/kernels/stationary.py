@@ -61,19 +61,9 @@ class Euclidean(_Stationary):
     _has_pullback: ClassVar[bool] = True
 
     def from_squared_distances(self, D2: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Return kernel values from squared distances, which several widths can share.
+        """Return kernel values from |x − z|², which several widths can share; `out=D2` is allowed.
 
-        Parameters
-        ----------
-        D2 : ndarray of |x − z|², float64
-            As returned by `holdfast.kernels.products.distance_matrix`.
-        out : ndarray of the same shape, optional
-            Where to write; `out=D2` works in place. By default a new array.
-
-        Raises
-        ------
-        NotSupportedError
-            If gamma differs by feature: the distances then depend on it.
+        Refused if gamma differs by feature: the distances then depend on it.
         """
         if not isinstance(self.gamma, float):
             raise NotSupportedError(

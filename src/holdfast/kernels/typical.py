@@ -12,11 +12,18 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.data.dask import gather, is_dask
-from holdfast.data.rows import take_rows
+from holdfast.kernels.base import Kernel
 from holdfast.kernels.grid import NAMED
 from holdfast.kernels.matrix import KernelData
 
-__all__ = ["fine_widths", "least_eigenvalue", "sample_rows", "total_eigenvalue", "typical_widths"]
+__all__ = [
+    "fine_widths",
+    "least_eigenvalue",
+    "sample_rows",
+    "total_eigenvalue",
+    "typical_width",
+    "typical_widths",
+]
 
 #: Rows whose distances are looked at, and rows whose kernel values are.
 DISTANCE_ROWS, KERNEL_ROWS = 400, 100
@@ -34,35 +41,28 @@ def sample_rows(weights: FloatArray, most: int) -> IntArray:
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
+def typical_width(kind: type[Kernel], X: Any, weights: FloatArray) -> float | None:
+    """Return one over the median of what gamma multiplies; None if rows tell nothing.
+
+    Squared distances (RBF, Matérn), sums of absolute differences (Laplacian), squared lengths of
+    rows (polynomial). Pairs of equal rows and rows of weight zero do not count. The sigmoid kernel
+    is not positive semidefinite, at some widths so badly that there is no model: it has none.
+    """
+    chosen = sample_rows(weights, DISTANCE_ROWS)
+    rows = gather(X, chosen) if is_dask(X) else X[chosen]
+    values = kind.scaled_by_gamma(rows.astype(np.float64)) if rows.ndim == 2 else None
+    if values is None or not (values > 0).any():
+        return None
+    return 1.0 / float(np.median(values[values > 0]))
+
+
 def typical_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
     """Return widths to begin a search with, for a kernel of that name; None if rows tell nothing.
 
-    Parameters
-    ----------
-    kernel : str
-        A kernel that has a gamma.
-    X : rows of shape (m, d)
-        An array, a sparse matrix or a Dask array.
-    weights : ndarray of shape (m,)
-        Rows of weight zero take no part.
-
-    Notes
-    -----
-    Multiples of one over the median of what gamma multiplies: squared distances (RBF, Matérn),
-    sums of absolute differences (Laplacian), squared lengths of rows (polynomial). Pairs of equal
-    rows do not count. The sigmoid kernel is not positive semidefinite, at some widths so badly that
-    there is no model: it keeps its own.
+    X is an array, a sparse matrix or a Dask array. Multiples of `typical_width`.
     """
-    chosen = sample_rows(weights, DISTANCE_ROWS)
-    rows = gather(X, chosen) if is_dask(X) else take_rows(X, chosen)
-    values = NAMED[kernel].make.scaled_by_gamma(rows.astype(np.float64))
-    if values is None:
-        return None
-    values = values[values > 0]
-    if not values.size:
-        return None
-    middle = 1.0 / float(np.median(values))
-    return [multiple * middle for multiple in MULTIPLES]
+    middle = typical_width(NAMED[kernel].make, X, weights)
+    return None if middle is None else [multiple * middle for multiple in MULTIPLES]
 
 
 def fine_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
@@ -76,16 +76,7 @@ def fine_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
 def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) -> float:
     """Return about the sum of the eigenvalues of the weighted kernel matrix of all rows.
 
-    Parameters
-    ----------
-    data : KernelData
-        Rows with the kernel.
-    weights : ndarray of shape (m,)
-    centred : bool
-        Whether the model has a bias, which takes the weighted mean out of the kernel.
-
-    Notes
-    -----
+    `centred`: the model has a bias, which takes the weighted mean out of the kernel.
     Σ w_i k_ii − (Σ w_i w_j k_ij)/Σ w_i, over a sample of at most 100 rows and scaled to all: never
     an m × m product. Exact for fewer rows.
     """
@@ -102,19 +93,8 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
 def least_eigenvalue(data: KernelData, weights: FloatArray, rank: int, *, centred: bool) -> float:
     """Return about the smallest of the `rank` eigenvalues that a kernel of few columns has.
 
-    Parameters
-    ----------
-    data : KernelData
-        Rows with the kernel.
-    weights : ndarray of shape (m,)
-    rank : int
-        Number of columns.
-    centred : bool
-        As in `total_eigenvalue`.
-
-    Notes
-    -----
-    Of the same sample. Columns in different units have eigenvalues many decades apart.
+    Of the same sample as `total_eigenvalue`. Columns in different units have eigenvalues many
+    decades apart.
     """
     K, w = _sample(data, weights)
     if centred:

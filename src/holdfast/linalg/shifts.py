@@ -291,7 +291,8 @@ def cholesky_solutions(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> Fl
     for a, alpha in enumerate(alphas):
         shifted = A.copy()
         shifted[np.diag_indices(p)] += alpha
-        _, solutions[a], info = lapack.dposv(shifted, rhs, lower=1, overwrite_a=1)
+        # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
+        _, solutions[a], info = lapack.dposv(shifted.T, rhs, lower=1, overwrite_a=1)
         if info != 0:
             raise not_definite(float(alpha), info, p)
     return solutions

@@ -12,11 +12,9 @@ breaks code.
 | `transformers` | pipelines: steps that learn nothing, weights of each step |
 | `held_out` | predictions of all splits from one smoother |
 | `stand_in` | what scikit-learn's own functions are run with, so that scoring is theirs |
-| `answering` | from arguments to answers |
-| `measures` | metrics for many targets at once |
+| `answering` | from arguments to answers, or to a refit with a word |
 | `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
 | `least_squares` | models without a penalty |
-| `choosing` | estimators that choose a penalty in every fit |
 | `adopted` | `holdfast.from_sklearn`: a fitted model of holdfast with the same predictions |
 | `patching` | for code that cannot be changed |
 

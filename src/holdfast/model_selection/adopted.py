@@ -244,41 +244,32 @@ def _penalty(estimator: Any) -> float:
     return float(alpha[0])
 
 
-def _refuse_positive(estimator: Any) -> None:
+def _linear(estimator: Any) -> dict[str, Any]:
+    """Return what a linear model says about its bias."""
     if estimator.positive:
         raise NotSupportedError(
             f"{type(estimator).__name__}(positive=True) is not a linear smoother: its "
             "coefficients are not a linear function of y. Use positive=False.",
             argument="estimator",
         )
+    return {"kernel": "linear", "fit_intercept": bool(estimator.fit_intercept)}
 
 
 def _ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
-    _refuse_positive(estimator)
-    given: dict[str, Any] = {
-        "alphas": [_penalty(estimator)],
-        "fit_intercept": bool(estimator.fit_intercept),
-    }
-    return KernelRidgeCV("linear", **given), sample_weight
+    return KernelRidgeCV(**_linear(estimator), alphas=[_penalty(estimator)]), sample_weight
 
 
 def _classifier(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
-    _refuse_positive(estimator)
+    given = _linear(estimator)
     if estimator.class_weight is not None:
         of_classes = compute_sample_weight(estimator.class_weight, y)
         sample_weight = of_classes if sample_weight is None else of_classes * sample_weight
-    given: dict[str, Any] = {
-        "alphas": [_penalty(estimator)],
-        "fit_intercept": bool(estimator.fit_intercept),
-    }
-    return KernelRidgeClassifierCV("linear", **given), sample_weight
+    return KernelRidgeClassifierCV(**given, alphas=[_penalty(estimator)]), sample_weight
 
 
 def _least_squares(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
     """Return a model whose columns all lie in the trend: nothing is left under the penalty."""
-    _refuse_positive(estimator)
-    given: dict[str, Any] = {"alphas": [1.0], "fit_intercept": bool(estimator.fit_intercept)}
-    return KernelRidgeCV("linear", trend="linear", **given), sample_weight
+    return KernelRidgeCV(**_linear(estimator), trend="linear", alphas=[1.0]), sample_weight
 
 
 def _kernel_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
@@ -310,6 +301,11 @@ def _gaussian_process(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Ado
         )
     fitted = estimator if _is_fitted(estimator) else clone(estimator).fit(X, y)
     kernel, noise = _noise_apart(fitted.kernel_)
+    if kernel is None:
+        raise NotSupportedError(
+            f"the kernel {fitted.kernel_!r} is noise alone: there is no model.",
+            argument="estimator",
+        )
     variance = np.asarray(fitted.alpha, dtype=np.float64) + noise
     if variance.ndim == 0 or variance.size == 1:
         return KernelRidgeCV(kernel, alphas=[variance.item()], fit_intercept=False), None
@@ -320,45 +316,26 @@ def _gaussian_process(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Ado
 
 
 def _noise_apart(kernel: Any) -> tuple[Any, float]:
-    """Return a kernel without white noise, and the variance of that noise."""
-    noise = _white(kernel)
-    if noise is not None:
-        raise NotSupportedError(
-            f"the kernel {kernel!r} is noise alone: there is no model.", argument="estimator"
-        )
-    if not isinstance(kernel, Sum):
-        parts = kernel.get_params(deep=True).values()
-        if any(isinstance(part, WhiteKernel) for part in parts):
-            raise NotSupportedError(
-                f"WhiteKernel is taken over as a term of a sum, alone or times a constant; got "
-                f"{kernel!r}.",
-                argument="estimator",
-            )
-        return kernel, 0.0
-    left, total = [], 0.0
-    for part in (kernel.k1, kernel.k2):
-        own = _white(part)
-        if own is None:
-            part, own = _noise_apart(part)
-            left.append(part)
-        total += own
-    return (left[0] if len(left) == 1 else Sum(*left)), total
-
-
-def _white(kernel: Any) -> float | None:
-    """Return the variance of a kernel that is noise alone, or None."""
+    """Return a kernel without its white noise, None if it is nothing else, and the variance."""
     if isinstance(kernel, WhiteKernel):
-        return float(kernel.noise_level)
+        return None, float(kernel.noise_level)
+    if isinstance(kernel, Sum):
+        (first, one), (second, other) = _noise_apart(kernel.k1), _noise_apart(kernel.k2)
+        both = first is not None and second is not None
+        return (Sum(first, second) if both else first or second), one + other
     if isinstance(kernel, Product):
         for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
-            own = _white(other)
-            if isinstance(constant, ConstantKernel) and own is not None:
-                return float(constant.constant_value) * own
-    if isinstance(kernel, Sum):
-        parts = [_white(part) for part in (kernel.k1, kernel.k2)]
-        if None not in parts:
-            return float(sum(part for part in parts if part is not None))
-    return None
+            if isinstance(constant, ConstantKernel):
+                left, noise = _noise_apart(other)
+                left = None if left is None else Product(constant, left)
+                return left, float(constant.constant_value) * noise
+    if any(isinstance(part, WhiteKernel) for part in kernel.get_params(deep=True).values()):
+        raise NotSupportedError(
+            f"WhiteKernel is taken over as a term of a sum, alone or times a constant; got "
+            f"{kernel!r}.",
+            argument="estimator",
+        )
+    return kernel, 0.0
 
 
 MODELS: dict[type, Callable[[Any, Any, Any, Any], Adopted]] = {

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import hash as content_hash
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, check_cv
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from holdfast._typing import FloatArray
 from holdfast.estimators.regression import KernelRidgeCV
-from holdfast.exceptions import HoldfastWarning, warn
+from holdfast.exceptions import HoldfastError, HoldfastWarning, warn
 from holdfast.experiments import Experiments
-from holdfast.model_selection.choosing import nested, require_choice
 from holdfast.model_selection.held_out import experiments_of, predictions
 from holdfast.model_selection.recognise import Form, Refit, form_of, is_known, penalty_of
-from holdfast.model_selection.stand_in import Answers, Case, LeaveOneOutSplits
+from holdfast.model_selection.stand_in import (
+    Answers,
+    Case,
+    KnownSplits,
+    LeaveOneOutSplits,
+    on_rows,
+    same_splits,
+    stand_in,
+)
 from holdfast.model_selection.transformers import (
     Parts,
     parts_of,
@@ -29,7 +39,15 @@ from holdfast.model_selection.transformers import (
     weights_of,
 )
 
-__all__ = ["answers_of", "case_of", "form_and_penalty", "routed", "tell"]
+__all__ = [
+    "Job",
+    "case_of",
+    "form_and_penalty",
+    "job_of",
+    "refitting",
+    "routed",
+    "with_closed_forms_inside",
+]
 
 #: Numbers that held-out predictions of all candidates may take (1 GB).
 MOST_DOUBLES = 2**27
@@ -37,34 +55,110 @@ MOST_DOUBLES = 2**27
 MANY_ROWS = 1000
 
 
-def tell(function: str, refit: Refit) -> None:
-    """Warn that a job is left to scikit-learn, unless scikit-learn itself raises an error."""
-    if refit.reason:
-        warn(
-            f"{function} is left to scikit-learn, which refits the model for every split: there is "
-            f"no closed form, since {refit.reason}.",
-            HoldfastWarning,
-        )
-
-
 def routed() -> bool:
     """Whether scikit-learn routes metadata by request."""
     return bool(get_config()["enable_metadata_routing"])
 
 
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What a function of scikit-learn is run with: stand-ins that know their predictions.
+
+    Where there is no closed form, `given` is what the user gave, and `refit` says why.
+    """
+
+    name: str
+    given: Mapping[str, Any]
+    answers: Answers | None = None
+    refit: Refit | None = None
+
+    def run(self, function: Callable[..., Any], jobs: Mapping[str, Any], **arguments: Any) -> Any:
+        """Return what a function says; `jobs` are arguments that matter for refits only."""
+        if self.answers is None:
+            found = function(**self.given, **jobs, **arguments)
+            self.tell_late()
+            return found
+        if "scoring" in arguments:
+            arguments["scoring"] = on_rows(arguments["scoring"], self.answers.case)
+        return function(**self.given, **arguments)
+
+    def tell_late(self) -> None:
+        """Warn if scikit-learn refitted where it was expected to raise an error."""
+        if self.refit is not None and not self.refit.reason and self.refit.instead is None:
+            cause = str(self.refit.__cause__ or "of its arguments").split("\n")[0].rstrip(".")
+            warn(
+                f"{self.name} was left to scikit-learn, which refitted the model for every split, "
+                f"because {cause}.",
+                HoldfastWarning,
+            )
+
+
+def job_of(
+    name: str,
+    estimator: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    cv: Any,
+    params: Mapping[str, Any] | None,
+    candidates: Sequence[Mapping[str, Any]] = ({},),
+    *,
+    everything: bool = False,
+    refit: Refit | None = None,
+) -> Job:
+    """Return what the function of this name is run with; a known `refit` asks for nothing else."""
+    case = None
+    try:
+        if refit is not None:
+            raise refit
+        case = case_of(estimator, X, y, groups, cv, params)
+        answers = answers_of(case, candidates, everything=everything)
+    except Refit as found:
+        return refitting(name, found, estimator, X, y, same_splits(case, cv))
+    numbers, splits = np.arange(len(case))[:, None], KnownSplits(case.cv, case.splits)
+    given = {"estimator": stand_in(answers), "X": numbers, "y": case.y, "cv": splits}
+    return Job(name, given, answers)
+
+
+def refitting(name: str, refit: Refit, estimator: Any, X: Any, y: Any, cv: Any) -> Job:
+    """Return a job that is left to scikit-learn, and warn that it is."""
+    if refit.reason:
+        warn(
+            f"{name} is left to scikit-learn, which refits the model for every split: there is no "
+            f"closed form, since {refit.reason}.",
+            HoldfastWarning,
+        )
+    given = {"estimator": refit.instead or estimator, "X": X, "y": y, "cv": cv}
+    return Job(name, given, refit=refit)
+
+
+def with_closed_forms_inside(estimator: Any) -> Any:
+    """Return a `GridSearchCV` or a `RidgeCV` with folds as one that refits nothing inside.
+
+    None for other estimators. Every outer split fits it; the leave-one-out of `RidgeCV` has a
+    closed form in scikit-learn already.
+    """
+    from holdfast.model_selection import search  # which asks this module, too
+
+    if isinstance(estimator, search.GridSearchCV | search.RidgeCV):
+        return estimator
+    folds = type(estimator) is RidgeCV and estimator.cv is not None and not routed()
+    if folds or type(estimator) is GridSearchCV:
+        kind = search.RidgeCV if folds else search.GridSearchCV
+        return clone(kind(**estimator.get_params(deep=False)))
+    return None
+
+
 def case_of(
     estimator: Any, X: Any, y: Any, groups: Any, cv: Any, params: Mapping[str, Any] | None
 ) -> Case:
-    """Return what is asked, with the splits made.
-
-    Raises
-    ------
-    Refit
-        If something is wrong with it that scikit-learn should say, or the estimator is not known.
-    """
+    """Return what is asked, with the splits made."""
     params = {} if params is None else params
-    require_choice(estimator)
+    if (inside := with_closed_forms_inside(estimator)) is not None:
+        raise Refit(instead=inside)
     parts = parts_of(estimator)
+    if type(estimator) in (RidgeCV, RidgeClassifierCV):
+        raise Refit(f"{type(estimator).__name__} chooses its penalty in every split")
     if not (is_known(parts.model) or type(estimator) is KernelRidgeCV):
         raise Refit(f"{type(parts.model).__name__} is not a linear smoother that holdfast knows")
     if y is None or (routed() and groups is not None):
@@ -102,22 +196,9 @@ def answers_of(
 ) -> Answers:
     """Return the held-out predictions of all candidates in all splits.
 
-    Parameters
-    ----------
-    case : Case
-    candidates : sequence of dict
-        Parameters that differ from those of the estimator.
-    everything : bool
-        Whether the rows that a split trains on are predicted too.
-
-    Raises
-    ------
-    Refit
-        If one of the candidates has no closed form.
-
-    Notes
-    -----
-    Candidates that differ in the penalty only share one smoother.
+    A candidate is what differs from the parameters of the estimator; those that differ in the
+    penalty only share one smoother. With `everything`, the rows that a split trains on are
+    predicted too.
     """
     experiments = experiments_of(case.splits, len(case), everything)
     if type(case.estimator) is KernelRidgeCV:
@@ -144,16 +225,37 @@ def answers_of(
 def _nested(
     case: Case, candidates: Sequence[Mapping[str, Any]], experiments: Experiments, everything: bool
 ) -> Answers:
-    """Return the held-out predictions of candidates that choose their penalty in every split."""
+    """Return the held-out predictions of a `KernelRidgeCV` that chooses in every split."""
     if everything:
         raise Refit("KernelRidgeCV chooses in every split, and training rows are to be scored too")
     values, flat = [], True
     for candidate in candidates:
         model = _with(case.estimator, candidate)
+        _require_same_choice(model)
         weights = weights_of(parts_of(model), case.fit_params, routed=routed()).model
-        found, flat = nested(model, case.X, case.y, weights, experiments)
-        values.append(found)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HoldfastWarning)  # about a choice that is not used
+                fitted = clone(model).fit(case.X, case.y, sample_weight=weights)
+                found = fitted.nested(list(experiments))
+        except HoldfastError as error:
+            raise Refit(f"KernelRidgeCV.nested does not answer it ({error})") from error
+        values.append(np.concatenate([np.asarray(part) for part in found.predictions]))
+        flat = fitted.dual_coef_.ndim == 1
     return Answers(case, experiments, values, flat, None, candidates)
+
+
+def _require_same_choice(model: KernelRidgeCV) -> None:
+    """Refuse a model whose grid or basis comes from the rows of each fit."""
+    if model.alphas is None or isinstance(model.gamma, str):
+        raise Refit(
+            "KernelRidgeCV makes its grid from the rows of each split; given alphas and gamma "
+            "have a closed form"
+        )
+    if model.basis is not None:
+        raise Refit("KernelRidgeCV draws its basis rows from the rows of each split")
+    if model.checkpoint is not None:
+        raise Refit("KernelRidgeCV(checkpoint=...) saves every fit")
 
 
 def form_and_penalty(case: Case) -> tuple[Form, FloatArray]:

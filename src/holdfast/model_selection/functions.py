@@ -11,17 +11,11 @@ from sklearn.model_selection import cross_val_score as _cross_val_score
 from sklearn.model_selection import cross_validate as _cross_validate
 from sklearn.model_selection import validation_curve as _validation_curve
 
-from holdfast._typing import AnyArray, FloatArray
-from holdfast.model_selection.answering import answers_of, case_of, routed, tell
+from holdfast._typing import FloatArray
+from holdfast.model_selection.answering import job_of, routed
 from holdfast.model_selection.recognise import Refit
-from holdfast.model_selection.stand_in import Answers, KnownSplits, on_rows, same_splits, stand_in
 
 __all__ = ["cross_val_predict", "cross_val_score", "cross_validate", "validation_curve"]
-
-
-def _numbers(answers: Answers) -> AnyArray:
-    """Return row numbers as the rows that stand-ins are asked about."""
-    return np.arange(len(answers.case))[:, None]
 
 
 def cross_val_predict(
@@ -60,44 +54,18 @@ def cross_val_predict(
     >>> cross_val_predict(model, X, y, cv=LeaveOneOut()).shape
     (442,)
     """
-    case = None
-    try:
-        if not hasattr(estimator, method):
-            raise Refit
-        case = case_of(estimator, X, y, groups, cv, params)
-        test = np.concatenate([test for _, test in case.splits])
-        if not np.array_equal(np.sort(test), np.arange(len(case))):
-            raise Refit
-        answers = answers_of(case)
-    except Refit as refit:
-        tell("cross_val_predict", refit)
-        estimator, cv = refit.instead or estimator, same_splits(case, cv)
-        return _cross_val_predict(
-            estimator,
-            X,
-            y,
-            groups=groups,
-            cv=cv,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            params=params,
-            pre_dispatch=pre_dispatch,
-            method=method,
-        )
-    if method == "predict" and answers.classes is None and not routed():
-        values = np.empty((len(case), answers.values[0].shape[1]))
-        values[test] = answers.values[0]
-        return values[:, 0] if answers.flat else values
-    return _cross_val_predict(
-        stand_in(answers),
-        _numbers(answers),
-        case.y,
-        groups=groups,
-        cv=KnownSplits(case.cv, case.splits),
-        verbose=verbose,
-        params=params,
-        method=method,
-    )
+    refit = None if hasattr(estimator, method) else Refit()
+    job = job_of("cross_val_predict", estimator, X, y, groups, cv, params, refit=refit)
+    answers = job.answers
+    if answers is not None and method == "predict" and answers.classes is None and not routed():
+        test = answers.experiments.test.values
+        if np.array_equal(np.sort(test), np.arange(len(answers.case))):
+            values = np.empty_like(answers.values[0])
+            values[test] = answers.values[0]
+            return values[:, 0] if answers.flat else values
+    jobs = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
+    given = {"groups": groups, "verbose": verbose, "params": params, "method": method}
+    return job.run(_cross_val_predict, jobs, **given)
 
 
 def cross_validate(
@@ -140,46 +108,31 @@ return_train_score, return_estimator, return_indices, error_score
     >>> found["test_r2"].round(3)
     array([0.322, 0.44 , 0.422, 0.425, 0.442])
     """
-    given = {
-        "return_train_score": return_train_score,
-        "return_indices": return_indices,
-        "error_score": error_score,
-        "verbose": verbose,
-        "params": params,
-        "groups": groups,
-    }
-    case = None
-    try:
-        if return_estimator:
-            raise Refit("return_estimator=True asks for the model of every split")
-        case = case_of(estimator, X, y, groups, cv, params)
-        answers = answers_of(case, everything=return_train_score)
-    except Refit as refit:
-        tell("cross_validate", refit)
-        estimator, cv = refit.instead or estimator, same_splits(case, cv)
-        return dict(
-            _cross_validate(
-                estimator,
-                X,
-                y,
-                scoring=scoring,
-                cv=cv,
-                n_jobs=n_jobs,
-                pre_dispatch=pre_dispatch,
-                return_estimator=return_estimator,
-                **given,
-            )
-        )
-    return dict(
-        _cross_validate(
-            stand_in(answers),
-            _numbers(answers),
-            case.y,
-            scoring=on_rows(scoring, case),
-            cv=KnownSplits(case.cv, case.splits),
-            **given,
-        )
+    asked = Refit("return_estimator=True asks for the model of every split")
+    job = job_of(
+        "cross_validate",
+        estimator,
+        X,
+        y,
+        groups,
+        cv,
+        params,
+        everything=return_train_score,
+        refit=asked if return_estimator else None,
     )
+    found = job.run(
+        _cross_validate,
+        {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch},
+        scoring=scoring,
+        groups=groups,
+        verbose=verbose,
+        params=params,
+        return_train_score=return_train_score,
+        return_estimator=return_estimator,
+        return_indices=return_indices,
+        error_score=error_score,
+    )
+    return dict(found)
 
 
 def cross_val_score(
@@ -216,24 +169,15 @@ def cross_val_score(
     >>> cross_val_score(Ridge(), X, y, cv=3).round(3)
     array([0.37 , 0.418, 0.44 ])
     """
-    given = {"error_score": error_score, "verbose": verbose, "params": params, "groups": groups}
-    case = None
-    try:
-        case = case_of(estimator, X, y, groups, cv, params)
-        answers = answers_of(case)
-    except Refit as refit:
-        tell("cross_val_score", refit)
-        estimator, cv = refit.instead or estimator, same_splits(case, cv)
-        more = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-        scores = _cross_val_score(estimator, X, y, scoring=scoring, cv=cv, **more, **given)
-        return np.asarray(scores)
-    scores = _cross_val_score(
-        stand_in(answers),
-        _numbers(answers),
-        case.y,
-        scoring=on_rows(scoring, case),
-        cv=KnownSplits(case.cv, case.splits),
-        **given,
+    job = job_of("cross_val_score", estimator, X, y, groups, cv, params)
+    scores = job.run(
+        _cross_val_score,
+        {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch},
+        scoring=scoring,
+        groups=groups,
+        verbose=verbose,
+        params=params,
+        error_score=error_score,
     )
     return np.asarray(scores)
 
@@ -279,38 +223,21 @@ error_score, params
     >>> test.mean(axis=1).round(3)
     array([0.482, 0.481, 0.48 , 0.41 , 0.138])
     """
-    given = {"error_score": error_score, "verbose": verbose, "groups": groups}
+    candidates = [{param_name: value} for value in param_range]
+    given = (estimator, X, y, groups, cv, params)
+    job = job_of("validation_curve", *given, candidates, everything=True)
+    over: dict[str, Any] = {"param_name": param_name, "param_range": param_range}
+    if job.answers is not None:
+        over = {"param_name": "candidate", "param_range": range(len(candidates))}
     if params is not None:
-        given["params"] = params
-    case = None
-    try:
-        case = case_of(estimator, X, y, groups, cv, params)
-        candidates = [{param_name: value} for value in param_range]
-        answers = answers_of(case, candidates, everything=True)
-    except Refit as refit:
-        tell("validation_curve", refit)
-        estimator, cv = refit.instead or estimator, same_splits(case, cv)
-        found = _validation_curve(
-            estimator,
-            X,
-            y,
-            param_name=param_name,
-            param_range=param_range,
-            cv=cv,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            pre_dispatch=pre_dispatch,
-            **given,
-        )
-        return np.asarray(found[0]), np.asarray(found[1])
-    found = _validation_curve(
-        stand_in(answers),
-        _numbers(answers),
-        case.y,
-        param_name="candidate",
-        param_range=range(len(candidates)),
-        cv=KnownSplits(case.cv, case.splits),
-        scoring=on_rows(scoring, case),
-        **given,
+        over["params"] = params
+    train, test = job.run(
+        _validation_curve,
+        {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch},
+        scoring=scoring,
+        groups=groups,
+        verbose=verbose,
+        error_score=error_score,
+        **over,
     )
-    return np.asarray(found[0]), np.asarray(found[1])
+    return np.asarray(train), np.asarray(test)

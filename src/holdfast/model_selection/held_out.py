@@ -28,20 +28,9 @@ Split = tuple[IntArray, IntArray]
 
 
 def experiments_of(splits: Iterable[Split], m: int, everything: bool) -> Experiments:
-    """Return splits as experiments: what is not trained on is held out.
+    """Return splits of m rows as experiments: what is not trained on is held out.
 
-    Parameters
-    ----------
-    splits : iterable of (train, test)
-    m : int
-        Number of rows.
-    everything : bool
-        Whether the rows that are trained on are predicted too.
-
-    Raises
-    ------
-    Refit
-        If a split trains on a row that it tests, or twice on a row.
+    With `everything`, the rows that are trained on are predicted too.
     """
     held, tested, every = [], [], np.arange(m)
     out = np.empty(m, dtype=bool)
@@ -89,14 +78,8 @@ def predictions(
 ) -> FloatArray:
     """Return predictions (a, k, v) of all test rows, laid end to end, by the held-out models.
 
-    Parameters
-    ----------
-    form : Form
-    experiments : Experiments
-    penalties : ndarray of shape (a, v)
-        Of each target.
-    smoother : Smoother or None
-        Of the same rows and weights, with these or other targets.
+    At penalties (a, v); by a smoother of the same rows and weights, with these or other targets,
+    if there is one.
     """
     tasks = tasks_of(experiments, form.weights)
     if form.kernel is None:
@@ -113,7 +96,7 @@ def predictions(
                 smoother = _smoother(form, Y)
             path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
             values = holdout.predict(smoother, tasks, grid, path)
-    except (HoldfastError, np.linalg.LinAlgError, ValueError) as error:
+    except (HoldfastError, np.linalg.LinAlgError) as error:
         raise _failed(error) from error
     if form.less_mean:
         values = values - _training_means(form.Y, tasks, form.weights)[tasks.test.owners]

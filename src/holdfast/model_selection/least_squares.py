@@ -26,11 +26,6 @@ def held_out(form: Form, tasks: Tasks) -> tuple[FloatArray, BoolArray]:
     """Return predictions (test rows, v), and which tasks leave a column undetermined.
 
     Predictions of those tasks are not filled.
-
-    Raises
-    ------
-    Refit
-        If all rows together leave a column undetermined.
     """
     m, root = len(form.Y), np.sqrt(form.weights)
     Z, lengths = form.rows, np.linalg.norm(form.rows, axis=0)

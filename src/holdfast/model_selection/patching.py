@@ -20,15 +20,18 @@ from holdfast.model_selection.search import GridSearchCV
 
 __all__ = ["patch"]
 
-#: What takes the place of which name of `sklearn.model_selection`.
-DROP_INS: dict[str, Any] = {
-    "cross_val_predict": cross_val_predict,
-    "cross_val_score": cross_val_score,
-    "cross_validate": cross_validate,
-    "validation_curve": validation_curve,
-    "permutation_test_score": permutation_test_score,
-    "GridSearchCV": GridSearchCV,
-}
+#: scikit-learn's own, as they were when this module was imported, and what takes their place.
+DROP_INS: list[tuple[Any, Any]] = [
+    (getattr(original, new.__name__), new)
+    for new in (
+        cross_val_predict,
+        cross_val_score,
+        cross_validate,
+        validation_curve,
+        permutation_test_score,
+        GridSearchCV,
+    )
+]
 
 
 @contextmanager
@@ -51,33 +54,26 @@ def patch() -> Iterator[None]:
     >>> print(cross_val_score.__module__)
     sklearn.model_selection._validation
     """
-    replaced = [(vars(module), name, old) for module, name, old in _places()]
+    drop_ins = {id(old): new for old, new in DROP_INS}
+    places = [
+        (vars(module), name, value)
+        for module in list(sys.modules.values())
+        if _changes(module)
+        for name, value in list(vars(module).items())
+        if id(value) in drop_ins
+    ]
     try:
-        for names, name, old in replaced:
-            names[name] = _drop_in(old)
+        for names, name, old in places:
+            names[name] = drop_ins[id(old)]
         yield
     finally:
-        for names, name, old in replaced:
+        for names, name, old in places:
             names[name] = old
 
 
-def _drop_in(old: Any) -> Any:
-    return next(DROP_INS[name] for name in DROP_INS if ORIGINALS[name] is old)
-
-
-#: scikit-learn's own, as they were when this module was imported.
-ORIGINALS: dict[str, Any] = {name: getattr(original, name) for name in DROP_INS}
-
-
-def _places() -> Iterator[tuple[Any, str, Any]]:
-    """Yield (module, name, what it is) wherever one of the originals has a name."""
-    known = {id(value): value for value in ORIGINALS.values()}
-    for module in list(sys.modules.values()):
-        name = getattr(module, "__name__", "")
-        if not isinstance(name, str) or name.split(".")[0] == "holdfast":
-            continue
-        if name.split(".")[0] == "sklearn" and module is not original:
-            continue
-        for attribute, value in list(getattr(module, "__dict__", {}).items()):
-            if id(value) in known:
-                yield module, attribute, value
+def _changes(module: Any) -> bool:
+    """Whether names of a module are replaced: neither ours, nor those inside scikit-learn."""
+    name = getattr(module, "__name__", None)
+    if not isinstance(name, str) or not hasattr(module, "__dict__"):
+        return False
+    return module is original or name.split(".")[0] not in ("holdfast", "sklearn")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, mean_absolute_error, mean_squared_error, r2_score
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -27,11 +27,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from holdfast._typing import FloatArray, IntArray
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.experiments import Experiments
-from holdfast.model_selection.answering import case_of, form_and_penalty, routed, tell
+from holdfast.model_selection.answering import case_of, form_and_penalty, refitting, routed
 from holdfast.model_selection.held_out import experiments_of, predictions, prepared
-from holdfast.model_selection.measures import Measure, measure_of
 from holdfast.model_selection.recognise import Form, Refit
-from holdfast.model_selection.stand_in import Answers, Case, on_rows, stand_in
+from holdfast.model_selection.stand_in import Answers, Case, on_rows, r2, stand_in
 from holdfast.smoother import Smoother
 
 __all__ = ["permutation_test_score"]
@@ -48,6 +47,13 @@ SAME_SPLITS = (
     ShuffleSplit,
     TimeSeriesSplit,
 )
+#: From targets and predictions (t, n) to one number for each column.
+Measure = Callable[[FloatArray, FloatArray], FloatArray]
+MEASURES: dict[Any, Measure] = {
+    r2_score: r2,
+    mean_squared_error: lambda truth, values: np.square(truth - values).mean(axis=0),
+    mean_absolute_error: lambda truth, values: np.abs(truth - values).mean(axis=0),
+}
 #: Numbers of predictions that are made at once.
 BLOCK_DOUBLES = 2**22
 
@@ -95,39 +101,29 @@ def permutation_test_score(
     # Generators shall draw for refits what they drew for us.
     untouched, seed = deepcopy(cv), deepcopy(random_state)
     try:
-        if n_permutations < 1:
-            raise Refit
         if type(estimator) is KernelRidgeCV:
             raise Refit("KernelRidgeCV chooses in every split of every permutation")
         case = case_of(estimator, X, y, groups, cv, params)
         form, penalty = form_and_penalty(case)
-        scorer = check_scoring(estimator, scoring=on_rows(scoring, case))
-        asked = _asked(case, scorer, groups)
-        generator = check_random_state(random_state)
-        orders = [np.arange(len(case))]
-        orders += [_permuted(groups, len(case), generator) for _ in range(n_permutations)]
+        asked = _asked(case, scoring, groups)
+        orders = _orders(len(case), n_permutations, groups, random_state)
         scores = _all_scores(case, form, penalty, orders, asked)
-    except (Refit, ValueError, TypeError) as error:
-        refit = error if isinstance(error, Refit) else Refit()
-        tell("permutation_test_score", refit)
+    except Refit as refit:
+        job = refitting("permutation_test_score", refit, estimator, X, y, untouched)
         given: dict[str, Any] = {} if params is None else {"params": params}
-        return tuple(
-            _permutation_test_score(
-                refit.instead or estimator,
-                X,
-                y,
-                groups=groups,
-                cv=untouched,
-                n_permutations=n_permutations,
-                n_jobs=n_jobs,
-                random_state=seed,
-                verbose=verbose,
-                scoring=scoring,
-                **given,
-            )
+        found = job.run(
+            _permutation_test_score,
+            {"n_jobs": n_jobs},
+            groups=groups,
+            n_permutations=n_permutations,
+            random_state=seed,
+            verbose=verbose,
+            scoring=scoring,
+            **given,
         )
-    found, null = float(scores[0]), scores[1:]
-    return found, null, float((np.sum(null >= found) + 1.0) / (n_permutations + 1))
+        return found[0], found[1], found[2]
+    score, null = float(scores[0]), scores[1:]
+    return score, null, float((np.sum(null >= score) + 1.0) / (n_permutations + 1))
 
 
 class _Asked(NamedTuple):
@@ -138,19 +134,35 @@ class _Asked(NamedTuple):
     split: dict[str, Any]
 
 
-def _asked(case: Case, scorer: Any, groups: Any) -> _Asked:
+def _asked(case: Case, scoring: Any, groups: Any) -> _Asked:
     """Return what scorer and splitter receive, by request if metadata are routed."""
-    if not routed():
-        return _Asked(scorer, {}, {"groups": groups})
-    router = MetadataRouter(owner="permutation_test_score")
-    for name, part, method in (
-        ("estimator", case.estimator, "fit"),
-        ("splitter", case.cv, "split"),
-        ("scorer", scorer, "score"),
-    ):
-        router.add(method_mapping=MethodMapping().add(caller="fit", callee=method), **{name: part})
-    found = process_routing(router, "fit", **case.fit_params)
+    try:
+        scorer = check_scoring(case.estimator, scoring=on_rows(scoring, case))
+        if not routed():
+            return _Asked(scorer, {}, {"groups": groups})
+        router = MetadataRouter(owner="permutation_test_score")
+        for name, part, method in (
+            ("estimator", case.estimator, "fit"),
+            ("splitter", case.cv, "split"),
+            ("scorer", scorer, "score"),
+        ):
+            mapping = MethodMapping().add(caller="fit", callee=method)
+            router.add(method_mapping=mapping, **{name: part})
+        found = process_routing(router, "fit", **case.fit_params)
+    except (TypeError, ValueError) as error:  # which scikit-learn raises, too
+        raise Refit from error
     return _Asked(scorer, dict(found.scorer.score), dict(found.splitter.split))
+
+
+def _orders(m: int, count: int, groups: Any, random_state: Any) -> list[IntArray]:
+    """Return the order of the targets as they are, and those of scikit-learn's permutations."""
+    try:
+        generator, draws = check_random_state(random_state), range(count)
+    except (TypeError, ValueError) as error:  # which scikit-learn raises, too
+        raise Refit from error
+    if not draws:
+        raise Refit
+    return [np.arange(m), *(_permuted(groups, m, generator) for _ in draws)]
 
 
 def _all_scores(
@@ -213,7 +225,7 @@ def _scores(
     penalties = np.tile(penalty, len(orders))[None]
     (values,) = predictions(replace(form, Y=Y), experiments, penalties, smoother)
     plain = v == 1 and form.classes is None and not asked.score
-    measure = measure_of(asked.scorer) if plain else None
+    measure = _measure_of(asked.scorer) if plain else None
     if measure is not None and experiments.test.sizes.min() > 1:
         return _measured(measure, Y, values, experiments)
     found = np.empty(len(orders))
@@ -247,3 +259,13 @@ def _measured(
     test = experiments.test
     parts = [measure(Y[test[j]], values[test.ptr[j] : test.ptr[j + 1]]) for j in range(len(test))]
     return np.asarray(np.mean(parts, axis=0))
+
+
+def _measure_of(scorer: Any) -> Measure | None:
+    """Return the function that a scorer of a regressor is, if it is known here."""
+    if type(scorer).__name__ == "_PassthroughScorer":  # the default
+        return r2
+    sign, measure = getattr(scorer, "_sign", 1), MEASURES.get(getattr(scorer, "_score_func", None))
+    if measure is None or scorer._kwargs:
+        return None
+    return lambda truth, values: sign * measure(truth, values)

@@ -64,14 +64,8 @@ class Form:
         None: least squares without a penalty on the columns of `rows`.
     rows : array or sparse matrix of shape (m, d)
         Rows after the transformers; the kernel matrix for `Precomputed`.
-    bias : bool
-    weights : ndarray of shape (m,)
-    Y : ndarray of shape (m, v)
-        Targets; ±1 for classes.
-    flat : bool
-        Whether predictions have one dimension.
-    classes : ndarray or None
-        Labels, sorted, of a classifier.
+    bias, weights, Y, flat, classes
+        As in a `Problem`: Y (m, v) is ±1 for classes.
     normalised : bool
         Whether the mean of the training targets is taken out before the fit.
     shift : float
@@ -108,12 +102,13 @@ class Form:
 
 def _real_rows(X: Any) -> Any:
     """Return rows as float64, or leave what scikit-learn would refuse or round to it."""
-    if getattr(X, "dtype", None) == np.float32:
-        raise Refit("X is float32, in which scikit-learn computes; X.astype(float) avoids that")
     try:
-        return check_array(X, accept_sparse="csr", dtype=np.float64)
+        rows = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     except (TypeError, ValueError) as error:
         raise Refit from error
+    if rows.dtype == np.float32:  # an array, or a frame whose columns all are
+        raise Refit("X is float32, in which scikit-learn computes; X.astype(float) avoids that")
+    return rows
 
 
 def _real_targets(model: Any, y: Any, m: int) -> tuple[FloatArray, bool]:
@@ -336,22 +331,7 @@ def is_known(estimator: BaseEstimator) -> bool:
 
 
 def form_of(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> Form:
-    """Return the smoother that an estimator makes of rows, apart from its penalty.
-
-    Parameters
-    ----------
-    estimator : estimator
-        One of `FORMS`.
-    X, y, sample_weight
-        As for its `fit`.
-
-    Raises
-    ------
-    Refit
-        If there is no closed form.
-    """
-    if not is_known(estimator):
-        raise Refit(f"{type(estimator).__name__} has none")
+    """Return the smoother that one of `FORMS` makes of rows, apart from its penalty."""
     try:
         estimator._validate_params()
     except (TypeError, ValueError) as error:
@@ -360,13 +340,7 @@ def form_of(estimator: BaseEstimator, X: Any, y: Any, sample_weight: Any) -> For
 
 
 def penalty_of(estimator: Any, form: Form) -> FloatArray:
-    """Return the penalty of each target (v,).
-
-    Raises
-    ------
-    Refit
-        If one is missing, zero or negative.
-    """
+    """Return the penalty of each target (v,)."""
     v = form.Y.shape[1]
     if form.kernel is None:
         return np.zeros(v)

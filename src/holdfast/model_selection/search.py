@@ -15,15 +15,9 @@ from sklearn.model_selection import GridSearchCV as _GridSearchCV
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metadata_routing import process_routing
 
-from holdfast.model_selection.answering import answers_of, case_of, routed, tell
+from holdfast.model_selection.answering import job_of, routed, with_closed_forms_inside
 from holdfast.model_selection.recognise import Refit
-from holdfast.model_selection.stand_in import (
-    KnownSplits,
-    clone_values,
-    on_rows,
-    same_splits,
-    stand_in,
-)
+from holdfast.model_selection.stand_in import clone_values, on_rows
 
 __all__ = ["GridSearchCV", "RidgeCV"]
 
@@ -97,34 +91,41 @@ refit_time_, multimetric_
         -------
         self
         """
-        case, cv = None, self.cv
-        try:
-            groups = None if routed() else params.get("groups")
-            rest = params if routed() else {k: v for k, v in params.items() if k != "groups"}
-            candidates = list(ParameterGrid(self.param_grid))
-            case = case_of(self.estimator, X, y, groups, self.cv, rest)
-            answers = answers_of(case, candidates, everything=self.return_train_score)
-        except Refit as refit:
-            if refit.instead is not None:
-                refit = Refit(f"{type(self.estimator).__name__} chooses in every split")
-            tell("GridSearchCV", refit)
-            self.cv = same_splits(case, cv)
+        groups = None if routed() else params.get("groups")
+        rest = params if routed() else {k: v for k, v in params.items() if k != "groups"}
+        candidates = list(ParameterGrid(self.param_grid))
+        chooses = Refit(f"{type(self.estimator).__name__} chooses in every split")
+        job = job_of(
+            "GridSearchCV",
+            self.estimator,
+            X,
+            y,
+            groups,
+            self.cv,
+            rest,
+            candidates,
+            everything=self.return_train_score,
+            refit=None if with_closed_forms_inside(self.estimator) is None else chooses,
+        )
+        if job.answers is None:
+            cv, self.cv = self.cv, job.given["cv"]
             try:
                 super().fit(X, y, **params)
             finally:
                 self.cv = cv
+            job.tell_late()
             return self
         search = _Numbered(
-            stand_in(answers),
+            job.given["estimator"],
             {"candidate": list(range(len(candidates)))},
-            scoring=on_rows(self.scoring, case),
+            scoring=on_rows(self.scoring, job.answers.case),
             refit=self.refit,
-            cv=KnownSplits(case.cv, case.splits),
+            cv=job.given["cv"],
             verbose=self.verbose,
             error_score=self.error_score,
             return_train_score=self.return_train_score,
         )
-        search.named(candidates).fit(np.arange(len(case))[:, None], case.y, **params)
+        search.named(candidates).fit(job.given["X"], job.given["y"], **params)
         for name in FOUND:
             if hasattr(search, name):
                 setattr(self, name, getattr(search, name))

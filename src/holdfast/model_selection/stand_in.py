@@ -23,7 +23,6 @@ from sklearn.utils.multiclass import unique_labels
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.experiments import Experiments
-from holdfast.model_selection.measures import r2
 
 __all__ = [
     "Answers",
@@ -32,6 +31,7 @@ __all__ = [
     "LeaveOneOutSplits",
     "StandIn",
     "on_rows",
+    "r2",
     "same_splits",
     "stand_in",
 ]
@@ -43,14 +43,7 @@ Split = tuple[IntArray, IntArray]
 class Case:
     """What the user asked about: an estimator, its rows, how they are split.
 
-    Attributes
-    ----------
-    estimator : estimator
-    X, y : rows and targets, as given
-    fit_params : dict
-        What `fit` of the estimator receives beside them, one value per row.
-    cv : splitter
-    splits : list of (train, test)
+    `fit_params` are what `fit` receives beside rows and targets, one value per row.
     """
 
     estimator: Any
@@ -68,17 +61,8 @@ class Case:
 class Answers:
     """Held-out predictions of some candidates in all splits.
 
-    Attributes
-    ----------
-    case : Case
-    experiments : Experiments
-    values : sequence of ndarray of shape (test rows, v)
-        Model values of each candidate, laid end to end as `experiments.test` is.
-    flat : bool
-        Whether predictions have one dimension.
-    classes : ndarray or None
-    candidates : sequence of dict
-        Parameters of each candidate.
+    `values` are model values (test rows, v) of each candidate, laid end to end as
+    `experiments.test` is; `flat` says whether predictions have one dimension.
     """
 
     case: Case
@@ -89,32 +73,25 @@ class Answers:
     candidates: Sequence[Mapping[str, Any]] = field(default=({},))
 
     @cached_property
-    def _known(self) -> dict[bytes, int]:
+    def split_of(self) -> dict[bytes, int]:
         """The split that trains on some rows, by a hash of these."""
         return {_key(train): j for j, (train, _) in enumerate(self.case.splits)}
 
-    def split_of(self, train: IntArray) -> int:
-        """Return which split trains on these rows; −1 for none."""
-        return self._known.get(_key(train), -1)
-
-    def rows(self, j: int) -> tuple[IntArray, IntArray]:
-        """Return the rows whose predictions a split knows, sorted, and where these are."""
-        found = self._sorted.get(j)
-        if found is None:
-            test, start = self.experiments.test, int(self.experiments.test.ptr[j])
-            order = np.argsort(test[j], kind="stable")
-            found = self._sorted[j] = test[j][order], start + order
-        return found
-
     @cached_property
     def _sorted(self) -> dict[int, tuple[IntArray, IntArray]]:
+        """The rows whose predictions a split knows, sorted, and where these are."""
         return {}
 
-    def lookup(self, candidate: int, j: int, rows: IntArray) -> FloatArray | None:
+    def lookup(self, candidate: int, train: IntArray, rows: IntArray) -> FloatArray | None:
         """Return model values (k, v) of some rows, or None if one of them is not known."""
-        if j < 0:
+        j = self.split_of.get(_key(train))
+        if j is None:
             return None
-        known, places = self.rows(j)
+        if j not in self._sorted:
+            test, start = self.experiments.test, int(self.experiments.test.ptr[j])
+            order = np.argsort(test[j], kind="stable")
+            self._sorted[j] = test[j][order], start + order
+        known, places = self._sorted[j]
         at = np.minimum(np.searchsorted(known, rows), known.size - 1)
         if not np.array_equal(known[at], rows):
             return None
@@ -140,14 +117,7 @@ def _key(train: IntArray) -> bytes:
 
 
 class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """Answers for the models of all splits; its rows are row numbers.
-
-    Parameters
-    ----------
-    answers : Answers
-    candidate : int
-        Which candidate it stands for.
-    """
+    """Answers for the models of one candidate in all splits; its rows are row numbers."""
 
     def __init__(self, answers: Answers, candidate: int = 0) -> None:
         self.answers = answers
@@ -157,31 +127,22 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         """Return another that answers from the same predictions."""
         return type(self)(self.answers, self.candidate)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, those of the answers left out."""
-        return {"answers": self.answers, "candidate": self.candidate}
-
     def set_params(self, **params: Any) -> Self:
-        """Stand for another candidate; other parameters change nothing."""
+        """Stand for another candidate; parameters of the estimator itself change nothing."""
         self.candidate = params.get("candidate", self.candidate)
         return self
 
     def fit(self, rows: IntArray, y: Any = None, **params: Any) -> Self:
-        """Look up which split trains on these rows."""
+        """Learn which rows are trained on."""
         self._train = rows[:, 0]
-        self._split = self.answers.split_of(self._train)
         return self
-
-    def values(self, rows: IntArray) -> FloatArray | None:
-        """Return model values (k, v) of rows, if they are known."""
-        return self.answers.lookup(self.candidate, self._split, rows[:, 0])
 
     def predict(self, rows: IntArray) -> AnyArray:
         """Return predictions of rows."""
         return self._response("predict", rows)
 
     def _response(self, method: str, rows: IntArray) -> AnyArray:
-        values = self.values(rows)
+        values = self.answers.lookup(self.candidate, self._train, rows[:, 0])
         if values is None:
             case = self.answers.case
             X, _ = _safe_split(case.estimator, case.X, None, rows[:, 0], self._train)
@@ -209,6 +170,16 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         return tags
 
 
+def r2(truth: FloatArray, values: FloatArray) -> FloatArray:
+    """Return R² of each column, for two rows or more."""
+    rest = np.square(truth - values).sum(axis=0)
+    spread = np.square(truth - truth.mean(axis=0)).sum(axis=0)
+    # As `r2_score`: constant targets are predicted perfectly, or not at all.
+    flat = spread == 0.0
+    score = 1.0 - rest / np.where(flat, 1.0, spread)
+    return np.where(flat, np.where(rest == 0.0, 1.0, 0.0), score)
+
+
 class _Regressor(RegressorMixin, StandIn):  # type: ignore[misc]  # sklearn is untyped
     """Knows R² of one target without scikit-learn's checks, which take most of the time."""
 
@@ -234,58 +205,28 @@ class _Classifier(ClassifierMixin, StandIn):  # type: ignore[misc]  # sklearn is
         return self._response("decision_function", rows)
 
     def _shown(self, method: str, values: FloatArray) -> AnyArray:
+        """Return decisions or labels from one model value per class, one in all for two."""
         labels = self.answers.classes
         assert labels is not None
-        return shown_classes(values, labels, self._present(labels), self.classes_, method)
-
-    def _present(self, labels: AnyArray) -> AnyArray:
-        """Return which of all classes the rows of the split have."""
-        own = _safe_indexing(self.answers.case.y, self._train)
-        return np.isin(labels, np.unique(np.asarray(own)))
-
-
-def shown_classes(
-    values: FloatArray, labels: AnyArray, present: AnyArray, names: AnyArray, method: str
-) -> AnyArray:
-    """Return decisions or labels from one model value per class, one in all for two classes.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k, v)
-    labels : ndarray
-        All classes.
-    present : ndarray of bool
-        Those that were trained on.
-    names : ndarray
-        What they are called.
-    method : {"predict", "decision_function"}
-    """
-    if labels.size > 2:
-        values = values[:, present]
-        if values.shape[1] == 2:  # the second against the first
-            values = values[:, 1:]
-    decision = values[:, 0] if values.shape[1] == 1 else values
-    if method == "decision_function":
-        return decision
-    chosen = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
-    return np.asarray(names[chosen])
+        if labels.size > 2:
+            own = np.asarray(_safe_indexing(self.answers.case.y, self._train))
+            values = values[:, np.isin(labels, np.unique(own))]
+            if values.shape[1] == 2:  # the second against the first
+                values = values[:, 1:]
+        decision = values[:, 0] if values.shape[1] == 1 else values
+        if method == "decision_function":
+            return decision
+        chosen = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
 
 
-def stand_in(answers: Answers, candidate: int = 0) -> StandIn:
+def stand_in(answers: Answers) -> StandIn:
     """Return the stand-in for an estimator, a regressor or a classifier as it is."""
-    kind = _Classifier if is_classifier(answers.case.estimator) else _Regressor
-    return kind(answers, candidate)
+    return (_Classifier if is_classifier(answers.case.estimator) else _Regressor)(answers)
 
 
 class KnownSplits:
-    """A splitter that gives the splits of another, which were made once.
-
-    Parameters
-    ----------
-    cv : splitter
-        The other, which decides about metadata.
-    splits : list of (train, test)
-    """
+    """A splitter that gives the splits of another, which were made once."""
 
     def __init__(self, cv: Any, splits: Sequence[Split]) -> None:
         self.cv, self.splits = cv, splits
@@ -309,13 +250,7 @@ def same_splits(case: Case | None, cv: Any) -> Any:
 
 
 class LeaveOneOutSplits(Sequence[Split]):
-    """Every row alone, made one at a time: training rows of all would be m² numbers.
-
-    Parameters
-    ----------
-    m : int
-        Number of rows.
-    """
+    """Every row alone, made one at a time: training rows of all would be m² numbers."""
 
     def __init__(self, m: int) -> None:
         self._rows = np.arange(m)
@@ -334,15 +269,9 @@ class LeaveOneOutSplits(Sequence[Split]):
 
 
 class _Fitted:
-    """A fitted estimator for a function that scores: predictions are known, the rest is refitted.
+    """A fitted estimator for a function that scores the rows X, which have numbers.
 
-    Parameters
-    ----------
-    stand_in : StandIn
-    X : rows
-        The rows that are scored, as the function gets them.
-    rows : ndarray of int
-        Their numbers.
+    Their predictions are known; for anything else it is refitted.
     """
 
     def __init__(self, stand_in: StandIn, X: Any, rows: IntArray) -> None:

@@ -36,38 +36,22 @@ LOOKED_AT = 64
 
 @dataclass(frozen=True)
 class Parts:
-    """A model and what stands before it.
+    """A model, a scaler directly before it, and transformers before these that learn nothing.
 
-    Attributes
-    ----------
-    before : tuple of transformers
-        They learn nothing.
-    scaler : StandardScaler or None
-        Directly before the model, learned inside each experiment.
-    model : estimator
-        The last step.
-    names : tuple of str
-        Names of the steps: those of `before`, the scaler, the model; empty without a pipeline.
+    The scaler is learned inside each experiment. Names are those of the steps, or empty.
     """
 
     before: tuple[Any, ...]
     scaler: StandardScaler | None
     model: BaseEstimator
-    scaler_name: str
-    model_name: str
-    names: tuple[str, ...]
+    scaler_name: str = ""
+    model_name: str = ""
 
 
 def parts_of(estimator: Any) -> Parts:
-    """Return an estimator, or a pipeline of several steps, by its parts.
-
-    Raises
-    ------
-    Refit
-        If a step learns from the rows.
-    """
+    """Return an estimator, or a pipeline of several steps, by its parts."""
     if type(estimator) is not Pipeline:
-        return Parts((), None, estimator, "", "", ())
+        return Parts((), None, estimator)
     try:
         estimator._validate_names([name for name, _ in estimator.steps])
     except (TypeError, ValueError) as error:
@@ -81,8 +65,7 @@ def parts_of(estimator: Any) -> Parts:
         scaler_name, scaler = steps.pop()
     for _, step in steps:
         _require_stateless(step)
-    before = tuple(step for _, step in steps)
-    return Parts(before, scaler, last, scaler_name, name, tuple(n for n, _ in steps))
+    return Parts(tuple(step for _, step in steps), scaler, last, scaler_name, name)
 
 
 def _require_stateless(step: Any) -> None:
@@ -116,15 +99,7 @@ def _inside(step: Any) -> Iterator[Any] | None:
 
 
 def transformed(before: tuple[Any, ...], X: Any, y: Any) -> Any:
-    """Return rows after transformers that learn nothing.
-
-    Raises
-    ------
-    Refit
-        If the transformers fail, or give some rows alone other values.
-    """
-    if not before:
-        return X
+    """Return rows after transformers that learn nothing."""
     try:
         whole, some, index = X, X, None
         for step in before:
@@ -161,18 +136,7 @@ class Weights:
 def weights_of(parts: Parts, params: Mapping[str, Any], *, routed: bool) -> Weights:
     """Return the row weights that `fit` of a model and of its scaler receive.
 
-    Parameters
-    ----------
-    parts : Parts
-    params : mapping
-        Parameters that the user passes on to `fit`, with scikit-learn's names.
-    routed : bool
-        Whether metadata are routed by request, and not by these names.
-
-    Raises
-    ------
-    Refit
-        If another parameter than the weights is meant for a step.
+    From what the user passes on to `fit`, with scikit-learn's names or, if routed, by request.
     """
     if routed:
         steps = [parts.model, parts.scaler, *parts.before]
@@ -210,21 +174,6 @@ def _requested(step: Any, params: Mapping[str, Any]) -> Any:
 def standardised(form: Form, scaler: StandardScaler, weights: Weights) -> Form:
     """Return the smoother behind a `StandardScaler` that is learned inside each experiment.
 
-    Parameters
-    ----------
-    form : Form
-        Of the rows as they are.
-    scaler : StandardScaler
-    weights : Weights
-        Of the model and the scaler.
-
-    Raises
-    ------
-    Refit
-        If the model is not linear, or there are as many columns as rows.
-
-    Notes
-    -----
     A bias takes up the means. Without one the model of y on centred columns is that with a bias,
     less the mean of y.
     """

@@ -26,19 +26,9 @@ from holdfast.report.summary import Summary, summarise
 __all__ = ["Ask", "Context", "Summary", "summarise", "to_html", "to_markdown", "write_report"]
 
 
-def to_html(summary: Summary, plotly: str | os.PathLike[str] | None = None) -> str:
-    """Return the summary as one HTML page that needs nothing else.
-
-    Parameters
-    ----------
-    summary : Summary
-        From `summarise`.
-    plotly : path, optional
-        A file with Plotly's JavaScript. Its basic bundle (``plotly-basic.min.js`` of the npm
-        package ``plotly.js-basic-dist-min``) draws the same page with a third of the bytes; the
-        Python package plotly, which is taken by default, has the full one only.
-    """
-    return page(told(summary), plotly)
+def to_html(summary: Summary) -> str:
+    """Return the summary as one HTML page that needs nothing else."""
+    return page(told(summary))
 
 
 def to_markdown(summary: Summary) -> str:
@@ -46,11 +36,7 @@ def to_markdown(summary: Summary) -> str:
     return markdown(told(summary))
 
 
-def write_report(
-    summary: Summary,
-    path: str | os.PathLike[str],
-    plotly: str | os.PathLike[str] | None = None,
-) -> None:
+def write_report(summary: Summary, path: str | os.PathLike[str]) -> None:
     """Write the report as HTML, Markdown or JSON, as the ending of the name says.
 
     Parameters
@@ -59,12 +45,10 @@ def write_report(
         From `summarise`.
     path : path
         Ends in .html, .md or .json. The file appears whole or not at all.
-    plotly : path, optional
-        For HTML, as in `to_html`.
     """
     lowered = os.fspath(path).lower()
     if lowered.endswith((".html", ".htm")):
-        text = to_html(summary, plotly)
+        text = to_html(summary)
     elif lowered.endswith(".md"):
         text = to_markdown(summary)
     elif lowered.endswith(".json"):

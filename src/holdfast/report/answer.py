@@ -154,7 +154,7 @@ def ask_asked(case: Case) -> Asked:
         group=context.group if n_groups else None,
         n_groups=n_groups,
         weighted=bool((problem.weights != problem.weights[0]).any()),
-        kernel=shortened(repr(model._kernel)),
+        kernel=shortened(repr(model.kernel_)),
         basis=basis,
         cv=context.cv or _described(model.cv, context.group),
         policy=policy,
@@ -212,7 +212,7 @@ def ask_contrasts(case: Case, asked: Asked) -> tuple[Contrast, ...]:
         try:
             held = model.held_out(cv)
         except HoldOutError as error:
-            case.notes.append(f"No comparison with {name}: {error}")
+            case.refused(f"No comparison with {name}", error)
             continue
         best = int(np.nanargmax(held.score(model.scoring, pooled=True)))
         one = dataclasses.replace(held, alphas=held.alphas[[best]], values=held.values[[best]])

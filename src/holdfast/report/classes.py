@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import number
 from holdfast.estimators.classification import KernelRidgeClassifierCV
-from holdfast.report.blocks import Beside, Chart, Section, Table, table
+from holdfast.report.blocks import Beside, Block, Chart, Heading, Section, Text, table
 from holdfast.report.charts import Figure, escape, figure, guide, scatter, shares, spread
 from holdfast.report.rows import wilson
 from holdfast.scores.scorers import decision_to_proba
@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
 
-__all__ = ["ClassCurve", "Probabilities", "ask_classes", "ask_probabilities", "class_section"]
+__all__ = [
+    "ClassCurve",
+    "Probabilities",
+    "ask_classes",
+    "ask_probabilities",
+    "class_section",
+    "probability_blocks",
+]
 
 MAX_CLASSES, MAX_POINTS, BINS = 6, 150, 10
 CLASS_HEADER = ("class", "rows", "area under ROC", "average precision", "share of the rows")
@@ -197,23 +204,25 @@ def class_section(
             table("Each class against the others, held-out rows", CLASS_HEADER, rows),
             Beside((roc, recall)),
             _calibration_chart(curves),
-            *_probability_table(probabilities),
+            *probability_blocks(probabilities),
         ),
     )
 
 
-def _probability_table(found: Probabilities | None) -> tuple[Table, ...]:
+def probability_blocks(found: Probabilities | None) -> tuple[Block, ...]:
+    """Return what calibration did to probabilities, if there is one."""
     if found is None:
         return ()
     rows = [
         (name, number(before), number(after))
         for name, (before, after) in (("log loss", found.log_loss), ("Brier score", found.brier))
     ]
-    caption = (
-        f"Probabilities of held-out rows, smaller is better; after: {found.method} calibration "
-        "learned from other held-out rows (the chart above is before)"
+    told = (
+        f"Smaller is better. After: {found.method} calibration, judged on held-out rows other than "
+        "those it was learned from; class shares elsewhere are those before it."
     )
-    return (table(caption, ("", "before", "after"), rows),)
+    made = table("Probabilities of held-out rows", ("", "before", "after"), rows)
+    return Heading("Probabilities of held-out rows"), made, Text(told)
 
 
 def _calibration_chart(curves: tuple[ClassCurve, ...]) -> Chart:

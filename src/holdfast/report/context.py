@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.displays.curve_data import CVCurve, cv_curve
+from holdfast.exceptions import HoldfastError
 from holdfast.report.rows import RowResults, row_results
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class Context:
     sources : tuple of str, optional
         For each feature the column that it came from, such as that of a 0/1 feature of one level;
         by default each feature is a column of its own.
+    scales : tuple of float, optional
+        For each feature what it was divided by, so that coefficients of a trend are told in the
+        units of the column; by default 1.
     shell : bool
         Whether the reader uses the command line: the report then names its options.
     """
@@ -76,6 +80,7 @@ class Context:
     time: str | None = None
     moments: NDArray[Any] | None = None
     sources: tuple[str, ...] | None = None
+    scales: tuple[float, ...] | None = None
     shell: bool = False
 
 
@@ -156,6 +161,10 @@ class Case:
             return float(m) * len(self.model.basis_indices_) ** 2
         d = int(getattr(self.model, "n_features_in_", m))
         return float(m) * (min(m, d) if self.model.kernel == "linear" else m) ** 2
+
+    def refused(self, what: str, error: HoldfastError) -> None:
+        """Note why a finding is missing; advice in Python is not for readers of a shell."""
+        self.notes.append(f"{what}: {(self.context.shell and error.fact) or error}")
 
     def left_out(self, what: str) -> None:
         """Note that a finding would take long, and how to get it."""

@@ -65,7 +65,7 @@ def ask_growth(case: Case) -> Growth | None:
             warnings.simplefilter("ignore")
             found = model.learning_curve(sizes, _REPEATS, ask.seed)
     except HoldfastError as error:
-        case.notes.append(f"No learning curve: {error}")
+        case.refused("No learning curve", error)
         return None
     shown = curve.scale.shown(found.scores)
     if not np.isfinite(shown).all() or not (found.errors.max(axis=1) > 0).all():
@@ -126,7 +126,7 @@ def ask_basis_growth(case: Case) -> Growth | None:
                 random_state=problem.seed,
             )
     except HoldfastError as error:
-        case.notes.append(f"No curve over the number of basis rows: {error}")
+        case.refused("No curve over the number of basis rows", error)
         return None
     shown = curve.scale.shown(found.scores[0, 0, 0])
     if not np.isfinite(shown).all():

@@ -1,8 +1,8 @@
 """Blocks as one HTML file that needs nothing else.
 
-Plotly's script is embedded, packed small, and unpacked by the page itself. A content security
-policy allows that script and the page's own, by their digests, and forbids every request: even a
-text that slipped through the escaping could neither run nor send anything.
+Plotly's script is embedded as it is shipped, packed, and unpacked by the page itself. A content
+security policy allows that script and the page's own, by their digests, and forbids every request:
+even a text that slipped through the escaping could neither run nor send anything.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import base64
 import gzip
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from functools import cache
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from holdfast.exceptions import InvalidInputError, MissingDependencyError
 from holdfast.report.blocks import (
     Beside,
     Block,
@@ -37,7 +34,7 @@ from holdfast.report.blocks import (
     Text,
 )
 
-__all__ = ["Html", "page", "plotly_script", "tag"]
+__all__ = ["Html", "page", "tag"]
 
 OLD = (
     "The figures need JavaScript in a browser from 2023 or newer. All of the numbers are in the "
@@ -82,30 +79,16 @@ def _join(children: Iterable[str | None]) -> Html:
     return Html("".join(child if isinstance(child, Html) else escape(child) for child in found))
 
 
-def page(report: Report, plotly: str | os.PathLike[str] | None = None) -> str:
-    """Return a report as one self-contained HTML page.
-
-    Parameters
-    ----------
-    report : Report
-    plotly : path, optional
-        A file with Plotly's JavaScript, such as its basic bundle, which is a quarter as large; by
-        default that of the package plotly.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without plotly, if no file is named.
-    """
-    script = plotly_script(plotly)
-    own = _text("page.js")
+def page(report: Report) -> str:
+    """Return a report as one self-contained HTML page."""
+    plotly, own = _file("plotly", "plotly-basic.min.js.gz"), _file("page.js")
     slider = report.slider
     data = {
         "figures": {chart.name: chart.figure for chart in _charts(_all_blocks(report))},
         "slider": slider and {**slider.data, "told": slider.told, "chosen": slider.chosen},
     }
     policy = (
-        f"default-src 'none'; script-src {_digest(script)} {_digest(own)}; "
+        f"default-src 'none'; script-src {_digest(gzip.decompress(plotly))} {_digest(own)}; "
         "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = tag(
@@ -116,7 +99,7 @@ def page(report: Report, plotly: str | os.PathLike[str] | None = None) -> str:
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content="holdfast"),
         tag("title", report.title),
-        tag("style", Html(_text("page.css"))),
+        tag("style", Html(_file("page.css").decode())),
     )
     links = (tag("li", tag("a", s.title, href=f"#{s.id}")) for s in report.sections)
     body = tag(
@@ -132,9 +115,9 @@ def page(report: Report, plotly: str | os.PathLike[str] | None = None) -> str:
         tag("noscript", tag("p", OLD, class_="note old")),
         tag("main", *_main(report), id="report"),
         tag("footer", tag("p", report.foot)),
-        tag("script", Html(_packed(_json(data))), type="text/plain", id="data"),
-        tag("script", Html(_packed(script)), type="text/plain", id="plotly"),
-        tag("script", Html(own)),
+        tag("script", Html(_ascii(_packed(data))), type="text/plain", id="data"),
+        tag("script", Html(_ascii(plotly)), type="text/plain", id="plotly"),
+        tag("script", Html(own.decode())),
     )
     return "<!DOCTYPE html>\n" + tag("html", head, body, lang="en") + "\n"
 
@@ -243,51 +226,23 @@ def _charts(blocks: Iterable[Block]) -> Iterable[Chart]:
 # --- what is embedded -----------------------------------------------------------------------------
 
 
-def plotly_script(path: str | os.PathLike[str] | None = None) -> str:
-    """Return Plotly's JavaScript, of a file or of the package; raise, with the remedy, if neither.
+def _packed(data: Any) -> bytes:
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return gzip.compress(text.encode(), 9, mtime=0)
 
-    Parameters
-    ----------
-    path : path, optional
-        A file; None: that of the package.
+
+def _ascii(packed: bytes) -> str:
+    """Return bytes as characters that neither end a script element nor begin a comment in it.
+
+    Base 64 spends a third on top, base 85 a quarter. `page.js` undoes it.
     """
-    if path is None:
-        try:
-            from plotly import offline
-        except ImportError as error:
-            raise MissingDependencyError(
-                "The HTML report needs plotly, which is not installed: pip install "
-                "'holdfast[report]'. Reports that end in .md or .json need nothing."
-            ) from error
-        return str(offline.get_plotlyjs())
-    text = Path(path).read_text(encoding="utf-8")
-    if "plotly" not in text[:500].lower():
-        raise InvalidInputError(
-            "plotly must name a file with Plotly's JavaScript, such as plotly-basic.min.js; "
-            f"{os.fspath(path)!r} does not begin like one.",
-            argument="plotly",
-        )
-    return text
+    return base64.b85encode(packed).decode("ascii").replace("<", ".")
+
+
+def _digest(script: bytes) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode('ascii')}'"
 
 
 @cache
-def _packed(text: str) -> str:
-    """Return text as characters that neither end a script element nor begin a comment in it.
-
-    Gzip, then base 85: base 64 spends a third on top, base 85 a quarter. `page.js` undoes it.
-    """
-    packed = base64.b85encode(gzip.compress(text.encode("utf-8"), 9, mtime=0))
-    return packed.decode("ascii").replace("<", ".")
-
-
-def _digest(script: str) -> str:
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data, allow_nan=False, separators=(",", ":"))
-
-
-def _text(name: str) -> str:
-    return files("holdfast.report").joinpath(name).read_text(encoding="utf-8")
+def _file(*path: str) -> bytes:
+    return files("holdfast.report").joinpath(*path).read_bytes()

@@ -1,4 +1,4 @@
-"""What the penalty does: the score over it, basis rows kept or removed, and the slider."""
+"""What the penalty does: the score over it, and the slider."""
 
 from __future__ import annotations
 
@@ -8,32 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
-from holdfast.answers.held_out import held_out
-from holdfast.displays.curve_data import (
-    CVCurve,
-    curve_of_scores,
-    cv_curve,
-    model_scale,
-    score_held_out,
-)
+from holdfast.displays.curve_data import CVCurve
 from holdfast.displays.score_scale import number
-from holdfast.exceptions import HoldOutError
 from holdfast.report.blocks import Chart, Note, Section, Slider, table
 from holdfast.report.charts import LAMBDA, Figure, axis, escape, figure, rounded, scatter
 from holdfast.report.context import Case
 
 if TYPE_CHECKING:
-    from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.experiments import Policy
     from holdfast.report.rows import PartScore, RowResults
 
-__all__ = [
-    "ask_policies",
-    "ask_slider",
-    "curve_section",
-    "policies_chart",
-    "policy_curves",
-]
+__all__ = ["ask_slider", "curve_section"]
 
 #: Penalties on the slider, and steps between the smallest and the largest prediction.
 MAX_STEPS, GRAIN = 21, 9999
@@ -136,82 +120,6 @@ def _curve_figure(curve: CVCurve) -> Figure:
         for name, at, symbol, colour, size in marks
     ]
     return figure(traces, LAMBDA, axis(curve.scale.label))
-
-
-# --- held-out basis rows kept and removed ---------------------------------------------------------
-
-
-def ask_policies(case: Case) -> dict[str, CVCurve]:
-    """Return the curves with held-out basis rows kept and removed; none for a dense model."""
-    problem = case.model._problem
-    if not problem.on_basis or problem.reselects:
-        return {}
-    try:
-        return policy_curves(case.model)
-    except HoldOutError as error:
-        case.notes.append(f"No comparison of keeping and removing basis rows: {error}")
-        return {}
-
-
-def policy_curves(
-    model: CrossValidatedKernelRidge, policies: tuple[Policy, ...] = ("keep", "remove")
-) -> dict[str, CVCurve]:
-    """Return the curve of each policy for held-out basis rows, on the basis of the fitted model.
-
-    Parameters
-    ----------
-    model : fitted estimator with basis rows
-    policies : tuple of str
-        Of "remove", "keep", "train", "skip".
-
-    Notes
-    -----
-    Nothing is refitted: the factors are those of the model, only the experiments differ.
-    """
-    curves: dict[str, CVCurve] = {}
-    for policy in policies:
-        if policy == model.held_out_basis:
-            curves[policy] = cv_curve(model)
-            continue
-        found = held_out(model._asked().changed(policy=policy))
-        scores = score_held_out(model, found)
-        score = scores.pooled if model.pooled else scores.mean
-        curves[policy] = curve_of_scores(found.alphas, score, scores.se, model_scale(model))
-    return curves
-
-
-def policies_chart(policies: dict[str, CVCurve]) -> Chart:
-    """Return the curves of the policies in one pair of axes."""
-    looks = {"keep": ("@second", "dash"), "remove": ("@accent", "solid")}
-    curves = list(policies.values())
-    label = curves[0].scale.label
-    traces = [
-        scatter(
-            curve.alphas,
-            curve.values,
-            f"{name} basis rows",
-            colour=looks.get(name, ("@text", "dot"))[0],
-            dash=looks.get(name, ("@text", "dot"))[1],
-            hover=f"{name}<br>λ = %{{x:.3g}}<br>{escape(label)} %{{y:.4g}}",
-        )
-        for name, curve in policies.items()
-    ]
-    told = "; ".join(
-        f"{name}: best {number(c.values[c.best])} at λ = {number(c.alphas[c.best], 2)}"
-        for name, c in policies.items()
-    )
-    rows = [
-        (number(alpha, 3), *(number(curve.values[i], 4) for curve in curves))
-        for i, alpha in enumerate(curves[0].alphas)
-    ]
-    return Chart(
-        "policies",
-        figure(traces, LAMBDA, axis(label)),
-        f"Curves of {label} over the penalty, held-out basis rows kept and removed. {told}.",
-        "A basis row that is held out may stay in the basis (keep) or leave it with its row "
-        f"(remove); only removing it hides the row from the model altogether. {told}.",
-        table(f"{label} by penalty and policy", ("λ", *policies), rows),
-    )
 
 
 # --- the slider -----------------------------------------------------------------------------------

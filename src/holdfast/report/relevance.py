@@ -92,7 +92,7 @@ def ask_relevance(case: Case) -> Relevance | None:
             warnings.simplefilter("ignore")
             before, after = shuffled_losses(model, held, shuffle, case.target)
     except HoldfastError as trouble:
-        case.notes.append(f"It is not known which columns the model uses: {trouble}")
+        case.refused("It is not known which columns the model uses", trouble)
         return None
     units = held_out_units(problem.experiments, problem.groups, problem.weights.size)
     groups = shuffle.rows if units is None else units[shuffle.rows]

@@ -21,6 +21,7 @@ from holdfast.report.blocks import (
 )
 from holdfast.report.classes import class_section
 from holdfast.report.growth import growth_section
+from holdfast.report.made_of import made_of_blocks, policies_table
 from holdfast.report.moments import repeated_words, time_section
 from holdfast.report.relevance import relevance_section
 from holdfast.report.spread import coverage_section
@@ -116,6 +117,9 @@ def _sections(summary: Summary) -> list[Section]:
         found.append(coverage_section(summary.coverage, asked.target))
     if summary.classes:
         found.append(class_section(summary.classes, summary.probabilities))
+    if summary.trend or summary.bands:
+        blocks = made_of_blocks(summary.trend, summary.bands)
+        found.append(Section("made", "What the model is made of", blocks))
     if summary.relevance:
         found.append(relevance_section(summary.relevance))
     if summary.time:
@@ -142,6 +146,7 @@ def _details(summary: Summary) -> tuple[Block, ...]:
         blocks += [Heading("How the certainty was found"), sure_facts(summary.sure)]
     blocks += [Heading("Checked against real retraining"), *check_blocks(summary)]
     if summary.policies:
-        blocks.append(Heading("Held-out basis rows: kept or removed"))
-        blocks.append(penalty.policies_chart(summary.policies))
+        label, used = summary.curve.scale.label, summary.asked.policy
+        blocks.append(Heading("What may happen to held-out basis rows"))
+        blocks.append(policies_table(summary.policies, label, used))
     return (*blocks, Heading("The plan and its cost"), Code(str(summary.plan)))

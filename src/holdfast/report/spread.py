@@ -53,7 +53,7 @@ def ask_coverage(case: Case) -> Coverage | None:
             case.model, tuple(levels.tolist()), target=case.target, seconds=seconds
         )
     except HoldfastError as error:
-        case.notes.append(f"No intervals of single predictions: {error}")
+        case.refused("No intervals of single predictions", error)
         return None
     known = np.asarray(np.isfinite(ends.reshape(-1, levels.size)).all(axis=0))
     if not known[np.searchsorted(levels, level)]:

@@ -28,6 +28,14 @@ from holdfast.report.classes import (
 )
 from holdfast.report.context import Ask, Context, make_case
 from holdfast.report.growth import Growth, ask_basis_growth, ask_growth
+from holdfast.report.made_of import (
+    Band,
+    PolicyRow,
+    TrendTerm,
+    ask_bands,
+    ask_policies,
+    ask_trend,
+)
 from holdfast.report.moments import OverTime, ask_time
 from holdfast.report.relevance import Relevance, ask_relevance
 from holdfast.report.rows import PartScore
@@ -52,8 +60,8 @@ class Summary:
     answer: tuple[str, ...]  #: The answer in sentences, the first of them the answer in one
     headline: Headline
     curve: CVCurve  #: Held-out error over the penalties
-    #: Curves with held-out basis rows kept and removed; empty for a dense model
-    policies: dict[str, CVCurve]
+    #: The score by what happens to held-out basis rows; empty for a dense model
+    policies: tuple[PolicyRow, ...]
     contrasts: tuple[Contrast, ...]  #: Other ways of holding out; empty without groups
     rows: where.RowSample
     #: Worst first; empty where there are none (or too many to show one by one)
@@ -76,6 +84,8 @@ class Summary:
     coverage: Coverage | None = None  #: Intervals of held-out predictions; None for classes
     classes: tuple[ClassCurve, ...] = ()  #: Curves of each class; empty for a regression
     probabilities: Probabilities | None = None  #: What calibration did, if the model has one
+    trend: tuple[TrendTerm, ...] = ()  #: Coefficients of columns without a penalty
+    bands: tuple[Band, ...] = ()  #: Kernels of several bands of columns
     #: "growth" over the number of rows or groups, "basis" over that of basis rows
     growth: dict[str, Growth] = field(default_factory=dict)
     time: OverTime | None = None  #: Residuals over time
@@ -89,7 +99,7 @@ class Summary:
         assert isinstance(plain, dict)
         plain["curve"]["edge"] = self.curve.edge
         del plain["slider"]
-        return {"summary_version": 2, **plain}
+        return {"summary_version": 3, **plain}
 
     def to_json(self) -> str:
         """Return the summary as JSON text."""
@@ -143,7 +153,6 @@ def summarise(
     context = case.context
     asked, head = answers.ask_asked(case), answers.ask_headline(case)
     contrasts = answers.ask_contrasts(case, asked) if contrast else ()
-    policies = penalty.ask_policies(case)
     sure = ask_sureness(case)
     leverage, groups = model._leverages(), where.ask_groups(case)
     growth = {"growth": ask_growth(case), "basis": ask_basis_growth(case)}
@@ -154,7 +163,7 @@ def summarise(
         answer=answers.answer(asked, head, contrasts, sure),
         headline=head,
         curve=case.curve,
-        policies=policies,
+        policies=ask_policies(case),
         contrasts=contrasts,
         rows=where.ask_rows(case),
         folds=where.ask_folds(case),
@@ -179,6 +188,8 @@ def summarise(
         coverage=ask_coverage(case),
         classes=ask_classes(case.held),
         probabilities=ask_probabilities(model),
+        trend=ask_trend(case),
+        bands=ask_bands(case),
         relevance=ask_relevance(case),
         growth={name: found for name, found in growth.items() if found is not None},
         time=ask_time(case),

@@ -108,7 +108,7 @@ def _nested(case: Case) -> dict[str, Any]:
     try:
         found = case.model.nested(cv)
     except HoldfastError as error:
-        case.notes.append(f"No nested choice of the penalty: {error}")
+        case.refused("No nested choice of the penalty", error)
         return {}
     alphas = found.alphas if found.alphas.ndim == 1 else found.alphas[:, case.target]
     return {
@@ -146,7 +146,7 @@ def _chance(case: Case) -> dict[str, Any]:
             ask.permutations, random_state=ask.seed, groups=units if whole else None
         )
     except HoldfastError as error:
-        case.notes.append(f"No permutation test: {error}")
+        case.refused("No permutation test", error)
         return {}
     null = np.atleast_2d(found.null_scores.T)
     return {

@@ -210,10 +210,10 @@ def warn_at_edge(best: IntArray, alphas: FloatArray) -> None:
             advice.append(f"{side} by a factor of {EXTEND:g} (to {further:g})")
     if parts:
         warn(
-            f"the best alpha is {' and '.join(parts)}; better values may lie beyond: "
-            f"extend alphas {' and '.join(advice)}",
+            f"the best alpha is {' and '.join(parts)}; better values may lie beyond.",
             GridEdgeWarning,
             argument="alphas",
+            advice=f"Extend alphas {' and '.join(advice)}.",
         )
 
 

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.scores.standard_errors import experiment_blocks
 
-__all__ = ["METRICS", "Metric", "ScoredRows", "experiment_blocks", "moment_scores", "spreads"]
+__all__ = ["METRICS", "Metric", "ScoredRows", "moment_scores", "spreads"]
 
-
-MAX_BLOCKS = 20
 
 _BATCH = 1 << 16  # values in a cache
 
@@ -109,19 +108,6 @@ METRICS: dict[str, Metric] = {
     "r2": Metric(_squared_error, _r2, uses_spread=True),
     "accuracy": Metric(_hit, lambda mean, _: mean),
 }
-
-
-def experiment_blocks(n_experiments: int) -> IntArray:
-    """Return the block of each experiment, 0 to at most 19, blocks of nearly equal size.
-
-    Experiments are dealt out in one fixed shuffled order. They are the exchangeable units, and
-    neighbours in the list (often sorted by time or by y) must not share a block.
-    """
-    n_blocks = min(MAX_BLOCKS, n_experiments)
-    block = np.empty(n_experiments, dtype=np.int64)
-    order = np.random.default_rng(0).permutation(n_experiments)
-    block[order] = np.arange(n_experiments) % n_blocks
-    return block
 
 
 def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:

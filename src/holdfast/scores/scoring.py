@@ -13,18 +13,19 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.metrics import (
-    METRICS,
-    ScoredRows,
-    experiment_blocks,
-    moment_scores,
-)
+from holdfast.scores.metrics import METRICS, ScoredRows, moment_scores
 from holdfast.scores.scorers import (
     NO_WEIGHT,
     Scoring,
     decision_to_label_index,
     decision_to_proba,
     resolve_scoring,
+)
+from holdfast.scores.standard_errors import (
+    experiment_blocks,
+    mean_and_std,
+    of_replicates,
+    over_splits,
 )
 
 __all__ = [
@@ -212,8 +213,8 @@ def _of_targets(
         splits[done : (done := done + len(pooled))] = own[..., 0] if one else own.mean(axis=2)
         mean = se = pooled
         if not one:
-            mean = _mean_and_std(flat(own))[0].reshape(pooled.shape)
-            se = _standard_error(flat(own), None if without is None else flat(without))
+            mean = mean_and_std(flat(own))[0].reshape(pooled.shape)
+            se = over_splits(flat(own)) if without is None else of_replicates(flat(without))
         each.append((pooled, mean, se.reshape(pooled.shape)))
         if without is not None:
             replicates.append(without.mean(axis=2))
@@ -319,29 +320,6 @@ def _one_by_one(
     return [one(t) for t in range(scored.y.shape[1])]
 
 
-def _mean_and_std(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of the defined splits of each row; nan without any."""
-    defined = np.isfinite(splits)
-    n = defined.sum(axis=1)
-    safe = np.maximum(n, 1)
-    mean = np.where(defined, splits, 0.0).sum(axis=1) / safe
-    deviation = np.where(defined, splits - mean[:, None], 0.0)
-    std = np.sqrt((deviation * deviation).sum(axis=1) / safe)
-    return np.where(n > 0, mean, np.nan), np.where(n > 0, std, np.nan)
-
-
-def _standard_error(splits: FloatArray, replicates: FloatArray | None) -> FloatArray:
-    """Return the standard error of each row's score, from its splits or else its replicates."""
-    n = splits.shape[1]
-    if replicates is None:
-        if n < 2:
-            return np.full(len(splits), np.nan)
-        return np.asarray(splits.std(axis=1, ddof=1) / np.sqrt(n))
-    g = np.isfinite(replicates).sum(axis=1)
-    _, std = _mean_and_std(replicates)
-    return np.where(g > 1, np.sqrt(np.maximum(g - 1, 0)) * std, np.nan)
-
-
 def _summarise(
     pooled: FloatArray,
     splits: FloatArray,
@@ -352,11 +330,11 @@ def _summarise(
     # A few alphas at a time: with a million splits the temporaries of all would be large.
     few = max(1, (1 << 20) // max(1, splits.shape[1]))
     parts = [splits[i : i + few] for i in range(0, len(splits), few)]
-    mean, std = np.concatenate([_mean_and_std(part) for part in parts], axis=1)
+    mean, std = np.concatenate([mean_and_std(part) for part in parts], axis=1)
     if replicates is None:
-        se = np.concatenate([_standard_error(part, None) for part in parts])
+        se = np.concatenate([over_splits(part) for part in parts])
     else:
-        se = _standard_error(splits, replicates)
+        se = of_replicates(replicates)
     return Scores(pooled, splits, mean, std, se, replicates, **by_target)
 
 

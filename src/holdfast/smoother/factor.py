@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.experiments import Shape
+from holdfast.experiments import Shape, Tasks
 from holdfast.linalg import reciprocal_shifts
 from holdfast.smoother.features import Features
 from holdfast.smoother.held import (
@@ -31,6 +31,7 @@ from holdfast.smoother.held import (
     HeldCoordinates,
     constraints,
     same_rows,
+    scaled_products,
 )
 from holdfast.smoother.rows import FeatureRows, StreamedRows, vector_blocks
 from holdfast.smoother.scale import Centre, RowScale, Targets, Unpenalised
@@ -90,6 +91,10 @@ class Factor(ABC):
     @abstractmethod
     def size(self) -> int:
         """How many numbers a row takes."""
+
+    def row_size(self, tasks: Tasks) -> int:
+        """Return how many numbers a row of these tasks takes."""
+        return self.size
 
     @property
     def parallel(self) -> bool:
@@ -223,7 +228,7 @@ class Coordinates(Factor):
         D, V = self.D(alphas), self.V[rows]
         root = self.scale.root[rows][:, None]
         if not shape.H.size:
-            fitted = times(self.outputs(rows, V), D, self.z)
+            fitted = scaled_products(self.outputs(rows, V), D, self.z)
             return Alone(fitted, *self._reach(V, D, root))
         return self._gap(shape, rows, V, D, root)
 
@@ -323,13 +328,13 @@ class FeatureFactor(Coordinates):
     def _gap(
         self, shape: Shape, rows: IntArray, V: FloatArray, D: FloatArray, root: FloatArray
     ) -> Alone:
-        fitted = times(V, D, self.z)  # (a, b, v), times √w
+        fitted = scaled_products(V, D, self.z)  # (a, b, v), times √w
         leverage = (V * V) @ D.T
         O = self._constraints(shape, None)  # noqa: E741
         if O is not None:
             o = O[:, :, 0]
             oDo, VDo = (o * o) @ D.T, (V * o) @ D.T
-            fitted -= (VDo / oDo).T[:, :, None] * times(o, D, self.z)
+            fitted -= (VDo / oDo).T[:, :, None] * scaled_products(o, D, self.z)
             leverage -= VDo * VDo / oDo
         gap, moved = 1.0 - leverage, np.sqrt(np.maximum(leverage, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -395,7 +400,7 @@ class KernelFactor(Coordinates):
         with np.errstate(divide="ignore", invalid="ignore"):
             # ‖G_i‖ / G_ii
             reach = (moved + self.formed(D, self.length(D))) / (np.abs(gap) * root)
-        return Alone(times(V, R, self.z), gap, reach, moved)
+        return Alone(scaled_products(V, R, self.z), gap, reach, moved)
 
     @property
     def trained_rows(self) -> FloatArray:
@@ -417,10 +422,3 @@ def formed_share(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (sizes / length).max(axis=1) / rounding
     return np.where(np.isfinite(ratio), ratio, 0.0) * G
-
-
-def times(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
-    """Return rows · D z for every α, shape (a, b, v), as one product."""
-    a, p = D.shape
-    scaled = (D[:, None] * z.T).reshape(-1, p)  # (a v, p)
-    return np.ascontiguousarray((rows @ scaled.T).reshape(-1, a, z.shape[1]).swapaxes(0, 1))

@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -38,7 +38,15 @@ from holdfast.linalg import (
 )
 from holdfast.smoother.scale import SOME
 
-__all__ = ["LOOKS", "Held", "HeldCoordinates", "constraints", "noise", "same_rows"]
+__all__ = [
+    "LOOKS",
+    "Held",
+    "HeldCoordinates",
+    "constraints",
+    "noise",
+    "same_rows",
+    "scaled_products",
+]
 
 #: Doubles in the largest temporary of one piece of work. Two megabytes is more than a core's own
 #: cache holds, but with smaller pieces threads wait for the interpreter: a quarter of it took up to
@@ -46,11 +54,38 @@ __all__ = ["LOOKS", "Held", "HeldCoordinates", "constraints", "noise", "same_row
 PIECE_DOUBLES = 2**18
 #: Right-hand sides of rounding errors: one alone may be nearly orthogonal to what grows most.
 LOOKS = 3
+#: From this many columns on, a product for each D is faster than one for all with a copy of each.
+WIDE = 64
 
 
-def noise(size: int) -> FloatArray:
-    """Return standard normal numbers (size, LOOKS), the same every time."""
-    return np.random.default_rng(0).standard_normal((LOOKS, size)).T
+@lru_cache(maxsize=64)
+def noise(size: int, count: int = LOOKS) -> FloatArray:
+    """Return standard normal numbers (size, count), the same every time, not to be changed."""
+    numbers = np.random.default_rng(0).standard_normal((count, size)).T
+    numbers.flags.writeable = False
+    return numbers
+
+
+def scaled_products(
+    rows: FloatArray, D: FloatArray, z: FloatArray, room: FloatArray | None = None
+) -> FloatArray:
+    """Return rows · D z (a, b, v), in `room` if there is any.
+
+    For rows (b, p), diagonals D (a, p) and z (p, v).
+    """
+    (a, p), (b, v) = D.shape, (len(rows), z.shape[1])
+    if v < WIDE:
+        side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
+        turned = side_by_side.reshape(b, a, v).swapaxes(0, 1)
+        if room is None:
+            return np.ascontiguousarray(turned)
+        room[:] = turned
+        return room
+    found = np.empty((a, b, v)) if room is None else room
+    for d, out in zip(D, found, strict=True):
+        left, right = (rows * d, z) if b < v else (rows, d[:, None] * z)
+        np.matmul(left, right, out=out)
+    return found
 
 
 class Held(ABC):
@@ -195,17 +230,12 @@ class HeldCoordinates(Held):
 
     def _times(self, z: FloatArray, room: FloatArray | None = None) -> FloatArray:
         """Return V R z (a, b, h, k) for z (p, k)."""
-        (a, b, h, _), (p, k) = self.shape, z.shape
-        if room is not None or b * h <= k:  # fewer rows to scale than columns of z
-            found = np.empty((a, b, h, k)) if room is None else room
-            rows = self.V.reshape(b * h, p)
-            scaled = np.empty_like(rows)
-            for i in range(a):
-                np.multiply(rows, self.R[i], out=scaled)
-                np.matmul(scaled, z, out=found[i].reshape(b * h, k))
-            return found
-        beta = (self.R[:, None] * z.T).reshape(a * k, p)
-        return (self.V.reshape(b * h, p) @ beta.T).reshape(b, h, a, k).transpose(2, 0, 1, 3)
+        a, b, h, _ = self.shape
+        rows = self.V.reshape(b * h, self.row_size)
+        if room is None:
+            return scaled_products(rows, self.R, z).reshape(a, b, h, z.shape[1])
+        scaled_products(rows, self.R, z, room[:, 0])  # there is one task
+        return room
 
     def errors(self, room: FloatArray | None = None) -> FloatArray:
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""

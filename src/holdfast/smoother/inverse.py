@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.experiments import Shape
+from holdfast.experiments import Shape, Tasks
 from holdfast.linalg import solve_small
 from holdfast.smoother.factor import EPS, Factor, formed_share
-from holdfast.smoother.held import Held, noise
+from holdfast.smoother.held import LOOKS, Held, noise
 from holdfast.smoother.scale import RowScale, Targets, Unpenalised
 
-__all__ = ["HeldInverse", "InverseFactor"]
+__all__ = ["SIDES", "HeldInverse", "InverseFactor"]
+
+#: Random targets that lengths are estimated from; the first of them serve as looks.
+SIDES = 8
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,6 @@ class HeldInverse(Held):
 
     Attributes
     ----------
-    G_H : ndarray of shape (b, h, m)
-        Rows of G, over the trained rows.
     H : ndarray of int, shape (b, h)
         Held-out rows, numbered among the trained rows.
     c : ndarray of shape (m, v)
@@ -45,12 +46,14 @@ class HeldInverse(Held):
     Ys : ndarray of shape (m, v)
         √w y.
     G : ndarray of shape (m, m)
+        Over the trained rows.
+    random : ndarray of shape (m, SIDES)
+        G g for random targets g.
     unit, length : ndarray of shape (1,) and (1, v)
     formed : float
         What forming G adds to rounding errors, in the same unit.
     """
 
-    G_H: FloatArray
     H: IntArray
     c: FloatArray
     kernel: Callable[[IntArray], FloatArray]
@@ -62,6 +65,7 @@ class HeldInverse(Held):
     level: FloatArray
     Ys: FloatArray
     G: FloatArray
+    random: FloatArray
     unit: FloatArray
     length: FloatArray
     formed: float
@@ -83,13 +87,14 @@ class HeldInverse(Held):
         return found
 
     def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
-        """Return the length of G_{·H} r."""
-        return np.asarray(np.linalg.norm(self.G_H.swapaxes(1, 2) @ r[0], axis=1)[None])
+        """Return about the length of G_{·H} r: the root mean square of (G g)_Hᵀr."""
+        sides = self.random[self.H].swapaxes(1, 2) @ r[0]  # (b, SIDES, v)
+        return np.asarray(np.sqrt(np.square(sides).mean(axis=1))[None])
 
     def looks(self) -> FloatArray:
         """Return (G g)_H for random targets g."""
         own = self.formed * noise(self.H.shape[1])
-        return np.ascontiguousarray((self.G_H @ noise(len(self.G)) + own)[None])
+        return np.asarray((self.random[self.H][..., :LOOKS] + own)[None])
 
     def reach(self) -> FloatArray:
         """Return the length of G k_x, and what forming G adds along k_x, off its mean."""
@@ -99,12 +104,13 @@ class HeldInverse(Held):
 
     def gaps(self, piece: slice) -> FloatArray:
         """Return G_HH (g, 1, h, h)."""
-        rows = np.take_along_axis(self.G_H[piece], self.H[piece, None], axis=2)
-        return np.ascontiguousarray(rows)[:, None]
+        H = self.H[piece]
+        places = (H * len(self.G))[:, :, None] + H[:, None]
+        return self.G.ravel().take(places)[:, None]
 
     def coefficients(self, r: FloatArray) -> FloatArray:
         """Return c' = c − G_{·H} r (b, m, v): zero on H."""
-        c = self.G_H.swapaxes(1, 2) @ r[0]
+        c = self.G[self.H].swapaxes(1, 2) @ r[0]
         np.subtract(self.c, c, out=c)
         np.put_along_axis(c, self.H[:, :, None], 0.0, axis=1)
         return np.asarray(c)
@@ -139,6 +145,8 @@ class InverseFactor(Factor):
     ----------
     G : ndarray of shape (k, k)
         Over the k trained rows.
+    random : ndarray of shape (k, SIDES)
+        G g for random targets g.
     alpha : float
     K : ndarray of shape (m, m)
         The kernel matrix.
@@ -154,6 +162,7 @@ class InverseFactor(Factor):
     """
 
     G: FloatArray
+    random: FloatArray
     alpha: float
     K: FloatArray
     c: FloatArray
@@ -168,6 +177,11 @@ class InverseFactor(Factor):
         """How many numbers a row takes: a row of G, and as many coefficients per target."""
         return len(self.G) * (1 + self.n_targets)
 
+    def row_size(self, tasks: Tasks) -> int:
+        """Return the same for these tasks: what they hold out takes a part of G and no rows."""
+        same = np.array_equal(tasks.held.values, tasks.test.values)
+        return int(tasks.held.sizes.max(initial=0)) + SIDES if same else self.size
+
     def select(self, columns: slice | IntArray) -> InverseFactor:
         """Return the same factor for some of the targets."""
         return replace(self, c=self.c[:, columns], targets=self.targets.select(columns))
@@ -181,7 +195,6 @@ class InverseFactor(Factor):
         root, length = self.scale.root[live], np.linalg.norm(self.c, axis=0)[None]
         largest = np.abs(self.G.diagonal()).max(initial=0.0, keepdims=True)
         return HeldInverse(
-            G_H=self.G[H],
             H=H,
             c=self.c,
             kernel=lambda rows: self.K[rows][..., columns],
@@ -193,6 +206,7 @@ class InverseFactor(Factor):
             level=Q.T @ Ys,
             Ys=Ys,
             G=self.G,
+            random=self.random,
             unit=np.array([EPS * self.rounding]),
             length=length,
             formed=float(formed_share(largest, self.rounding, self.targets, self.scale, length)[0]),

@@ -38,8 +38,8 @@ from holdfast.smoother.bordered import Bordered
 from holdfast.smoother.factor import EPS, INVERSE_SHARE, SPECTRUM_SHARE, Factor, KernelFactor
 from holdfast.smoother.feature_smoother import FeatureSmoother, by_penalty
 from holdfast.smoother.features import ColumnFeatures
-from holdfast.smoother.held import LOOKS, Held, HeldCoordinates, noise
-from holdfast.smoother.inverse import HeldInverse, InverseFactor
+from holdfast.smoother.held import LOOKS, Held, HeldCoordinates, noise, scaled_products
+from holdfast.smoother.inverse import SIDES, HeldInverse, InverseFactor
 from holdfast.smoother.kernel_equations import KernelEquations, deflated_kernel
 from holdfast.smoother.outputs import KernelOutputs
 from holdfast.smoother.rows import row_blocks
@@ -114,9 +114,16 @@ class KernelSmoother(Smoother):
         return Sizes(self.form, m, m, self.targets.count, None, self.memory, known)
 
     def training_work(self, held: int) -> float:
-        """Return n³ for a factorisation, and its refinement in extended precision."""
+        """Return n³ for a factorisation, its refinement in extended precision, and the kernel.
+
+        Or 10 n³ for a linear kernel that is trained by QR.
+        """
         n = float(self.weights.size - held)
-        return n**3 + 200.0 * n**2
+        X: Any = getattr(self.data, "X", ())
+        if self._triangle is not None:
+            return 10.0 * n**3
+        numbers = X.nnz if sp.issparse(X) else np.size(X)
+        return n**3 + 200.0 * n**2 + 2.0 * n * numbers
 
     def single_work(self) -> float:
         """Return what an inverse takes."""
@@ -221,9 +228,9 @@ class KernelSmoother(Smoother):
         live, Q = self.scale.trained, self.unpenalised.Q * self.scale.root[:, None]
         centre = (Q.T @ self.K)[:, live]
         c, rounding = G @ self.targets.Ys[live], INVERSE_SHARE * self._largest
-        return InverseFactor(
-            G, alpha, self.K, c, centre, rounding, self.targets, self.scale, self.unpenalised
-        )
+        random = G @ noise(len(G), SIDES)
+        values = self.targets, self.scale, self.unpenalised
+        return InverseFactor(G, random, alpha, self.K, c, centre, rounding, *values)
 
     @cached_property
     def _forming(self) -> float:
@@ -457,40 +464,41 @@ class KernelSmoother(Smoother):
         live = np.flatnonzero(self.scale.trained)
         H = np.searchsorted(live, rows[self.scale.trained[rows]])
         some = self.targets.some()
-        h, n, v, spread = H.size, live.size, some.size, self.targets.spread[some]
-        found, root, each = np.zeros(alphas.size), self.scale.root[live], np.arange(h)
-        for a, alpha in enumerate(alphas.tolist() if h else ()):
-            G_H, c = self._inverse_rows(H, alpha, some)
-            U = G_H / G_H[each, H, None]  # (h, n): −u beside the row itself
-            models = c - U[:, :, None] * c[H][:, None]  # (h, n, v)
-            models[each, H], U[each, H] = 0.0, 0.0
-            flat = np.square(models * root[:, None]).transpose(1, 0, 2).reshape(n, h * v)
-            sizes = np.empty((n, h * v))
-            for part in row_blocks(n, n):
-                K = self.K[live[part]]
-                sizes[part] = np.square(K if n == len(K.T) else K[:, live]) @ flat
-            each_row = (sizes * np.square(root[:, None])).reshape(n, h, v)
-            square = each_row[H, each] + np.einsum("hn,nhv->hv", np.square(U), each_row)
-            found[a] = EPS * float((np.sqrt(square) / (root[H, None] * spread)).max())
-        return found
+        if not H.size:
+            return np.zeros(alphas.size)
+        G_H, c = self._inverse_rows(H, alphas, some)
+        n, root, each = live.size, self.scale.root[live], np.arange(H.size)
+        U = G_H / G_H[:, each, H, None]  # (a, h, n): −u beside the row itself
+        models = c[:, None] - U[..., None] * c[:, H, None]  # (a, h, n, v)
+        models[:, each, H], U[:, each, H] = 0.0, 0.0
+        flat = np.square(models * root[:, None]).transpose(2, 0, 1, 3).reshape(n, -1)
+        sizes = np.empty(flat.shape)
+        for part in row_blocks(n, n):
+            K = self.K[live[part]]
+            sizes[part] = np.square(K if n == len(K.T) else K[:, live]) @ flat
+        each_row = (sizes * np.square(root[:, None])).reshape(n, *models.shape[:2], some.size)
+        square = each_row[H, :, each] + np.einsum("ahn,nahv->hav", np.square(U), each_row)
+        lengths = np.sqrt(square) / (root[H, None, None] * self.targets.spread[some])
+        return np.asarray(EPS * lengths.max(axis=(0, 2)))
 
     def _inverse_rows(
-        self, H: IntArray, alpha: float, columns: IntArray
+        self, H: IntArray, alphas: FloatArray, columns: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return rows of G (h, n) and coefficients G √w y (n, v), over the trained rows."""
+        """Return rows of G (a, h, n) and coefficients G √w y (a, n, v), over the trained rows."""
         live = self.scale.trained
         if self._spectrum is not None or not self.definite:
-            factor = self.factor(alpha)
-            V, R = factor.trained_rows, factor.R(factor.d(alpha))
-            return (V[H] * R) @ V.T, V @ (R[:, None] * factor.z[:, columns])
+            factor = self.factor(float(alphas.min()))
+            V, R = factor.trained_rows, factor.R(factor.D(alphas))
+            c = scaled_products(V, R, factor.z[:, columns])
+            return (V[H] * R[:, None]) @ V.T, c
         equations = self._equations(np.flatnonzero(live), self.targets.Ys[live][:, columns])
         ones = np.zeros((int(live.sum()), H.size))
         ones[H, np.arange(H.size)] = 1.0
-        lift = equations.complement
+        lift, v = equations.complement, columns.size
         sides = np.hstack([equations.rhs, ones if lift is None else lift.project(ones)])
-        x = solve_shifted(equations.A, sides, np.array([alpha]))[0]
-        x, v = x if lift is None else lift.lift(x), columns.size
-        return x[:, v:].T, x[:, :v]
+        x = solve_shifted(equations.A, sides, alphas)
+        x = x if lift is None else lift.lift(x)
+        return x[..., v:].swapaxes(1, 2), x[..., :v]
 
     # -- models without some rows ------------------------------------------------------------------
 

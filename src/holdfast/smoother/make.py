@@ -11,7 +11,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels import FunctionKernel, Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData
-from holdfast.kernels.parts import column_factors
+from holdfast.kernels.shared import column_factors
 from holdfast.smoother.base import Smoother
 from holdfast.smoother.feature_smoother import FeatureSmoother
 from holdfast.smoother.features import (
@@ -99,10 +99,10 @@ def require_room(m: int, memory: float) -> None:
     if 32.0 * m**2 > memory:
         raise InvalidInputError(
             f"a dense model of {m} rows needs {32e-9 * m**2:.3g} GB, more than the "
-            f"{memory / 1e9:.3g} GB it may take. Pass basis=1000 (or another number of basis "
-            "rows), or raise memory_limit.",
+            f"{memory / 1e9:.3g} GB it may take.",
             argument="basis",
             remedies=("memory_limit",),
+            advice="Pass basis=1000 (or another number of basis rows), or raise memory_limit.",
         )
 
 

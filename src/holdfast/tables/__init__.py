@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.tables.kernel_matrix import KernelMatrix, read_kernel_matrix
 from holdfast.tables.options import ReadOptions
-from holdfast.tables.roles import Roles, check_columns, split_names
 from holdfast.tables.sources import Source, open_source
-from holdfast.tables.table import Table, as_table, read_columns
+from holdfast.tables.table import (
+    Roles,
+    Table,
+    as_table,
+    read_columns,
+    split_names,
+)
 from holdfast.tables.writing import check_writable, write_columns
 
 if TYPE_CHECKING:
@@ -31,7 +36,6 @@ __all__ = [
     "Table",
     "TablePreparation",
     "as_table",
-    "check_columns",
     "check_writable",
     "open_source",
     "read_columns",

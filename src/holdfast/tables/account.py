@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.tables.preparation import TablePreparation
-from holdfast.tables.roles import Roles
-from holdfast.tables.table import Table
+from holdfast.tables.table import Roles, Table
 from holdfast.tables.values import Reading
 
 __all__ = ["ColumnAccount", "account", "shown"]
@@ -17,29 +16,14 @@ MOST = 200
 
 @dataclass(frozen=True)
 class ColumnAccount:
-    """One column of the data.
-
-    Attributes
-    ----------
-    name : str
-    role : str
-        "feature", "target", "group", "weight", "time", "left out" or "not used".
-    kind : str
-        "number", "yes/no", "category", "date" or "empty".
-    missing : int
-        How many values are missing.
-    levels : int
-        How many different values there are.
-    became : str
-        How it is used.
-    """
+    """One column of the data."""
 
     name: str
-    role: str
-    kind: str
-    missing: int
-    levels: int
-    became: str
+    role: str  #: "feature", "target", "group", "weight", "time", "left out" or "not used"
+    kind: str  #: "number", "yes/no", "category", "date" or "empty"
+    missing: int  #: How many values are missing
+    levels: int  #: How many different values there are
+    became: str  #: How it is used
 
 
 def account(
@@ -50,19 +34,9 @@ def account(
     *,
     classify: bool = False,
 ) -> tuple[ColumnAccount, ...]:
-    """Return how each column was read.
+    """Return how each column that has a role was read, and the `others`, which were not.
 
-    Parameters
-    ----------
-    table : Table
-        The columns that have a role.
-    roles : Roles
-    preparation : TablePreparation or None
-        Fitted; None if the features cannot be prepared.
-    others : tuple of str
-        Columns that were not read.
-    classify : bool
-        Whether the target is a class.
+    The preparation is fitted; None if the features cannot be prepared.
     """
     special = {
         roles.target: ("target", "classes to predict" if classify else "to predict"),
@@ -88,7 +62,7 @@ def account(
             became = f"cannot be used: it {reading.trouble}"
         became = "; ".join(filter(None, (became, *reading.notes)))
         found.append(
-            ColumnAccount(name, role, reading.kind, reading.missing, reading.n_different(), became)
+            ColumnAccount(name, role, reading.kind, reading.missing, reading.n_different, became)
         )
     found += [ColumnAccount(name, "not used", "", 0, 0, "not read") for name in others]
     return tuple(found)

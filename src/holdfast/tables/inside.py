@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray
+from holdfast.answers.held_out import held_out
+from holdfast.answers.model import make_model
 from holdfast.progress import report
 from holdfast.tables.preparation import TablePreparation
 
@@ -21,27 +22,14 @@ __all__ = ["InsideOut", "prepare_inside"]
 
 @dataclass(frozen=True)
 class InsideOut:
-    """Held-out predictions with the preparation learned on all rows, and on training rows only.
+    """Held-out predictions with the preparation learned on all rows, and on training rows only."""
 
-    Attributes
-    ----------
-    experiments, rows : int
-        How many were done again, with how many test rows.
-    outside, inside : float
-        Root mean squared error of those rows (share of wrong classes) either way.
-    largest : float
-        Largest change of a prediction, in standard deviations of the target (of the decision value
-        for classes).
-    seed : int
-        Of the draw.
-    """
-
-    experiments: int
-    rows: int
-    outside: float
-    inside: float
-    largest: float
-    seed: int
+    experiments: int  #: How many were done again
+    rows: int  #: How many test rows they have
+    outside: float  #: Their root mean squared error (share of wrong classes), learned on all rows
+    inside: float  #: The same, learned on training rows only
+    largest: float  #: Largest change of a prediction, in standard deviations of the target
+    seed: int  #: Of the draw
 
     def words(self, label: str = "RMSE") -> str:
         """Return the finding as a sentence."""
@@ -78,56 +66,37 @@ def prepare_inside(
     Notes
     -----
     For each experiment a preparation is learned on the training rows, all rows are prepared with
-    it, and the same model (kernel, penalty, basis rows) is fitted with that one experiment. Its
-    held-out predictions are exactly those of a model trained on the training rows alone.
+    it, and the same kernel, penalty and basis rows answer that one experiment on them: exactly the
+    predictions of a model trained on the training rows alone.
     """
-    problem, classes = model._problem, model._classes
+    fitted = model._asked()
+    problem, kernel, basis = fitted.problem, fitted.model.kernel, fitted.model.basis
     table = preparation.table_of(frame).columns(preparation.columns_)
     drawn = np.random.default_rng(random_state).permutation(len(problem.experiments))
     drawn = np.sort(drawn[:n_experiments])
-    alpha = float(np.atleast_1d(model.alpha_)[0])
+    alphas = np.atleast_1d(model.alpha_)[:1]
     gaps: list[float] = []
     wrong: list[FloatArray] = []
     for done, j in enumerate(drawn):
         experiment = problem.experiments[int(j)]
         training = np.setdiff1d(np.arange(table.n_rows), experiment.held_out)
         learned = clone(preparation).set_params(keep=True)  # the same columns every time
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # Levels that only held-out rows have are unseen there, as they would be.
-            X = learned.fit(table.rows(training)).transform(table)
-            inside = _on_features(model, X, experiment, alpha)
-            outside = model.held_out([experiment], alphas=[alpha])
-        gaps.append(np.abs(inside.values - outside.values).max())
-        if classes is None:
-            values = np.array([found.values[0, :, 0] for found in (outside, inside)])
-            wrong.append((values - np.asarray(problem.Y)[outside.rows, 0]) ** 2)
+        # Levels that only held-out rows have are unseen there, as they would be.
+        X = learned.fit(table.rows(training)).learned_.matrix(table)
+        other = replace(fitted, model=make_model(replace(problem, X=X), kernel, None, basis))
+        found = [held_out(of, [experiment], alphas=alphas) for of in (fitted, other)]
+        gaps.append(np.abs(found[1].values - found[0].values).max())
+        rows = found[0].rows
+        if fitted.goal.classes is None:
+            values = np.array([part.values[0, :, 0] for part in found])
+            wrong.append((values - np.asarray(problem.Y)[rows, 0]) ** 2)
         else:
-            labels = np.array([found.labels()[0] for found in (outside, inside)])
-            wrong.append((labels != np.asarray(problem.labels)[outside.rows]).astype(float))
+            labels = np.array([part.labels()[0] for part in found])
+            wrong.append((labels != np.asarray(problem.labels)[rows]).astype(float))
         report(done + 1, len(drawn), "preparing inside the training rows")
     errors = np.hstack(wrong)
-    out, into = errors.mean(axis=1) if classes is not None else np.sqrt(errors.mean(axis=1))
+    mean = errors.mean(axis=1)
+    out, into = mean if fitted.goal.classes is not None else np.sqrt(mean)
     spread = float(np.std(np.asarray(problem.Y))) or 1.0
     largest = float(max(gaps)) / spread
     return InsideOut(len(drawn), errors.shape[1], float(out), float(into), largest, random_state)
-
-
-def _on_features(
-    model: CrossValidatedKernelRidge, X: FloatArray, experiment: Any, alpha: float
-) -> Any:
-    """Return the held-out predictions of one experiment with the same model on other features."""
-    problem = model._problem
-    again = clone(model).set_params(
-        kernel=model._kernel,
-        gamma=None,
-        alphas=[alpha],
-        rule="best",
-        scoring=None,
-        cv=[experiment],
-        basis=model.basis_indices_ if problem.on_basis else None,
-        checkpoint=None,
-    )
-    y = problem.labels.ravel() if problem.flat else problem.labels
-    again.fit(X, y, sample_weight=problem.weights, groups=problem.groups)
-    return again.held_out(alphas=[alpha])

@@ -29,29 +29,13 @@ SYMMETRIC = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class KernelMatrix:
-    """A kernel matrix, and the names of its rows where the file has them.
+    """A kernel matrix, and the names of its rows where the file has them."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (m, m)
-        Symmetric.
-    ids : tuple of str or None
-        Names of the rows and columns.
-    """
-
-    values: FloatArray
-    ids: tuple[str, ...] | None = None
+    values: FloatArray  #: Symmetric, (m, m)
+    ids: tuple[str, ...] | None = None  #: Names of the rows and columns
 
     def places(self, names: NDArray[np.str_], column: str) -> IntArray:
-        """Return where the rows of a table stand in the matrix, by their names.
-
-        Parameters
-        ----------
-        names : ndarray of str
-            Of the rows of a table.
-        column : str
-            Where these come from, for errors.
-        """
+        """Return where the rows of a table stand in the matrix, by their names in a column."""
         if self.ids is None:
             raise InvalidInputError(
                 f"id={column!r} needs a kernel matrix that names its rows, and this one does not. "
@@ -187,52 +171,42 @@ def _read_grm(path: Path) -> tuple[FloatArray, tuple[str, ...]]:
 
 
 def _read_text(path: Path) -> tuple[FloatArray, tuple[str, ...] | None]:
+    """Read a matrix, below and beside its names if it has any."""
+
+    def opened() -> IO[str]:
+        gzipped = path.name.lower().endswith(".gz")
+        return (gzip.open if gzipped else open)(path, "rt", encoding="utf-8-sig")
+
     try:
-        with _text(path) as file:
-            first = file.readline().lstrip("\ufeff")
-        cells, delimiter = _cells(first)
-        names = None if all(_is_number(cell) for cell in cells) else cells
-        with _text(path) as file:
-            if names is not None:
-                file.readline()
-            line = _cells(file.readline().lstrip("\ufeff"), delimiter)[0]
+        with opened() as file:
+            lines = file.readline(), file.readline()
+        mark = next((mark for mark in (",", ";", "\t") if mark in lines[0]), None)
+        first, line = ([c.strip().strip('"') for c in t.strip().split(mark)] for t in lines)
+        headed = not all(map(_is_number, first))
+        line = line if headed else first
         named = bool(line) and not _is_number(line[0])  # rows have names as well
-        columns = range(1, len(line)) if named else None
         _check_size(path, (len(line) - named, len(line) - named))
-        with _text(path) as file:
+        with opened() as file:
             rows = np.loadtxt(
                 file,
-                delimiter=delimiter,
-                skiprows=int(names is not None),
-                usecols=columns,
+                delimiter=mark,
+                skiprows=int(headed),
+                usecols=range(1, len(line)) if named else None,
                 ndmin=2,
                 comments=None,
             )
-    except (ValueError, UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+    except (ValueError, EOFError, gzip.BadGzipFile) as error:
         if isinstance(error, InvalidInputError):
             raise
         raise _refused(path, f"cannot be read as numbers ({briefly(error)})") from error
-    if names is None and len(rows) == rows.shape[1] + 1:  # names that are numbers
-        names, rows = cells, rows[1:]
-    if names is None:
-        return rows, None
-    ids = tuple(names[-len(rows) :] if len(names) in (len(rows), len(rows) + 1) else names)
+    if not headed:
+        if len(rows) != rows.shape[1] + 1:
+            return rows, None
+        rows = rows[1:]  # names that are numbers
+    ids = tuple(first[-len(rows) :] if len(first) == len(rows) + 1 else first)
     if len(ids) != len(rows) or len(set(ids)) != len(ids):
         raise _refused(path, f"names {len(set(ids))} columns and has {len(rows)} rows")
     return rows, ids
-
-
-def _text(path: Path) -> IO[str]:
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8")
-    return open(path, encoding="utf-8")
-
-
-def _cells(line: str, delimiter: str | None = "?") -> tuple[list[str], str | None]:
-    """Return the cells of a line, and what stands between them; None is white space."""
-    if delimiter == "?":
-        delimiter = next((mark for mark in (",", ";", "\t") if mark in line), None)
-    return [cell.strip().strip('"') for cell in line.strip().split(delimiter)], delimiter
 
 
 def _is_number(text: str) -> bool:

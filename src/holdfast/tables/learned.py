@@ -38,21 +38,12 @@ def _require(holds: bool, what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The columns of numbers.
-
-    Attributes
-    ----------
-    names : tuple of str
-    centre, spread : ndarray of shape (n,)
-        What is subtracted, and what is divided by.
-    fill : ndarray of shape (n,)
-        What missing values become; NaN if they are refused.
-    """
+    """The columns of numbers."""
 
     names: tuple[str, ...]
-    centre: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    fill: NDArray[np.float64]
+    centre: NDArray[np.float64]  #: What is subtracted
+    spread: NDArray[np.float64]  #: What is divided by
+    fill: NDArray[np.float64]  #: What missing values become; NaN if they are refused
 
     def __post_init__(self) -> None:
         _require(_is(self.names, tuple), "names of numbers")
@@ -68,47 +59,33 @@ class Numbers:
         """Return centre, spread and median of columns; the spread of a constant column is 1."""
         from sklearn.preprocessing import StandardScaler
 
-        block = _block(table, names)
         centre, spread = np.zeros(len(names)), np.ones(len(names))
         fill = np.full(len(names), np.nan)
-        if impute and names:
-            fill = np.nanmedian(block, axis=0)
-            block = np.where(np.isnan(block), fill, block)
-        if scale and names:
-            scaler = StandardScaler().fit(block)
-            centre, spread = scaler.mean_, scaler.scale_
+        if names and (impute or scale):
+            block = np.column_stack([table.readings[name].values for name in names])
+            if impute:
+                fill = np.nanmedian(block, axis=0)
+                np.copyto(block, fill, where=np.isnan(block))
+            if scale:
+                scaler = StandardScaler().fit(block)
+                centre, spread = scaler.mean_, scaler.scale_
         return cls(names, centre, spread, fill)
 
-    def matrix(self, table: Table) -> NDArray[np.float64]:
-        """Return the features of a table."""
-        block = _block(table, self.names)
-        np.copyto(block, self.fill, where=np.isnan(block))
-        block -= self.centre
-        block /= self.spread
-        return block
-
-
-def _block(table: Table, names: tuple[str, ...]) -> NDArray[np.float64]:
-    block = np.empty((table.n_rows, len(names)), order="F")
-    for j, name in enumerate(names):
-        block[:, j] = table.readings[name].values
-    return block
+    def write(self, table: Table, X: NDArray[np.float64]) -> None:
+        """Write the features of a table into a matrix."""
+        for j, name in enumerate(self.names):
+            X[:, j] = table.readings[name].values
+        np.copyto(X, self.fill, where=np.isnan(X))
+        X -= self.centre
+        X /= self.spread
 
 
 @dataclass(frozen=True)
 class Category:
-    """A column of names.
+    """A column of names."""
 
-    Attributes
-    ----------
-    levels : tuple of str
-        Sorted.
-    fill : str or None
-        What missing values become; None if they are refused.
-    """
-
-    levels: tuple[str, ...]
-    fill: str | None
+    levels: tuple[str, ...]  #: Sorted
+    fill: str | None  #: What missing values become; None if they are refused
 
     def __post_init__(self) -> None:
         fits = _is(self.levels, tuple) and all(_is(level, str) for level in self.levels)
@@ -122,42 +99,30 @@ class Category:
         ranked = sorted(zip(-counts, reading.levels, strict=True))
         return cls(tuple(sorted(reading.levels)), ranked[0][1] if impute else None)
 
-    def matrix(self, reading: Reading) -> NDArray[np.float64]:
-        """Return one column of 0 and 1 for each level; a level that is not known has only 0."""
+    def write(self, reading: Reading, X: NDArray[np.float64]) -> None:
+        """Write 0 and 1 for each level; a level that is not known has only 0."""
         places = {level: i for i, level in enumerate(self.levels)}
-        none = len(self.levels)
-        missing = none if self.fill is None else places[self.fill]
-        columns = np.array([*(places.get(level, none) for level in reading.levels), missing])
-        made = np.zeros((len(reading.values), none + 1))
-        made[np.arange(len(made)), columns[reading.values]] = 1.0
-        return made[:, :none]
+        missing = -1 if self.fill is None else places[self.fill]
+        columns = np.array([*(places.get(level, -1) for level in reading.levels), missing])
+        column = columns[reading.values]
+        X[:] = 0.0
+        X[np.flatnonzero(column >= 0), column[column >= 0]] = 1.0
 
 
 @dataclass(frozen=True)
 class Dates:
     """A column of dates, which becomes a few numbers.
 
-    Attributes
-    ----------
-    parts : tuple of str
-        Of "position", "season", "weekday" and "hour".
-    origin, fill : int
-        The first and the median date, in microseconds since 1970; the second replaces missing ones.
-    centre, spread : float
-        What is subtracted from the position, in days after the origin, and by what it is divided.
-
-    Notes
-    -----
     Season, weekday and hour are places on a circle, a sine and a cosine each, of length √2: two
     dates then lie as far apart on average as two values of two standardised columns. Sunday is
     next to Monday and December to January.
     """
 
-    parts: tuple[str, ...]
-    origin: int
-    fill: int
-    centre: float
-    spread: float
+    parts: tuple[str, ...]  #: Of "position", "season", "weekday" and "hour"
+    origin: int  #: The first date, in microseconds since 1970
+    fill: int  #: The median date, which replaces missing ones
+    centre: float  #: What is subtracted from the position, in days after the origin
+    spread: float  #: What the position is divided by
 
     def __post_init__(self) -> None:
         known = bool(self.parts) and set(self.parts) <= set(PARTS)
@@ -177,18 +142,18 @@ class Dates:
         centre, spread = float(days.mean()), float(days.std()) or 1.0
         return cls(parts, origin, fill, *((centre, spread) if scale else (0.0, 1.0)))
 
-    def matrix(self, reading: Reading) -> NDArray[np.float64]:
-        """Return the features of a column of dates."""
-        moments = _filled(reading, self.fill)
-        columns = []
+    def write(self, reading: Reading, X: NDArray[np.float64]) -> None:
+        """Write the features of a column of dates into a matrix."""
+        moments, j = _filled(reading, self.fill), 0
         for part in self.parts:
             length = PARTS[part]
             if length is None:
-                columns.append(((moments - self.origin) / _DAY_US - self.centre) / self.spread)
+                X[:, j] = ((moments - self.origin) / _DAY_US - self.centre) / self.spread
+                j += 1
             else:
                 angle = 2 * np.pi * ((moments - _CIRCLE_STARTS[part]) / _DAY_US) / length
-                columns += [np.sqrt(2) * np.sin(angle), np.sqrt(2) * np.cos(angle)]
-        return np.column_stack(columns)
+                X[:, j], X[:, j + 1] = np.sqrt(2) * np.sin(angle), np.sqrt(2) * np.cos(angle)
+                j += 2
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the features."""
@@ -227,22 +192,7 @@ def date_parts(dates: NDArray[np.datetime64]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The contents of a fitted `TablePreparation`.
-
-    Attributes
-    ----------
-    scale, impute, time
-        Its parameters.
-    numbers : Numbers
-    categories : dict of str to Category
-    dates : dict of str to Dates
-    formats : dict of str to str
-        Formats of dates that were written as text.
-    units : dict of str to str
-        Currency or per cent signs of columns of numbers.
-    options : ReadOptions
-        How the file is written, as far as the user said; new rows are read in the same way.
-    """
+    """The contents of a fitted `TablePreparation`: its parameters, and what its columns are."""
 
     scale: bool
     impute: bool
@@ -250,8 +200,9 @@ class Learned:
     numbers: Numbers
     categories: Mapping[str, Category]
     dates: Mapping[str, Dates]
-    formats: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)  #: Of dates written as text
+    units: Mapping[str, str] = field(default_factory=dict)  #: Currency or per cent signs
+    #: How the file is written, as far as the user said; new rows are read in the same way
     options: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
@@ -298,7 +249,11 @@ class Learned:
 
     def matrix(self, table: Table) -> NDArray[np.float64]:
         """Return the features of a table that has the columns."""
-        parts = [self.numbers.matrix(table)]
-        parts += [c.matrix(table.readings[name]) for name, c in self.categories.items()]
-        parts += [d.matrix(table.readings[name]) for name, d in self.dates.items()]
-        return np.hstack(parts) if len(parts) > 1 else parts[0]
+        features, j = self.features(), len(self.numbers.names)
+        X = np.empty((table.n_rows, sum(map(len, features.values()))))
+        self.numbers.write(table, X[:, :j])
+        parts: dict[str, Category | Dates] = {**self.categories, **self.dates}
+        for name, part in parts.items():
+            part.write(table.readings[name], X[:, j : j + len(features[name])])
+            j += len(features[name])
+        return X

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.tables.preparation import TablePreparation
-from holdfast.tables.roles import Roles
-from holdfast.tables.table import Table
+from holdfast.tables.table import Roles, Table
 
 __all__ = ["Note", "Question", "notes_on"]
 
@@ -32,48 +31,24 @@ _MOST_RANKS = 2e6
 
 @dataclass(frozen=True)
 class Note:
-    """Something to think about, in a sentence or two.
-
-    Attributes
-    ----------
-    text : str
-    say : tuple of (str, object)
-        Arguments that would change it, and their values.
-    """
+    """Something to think about, in a sentence or two."""
 
     text: str
-    say: tuple[tuple[str, object], ...] = ()
+    say: tuple[tuple[str, object], ...] = ()  #: Arguments that would change it, with values
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is known about the data and the question.
-
-    Attributes
-    ----------
-    table : Table
-    roles : Roles
-    preparation : TablePreparation
-        Fitted.
-    X : ndarray of shape (m, d)
-        The features.
-    y : ndarray of shape (m,)
-        Numbers, or classes.
-    classify : bool
-    by_time : bool
-        Whether rows are held out in order of time.
-    by_group : bool
-        Whether whole groups are held out.
-    """
+    """What is known about the data and the question."""
 
     table: Table
     roles: Roles
-    preparation: TablePreparation
-    X: NDArray[np.float64]
-    y: NDArray[Any]
+    preparation: TablePreparation  #: Fitted
+    X: NDArray[np.float64]  #: The features
+    y: NDArray[Any]  #: Numbers, or classes
     classify: bool
-    by_time: bool
-    by_group: bool
+    by_time: bool  #: Whether rows are held out in order of time
+    by_group: bool  #: Whether whole groups are held out
 
 
 def notes_on(question: Question) -> tuple[Note, ...]:
@@ -127,12 +102,15 @@ def _identifiers(question: Question) -> list[Note]:
 def _duplicates(question: Question) -> list[Note]:
     table, m = question.table, len(question.y)
     columns = [table.readings[name] for name in question.preparation.columns_[:_MOST_COLUMNS]]
-    fine = (r for r in columns if r.kind == "number" and r.n_different() > min(50, m / 4))
-    if next(fine, None) is None:
+    numbers = [reading for reading in columns if reading.kind == "number"]
+    finest = max(numbers, key=lambda reading: reading.n_different, default=None)
+    if finest is None or finest.n_different <= min(50, m / 4):
         return []  # few combinations: equal rows are no news
-    codes = np.unique(question.y, return_inverse=True)[1]
-    seen = {hash((row.tobytes(), code)) for row, code in zip(question.X, codes, strict=True)}
-    count = m - len(seen)
+    _, codes, counts = np.unique(finest.values, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero(counts[codes] > 1)  # no others can be equal
+    classes = np.unique(question.y[rows], return_inverse=True)[1]
+    pairs = zip(question.X[rows], classes, strict=True)
+    count = len(rows) - len({hash((row.tobytes(), code)) for row, code in pairs})
     if not count:
         return []
     told = f"{count:,} {'row repeats' if count == 1 else 'rows repeat'} another row exactly"

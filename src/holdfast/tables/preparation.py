@@ -15,7 +15,8 @@ from holdfast.data.texts import quoted
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.tables.learned import Category, Dates, Learned, Numbers, date_parts
 from holdfast.tables.options import ReadOptions
-from holdfast.tables.table import Table, as_table
+from holdfast.tables.sources import Source
+from holdfast.tables.table import Table, as_table, check_columns, read_columns
 from holdfast.tables.values import Reading
 
 __all__ = ["TablePreparation"]
@@ -193,30 +194,24 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         """The columns that are used, and what they hold: "number", "category" or "date"."""
         return self.learned_.kinds
 
-    @property
-    def categories_(self) -> tuple[str, ...]:
-        """The columns that must be read as text."""
-        return tuple(self.learned_.categories)
-
-    @property
-    def formats_(self) -> dict[str, str]:
-        """Formats of dates that were written as text."""
-        return dict(self.learned_.formats)
-
     def features_of(self) -> dict[str, tuple[str, ...]]:
         """Return, for each column, the features that it became."""
         return self.learned_.features()
 
     def table_of(self, X: Any) -> Table:
         """Return rows as a table whose columns are read as those of `fit` were."""
-        options = self.learned_.options
-        table = as_table(X, as_text=self.categories_, formats=self.formats_, options=options)
-        lacking = [name for name in self.columns_ if name not in table.readings]
-        if lacking:
-            raise InvalidInputError(
-                f"The table lacks columns that were there before: {', '.join(map(repr, lacking))}."
-            )
+        learned = self.learned_
+        table = as_table(
+            X, as_text=learned.categories, formats=learned.formats, options=learned.options
+        )
+        check_columns(self.columns_, table.readings, "The table")
         return table
+
+    def read(self, source: Source, more: Sequence[str] = ()) -> Table:
+        """Return the columns of a file, and some more, read as those of `fit` were."""
+        names = dict.fromkeys([*self.columns_, *more])
+        check_columns(names, source.names, source.label)
+        return read_columns(source, tuple(names), self.learned_.categories, self.learned_.formats)
 
     def _left_out(self, table: Table) -> dict[str, str]:
         """Return the columns that are not to be features, and why; raise if all must be."""
@@ -242,10 +237,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
         """Raise unless the columns hold what they held when the preparation was learned."""
         for name, kind in self.kinds_.items():
             reading = table.readings[name]
-            if reading.trouble and kind != "category":
-                raise InvalidInputError(
-                    f"The column {name!r} {reading.trouble}.", remedies=reading.remedies
-                )
+            if kind != "category":
+                reading.refuse_faults(f"The column {name!r}")
             if reading.kind == "empty":
                 continue  # filled in, or refused as missing
             held, now = _HELD[kind], _HELD[reading.kind]
@@ -258,16 +251,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]  
                     f"The column {name!r} held {held} when the model was fitted; now it holds {now}"
                     f"{example}."
                 )
-            if kind == "number" and np.isinf(reading.values).any():
-                raise InvalidInputError(f"The column {name!r} has infinite values.")
 
 
 def _unfit(name: str, reading: Reading, n_rows: int) -> str:
     """Return why a column cannot be a feature; "" if it can; raise if it needs correcting."""
-    if reading.trouble:
-        raise InvalidInputError(
-            f"The column {name!r} {reading.trouble}.", remedies=reading.remedies
-        )
+    reading.refuse_faults(f"The column {name!r}")
     if reading.kind == "empty" or reading.missing == n_rows:
         return "has no values at all"
     n = len(reading.levels)
@@ -276,12 +264,6 @@ def _unfit(name: str, reading: Reading, n_rows: int) -> str:
         return (
             f"is text with {n:,} different values in {n_rows:,} rows ({shown}, …), an identifier "
             "or free text"
-        )
-    infinite = int(np.isinf(reading.values).sum()) if reading.kind == "number" else 0
-    if infinite:
-        raise InvalidInputError(
-            f"The column {name!r} has {infinite:,} infinite values; leave those rows out or drop "
-            "the column."
         )
     return ""
 
@@ -317,8 +299,8 @@ def _refuse_missing(table: Table, names: Sequence[str]) -> None:
         told = ", ".join(f"{name!r}: {count:,}" for name, count in shown)
         more = f" and {len(counts) - 12:,} more columns" if len(counts) > 12 else ""
         raise InvalidInputError(
-            f"Values are missing (of {table.n_rows:,} rows; {told}{more}). Say impute=True to fill "
-            "in the median or the most frequent level, leave columns out with drop=[...], or "
-            "remove those rows from the file.",
+            f"Values are missing (of {table.n_rows:,} rows; {told}{more}).",
             remedies=("impute", "drop"),
+            advice="Say impute=True to fill in the median or the most frequent level, leave "
+            "columns out with drop=[...], or remove those rows from the file.",
         )

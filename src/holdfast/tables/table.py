@@ -1,7 +1,8 @@
-"""A table in memory: columns of numbers, categories or moments."""
+"""A table in memory: columns of numbers, categories or moments, and which plays which role."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,31 +12,20 @@ from numpy.typing import NDArray
 
 from holdfast.data.texts import quoted
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow import as_arrow, as_texts, import_extra
 from holdfast.tables.options import ReadOptions
 from holdfast.tables.sources import Source
-from holdfast.tables.values import Reading, understand
+from holdfast.tables.values import Reading, as_arrow, as_texts, import_extra, understand
 
-__all__ = ["Table", "as_table", "read_columns"]
+__all__ = ["Roles", "Table", "as_table", "check_columns", "read_columns", "split_names"]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of one length, each with the way it was read.
+    """Columns of one length, each with the way it was read."""
 
-    Attributes
-    ----------
-    readings : mapping of str to Reading
-        Kind, values, levels and notes of every column.
-    n_rows : int
-        The length of every column.
-    options : ReadOptions
-        How the table was written, where that was said.
-    """
-
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, Reading]  #: Kind, values, levels and notes of every column
     n_rows: int
-    options: ReadOptions = field(default_factory=ReadOptions)
+    options: ReadOptions = field(default_factory=ReadOptions)  #: As far as the user said
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a column: numbers, moments, or the texts of categories ("" where missing)."""
@@ -81,18 +71,11 @@ class Table:
 
     def numbers(self, name: str, role: str) -> NDArray[np.float64]:
         """Return a column of finite numbers; `role` says what it is needed for."""
-        reading = self._usable(name, role, "numbers", ("number", "yes/no", "empty"))
-        if infinite := int(np.isinf(reading.values).sum()):
-            raise InvalidInputError(
-                f"The {role} column {name!r} has {infinite:,} infinite values among "
-                f"{self.n_rows:,} rows. Leave those rows out of the file.",
-                argument=role,
-            )
-        return reading.values
+        return self._usable(name, role, "numbers", ("number", "yes/no", "empty")).values
 
     def labels(self, name: str, role: str) -> NDArray[np.str_]:
         """Return a column as text without missing values: groups or classes."""
-        reading = self._usable(name, role, trouble=False)
+        reading = self._usable(name, role)
         if reading.kind == "category":
             return self[name]
         pa = import_extra("pyarrow", "A table")
@@ -105,28 +88,19 @@ class Table:
         return reading.values.astype(np.int64 if reading.kind == "date" else float).astype(float)
 
     def _usable(
-        self,
-        name: str,
-        role: str,
-        words: str = "",
-        kinds: Collection[str] = (),
-        *,
-        trouble: bool = True,
+        self, name: str, role: str, words: str = "", kinds: Collection[str] = ()
     ) -> Reading:
-        """Return a column without missing values, of one of the kinds if any are named."""
+        """Return a column without missing values; if kinds are named, of one, and without fault."""
         reading = self.readings[name]
-        if reading.trouble and trouble:
-            raise InvalidInputError(
-                f"The {role} column {name!r} {reading.trouble}.",
-                argument=role,
-                remedies=reading.remedies,
-            )
+        if kinds:
+            reading.refuse_faults(f"The {role} column {name!r}", role)
         if kinds and reading.kind not in kinds:
             example = f"text such as {quoted(next(iter(reading.levels), ''))}"
             held = {"category": example, "empty": "no values"}.get(reading.kind, "dates")
             raise InvalidInputError(
                 f"The {role} column {name!r} must hold {words}; it holds {held}.",
                 argument=role,
+                remedies=("classify",) if role == "target" else (),
             )
         if reading.missing:
             raise InvalidInputError(
@@ -145,17 +119,9 @@ def read_columns(
 ) -> Table:
     """Return the named columns of an open source as a table.
 
-    Parameters
-    ----------
-    source : Source
-        From `open_source`.
-    names : sequence of str
-        Which columns.
-    as_text : collection of str
-        Columns whose values are names even if they read as numbers. Numbers written with leading
-        zeros, all of one length, are names without saying so.
-    formats : mapping of str to str, optional
-        Formats of dates in columns that were seen before.
+    Values of `as_text` are names even if they read as numbers; numbers written with leading zeros,
+    all of one length, are names without saying so. `formats` are those of columns of dates that
+    were seen before.
     """
     if not names:
         raise InvalidInputError(f"{source.label} has no columns.")
@@ -175,17 +141,9 @@ def as_table(
 ) -> Table:
     """Return a frame of pandas, polars or Arrow, or a mapping of columns, as a table.
 
-    Parameters
-    ----------
-    frame : Table, DataFrame, pyarrow.Table or mapping of str to array
-        Text is looked at as the text of a file is: ``"79,99"`` and ``"31.12.2024"`` are understood.
-        A pandas column of dtype category holds names.
-    as_text : collection of str
-        Further columns whose values are names.
-    formats : mapping of str to str, optional
-        Formats of dates in columns that were seen before.
-    options : ReadOptions, optional
-        How the texts are written, where that is known.
+    Text is looked at as the text of a file is: ``"79,99"`` and ``"31.12.2024"`` are understood. A
+    pandas column of dtype category holds names, and so do those of `as_text`. `formats` and
+    `options` are what is known of dates that were seen before, and of how texts are written.
     """
     if isinstance(frame, Table):
         return frame
@@ -226,3 +184,99 @@ def _table(
         for name, array in arrays.items()
     }
     return Table(readings, len(next(iter(readings.values())).values), options)
+
+
+# --- roles ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns are features, target, group, weight and time."""
+
+    features: tuple[str, ...]  #: The columns the model sees, before they are prepared
+    target: str | None = None
+    group: str | None = None
+    weight: str | None = None
+    time: str | None = None
+    named: bool = False  #: Whether the features were named one by one
+
+    @classmethod
+    def choose(
+        cls,
+        source: Source,
+        *,
+        target: str | None = None,
+        group: str | None = None,
+        weight: str | None = None,
+        time: str | None = None,
+        features: str | None = None,
+        drop: str | None = None,
+    ) -> Roles:
+        """Return the roles that the options of a command give the columns of `source`.
+
+        Features and columns to drop are names separated by commas; by default all columns without
+        another role are features. Time is one as well, unless it is dropped.
+        """
+        asked = {"target": target, "group": group, "weight": weight, "time": time}
+        for argument, name in asked.items():
+            if name is not None:
+                _check_known(name, source, argument)
+        taken = {target, group, weight} - {None}
+        dropped = set(split_names(drop, source, "drop")) if drop else set()
+        if features is not None:
+            chosen = split_names(features, source, "features")
+            for name in chosen:
+                if name in taken:
+                    raise InvalidInputError(
+                        f"features: {name!r} is already the target, group or weight column.",
+                        argument="features",
+                    )
+        else:
+            chosen = [name for name in source.names if name not in taken]
+        chosen = [name for name in chosen if name not in dropped]
+        if not chosen:
+            raise InvalidInputError(f"No column of {source.label} is left to be a feature.")
+        return cls(tuple(chosen), target, group, weight, time, features is not None)
+
+    def all(self) -> tuple[str, ...]:
+        """Return every column that has a role, each once."""
+        names = [*self.features, self.target, self.group, self.weight, self.time]
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def split_names(text: str, source: Source, argument: str) -> list[str]:
+    """Return the columns in a list separated by commas; a column's own commas are tried first."""
+    known = set(source.names)
+    if text in known:
+        return [text]
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            _check_known(name, source, argument)
+    if len(set(names)) != len(names):
+        raise InvalidInputError(f"{argument} names a column twice: {text!r}.", argument=argument)
+    return names
+
+
+def check_columns(names: Iterable[str], there: Collection[str], label: str) -> None:
+    """Raise unless a table has every one of the columns that a model needs."""
+    known = set(there)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise InvalidInputError(
+            f"{label} lacks columns that the model was fitted on: "
+            f"{', '.join(map(quoted, missing[:12]))}."
+        )
+
+
+def _check_known(name: str, source: Source, argument: str) -> None:
+    if name in source.names:
+        return
+    near = difflib.get_close_matches(name, source.names, n=1)
+    hint = f" Did you mean {quoted(near[0])}?" if near else ""
+    shown = ", ".join(map(quoted, source.names[:12]))
+    more = f" and {len(source.names) - 12} more" if len(source.names) > 12 else ""
+    raise InvalidInputError(
+        f"{argument}: {source.label} has no column {quoted(name)}.{hint} It has {shown}{more}.",
+        argument=argument,
+    )

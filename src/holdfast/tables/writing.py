@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from holdfast.data.atomic import atomic_write
 from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
-from holdfast.tables.arrow import import_extra
+from holdfast.tables.values import import_extra
 
 __all__ = ["check_writable", "write_columns"]
 
-#: What a formula begins with, in one spreadsheet or another; the last four are of full width.
+#: What a formula begins with, in one spreadsheet or another; the last four are of full width. An
+#: apostrophe before it says "text" to all of them.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", *"\uff1d\uff0b\uff0d\uff20")
 
 
@@ -39,17 +40,8 @@ def check_writable(path: str) -> None:
 
 
 def write_columns(path: str, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns of one length.
+    """Write columns of one length to a .csv or .parquet file; "-" is CSV to standard output.
 
-    Parameters
-    ----------
-    path : str
-        Ends in .csv or .parquet; "-" is CSV to standard output.
-    columns : mapping of str to ndarray
-        The columns, in order.
-
-    Notes
-    -----
     In CSV, a text that a spreadsheet would run as a formula gets an apostrophe in front; Parquet
     says itself what is text.
     """
@@ -81,11 +73,7 @@ def _write_csv(file: Any, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _harmless(cell: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula; a number stays as it is.
-
-    Spreadsheets run cells that begin with one of these marks, also when they come from a file; an
-    apostrophe before it says "text" to all of them.
-    """
+    """Return a cell that no spreadsheet takes for a formula; a number stays as it is."""
     if not isinstance(cell, str) or not cell.startswith(_FORMULA):
         return cell
     try:

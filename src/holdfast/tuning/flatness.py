@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from holdfast._typing import FloatArray
-from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import HoldfastError
+from holdfast.scores.standard_errors import mean_and_variance
 from holdfast.tuning.criterion import Criterion, Evaluation
 
 __all__ = ["Flatness", "Relevance", "flatness", "relevance", "standard_error"]
@@ -20,8 +22,6 @@ STEP = 1e-3
 #: An end of a range is accepted if the rise of the criterion there is within this share of the
 #: threshold.
 CLOSE = 0.1
-#: Evaluations that one end of a range may take.
-TRIES = 6
 #: How many standard errors of a difference count as uncertainty.
 MARGIN = 2.0
 #: A rise of the criterion by less than this many per cent, uncertainty included, does not matter.
@@ -87,12 +87,7 @@ class Relevance:
 def standard_error(losses: FloatArray, share: FloatArray) -> float:
     """Return the standard error of a sum of losses, the experiments being independent.
 
-    Parameters
-    ----------
-    losses : ndarray of shape (experiments,)
-        Contributions of the experiments to a weighted mean.
-    share : ndarray of shape (experiments,)
-        Their parts in the total weight.
+    `losses` are what the experiments add to a weighted mean, `share` their parts in the weight.
     """
     means, units = (losses / share)[:, None], np.arange(losses.size)
     return float(np.sqrt(mean_and_variance(means, share, units)[1][0]))
@@ -109,23 +104,21 @@ def flatness(
     come from the criterion itself, a few values per end: so far out it is not quadratic.
     """
     hessian = _hessian(criterion, point) if criterion.differentiable else None
-    one_percent = criterion.problem.loss.percent(best.value)
-    thresholds = (one_percent, standard_error(best.losses, criterion.problem.share))
+    one_percent = criterion.loss.percent(best.value)
+    thresholds = (one_percent, standard_error(best.losses, criterion.share))
     ranges = np.empty((2, point.size, 2))
     for i in range(point.size):
         curvature = 0.0 if hessian is None else float(hessian[i, i])
-        for side in (0, 1):
+        for side, sign in enumerate((-1, 1)):
             room = abs(bounds[i, side] - point[i])
-            rise = _line(criterion, point, best.value, i, 2 * side - 1)
+            rise = _line(criterion, point, best.value, i, sign)
             for k, threshold in enumerate(thresholds):
                 step = _crossing(rise, threshold, curvature, room)
-                ranges[k, i, side] = np.exp(point[i] + (2 * side - 1) * step)
-    return Flatness(
-        hessian,
-        None if hessian is None else np.asarray(np.linalg.eigvalsh(hessian), dtype=np.float64),
-        ranges[0],
-        ranges[1],
-    )
+                ranges[k, i, side] = np.exp(point[i] + sign * step)
+    if hessian is None:
+        return Flatness(None, None, *ranges)
+    eigenvalues = np.asarray(np.linalg.eigvalsh(hessian), dtype=np.float64)
+    return Flatness(criterion.scale * hessian, criterion.scale * eigenvalues, *ranges)
 
 
 def _hessian(criterion: Criterion, point: FloatArray) -> FloatArray:
@@ -162,30 +155,24 @@ def _crossing(
 ) -> float:
     """Return how far one can go until the criterion rises by the threshold, at most `room`.
 
-    Starts from the quadratic model and goes on by regula falsi in log step and log rise, where a
-    quadratic is a straight line.
+    The root of a quadratic is known; it becomes an end of the bracket that Brent's method starts
+    from. The square root of the rise is searched, which is then a straight line.
     """
     if room <= 0.0 or not np.isfinite(threshold):
         return room
+
+    @cache
+    def over(step: float) -> float:
+        share = rise(step) / threshold if step > 0.0 else 0.0
+        return 0.0 if abs(share - 1.0) <= CLOSE else min(max(share, 0.0), 1e6) ** 0.5 - 1.0
+
     guess = np.sqrt(2.0 * threshold / curvature) if curvature > 0.0 else 1.0
-    low, high, step = 0.0, room, min(max(guess, 1e-3), room)
-    for _ in range(TRIES):
-        found = rise(step)
-        if abs(found - threshold) <= CLOSE * threshold or (found < threshold and step >= room):
-            return float(step)
-        if found > threshold:
-            high = step
-        else:
-            low = step
-        if 0.0 < found < np.inf:
-            step *= float(np.clip(np.sqrt(threshold / found), 0.1, 10.0))
-        else:
-            step *= 10.0 if found <= 0.0 else 0.1
-        if high == room and step >= room:
-            step = room
-        elif not low < step < high:
-            step = np.sqrt(max(low, 1e-3 * high) * high)
-    return float(min(step, room))
+    low, high = 0.0, float(min(max(guess, 1e-3), room))
+    if over(high) < 0.0:
+        low, high = high, room
+        if over(high) <= 0.0:
+            return room
+    return float(brentq(over, low, high, xtol=1e-3, rtol=1e-2))
 
 
 def relevance(
@@ -201,7 +188,7 @@ def relevance(
     """
     if not criterion.ard or len(criterion.coordinates.names) > 1:
         return None
-    d, share = point.size - 1, criterion.problem.share
+    d, share = point.size - 1, criterion.share
     rise, error = np.zeros(d), np.zeros(d)
     at_bound = point[1:] <= bounds[1:, 0] + 1e-6
     for j in np.flatnonzero(~at_bound):
@@ -210,5 +197,5 @@ def relevance(
         difference = criterion.evaluate(without, gradient=False).losses - best.losses
         rise[j], error[j] = difference.sum(), standard_error(difference, share)
     relevant = ~at_bound & (rise > MARGIN * error)
-    small = rise + MARGIN * error < NEGLIGIBLE * criterion.problem.loss.percent(best.value)
+    small = rise + MARGIN * error < NEGLIGIBLE * criterion.loss.percent(best.value)
     return Relevance(rise, error, relevant, ~relevant & (at_bound | small))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +22,14 @@ from holdfast.exceptions import (
     NotSupportedError,
 )
 from holdfast.progress import Progress, listening, report
-from holdfast.tuning.criterion import Criterion, Evaluation
+from holdfast.tuning.criterion import Criterion, Evaluation, as_estimator
 from holdfast.tuning.flatness import Relevance, standard_error
 from holdfast.tuning.flatness import flatness as measure_flatness
 from holdfast.tuning.flatness import relevance as measure_relevance
 from holdfast.tuning.result import Trials, TuneResult
 from holdfast.tuning.space import Bounds, look_around, search_bounds, start_points
 
-__all__ = ["tune"]
+__all__ = ["Run", "tune"]
 
 #: The search ends when what it descends on (`Loss.descend`) changes by less than this from step to
 #: step, or no derivative of it is larger than that.
@@ -131,21 +132,28 @@ def tune(
     [False, True]
     """
     _check(method, ard, n_starts, max_evaluations)
-    criterion = Criterion.of(model, X, y, sample_weight=sample_weight, groups=groups, ard=ard)
+    template = as_estimator(model)
+    criterion = Criterion.of(template, X, y, sample_weight=sample_weight, groups=groups, ard=ard)
+    if not (template.cv is None or isinstance(template.cv, int) or hasattr(template.cv, "split")):
+        template.cv = criterion.problem.experiments  # an iterator is used up by now
     if method == "lbfgs" and not criterion.differentiable:
         raise NotSupportedError(
             'method="lbfgs" needs a kernel whose gradient is known: RBF, Matern, and sums, '
-            f"products and multiples of them; got {criterion.problem.kernel!r}. Use "
+            f"products and multiples of them; got {criterion.coordinates.kernel!r}. Use "
             'method="nelder-mead", or a grid of gammas with KernelRidgeCV.',
             argument="method",
         )
     limits = search_bounds(criterion, bounds)
     given = None if start is None else start_points(criterion, start, limits)
-    run = _Run(criterion, limits, max_evaluations, callback)
+    run = Run(criterion, limits, max_evaluations, callback)
+    descend = run.descend if method == "lbfgs" else run.simplex
     measured: dict[str, Any] = {"flatness": None, "relevance": None}
     with nullcontext() if progress is None else listening(progress):
         try:
-            run.search(run.descend if method == "lbfgs" else run.simplex, given, n_starts)
+            if given is None:
+                run.search(descend, look_around(criterion, limits), n_starts)
+            else:
+                run.search(descend, given)
             if flatness and run.best is not None:
                 report(0, 0, "flatness of the optimum")
                 measured["relevance"] = run.relevance()
@@ -155,7 +163,7 @@ def tune(
                 raise
             run.success, run.message = False, "interrupted; this is the best until then"
     run.warn_at_bounds()
-    return run.result(**measured)
+    return run.result(template=template, **measured)
 
 
 def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
@@ -170,7 +178,7 @@ def _check(method: str, ard: bool, n_starts: int, max_evaluations: int) -> None:
     whole_number("max_evaluations", max_evaluations)
 
 
-class _Run:
+class Run:
     """One search: keeps every trial, and the best."""
 
     def __init__(
@@ -178,7 +186,7 @@ class _Run:
         criterion: Criterion,
         limits: FloatArray,
         max_evaluations: int,
-        callback: Callable[[Trial], object] | None,
+        callback: Callable[[Trial], object] | None = None,
     ) -> None:
         self.criterion, self.limits = criterion, limits
         self.max_evaluations, self.callback = max_evaluations, callback
@@ -192,12 +200,15 @@ class _Run:
     def search(
         self,
         descend: Callable[[FloatArray], Any],
-        given: list[FloatArray] | None,
-        n_starts: int = 1,
+        points: list[FloatArray],
+        n_starts: int | None = None,
     ) -> None:
-        """Look around, unless points are given, then descend from the best."""
+        """Descend from the points, or from the best `n_starts` of them after a look at all."""
         try:
-            for point in self._first_look(n_starts) if given is None else given:
+            if n_starts is not None:
+                values = [self.evaluate(point, gradient=False)[0] for point in points]
+                points = [points[i] for i in np.argsort(values, kind="stable")[:n_starts]]
+            for point in points:
                 self.start += 1
                 before = None if self.best is None else self.best[1].value
                 done = descend(point)
@@ -212,12 +223,6 @@ class _Run:
                 self.message = "stopped by the callback"
         if self.best is None and self.error is not None:
             raise self.error
-
-    def _first_look(self, n_starts: int) -> list[FloatArray]:
-        points = look_around(self.criterion, self.limits)
-        values = [self.evaluate(point, gradient=False)[0] for point in points]
-        order = np.argsort(values, kind="stable")[:n_starts]
-        return [points[i] for i in order]
 
     def descend(self, point: FloatArray) -> Any:
         """Follow the gradient from a point, all gammas together and then each by itself."""
@@ -248,11 +253,9 @@ class _Run:
         limits: FloatArray,
         at_most: int | None = None,
     ) -> Any:
-        most = self.max_evaluations
-        options = {**STOP, "maxiter": most, "maxfun": at_most or most}
-        return minimize(
-            function, point, jac=True, method="L-BFGS-B", bounds=limits, options=options
-        )
+        most = at_most or self.max_evaluations
+        how = {"bounds": limits, "options": {**STOP, "maxiter": most, "maxfun": most}}
+        return minimize(function, point, jac=True, method="L-BFGS-B", **how)
 
     def simplex(self, point: FloatArray) -> Any:
         """Walk down from a point by Nelder and Mead's simplex."""
@@ -276,20 +279,23 @@ class _Run:
             assert self.best is not None
             point, best = self.best
             found = measure_relevance(self.criterion, point, best, self.limits)
-            least = self.criterion.problem.loss.percent(best.value)
+            least = self.criterion.loss.percent(best.value)
             if found is None or found.rise.min() > -least:
                 break
             worst = 1 + int(found.rise.argmin())
             point = point.copy()
             point[worst] = self.limits[worst, 0]
             self.search(lambda at: self._lbfgs(self.evaluate, at, self.limits), [point])
-        return found
+        if found is None:
+            return None
+        scale = self.criterion.scale
+        return replace(found, rise=scale * found.rise, standard_error=scale * found.standard_error)
 
     def evaluate(self, point: FloatArray, gradient: bool = True) -> tuple[float, FloatArray]:
         """Return what is descended on and its gradient, and record them."""
         if len(self.tried) >= self.max_evaluations:
             raise _Enough
-        point, loss = np.array(point, dtype=np.float64), self.criterion.problem.loss
+        point, loss = np.array(point, dtype=np.float64), self.criterion.loss
         try:
             found = self.criterion.evaluate(point, gradient)
         except (HoldOutError, KernelError) as error:
@@ -308,7 +314,8 @@ class _Run:
     def _note(self, point: FloatArray, value: float, slope: float) -> None:
         self.tried.append((point, value, slope, self.start))
         report(len(self.tried), self.max_evaluations, "tuning")
-        seen = Trial(len(self.tried), float(np.exp(point[0])), np.exp(point[1:]), value)
+        told = float(self.criterion.told(value))
+        seen = Trial(len(self.tried), float(np.exp(point[0])), np.exp(point[1:]), told)
         if self.callback is not None and self.callback(seen):
             raise _Enough
 
@@ -328,19 +335,18 @@ class _Run:
     def result(self, **measured: Any) -> TuneResult:
         """Return the outcome."""
         assert self.best is not None
-        point, best = self.best
-        problem = self.criterion.problem
+        (point, best), scale = self.best, self.criterion.scale
         points, values, slopes, starts = map(np.array, zip(*self.tried, strict=True))
         return TuneResult(
             kernel=self.criterion.coordinates.kernel_at(point),
             alpha=float(np.exp(point[0])),
-            criterion=best.value,
-            criterion_name=problem.loss.words,
-            standard_error=standard_error(best.losses, problem.share),
+            criterion=float(self.criterion.told(best.value)),
+            criterion_name=self.criterion.loss.words,
+            standard_error=scale * standard_error(best.losses, self.criterion.share),
             trials=Trials(
                 np.exp(points[:, 0]),
                 np.exp(points[:, 1:]),
-                values,
+                self.criterion.told(values),
                 slopes,
                 starts,
                 tuple(self.criterion.coordinates.labels),
@@ -348,7 +354,6 @@ class _Run:
             n_evaluations=len(self.tried),
             success=self.success,
             message=self.message,
-            basis_indices=problem.basis,
-            template=problem.estimator,
+            basis_indices=self.criterion.basis,
             **measured,
         )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,6 +45,16 @@ class Block:
     where: IntArray | None
     distinct: bool
 
+    @classmethod
+    def of(cls, shape: Shape) -> Block:
+        """Return stacked tasks whose tested rows are all held out."""
+        H, T, where = shape.H, shape.T, None
+        if not np.array_equal(H, T):
+            order = np.argsort(H, axis=1)
+            each = zip(H, T, order, strict=True)
+            where = np.array([o[np.searchsorted(held, rows, sorter=o)] for held, rows, o in each])
+        return cls(shape, where, np.unique(H).size == H.size)
+
     def tested(self, values: FloatArray) -> FloatArray:
         """Return the values (b, t, v) of the tested rows among those of H (b, h, v)."""
         if self.where is None:
@@ -58,27 +69,20 @@ class Block:
         np.put_along_axis(spread, self.where[:, :, None], values, axis=1)
         return spread
 
-    def add_rows(self, total: FloatArray, part: FloatArray) -> None:
-        """Add (b, h, k) to the held-out rows of `total` (m, k)."""
+    def add_rows(self, total: FloatArray, part: FloatArray, H: IntArray) -> None:
+        """Add (b, h, k) to the held-out rows of `total`, which have the numbers H there."""
         if self.distinct:
-            total[self.shape.H] += part
+            total[H] += part
             return
-        for rows, own in zip(self.shape.H, part, strict=True):
+        for rows, own in zip(H, part, strict=True):
             total[rows] += own
 
 
-@dataclass(frozen=True, eq=False)
-class CovarianceSlope:
+class CovarianceSlope(NamedTuple):
     """∂L/∂C = level C⁻¹ − Σ_v τ_v q_v q_vᵀ + diag(own), with q = C⁻¹r.
 
-    Attributes
-    ----------
-    level : float
-        Derivative by log det C.
-    tau : ndarray of shape (v,)
-        Derivative by rᵀC⁻¹r of each target.
-    own : ndarray of shape (b, t) or None
-        Derivative by the variance of each tested row.
+    The derivatives by log det C, by rᵀC⁻¹r of each target (v,), and by the variance of each tested
+    row (b, t).
     """
 
     level: float
@@ -86,17 +90,8 @@ class CovarianceSlope:
     own: FloatArray | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Slopes:
-    """Derivatives of a loss by what stacked experiments give it.
-
-    Attributes
-    ----------
-    residual : ndarray of shape (b, t, v)
-        ∂L/∂r of the tested rows.
-    covariance : CovarianceSlope or None
-        ∂L/∂C; None where the loss does not depend on it.
-    """
+class Slopes(NamedTuple):
+    """∂L/∂r (b, t, v) of the tested rows, and ∂L/∂C if the loss depends on it."""
 
     residual: FloatArray
     covariance: CovarianceSlope | None = None
@@ -116,10 +111,8 @@ class Solved:
     Attributes
     ----------
     system : HeldSystem
-    r : ndarray of shape (b, h, v)
-        Held-out residuals, in units of √w y.
-    tested : ndarray of shape (b, t, v)
-        Those of the tested rows.
+    r, tested : ndarray of shape (b, h, v) and (b, t, v)
+        Held-out residuals, in units of √w y, and those of the tested rows.
     """
 
     def __init__(self, block: Block, held: Held, scale: float) -> None:
@@ -128,11 +121,7 @@ class Solved:
         self._errors = held.errors()[0]
         self.r = self.system.solve(self._errors)
         self.tested = block.tested(self.r)
-
-    @property
-    def _whole(self) -> bool:
-        """Whether the tested rows are the held-out ones."""
-        return self.block.where is None
+        self._whole = block.where is None  # the tested rows are the held-out ones
 
     # -- the distribution of the tested rows -------------------------------------------------------
 

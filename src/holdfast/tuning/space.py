@@ -11,14 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from holdfast._typing import FloatArray
-from holdfast.data.rows import take_rows
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.kernels import Constant, Kernel, Normalised, Product, Scaled, Sum
-from holdfast.kernels.products import distance_matrix
+from holdfast.kernels import Constant, Kernel, Normalised, OnColumns, Product, Scaled, Sum
+from holdfast.kernels.typical import typical_width
 
 if TYPE_CHECKING:
     from holdfast.tuning.criterion import Criterion
-    from holdfast.tuning.problem import Problem
 
 __all__ = [
     "Bounds",
@@ -39,22 +37,14 @@ ALPHA = (1e-7, 1e4)
 GAMMA = (1e-6, 1e4)
 #: Default bounds of factors and constants, times the given ones.
 FACTOR = (1e-5, 1e5)
-#: The median distance is taken over a sample of this many rows.
-SAMPLE = 1000
 
 
 @dataclass(frozen=True)
 class Coordinates:
     """The coordinates of a search: log alpha, then the logarithms of these kernel parameters.
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The family; parameters that are not searched for keep its values.
-    names : tuple of str
-        The parameters that are searched for.
-    sizes : tuple of int
-        How many numbers each has: one, or one per feature.
+    `kernel` gives the family and the parameters that are not searched for; `names` are searched
+    for, and have `sizes` numbers each: one, or one per feature.
     """
 
     kernel: Kernel
@@ -65,8 +55,6 @@ class Coordinates:
     def of(cls, kernel: Kernel, n_features: int, ard: bool) -> Self:
         """Return the coordinates of a kernel's search, with one gamma per feature if `ard`.
 
-        Notes
-        -----
         Every positive parameter is searched for, except factors that alpha already covers:
         multiplying the whole kernel and the penalty by the same number changes nothing.
         """
@@ -137,24 +125,31 @@ def _spare(kernel: Kernel) -> tuple[list[str], str | None]:
     return [], None
 
 
-def reference_gamma(problem: Problem, ard: bool) -> FloatArray:
+def reference_gamma(kernel: Kernel, X: Any, weights: FloatArray, ard: bool = False) -> FloatArray:
     """Return the gamma at which typical rows are one unit apart, shape (1,) or (d,).
 
-    One over the median squared distance (the median heuristic), or for each feature one over its
-    own mean squared difference and the number of features.
+    One over the median of what gamma multiplies (the median heuristic), or for each feature one
+    over its own mean squared difference and the number of features.
     """
-    X = problem.X
-    if ard:
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        square = X.multiply(X) if sp.issparse(X) else X * X
-        spread = 2.0 * (np.asarray(square.mean(axis=0)).ravel() - mean * mean)
-        floor = 1e-12 * max(float(spread.max()), np.finfo(float).tiny)
-        spread = np.where(spread > floor, spread, 1.0)  # a constant feature changes nothing
-        return np.asarray(1.0 / (spread * spread.size))
-    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], SAMPLE)).astype(np.int64)
-    distances = distance_matrix(take_rows(X, rows))
-    positive = distances[distances > 0]
-    return np.array([1.0 / float(np.median(positive)) if positive.size else 1.0])
+    if not ard:
+        width = typical_width(type(kernel), X, weights)
+        return np.array([1.0 / max(1, X.shape[1]) if width is None else width])
+    X = X[np.flatnonzero(weights > 0)]
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    square = X.multiply(X) if sp.issparse(X) else X * X
+    spread = 2.0 * (np.asarray(square.mean(axis=0)).ravel() - mean * mean)
+    floor = 1e-12 * max(float(spread.max()), np.finfo(float).tiny)
+    spread = np.where(spread > floor, spread, 1.0)  # a constant feature changes nothing
+    return np.asarray(1.0 / (spread * spread.size))
+
+
+def _owner(kernel: Kernel, name: str, X: Any) -> tuple[Kernel, Any]:
+    """Return the kernel that has a parameter itself, and the columns of the rows that it sees."""
+    if "__" not in name:
+        return kernel, X
+    part, rest = name.split("__", 1)
+    seen = X[:, list(kernel.columns)] if isinstance(kernel, OnColumns) else X
+    return _owner(kernel.parts[part], rest, seen)
 
 
 def _references(criterion: Criterion) -> list[FloatArray]:
@@ -162,16 +157,18 @@ def _references(criterion: Criterion) -> list[FloatArray]:
 
     Of several widths the first is the widest: from equal ones no gradient would ever part them.
     """
-    coordinates, found = criterion.coordinates, []
-    per_feature = criterion.problem.kernel.feature_parameters if criterion.ard else ()
+    coordinates, problem, found = criterion.coordinates, criterion.problem, []
+    kernel = coordinates.kernel
+    per_feature = kernel.feature_parameters if criterion.ard else ()
     parts = [name for name in coordinates.names if name.endswith("gamma")]
     apart = 10.0 ** np.linspace(-1.0, 1.0, len(parts)) if len(parts) > 1 else np.ones(1)
     for name in coordinates.names:
         if name in parts:
-            reference = reference_gamma(criterion.problem, name in per_feature)
+            own, X = _owner(kernel, name, problem.X)
+            reference = reference_gamma(own, X, problem.weights, name in per_feature)
             found.append(reference * apart[parts.index(name)])
         else:
-            found.append(np.array([float(coordinates.kernel.parameters[name])]))
+            found.append(np.array([float(kernel.parameters[name])]))
     return found
 
 
@@ -187,13 +184,19 @@ def search_bounds(criterion: Criterion, bounds: Bounds | None) -> FloatArray:
             f'bounds must be a dict with the keys "alpha" and {known}; got {sorted(unknown)}.',
             argument="bounds",
         )
-    weight = float(criterion.problem.weights.mean())
+    weight = _mean_weight(criterion)
     found = [_interval("alpha", given.get("alpha", np.array(ALPHA) * weight), 1)]
     for name, reference in zip(names, _references(criterion), strict=True):
         default = np.outer(reference * reference.size, GAMMA if short[name] == "gamma" else FACTOR)
         limits = given.get(name, given.get(short[name], default))
         found.append(_interval(name, limits, reference.size))
     return np.asarray(np.log(np.vstack(found)))
+
+
+def _mean_weight(criterion: Criterion) -> float:
+    """Return the mean weight of the rows that have one."""
+    weights = criterion.problem.weights
+    return float(weights[weights > 0].mean())
 
 
 def _interval(name: str, value: Any, size: int) -> FloatArray:
@@ -249,7 +252,7 @@ def _start_values(criterion: Criterion, given: Any) -> FloatArray:
 def look_around(criterion: Criterion, bounds: FloatArray) -> list[FloatArray]:
     """Return points that cover the sensible region coarsely: 3 widths × 3 penalties."""
     reference = np.log(np.concatenate(_references(criterion)))
-    weight = np.log(criterion.problem.weights.mean())
+    weight = np.log(_mean_weight(criterion))
     widths = criterion.coordinates.widths
     points = [
         np.concatenate([[weight + alpha], reference + gamma * widths])

@@ -11,14 +11,13 @@ import pytest
 from numpy.linalg import inv, solve
 
 from holdfast import KernelRidgeCV, compare
-from holdfast.answers.certainty import nadeau_bengio
 from holdfast.answers.gaussian import crps, crps_slopes
 from holdfast.answers.intervals import Quantiles
 from holdfast.answers.learning import _power_law
 from holdfast.answers.partitions import partitions
-from holdfast.answers.row_scores import mean_and_variance
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.experiments import as_experiments
+from holdfast.scores.standard_errors import mean_and_variance, nadeau_bengio
 from interface.formulas import example, same
 from interface.formulas.problem import H, K, X, Y, alphas, m, rng, root, w
 
@@ -223,7 +222,7 @@ def _():
     assert found.p_value == (1 + (found.null_scores >= found.score).sum()) / (1 + 30)
 
 
-@example("answers.row_scores.mean_and_variance", "answers.certainty.nadeau_bengio")
+@example("scores.standard_errors.mean_and_variance", "scores.standard_errors.nadeau_bengio")
 def _():
     values, unit = rng.normal(size=(m, 1)), np.arange(m) // 4
     mean, variance = mean_and_variance(values, w, unit)

@@ -286,7 +286,9 @@ def _():
     held = kernel_smoother().single(alpha).held(shape(removed=[]), np.array([alpha]))
     G, r = dense_G(alpha), rng.normal(size=(1, 1, H.size, v))
     same(held.looks()[0, 0], (G @ noise(m))[H] + held.formed * noise(H.size))
-    same(held.moved(r, r)[0, 0], norm(G[:, H] @ r[0, 0], axis=0))
+    sides = noise(m, 8).T @ G[:, H] @ r[0, 0]  # as long as G_{·H} r, on average
+    same(held.moved(r, r)[0, 0], np.sqrt(np.square(sides).mean(axis=0)))
+    same(noise(m, 8)[:, :3], noise(m))
     centred = ((np.eye(m) - Q @ Q.T) @ (root[:, None] * K * root))[test_rows]
     centred /= root[test_rows, None]
     own = held.formed * norm(centred, axis=1)  # what forming G adds along k_x

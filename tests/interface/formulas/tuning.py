@@ -12,13 +12,11 @@ from numpy.linalg import inv, norm, solve
 from holdfast import KernelRidgeCV, kernels
 from holdfast.kernels.products import RowPair
 from holdfast.smoother import KernelSmoother
+from holdfast.tuning.adjoint import evaluate_dense, evaluate_sparse
 from holdfast.tuning.criterion import Criterion
-from holdfast.tuning.dense import evaluate_dense
 from holdfast.tuning.flatness import standard_error
-from holdfast.tuning.problem import make_problem
 from holdfast.tuning.solved import CovarianceSlope, Solved
 from holdfast.tuning.space import reference_gamma
-from holdfast.tuning.sparse import evaluate_sparse
 from interface.formulas import example, same
 from interface.formulas.problem import B, K, X, Y, alpha, eps, m, n, rng, root, v, w
 from reference.answers import law_criterion
@@ -29,7 +27,7 @@ FOLDS = [np.arange(j, m, 4) for j in range(4)]
 def problem(basis, scoring=None):
     splits = [(np.setdiff1d(np.arange(m), fold), fold) for fold in FOLDS]
     model = KernelRidgeCV("rbf", gamma=0.4, basis=basis, jitter=eps, cv=splits, scoring=scoring)
-    return make_problem(model, X, Y, sample_weight=w)
+    return Criterion.of(model, X, Y, sample_weight=w)
 
 
 def loss(K_: np.ndarray, a: float, K_BB=None) -> float:
@@ -59,7 +57,7 @@ def slope(function: Callable[[float], float], step: float = 1e-5) -> float:
     return (function(step) - function(-step)) / (2 * step)
 
 
-@example("tuning.dense.evaluate_dense")
+@example("tuning.adjoint.evaluate_dense")
 def _():
     losses, (by_alpha, by_K) = evaluate_dense(problem(None), K, alpha, True)
     assert losses.sum() == pytest.approx(loss(K, alpha))
@@ -81,7 +79,7 @@ def _():
     same(by_K + by_K.T, total + total.T, digits=7)
 
 
-@example("tuning.sparse.evaluate_sparse")
+@example("tuning.adjoint.evaluate_sparse")
 def _():
     K_B, K_BB = K[:, B], K[np.ix_(B, B)]
     losses, (by_alpha, by_K, by_BB) = evaluate_sparse(problem(B), K_B, K_BB, alpha, True)
@@ -130,7 +128,7 @@ def _():
 @example("tuning.solved.Solved.pull_covariance")
 def _():
     part = problem(None)
-    smoother = KernelSmoother(K, part.weights, part.Y, part.unpenalised)
+    smoother = KernelSmoother(K, part.problem.weights, part.problem.Y, part.unpenalised)
     factor = smoother.single(alpha)
     for where in (None, np.array([[2, 0]])):  # all held-out rows are tested, or two of them
         (block, *_) = part.blocks
@@ -183,8 +181,7 @@ def _():
 
 @example("tuning.space.reference_gamma")
 def _():
-    found = problem(None)
     apart = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    same(reference_gamma(found, False), [1 / np.median(apart[apart > 0])])
+    same(reference_gamma(kernels.RBF(), X, w), [1 / np.median(apart[apart > 0])])
     mean = ((X[:, None] - X[None]) ** 2).mean(axis=(0, 1))
-    same(reference_gamma(found, True), 1 / (mean * 3))
+    same(reference_gamma(kernels.RBF(), X, w, ard=True), 1 / (mean * 3))

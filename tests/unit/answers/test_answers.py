@@ -197,8 +197,6 @@ def test_calibration(model):
     assert 0.8 < pit.max() < 1
     found = model.held_out(alphas=[model.alpha_]).decorrelated_residuals
     assert found.shape == (1, 90, 1)
-    with pytest.warns(FutureWarning, match="attribute of what held_out gives back"):
-        np.testing.assert_array_equal(model.decorrelated_residuals(), found[0, :, 0])
 
 
 @pytest.mark.parametrize("cv", [None, 5])

@@ -20,10 +20,10 @@ from sklearn.model_selection import (
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.partitions import partitions
-from holdfast.answers.row_scores import mean_and_variance
 from holdfast.answers.units import held_out_units
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.experiments import as_experiments
+from holdfast.scores.standard_errors import mean_and_variance
 
 M = 45
 ALPHAS = np.logspace(-2, 1, 4)

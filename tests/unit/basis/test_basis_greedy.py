@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from holdfast.basis import Greedy
-from holdfast.basis.base import Pool
-from holdfast.basis.growing import GrowingModel
 from holdfast.basis.pivoted_cholesky import low_rank_factor
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 from holdfast.kernels import RBF, Linear, Polynomial
@@ -76,24 +74,6 @@ def test_few_directions_as_naive(alpha, bias, gamma, low, high):
         fitted = retrain(K, y, [], np.arange(120), alpha, rows[:j], (), w, bias, jitter)
         error = np.sum(w[:, None] * (y - fitted) ** 2) / (w.sum() * 2)
         np.testing.assert_allclose(selector.errors_[j - 1], error, rtol=1e-9)
-
-
-def test_few_directions_give_what_all_rows_give():
-    X, y, w = problem(200, seed=9, d=1)
-    rng = np.random.default_rng(0)
-    pool = Pool(KernelRows(RBF(0.05), X), y, w, None, None, rng)
-    few, all_rows = (GrowingModel(pool, 60, 0.1, True, 1e-7, most) for most in (30, 0))
-    assert len(few.Y) < 30
-    assert len(all_rows.Y) == 200
-    for _ in range(10):
-        tried = pool.rng.choice(200, size=8, replace=False)
-        a, b = few.try_rows(tried), all_rows.try_rows(tried)
-        np.testing.assert_allclose(a.sigma, b.sigma, rtol=1e-9)
-        np.testing.assert_allclose(a.gain, b.gain, rtol=1e-6, atol=1e-9)
-        few.add(a, 0)
-        all_rows.add(b, 0)
-        left = np.square(few.residuals).sum() + few.outside
-        np.testing.assert_allclose(left, np.square(all_rows.residuals).sum(), rtol=1e-10)
 
 
 def test_low_rank_factor():

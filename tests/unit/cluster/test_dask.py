@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
+from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, ShuffleSplit
 
 import holdfast.smoother.rows as feature_rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
@@ -93,7 +93,7 @@ def assert_same(here, there, data):
 
 
 SPLITS = {
-    "leave-one-out": None,
+    "leave-one-out": LeaveOneOut(),
     "folds": KFold(4, shuffle=True, random_state=0),
     "groups": LeaveOneGroupOut(),
     "most-held-out": ShuffleSplit(2, test_size=0.6, random_state=0),

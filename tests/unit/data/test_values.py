@@ -7,7 +7,6 @@ import pytest
 
 from holdfast.data.labels import check_labels
 from holdfast.data.paths import check_path
-from holdfast.data.seeds import generator
 from holdfast.data.texts import as_float, as_int, quoted
 from holdfast.data.values import LARGEST, refuse_large, refuse_masked, require_numbers
 from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError
@@ -79,10 +78,25 @@ def test_paths(tmp_path):
             check_path("path", path)
 
 
-def test_seeds():
-    assert generator("random_state", 3).integers(100) == np.random.default_rng(3).integers(100)
-    made = np.random.default_rng(0)
-    assert generator("random_state", made) is made
-    one, two = (generator("s", np.random.RandomState(1)).integers(100) for _ in range(2))
-    assert one == two
-    assert 0 <= generator("random_state", None).integers(5) < 5
+def test_free_memory_of_windows(monkeypatch):
+    """What the system writes into the structure is what is told."""
+    import ctypes
+    import struct
+    from types import SimpleNamespace
+
+    from holdfast.data import memory
+
+    def answer(status):
+        size = struct.unpack_from("I", status.raw)[0]
+        assert size == len(status.raw) == struct.calcsize("II7Q")
+        status.raw = struct.pack("II7Q", size, 50, 16 * 2**30, 7 * 2**30, 0, 0, 0, 0, 0)
+        return 1
+
+    kernel = SimpleNamespace(GlobalMemoryStatusEx=answer)
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
+    monkeypatch.setattr(memory, "_TOLD", ())
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: 2**40)
+    monkeypatch.setattr(memory, "_address_space", list)
+    assert memory.available_bytes() == 7 * 2**30
+    kernel.GlobalMemoryStatusEx = lambda status: 0
+    assert memory.available_bytes() == 2.0**80

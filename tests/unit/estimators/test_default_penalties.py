@@ -184,19 +184,3 @@ def test_targets_that_choose_for_themselves_extend_both_ends():
     assert COUNT + ABOVE < model.alphas_.size < BELOW + COUNT + ABOVE  # not below what is resolved
     assert rounding.max() <= 1e-6 < 10 * rounding.max()
     np.testing.assert_array_equal(model.alpha_, model.cv_results_["alpha"][model.best_index_])
-
-
-def test_the_curves_show_what_was_compared(rows):
-    pytest.importorskip("matplotlib").use("Agg")
-    from holdfast.displays import CVCurveDisplay
-    from holdfast.displays.curve_data import cv_curve
-
-    X, y = rows
-    model = KernelRidgeCV(gamma=[1e-4, 1e-2, 1.0], cv=5).fit(X, y)
-    np.testing.assert_array_equal(cv_curve(model).alphas, model.alphas_)
-    assert cv_curve(model).chosen_index == int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
-    shown = CVCurveDisplay.from_estimator(model)
-    assert shown.best_.get_xdata()[0] == model.alpha_
-    assert len(shown.others_) == 2
-    drawn = sum(line.get_xdata().size for line in (shown.line_, *shown.others_))
-    assert drawn == len(model.cv_results_["alpha"])

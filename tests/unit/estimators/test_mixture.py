@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.model_selection import KFold, LeaveOneGroupOut
+from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 
 import holdfast
 from holdfast import KernelMixtureCV, KernelRidgeCV
@@ -17,7 +17,7 @@ from holdfast.estimators import search
 from holdfast.estimators.search import Planned
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, Linear, OnColumns
-from holdfast.kernels.parts import SharedParts, distinct_parts
+from holdfast.kernels.shared import SharedRows, distinct_parts
 from holdfast.report import summarise, to_markdown
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -118,8 +118,11 @@ def test_weights_for_each_target(own):
     values, std = model.predict(NEW, return_std=True)
     assert values.shape == std.shape == (5, 3)
     assert sorted(np.concatenate([columns for columns, _ in model.models_])) == [0, 1, 2]
+    bounds = model.predict_interval(NEW, level=[0.5, 0.8])
     for columns, part in model.models_:
         assert part.held_out().matrix().shape[2] == columns.size
+        expected = part.predict_interval(NEW, level=[0.5, 0.8])
+        assert np.array_equal(bounds[..., columns], expected)
 
 
 LINEAR = {
@@ -166,7 +169,7 @@ def test_linear_bands_are_fitted_in_their_columns(kind, each):
 
 
 @pytest.mark.parametrize("more", [{}, {"weights_per_target": True}], ids=["one", "each"])
-@pytest.mark.parametrize("cv", [None, LeaveOneGroupOut()], ids=["rows", "runs"])
+@pytest.mark.parametrize("cv", [LeaveOneOut(), LeaveOneGroupOut()], ids=["rows", "runs"])
 def test_large_kernels_are_compared_side_by_side(more, cv, monkeypatch):
     alone, threads = fitted(cv=cv, **more), set()
     plain = Planned.scores
@@ -285,7 +288,7 @@ def test_rows_on_a_cluster_streamed_and_with_little_memory():
 
 def test_values_of_shared_parts_are_those_of_the_sum():
     parts, rows = list(BANDS.values()), np.array([3, 0, 7])
-    shared = SharedParts.of(parts, X, rows)
+    shared = SharedRows.of(parts, X, rows)
     total = 0.5 * parts[0] + 2.0 * (parts[1] + 3.0 * parts[2])
     some = shared.with_kernel(total)
     assert np.allclose(some.block(np.arange(M), rows), total(X, X[rows]), rtol=1e-14)

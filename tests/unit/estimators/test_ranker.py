@@ -5,15 +5,21 @@ from __future__ import annotations
 import pickle
 from itertools import combinations
 
+import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy.stats import kendalltau
 from sklearn.base import clone
 from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GroupKFold, KFold
 
+import holdfast
 from holdfast import KernelRankerCV
+from holdfast.basis import Points
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
+from holdfast.kernels import Linear, Precomputed
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
@@ -32,29 +38,35 @@ def kernel(A, B):
     return np.exp(-GAMMA * ((A[:, None] - B[None]) ** 2).sum(axis=2))
 
 
-def trained(alpha, keep, y=Y):
-    """Return coefficients of the kept rows by least squares on their pairs."""
-    rows = np.flatnonzero(keep)
-    pairs = [p for p in combinations(range(rows.size), 2) if QUERY[rows[p[0]]] == QUERY[rows[p[1]]]]
-    D = np.zeros((len(pairs), rows.size))
-    for k, (i, j) in enumerate(pairs):
-        D[k, i], D[k, j] = 1.0, -1.0
-    values, vectors = np.linalg.eigh(kernel(X[rows], X[rows]))
-    half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    A = np.vstack([D @ half.T, np.sqrt(alpha) * np.eye(rows.size)])
-    theta = np.linalg.lstsq(A, np.append(D @ y[rows], np.zeros(rows.size)), rcond=None)[0]
-    return lambda Z: (kernel(Z, X[rows]) @ vectors) @ (theta / np.sqrt(np.maximum(values, 1e-300)))
+def trained(alpha, keep, w=None, basis=None, policy="remove", k=kernel):
+    """Return the model of the kept rows by least squares on their pairs, on all or basis rows."""
+    w = np.ones(M) if w is None else w
+    rows = np.flatnonzero(keep & (w > 0))
+    pairs = [p for p in combinations(rows, 2) if QUERY[p[0]] == QUERY[p[1]]]
+    D = np.zeros((len(pairs), M))
+    for r, (i, j) in enumerate(pairs):
+        D[r, [i, j]] = np.array([1.0, -1.0]) * np.sqrt(w[i] * w[j])
+    B = rows if basis is None else basis
+    penalty = k(X[B], X[B]) + (0.0 if basis is None else 1e-10) * np.eye(B.size)
+    left = keep[B] | (policy == "keep")
+    B, penalty = B[left], penalty[np.ix_(left, left)]
+    values, vectors = np.linalg.eigh(penalty)
+    use = values > 1e-13 * values[-1]
+    half = vectors[:, use] / np.sqrt(values[use])
+    A = np.vstack([D @ k(X, X[B]) @ half, np.sqrt(alpha) * np.eye(use.sum())])
+    theta = half @ np.linalg.lstsq(A, np.append(D @ Y, np.zeros(use.sum())), rcond=None)[0]
+    return lambda Z: k(Z, X[B]) @ theta
 
 
-def held_out(alpha, folds=None):
-    """Return values of every query by the model without it, less their mean."""
-    found = np.empty(M)
+def held_out(alpha, folds=None, w=None, **model):
+    """Return values of every query by the model without it, less their weighted mean."""
+    found, w = np.empty(M), np.ones(M) if w is None else w
     for names in folds or [[name] for name in "abcdefg"]:
-        model = trained(alpha, ~np.isin(QUERY, names))
+        f = trained(alpha, ~np.isin(QUERY, names), w, **model)(X)
         for name in names:
             rows = name == QUERY
-            f = model(X[rows])
-            found[rows] = f - f.mean()
+            share = w[rows] if w[rows].sum() else np.ones(rows.sum())
+            found[rows] = f[rows] - np.average(f[rows], weights=share)
     return found
 
 
@@ -79,6 +91,13 @@ SCORES = {
 }
 
 
+def splits_of(folds):
+    if folds is None:
+        return None
+    tested = [np.isin(QUERY, names) for names in folds]
+    return [(np.flatnonzero(~test), np.flatnonzero(test)) for test in tested]
+
+
 def fitted(**options):
     return KernelRankerCV(**{"gamma": GAMMA, "alphas": ALPHAS, **options}).fit(X, Y, QUERY)
 
@@ -98,6 +117,77 @@ def test_leave_query_out_is_training_on_the_pairs_of_the_other_queries(scoring):
     assert np.abs(sums).max() < 1e-10
 
 
+WEIGHTS = {
+    "equal": None,
+    "rows": np.where(RNG.random(M) < 0.2, 0.0, RNG.uniform(0.2, 3.0, M)),
+    "queries": np.sqrt(np.array([LEVEL[q] for q in QUERY])),  # the first query has weight zero
+}
+BASIS = np.flatnonzero(RNG.permutation(M) < 12)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("policy", [None, "remove", "keep"])
+@pytest.mark.parametrize("folds", [None, [["a", "d"], ["b", "c"], ["e", "f", "g"]]])
+def test_weights_basis_rows_and_folds(weights, policy, folds):
+    w, how = WEIGHTS[weights], {} if policy is None else {"basis": BASIS, "policy": policy}
+    ranker = KernelRankerCV(gamma=GAMMA, alphas=ALPHAS, cv=splits_of(folds))
+    if policy is not None:
+        ranker.set_params(basis=BASIS, held_out_basis=policy)
+    model = ranker.fit(X, Y, QUERY, w)
+    expected = np.array([held_out(alpha, folds, w, **how) for alpha in ALPHAS])
+    assert np.abs(model.held_out(ALPHAS) - expected).max() < 1e-8
+    f = trained(model.alpha_, np.ones(M, dtype=bool), w, **how)
+    assert np.abs(model.predict(NEW) - f(NEW)).max() < 1e-8
+    f = trained(model.alpha_, ~np.isin(QUERY, ["c", "e"]), w, **how)
+    assert np.abs(model.predict_without(["c", "e"], NEW) - f(NEW)).max() < 1e-8
+    assert model.verify(3).max_relative_error < 1e-8
+    assert model.influence().cook.shape == (7,)
+    if weights == "rows":
+        with pytest.raises(NotSupportedError, match="equal weights"):
+            model.permutation_test(9)
+    else:
+        assert 0.1 <= model.permutation_test(9, random_state=0).p_value <= 1.0
+
+
+@pytest.mark.parametrize("rows", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("basis", [None, BASIS])
+def test_a_linear_kernel_of_columns_and_sparse_rows(rows, basis):
+    model = KernelRankerCV("linear", alphas=ALPHAS, basis=basis, jitter=1e-10)
+    model.fit(rows(X), Y, QUERY, WEIGHTS["rows"])
+    assert model._model.kernel_ == (Linear() if basis is None else Precomputed())
+    how = {"w": WEIGHTS["rows"], "basis": basis, "k": lambda A, B: A @ B.T}
+    if basis is None:
+        expected = held_out(model.alpha_, **how)
+        assert np.abs(model.held_out()[0] - expected).max() < 1e-8
+        f = trained(model.alpha_, QUERY != "c", **how)(NEW)
+        assert np.abs(model.predict_without("c", rows(NEW)) - f).max() < 1e-8
+    dense = KernelRankerCV("linear", alphas=ALPHAS, basis=basis).fit(X, Y, QUERY, WEIGHTS["rows"])
+    assert np.allclose(model.predict(rows(NEW)), dense.predict(NEW), atol=1e-9)
+    assert np.allclose(model.held_out(ALPHAS), dense.held_out(ALPHAS), atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"basis": 9, "random_state": 3}, {"kernel": "linear"}])
+def test_a_file_has_the_same_answers(options, tmp_path):
+    frame = pd.DataFrame(X, columns=["one", "two"])
+    model = KernelRankerCV(**{"gamma": GAMMA, "cv": 3, **options})
+    model.fit(frame, Y, QUERY, WEIGHTS["queries"]).save(tmp_path / "ranker.holdfast")
+    again = holdfast.load(tmp_path / "ranker.holdfast")
+    new = pd.DataFrame(NEW, columns=["one", "two"])
+    assert again.get_params() == model.get_params()
+    assert np.array_equal(again.predict(new), model.predict(new))
+    assert np.array_equal(again.scores_, model.scores_)
+    assert np.allclose(again.held_out(ALPHAS), model.held_out(ALPHAS), atol=1e-12)
+    assert np.allclose(again.predict_without("c", new), model.predict_without("c", new), atol=1e-12)
+    assert again.query_scores().equals(model.query_scores())
+    assert np.isclose(again.nested(3).score(), model.nested(3).score())
+
+
+def test_models_are_compared_query_by_query():
+    found = holdfast.compare(fitted(), fitted(gamma=5.0))
+    assert found.units == "groups"
+    assert np.allclose(found.scores, [fitted().best_score_, fitted(gamma=5.0).best_score_])
+
+
 def test_the_squared_error_of_differences():
     model = fitted(scoring="pairwise")
     for alpha, score in zip(ALPHAS, model.scores_, strict=True):
@@ -106,19 +196,12 @@ def test_the_squared_error_of_differences():
         for i, j in combinations(range(M), 2):
             if QUERY[i] == QUERY[j]:
                 total += ((Y[i] - Y[j]) - (f[i] - f[j])) ** 2
-        assert np.isclose(-score, total / M, rtol=1e-9)
+        assert np.isclose(-score, total / (SIZES**2).sum(), rtol=1e-9)
 
 
 def test_folds_of_queries_and_models_without_some():
-    folds = [["a", "d"], ["b", "c"], ["e", "f", "g"]]
-    splits = [
-        (np.flatnonzero(~np.isin(QUERY, n)), np.flatnonzero(np.isin(QUERY, n))) for n in folds
-    ]
-    model = fitted(cv=splits)
-    assert np.abs(model.held_out()[0] - held_out(model.alpha_, folds)).max() < 1e-8
     assert np.array_equal(fitted(cv=3).scores_, fitted(cv=GroupKFold(3)).scores_)
-    f = trained(model.alpha_, ~np.isin(QUERY, ["c", "e"]))
-    assert np.abs(model.predict_without(["c", "e"], NEW) - f(NEW)).max() < 1e-8
+    model = fitted()
     f = trained(model.alpha_, QUERY != "c")
     assert np.abs(model.predict_without("c", NEW) - f(NEW)).max() < 1e-8
 
@@ -145,8 +228,11 @@ def test_scores_of_each_query():
     assert np.isclose(table["concordance"].mean(), model.best_score_)
 
 
-def test_questions_about_the_score():
-    model = fitted()
+@pytest.mark.parametrize("scoring", SCORES)
+@pytest.mark.parametrize("basis", [None, BASIS])
+def test_questions_about_the_score(scoring, basis):
+    how = {"gamma": GAMMA, "alphas": ALPHAS, "scoring": scoring}
+    model = fitted(**how, basis=basis)
     assert model.verify(3).max_relative_error < 1e-8
     test = model.permutation_test(19, random_state=0)
     assert test.score == model.best_score_
@@ -156,15 +242,18 @@ def test_questions_about_the_score():
     assert np.isclose(interval.score, model.best_score_)
     assert model.influence().cook.shape == (7,)
     found = model.nested(3)
-    assert 0.0 <= found.score() <= 1.0
+    assert -1.0 <= found.score() <= 1.0
     for experiment, values in zip(found.experiments, found.predictions, strict=True):
         left = np.setdiff1d(np.arange(M), experiment.held_out)
-        again = KernelRankerCV(gamma=GAMMA, alphas=ALPHAS).fit(X[left], Y[left], QUERY[left])
+        left = left[left < M]
+        if basis is not None:
+            how["basis"] = np.flatnonzero(np.isin(left, basis))
+        again = KernelRankerCV(**how).fit(X[left], Y[left], QUERY[left])
         for name in np.unique(QUERY[experiment.test]):
             rows = QUERY[experiment.test] == name
             f = again.predict(X[experiment.test[rows]])
-            expected = (f - f.mean()) * np.sqrt(rows.sum())
-            assert np.abs(values[rows, 0] - expected).max() < 1e-7
+            expected = f - f.mean()
+            assert np.abs(values[rows, 0] - expected).max() < 1e-8
     assert model.score(X, Y, QUERY) > 0.5
 
 
@@ -172,11 +261,6 @@ def test_refusals_by_name():
     model = fitted()
     with pytest.raises(NotSupportedError, match="predict_interval is for targets"):
         model.predict_interval(NEW)
-    with pytest.raises(NotSupportedError, match="Use joblib"):
-        model.save("r.holdfast")
-    for question in ("nested", "permutation_test", "score_interval"):
-        with pytest.raises(NotSupportedError, match='scoring="ndcg" looks at'):
-            getattr(fitted(scoring="ndcg"), question)()
     with pytest.raises(HoldOutError, match="which is not one"):
         model.predict_without("z", NEW)
 
@@ -203,6 +287,17 @@ def test_pickles_clones_and_default_grids():
         ({"alphas": [-1.0]}, (X, Y, QUERY), InvalidInputError, "alphas"),
         ({"memory_limit": 10_000}, (X, Y, QUERY), InvalidInputError, "memory_limit"),
         ({"scoring": "ndcg"}, (X, Y - 50, QUERY), ValueError, "negative"),
+        ({"basis": Points(NEW)}, (X, Y, QUERY), NotSupportedError, "must be rows for a ranker"),
+        (
+            {"basis": 5, "held_out_basis": "skip"},
+            (X, Y, QUERY),
+            NotSupportedError,
+            "held out whole",
+        ),
+        ({"basis": 5, "memory_limit": 1000}, (X, Y, QUERY), InvalidInputError, "fewer basis rows"),
+        ({}, (X, Y, QUERY, -np.ones(M)), InvalidInputError, "sample_weight must not be negative"),
+        ({}, (X, Y, QUERY, QUERY == "d"), InvalidInputError, "no query has two rows"),
+        ({}, (da.from_array(X), Y, QUERY), NotSupportedError, "rows in memory"),
     ],
 )
 def test_bad_calls_are_refused_and_change_nothing(options, arguments, error, message):

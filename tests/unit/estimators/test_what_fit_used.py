@@ -5,8 +5,9 @@ import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 
 import holdfast
-from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
+from holdfast import KernelMixtureCV, KernelRidgeClassifierCV, KernelRidgeCV, load
 from holdfast.exceptions import HoldfastWarning
+from holdfast.kernels import RBF
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 2))
@@ -64,6 +65,17 @@ def test_rows_overwritten_after_fit_change_nothing(basis, kernel):
     rows[:] = 0.0
     for one, other in zip(answers(model), expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_one_private_value_is_kept():
+    both = {"a": RBF(0.2), "b": RBF(2.0)}
+    for model, y in (
+        (KernelRidgeCV(alphas=[0.1]), Y),
+        (KernelRidgeClassifierCV(alphas=[0.1], calibration="sigmoid"), Y > 0),
+        (KernelMixtureCV(both, n_draws=3, alphas=[0.1]), Y),
+        (KernelMixtureCV(both, n_draws=3, alphas=[0.1], weights_per_target=True), np.c_[Y, -Y]),
+    ):
+        assert [name for name in vars(model.fit(X, y)) if name.startswith("_")] == ["_fitted"]
 
 
 def test_rows_on_disk_are_not_copied(tmp_path):

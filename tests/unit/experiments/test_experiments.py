@@ -266,7 +266,7 @@ def test_a_dense_model_removes_with_the_row():
         assert lists(tasks.removed) == [[], [], []]
         assert lists(tasks.held) == lists(experiments.held_out)
     for policy in ("train", "skip"):
-        with pytest.raises(NotSupportedError, match=f'held_out_basis="{policy}"'):
+        with pytest.raises(NotSupportedError, match=f'held_out_basis "{policy}"'):
             resolve(experiments, weights=np.ones(6), basis=None, policy=policy)
 
 

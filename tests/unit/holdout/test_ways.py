@@ -90,6 +90,24 @@ def test_what_cannot_be_afforded_is_stated(monkeypatch):
     assert got.error[0, 0] <= PROMISE < got.error[0, 1]
 
 
+def test_single_rows_past_the_promise_are_looked_at_for_each_penalty():
+    alphas = np.geomspace(1e-11, 1.0, 12)
+    tasks = tasks_of([[0], [7]])
+    _, error = holdout.PATHS["spectral"](linear(lonely()), tasks, alphas, slice(None))
+    lost = error[:, 1] > PROMISE
+    assert 0 < lost.sum() < alphas.size // 2  # one look at the smallest would lose half of them
+    assert (np.diff(error[lost, 1]) < 0.0).all()
+
+
+def test_many_small_models_are_not_free(monkeypatch):
+    smoother, sets = linear(lonely()), [[7]] * 400
+    alphas = np.geomspace(1e-12, 1e-11, 6)
+    free = 400 * alphas.size * smoother.training_work(1)
+    assert affordable(smoother, free)
+    monkeypatch.setattr(FeatureSmoother, "retrain", lambda *_: pytest.fail("trained again"))
+    assert holdout.judged(smoother, tasks_of(sets), alphas, "spectral").error.max() > PROMISE
+
+
 def test_what_is_affordable():
     smoother = linear()
     assert affordable(smoother, FREE_OPERATIONS)

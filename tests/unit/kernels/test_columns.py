@@ -64,7 +64,7 @@ def test_bad_columns_are_refused(columns):
 
 
 def test_other_refusals():
-    with pytest.raises(InvalidInputError, match="kernel must be a kernel object"):
+    with pytest.raises(InvalidInputError, match="built from kernel objects"):
         OnColumns("rbf", [0])
     with pytest.raises(InvalidInputError, match="among the 5 columns of X; got 9"):
         OnColumns(RBF(), [0, 9])(X)

@@ -48,6 +48,7 @@ ESTIMATORS = {
     "matern": KernelRidge(kernel=Matern(nu=1.5), alpha=0.2),
     "gp": gp(ConstantKernel(2.0) * RBF(1.5), alpha=0.1),
     "gp, noise": gp(RBF(1.5) + ConstantKernel(0.5) * WhiteKernel(0.2) + DotProduct(), alpha=0.01),
+    "gp, noise in a product": gp(ConstantKernel(2.0) * (RBF(1.5) + WhiteKernel(0.1)), alpha=0.01),
     "gp, all noise in one": gp(RBF(1.5) + (WhiteKernel(0.2) + WhiteKernel(0.1)), alpha=0.01),
     "classes": RidgeClassifier(alpha=0.5),
     "weighted classes": RidgeClassifier(alpha=0.5, class_weight={True: 3.0}),

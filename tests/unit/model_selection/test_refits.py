@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -90,13 +91,47 @@ def test_balanced_classes():
     np.testing.assert_array_equal(found, theirs.cross_val_score(model, X, y > 0, cv=3))
 
 
-@pytest.mark.parametrize("kind", [np.float32, "sparse"])
+@pytest.mark.parametrize("kind", ["array", "frame", "sparse"])
 def test_numbers_that_are_rounded_there(kind):
     X, y, _, _ = rows()
-    X = sp.csr_matrix(X) if kind == "sparse" else X.astype(kind)
+    X = sp.csr_matrix(X) if kind == "sparse" else X.astype(np.float32)
+    X = pd.DataFrame(X) if kind == "frame" else X
     with pytest.warns(HoldfastWarning, match="float32|stops at tol"):
         found = ours.cross_val_predict(Ridge(), X, y, cv=3)
     np.testing.assert_array_equal(found, theirs.cross_val_predict(Ridge(), X, y, cv=3))
+
+
+def test_a_frame_of_which_some_columns_are_rounded():
+    X, y, _, _ = rows()
+    X = pd.DataFrame(X).astype({0: np.float32})
+    found = ours.cross_val_predict(Ridge(), X, y, cv=3)  # a warning would be an error
+    np.testing.assert_allclose(found, theirs.cross_val_predict(Ridge(), X, y, cv=3), rtol=1e-9)
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError])
+@pytest.mark.parametrize("name", ["cross_val_score", "permutation_test_score"])
+def test_our_own_errors_are_not_hidden_by_a_refit(monkeypatch, name, error):
+    X, y, _, _ = rows()
+
+    def broken(*args, **kwargs):
+        raise error("ours")
+
+    monkeypatch.setattr(ours.held_out.holdout, "predict", broken)
+    with pytest.raises(error, match="ours"):
+        getattr(ours, name)(Ridge(), X, y, cv=3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"random_state": "seed"}, {"n_permutations": 0}, {"n_permutations": "3"}, {"scoring": "no"}],
+)
+def test_errors_of_permutations_are_theirs(given):
+    X, y, _, _ = rows()
+    with pytest.raises(Exception) as expected:  # noqa: PT011
+        theirs.permutation_test_score(Ridge(), X, y, **given)
+    with pytest.raises(type(expected.value)) as found:
+        ours.permutation_test_score(Ridge(), X, y, **given)
+    assert str(found.value) == str(expected.value)
 
 
 def test_estimators_are_returned():
@@ -219,7 +254,8 @@ def test_failed_fits_are_scored_as_there():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         found = ours.cross_val_score(Ridge(), X, y, cv=3, error_score=-1.0)
-    assert any("fits failed" in str(one.message) for one in seen)
+    for word in ("fits failed", "was left to scikit-learn.*because Input"):
+        assert any(re.search(word, str(one.message)) for one in seen)
     assert (found == -1.0).any()
 
 

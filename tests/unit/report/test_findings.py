@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import hashlib
 import json
 import math
 import re
@@ -335,9 +334,7 @@ def test_slider_of_classes_counts_the_confusion():
         assert summary.slider.told[i].endswith(f"share of errors {number(1 - right)}")
 
 
-def test_page_carries_plotly_and_stays_below_two_megabytes():
-    from plotly.offline import get_plotlyjs
-
+def test_page_of_many_rows_stays_small():
     rng = np.random.default_rng(0)
     m = 3000
     X, groups = rng.normal(size=(m, 3)), np.repeat(np.arange(300), 10)
@@ -345,11 +342,7 @@ def test_page_carries_plotly_and_stays_below_two_megabytes():
     model.fit(X, rng.normal(size=m), groups=groups)
     context = Context(time="t", moments=np.arange(float(m)))
     page = to_html(summarise(model, context, verify=0))
-    script = packed(page, "plotly")
-    assert script == get_plotlyjs()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"sha256-{digest}" in page
-    assert len(page.encode()) < 2_000_000
+    assert len(page.encode()) < 700_000
 
 
 def test_few_experiments_are_retrained_where_that_takes_long(monkeypatch):

@@ -2,11 +2,12 @@
 
 import base64
 import gzip
+import hashlib
 import html
 import json
 import re
-import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, RepeatedKFold
 
+import holdfast.report
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.displays.score_scale import score_scale
-from holdfast.exceptions import InvalidInputError, MissingDependencyError
+from holdfast.exceptions import InvalidInputError
 from holdfast.report import Context, summarise, to_html, to_markdown, write_report
 from holdfast.report.answer import number, shortened
 from holdfast.report.blocks import (
@@ -157,19 +159,21 @@ def test_no_contrast_without_groups_or_when_not_wanted():
 def test_basis_row_policies(summary):
     X, y, groups = data()
     model = fitted(basis=25)
-    kept = clone(model).set_params(basis=model.basis_indices_, held_out_basis="keep")
-    kept.fit(X, y, groups=groups)
-    np.testing.assert_allclose(
-        summary.policies["keep"].values, np.sqrt(-kept.cv_results_["pooled_test_score"])
-    )
-    np.testing.assert_allclose(summary.policies["remove"].values, summary.curve.values)
-    assert summarise(fitted(), verify=0).policies == {}
+    assert [row.name for row in summary.policies] == ["remove", "keep", "train", "skip"]
+    for row in summary.policies:
+        other = clone(model).set_params(basis=model.basis_indices_, held_out_basis=row.name)
+        other.set_params(alphas=[model.alpha_]).fit(X, y, groups=groups)
+        assert row.score == pytest.approx(np.sqrt(-other.best_score_))
+    assert summary.policies[-1].tested == len(y) - 25
+    assert summary.policies[0].score == pytest.approx(summary.headline.value)
+    assert "remove (in use)" in to_markdown(summary)
+    assert summarise(fitted(), verify=0).policies == ()
 
 
 def test_reselected_basis_rows():
     summary = summarise(fitted(basis=25, held_out_basis="reselect"))
     assert summary.certificate is None
-    assert summary.policies == {}
+    assert summary.policies == ()
     assert any("reselect" in note for note in summary.warnings)
     assert "No experiment was retrained for comparison" in to_html(summary)
 
@@ -295,7 +299,7 @@ def test_row_results_and_parts():
 
 def test_json(summary):
     text = json.loads(summary.to_json())
-    assert text["summary_version"] == 2
+    assert text["summary_version"] == 3
     assert text["headline"]["error"] == summary.headline.error
     assert text["curve"]["alphas"] == ALPHAS.tolist()
     assert text["asked"]["target"] == "score"
@@ -351,7 +355,7 @@ def test_page_is_well_formed_and_accessible(summary):
     assert structure.headings[0] == 1
     assert structure.headings.count(1) == 1
     assert all(b - a <= 1 for a, b in zip(structure.headings, structure.headings[1:], strict=False))
-    assert len(structure.images) == 12
+    assert len(structure.images) == 11
     assert all(len(alt) > 20 for alt in structure.images)
     assert all(link.startswith("#") and link[1:] in structure.ids for link in structure.links)
     assert '<html lang="en">' in page
@@ -404,27 +408,21 @@ def test_hostile_text_is_escaped():
     assert json.loads(summary.to_json())["title"] == HOSTILE
 
 
-def test_without_plotly(summary, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(MissingDependencyError, match=r"holdfast\[report\]"):
-        write_report(summary, tmp_path / "report.html")
-    assert list(tmp_path.iterdir()) == []
-    write_report(summary, tmp_path / "report.md")
+#: Of plotly-basic.min.js; changes together with the version in report/plotly/README.md.
+PLOTLY = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
 
 
-def test_a_page_takes_another_bundle_of_plotly(summary, tmp_path):
-    basic = tmp_path / "plotly-basic.min.js"
-    basic.write_text("/* plotly.js (basic - minified) */ window.Plotly = {};", encoding="utf-8")
-    write_report(summary, tmp_path / "small.html", plotly=basic)
-    page = (tmp_path / "small.html").read_text(encoding="utf-8")
-    assert packed(page, "plotly") == basic.read_text(encoding="utf-8")
-    assert len(page) < 200_000
-    other = tmp_path / "other.js"
-    other.write_text("alert()", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="Plotly's JavaScript") as caught:
-        write_report(summary, tmp_path / "r.html", plotly=other)
-    assert caught.value.argument == "plotly"
-    assert not (tmp_path / "r.html").exists()
+def test_plotly_is_the_file_that_was_published(summary):
+    folder = Path(holdfast.report.__file__).parent / "plotly"
+    script = gzip.decompress((folder / "plotly-basic.min.js.gz").read_bytes())
+    assert hashlib.sha256(script).hexdigest() == PLOTLY
+    version = re.search(rb"plotly\.js \(basic - minified\) v([\d.]+)", script)[1].decode()
+    assert f"version {version}" in (folder / "README.md").read_text("utf-8")
+    assert "MIT License" in (folder / "LICENSE").read_text("utf-8")
+    page = to_html(summary)
+    assert packed(page, "plotly") == script.decode()
+    digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+    assert f"sha256-{digest}" in page
 
 
 def test_the_basic_bundle_can_draw_every_trace(summary):

@@ -30,10 +30,8 @@ def chromium():
 
 if REQUIRED:
     import playwright.sync_api as playwright
-    import plotly  # noqa: F401
 else:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    pytest.importorskip("plotly", reason="plotly is not installed")
 CHROMIUM = chromium()
 if CHROMIUM is None:
     if REQUIRED:

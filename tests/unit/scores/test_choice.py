@@ -193,7 +193,7 @@ def test_the_edge_of_the_grid_is_named(alphas, edge):
         model(alphas=alphas).fit(X, Y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    assert "extend alphas" in str(caught[0].message)
+    assert "Extend alphas" in str(caught[0].message)
 
 
 def test_no_edge_no_warning():
@@ -204,7 +204,7 @@ def test_no_edge_no_warning():
 @pytest.mark.parametrize(
     "cv",
     [
-        None,
+        LeaveOneOut(),
         FOLDS,
         GroupKFold(6),
         ShuffleSplit(5, random_state=0),
@@ -348,15 +348,15 @@ def test_chunks_of_targets_are_the_same_as_all_at_once(
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
-def test_a_hundred_thousand_targets():
+def test_twenty_thousand_targets():
     """No copy of the factors for each target, and held-out predictions only of some at once."""
     rng = np.random.default_rng(3)
-    m, v = 24, 100_000
+    m, v = 24, 20_000
     rows = rng.normal(size=(m, 2))
     targets = rng.normal(size=(m, v))
     estimator = KernelRidgeCV(alphas=[0.1, 1.0, 10.0], gamma=0.5, alpha_per_target=True, cv=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holdfast.estimators.search, "MOST_PREDICTIONS", 3 * m * 5000)
+        patch.setattr(holdfast.estimators.search, "MOST_PREDICTIONS", 3 * m * 1000)
         tracemalloc.start()
         try:
             estimator.fit(rows, targets)
@@ -368,7 +368,7 @@ def test_a_hundred_thousand_targets():
     # All held-out predictions at once are three times the targets; the targets themselves, their
     # centred copy, the coefficients and a few passing copies are all that is as large as y.
     assert peak < 9 * targets.nbytes
-    t = 54_321
+    t = 12_345
     alone = KernelRidgeCV(alphas=[0.1, 1.0, 10.0], gamma=0.5, cv=4).fit(rows, targets[:, t])
     assert estimator.alpha_[t] == alone.alpha_
     np.testing.assert_allclose(estimator.dual_coef_[:, t], alone.dual_coef_, rtol=1e-8)

@@ -23,14 +23,13 @@ from holdfast.scores.penalties import (
 from holdfast.scores.scoring import (
     MAX_SPLITS,
     Scores,
-    _mean_and_std,
-    _standard_error,
     combine,
     decision_to_label_index,
     resolve_scoring,
     score_experiments,
     summarise,
 )
+from holdfast.scores.standard_errors import mean_and_std, of_replicates
 
 RNG = np.random.default_rng(17)
 STEP = DECADES / (COUNT - 1)
@@ -89,21 +88,20 @@ def test_a_few_penalties_at_a_time(monkeypatch, batch):
 
 
 def test_replicates_that_are_undefined_do_not_count():
-    splits = np.zeros((3, 4))
     replicates = np.array([[1.0, 3.0, np.nan], [1.0, np.nan, np.nan], [np.nan] * 3])
-    found = _standard_error(splits, replicates)
+    found = of_replicates(replicates)
     assert found[0] == pytest.approx(np.sqrt(1.0) * 1.0)  # two of them: (g − 1)/g · Σ(θ − mean)²
     assert np.isnan(found[1:]).all()
-    four = _standard_error(splits[:1], np.array([[1.0, 2.0, 3.0, 6.0]]))
+    four = of_replicates(np.array([[1.0, 2.0, 3.0, 6.0]]))
     assert found[0] == 1.0
     assert four[0] == pytest.approx(np.sqrt(3 / 4 * 14.0))
 
 
 def test_mean_and_deviation_of_what_is_defined():
-    mean, std = _mean_and_std(np.array([[1.0, 3.0, np.nan], [np.nan] * 3, [2.0, np.inf, 2.0]]))
+    mean, std = mean_and_std(np.array([[1.0, 3.0, np.nan], [np.nan] * 3, [2.0, np.inf, 2.0]]))
     assert_allclose(mean, [2.0, np.nan, 2.0])
     assert_allclose(std, [1.0, np.nan, 0.0])
-    one, spread = _mean_and_std(np.array([[7.0]]))
+    one, spread = mean_and_std(np.array([[7.0]]))
     assert (one[0], spread[0]) == (7.0, 0.0)
 
 

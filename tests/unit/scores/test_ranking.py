@@ -100,9 +100,9 @@ def test_extremes():
 
 
 def test_large_groups_need_no_pairs():
-    """All pairs would be 160 GB."""
+    """All pairs would be 20 GB."""
     rng = np.random.default_rng(0)
-    y = rng.normal(size=200_000)
+    y = rng.normal(size=70_000)
     assert concordance(y, y, np.zeros(y.size, int)) == 1
     assert abs(kendall_tau(y, rng.permutation(y), np.zeros(y.size, int))) < 0.01
 

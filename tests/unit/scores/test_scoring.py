@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.metrics import METRICS, experiment_blocks
+from holdfast.scores.metrics import METRICS
 from holdfast.scores.scoring import (
     MAX_SPLITS,
     combine,
@@ -23,6 +23,7 @@ from holdfast.scores.scoring import (
     resolve_scoring,
     score_experiments,
 )
+from holdfast.scores.standard_errors import experiment_blocks
 
 REGRESSION = {
     "neg_mean_squared_error": lambda y, p, w: -metrics.mean_squared_error(y, p, sample_weight=w),

@@ -177,14 +177,14 @@ def edge_messages(scores, alphas, **options):
 def test_the_smallest_alpha_is_warned_about():
     (message,) = edge_messages(scores_of([3, 2, 1]), [0.01, 1.0, 10.0], per_target=False)
     assert "the smallest of the grid (0.01)" in message
-    assert "extend alphas below by a factor of 100 (to 0.0001)" in message
+    assert "Extend alphas below by a factor of 100 (to 0.0001)" in message
     assert "above" not in message
 
 
 def test_the_largest_alpha_is_warned_about():
     (message,) = edge_messages(scores_of([1, 2, 3]), [0.01, 1.0, 10.0], per_target=False)
     assert "the largest of the grid (10)" in message
-    assert "extend alphas above by a factor of 100 (to 1000)" in message
+    assert "Extend alphas above by a factor of 100 (to 1000)" in message
     assert "below" not in message
 
 

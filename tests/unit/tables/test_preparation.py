@@ -166,7 +166,7 @@ def test_codes_of_a_text_column_are_read_as_text(tmp_path):
     with open_source(str(tmp_path / "train.csv")) as source:
         preparation = TablePreparation().fit(read_columns(source, ["c"]))
     with open_source(str(tmp_path / "new.csv")) as source:
-        table = read_columns(source, preparation.columns_, preparation.categories_)
+        table = preparation.read(source)
     np.testing.assert_array_equal(preparation.transform(table), [[0, 1, 0], [1, 0, 0]])
 
 
@@ -218,7 +218,7 @@ def test_dates_of_new_rows_are_read_as_before():
     """03/04 alone says nothing of the order of day and month; the training rows said it."""
     days = [f"{d:02d}/{m:02d}/2023" for m in (1, 2, 3) for d in range(1, 29)]
     X, preparation = prepare({"when": days}, scale=False)
-    assert preparation.formats_ == {"when": "%d/%m/%Y"}
+    assert preparation.learned_.formats == {"when": "%d/%m/%Y"}
     at = days.index("03/02/2023")
     np.testing.assert_array_equal(preparation.transform({"when": ["03/02/2023"]})[0], X[at])
 

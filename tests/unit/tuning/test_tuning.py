@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -17,7 +19,7 @@ from holdfast.exceptions import (
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.kernels import RBF, Laplacian, Matern
+from holdfast.kernels import RBF, Laplacian, Matern, OnColumns
 from holdfast.tuning import tune
 from holdfast.tuning.criterion import Criterion, Evaluation
 from holdfast.tuning.flatness import relevance, standard_error
@@ -140,10 +142,9 @@ def test_an_iterator_of_splits_serves_the_estimator_too():
     assert fitted.n_splits_ == 3
 
 
-@pytest.mark.parametrize("basis", [None, 60])
-def test_ard_finds_the_irrelevant_features_and_a_lower_error(basis):
+def test_ard_finds_the_irrelevant_features_and_a_lower_error():
     X, y = make_friedman1(n_samples=250, n_features=9, noise=1.0, random_state=0)
-    model = KernelRidgeCV("rbf", basis=basis, cv=10, random_state=0)
+    model = KernelRidgeCV("rbf", basis=60, cv=10, random_state=0)
     one = tune(model, X, y, flatness=False)
     many = tune(model, X, y, ard=True, n_starts=1)
     assert many.criterion < 0.75 * one.criterion
@@ -187,7 +188,7 @@ def test_flatness_is_that_of_the_criterion():
     assert result.flatness.hessian[0, 1] == pytest.approx(mixed, rel=1e-2)
     assert (result.flatness.eigenvalues > 0).all()
     losses = criterion.evaluate(best).losses
-    assert result.standard_error == standard_error(losses, criterion.problem.share)
+    assert result.standard_error == standard_error(losses, criterion.share)
     rises = (0.01 * result.criterion, result.standard_error)
     ranges = (result.flatness.one_percent, result.flatness.one_standard_error)
     for threshold, range_ in zip(rises, ranges, strict=True):
@@ -196,6 +197,23 @@ def test_flatness_is_that_of_the_criterion():
                 shift = [0.0, 0.0]
                 shift[i] = end
                 assert value(*shift) - result.criterion == pytest.approx(threshold, rel=0.11)
+
+
+def test_ranges_of_widths_that_lie_at_a_bound():
+    """There the criterion is no parabola: an end that the search does not bound is a crossing."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-2, 2, size=(60, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    model = KernelRidgeCV(cv=5)
+    result = tune(model, X, y, ard=True)
+    criterion = Criterion.of(model, X, y, ard=True)
+    best = np.log([result.alpha, *result.gamma])
+    for i, end in np.ndindex(4, 2):
+        at = best.copy()
+        at[i] = np.log(result.flatness.one_percent[i, end])
+        rise = criterion.evaluate(at, gradient=False).value / result.criterion - 1.0
+        bounded = end == 0 and i in (2, 3)
+        assert rise == pytest.approx(0.0 if bounded else 0.01, rel=0.11, abs=1e-6)
 
 
 def test_standard_error_of_equal_experiments_is_the_usual_one():
@@ -275,6 +293,25 @@ def test_scale_of_targets_and_features_does_not_matter():
     assert other.gamma[0] == pytest.approx(one.gamma[0], rel=0.05)
 
 
+@pytest.mark.parametrize("scoring", [None, *LAWS])
+def test_targets_whose_squares_leave_the_range_of_numbers(scoring):
+    X, y = wave(40)
+    model = KernelRidgeCV("rbf", cv=4, scoring=scoring)
+    one = tune(model, X, y, ard=True)
+    for size in (2.0**-600, 2.0**450):
+        seen = []
+        other = tune(model, X, size * y, ard=True, callback=seen.append)
+        np.testing.assert_allclose([other.alpha, *other.gamma], [one.alpha, *one.gamma], rtol=1e-3)
+        assert other.relevance.verdicts == one.relevance.verdicts
+        assert seen[0].criterion == other.trials.criterion[0]
+        if scoring == "crps":
+            assert other.criterion == pytest.approx(size * one.criterion, rel=1e-6)
+            assert other.relevance.rise[0] == pytest.approx(size * one.relevance.rise[0], rel=1e-3)
+        elif scoring == "log_density":
+            assert other.criterion == pytest.approx(one.criterion + np.log(size), abs=1e-6)
+            assert other.standard_error == pytest.approx(one.standard_error, rel=1e-3)
+
+
 def test_a_model_that_breaks_down_everywhere_says_why():
     X, y = wave(30)
     X[:, 1] = X[:, 0] = np.arange(30) // 10  # three different rows, all in the basis
@@ -338,6 +375,23 @@ def test_a_sum_of_kernels_is_tuned_as_one_kernel_is():
     assert simplex.criterion == pytest.approx(result.criterion, rel=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+@pytest.mark.parametrize("join", [operator.add, operator.mul], ids=["sum", "product"])
+def test_parts_on_some_columns_start_from_the_widths_of_these(join):
+    """Columns in units a factor of 1000 apart: brute force over a grid finds no better kernel."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(60, 2)) * [1.0, 1000.0]
+    y = np.sin(2 * X[:, 0]) + np.cos(3 * X[:, 1] / 1000.0) + 0.1 * rng.normal(size=60)
+
+    def kernel(first, second):
+        return join(OnColumns(RBF(first), [0]), OnColumns(RBF(second), [1]))
+
+    result = tune(KernelRidgeCV(kernel(1.0, 1.0), cv=5), X, y, flatness=False)
+    grid = [kernel(a, 1e-6 * b) for a in (0.03, 0.3, 3.0) for b in (0.03, 0.3, 3.0)]
+    brute = KernelRidgeCV(grid, alphas=np.logspace(-5, 1, 13), cv=5).fit(X, y)
+    assert result.criterion <= -brute.best_score_ < 0.1
+
+
 def test_one_width_per_feature_needs_a_kernel_that_has_them():
     X, y = wave(20)
     with pytest.raises(NotSupportedError, match="ard=False"):
@@ -397,10 +451,8 @@ def test_a_rise_within_its_error_is_not_called_irrelevant(rise, error, verdict):
     class Stub:
         ard = True
         coordinates = Coordinates(RBF(1.0), ("gamma",), (1,))
-
-        class problem:
-            share = np.full(400, 1 / 400)
-            loss = SquaredError
+        share = np.full(400, 1 / 400)
+        loss = SquaredError
 
         @staticmethod
         def evaluate(point, gradient):

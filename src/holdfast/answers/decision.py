@@ -1,0 +1,68 @@
+"""What a fitted model predicts for new rows: the kernel part, the bias and the trend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast._typing import FloatArray, IntArray
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.rows import expanded_in, rows_with_kernel
+from holdfast.answers.trend import parted, trend_values
+from holdfast.cluster.rows import expand
+from holdfast.data.dask import is_dask, on_rows
+from holdfast.kernels.matrix import KernelData, KernelRows
+from holdfast.kernels.shared import column_factors
+from holdfast.smoother.rows import row_blocks
+
+__all__ = ["column_coefficients", "decision"]
+
+
+def decision(fitted: Fitted, rows: Any) -> FloatArray:
+    """Return model values (k, v) of checked rows; lazy for a Dask array."""
+    values, trend = _without_trend(fitted, rows), fitted.problem.trend
+    if trend is None:
+        return values
+    _, coefficients = parted(fitted.coefficients.unpenalised, fitted.problem.bias)
+    return values + trend_values(rows, (trend, coefficients))
+
+
+def _without_trend(fitted: Fitted, rows: Any) -> FloatArray:
+    """Return the kernel part and the intercept."""
+    dual, linear, unpenalised = fitted.coefficients
+    intercept, _ = parted(unpenalised, fitted.problem.bias)
+    if linear is not None:
+        found: FloatArray = rows @ linear + intercept
+        return found
+    data, columns = _basis_data(fitted)
+    if is_dask(rows):
+        model = (data.take(columns), dual, intercept)
+        lazy: FloatArray = on_rows(expand, rows, model, columns=dual.shape[1])
+        return lazy
+    values = np.empty((rows.shape[0], dual.shape[1]))
+    for block in row_blocks(rows.shape[0], columns.size):
+        values[block] = data.predict_block(rows[block], columns) @ dual
+    return np.asarray(values + intercept)
+
+
+def _basis_data(fitted: Fitted) -> tuple[KernelData, IntArray]:
+    """Return rows with the kernel, and which of them are basis rows."""
+    if fitted.basis_rows is not None:
+        return fitted.basis_rows, np.arange(len(fitted.basis_rows))
+    problem = fitted.problem
+    data = rows_with_kernel(fitted.model.kernel, problem.X, problem.basis)
+    return data, expanded_in(fitted.model.basis, problem.weights.size)
+
+
+def column_coefficients(fitted: Fitted) -> FloatArray | None:
+    """Return the coefficients (d, v) of the columns of X; None unless kernels are linear."""
+    X = fitted.problem.X
+    factors = column_factors(fitted.model.kernel, X.shape[1]) if X.ndim == 2 else None
+    dual, linear, _ = fitted.coefficients
+    if factors is None or linear is not None:
+        return linear
+    data, columns = _basis_data(fitted)
+    basis = data.take(columns)
+    assert isinstance(basis, KernelRows)  # a linear kernel has rows of numbers
+    return np.asarray(factors[:, None] * (basis.X.T @ dual))
