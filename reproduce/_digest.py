@@ -2,7 +2,7 @@
 
 A definition belongs to it if the run names it, or another definition that belongs to it does. What
 draws the figure and what decides the claims do not: ``--again`` uses both as they are today.
-Docstrings and lines of comment do not count, nor does holdfast itself, whose
+Docstrings, decorators and lines of comment do not count, nor does holdfast itself, whose
 results are the subject of its own tests.
 """
 
@@ -51,10 +51,21 @@ def digest(function: Callable[..., object]) -> str:
             if _decides(node):
                 continue
             found[place] = _text(code.lines, node)
-            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            names = _names(node)
             waiting += [(module, other) for other in names]
     text = "\n".join(f"{module}.{name}\n{found[module, name]}" for module, name in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _names(node: ast.stmt) -> set[str]:
+    """Return all names in a definition, but for its decorators: these say how it is shown."""
+    apart = {
+        id(part)
+        for decorator in getattr(node, "decorator_list", [])
+        for part in ast.walk(decorator)
+    }
+    every = (part for part in ast.walk(node) if id(part) not in apart)
+    return {part.id for part in every if isinstance(part, ast.Name)}
 
 
 def _decides(node: ast.stmt) -> bool:

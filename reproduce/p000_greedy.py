@@ -104,14 +104,19 @@ def unit(options: Options, progress: Progress) -> Outcome:
     return _greedy(reading(0), decide, UNIT_NOTE, options, progress)
 
 
-@experiment(
-    "p000-fig7-wide",
+_reading = partial(
+    experiment,
     paper="000 Figure 7, another reading",
-    title="Bias of CV when basis rows are chosen greedily outside the loop, γ by leave-one-out",
     draw=draw,
-    repetitions=500,
     paper_repetitions=1000,
     decide=besides(decide),
+)
+
+
+@_reading(
+    "p000-fig7-wide",
+    title="Bias of CV when basis rows are chosen greedily outside the loop, γ by leave-one-out",
+    repetitions=500,
     caption="With a wide kernel a few basis rows suffice, whichever they are: there is hardly "
     "anything to be optimistic about.",
 )
@@ -120,14 +125,10 @@ def wide(options: Options, progress: Progress) -> Outcome:
     return _greedy(preliminary(), besides(decide), f"{WIDE_NOTE} {_CHANCE}", options, progress)
 
 
-@experiment(
+@_reading(
     "p000-fig7-narrow",
-    paper="000 Figure 7, another reading",
     title="Bias of CV when basis rows are chosen greedily outside the loop, γ = 2²",
-    draw=draw,
     repetitions=100,
-    paper_repetitions=1000,
-    decide=besides(decide),
     caption="With a narrow kernel the choice of basis rows matters more, and the bias is larger.",
 )
 def narrow(options: Options, progress: Progress) -> Outcome:

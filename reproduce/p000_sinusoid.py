@@ -287,14 +287,19 @@ def unit(options: Options, progress: Progress) -> Outcome:
     return _many_basis_rows(reading(0), decide, UNIT_NOTE, options, progress)
 
 
-@experiment(
-    "p000-fig6-wide",
+_reading = partial(
+    experiment,
     paper="000 Figure 6, another reading",
-    title="Mean and variance of ten-fold CV, sinusoid, 270 basis rows, γ by leave-one-out",
     draw=draw_curves,
-    repetitions=150,
     paper_repetitions=1000,
     decide=besides(decide),
+)
+
+
+@_reading(
+    "p000-fig6-wide",
+    title="Mean and variance of ten-fold CV, sinusoid, 270 basis rows, γ by leave-one-out",
+    repetitions=150,
     caption="With the kernel width that predicts best, small λ hardly overfit.",
 )
 def wide(options: Options, progress: Progress) -> Outcome:
@@ -302,14 +307,10 @@ def wide(options: Options, progress: Progress) -> Outcome:
     return _many_basis_rows(preliminary(), besides(decide), WIDE_NOTE, options, progress)
 
 
-@experiment(
+@_reading(
     "p000-fig6-narrow",
-    paper="000 Figure 6, another reading",
     title="Mean and variance of ten-fold CV, sinusoid, 270 basis rows, γ = 2²",
-    draw=draw_curves,
     repetitions=64,
-    paper_repetitions=1000,
-    decide=besides(decide),
     caption="With a narrow kernel the means look as the paper describes; 64 repetitions are too "
     "few to compare variances.",
 )

@@ -212,58 +212,39 @@ def underfit(mean: Floats, variance: Floats, repetitions: int) -> Claim:
     )
 
 
-@experiment(
-    "p000-fig1",
-    paper="000 Figure 1",
-    title="Variance of ten-fold CV, Ailerons",
+_figure = partial(
+    experiment,
     draw=draw,
     repetitions=300,
     paper_repetitions=100,
     decide=decide,
     caption=CAPTION,
 )
+
+
+@_figure("p000-fig1", paper="000 Figure 1", title="Variance of ten-fold CV, Ailerons")
 def ailerons(options: Options, progress: Progress) -> Outcome:
     """Return the outcome for Ailerons."""
     return _run(AILERONS, options, progress)
 
 
-@experiment(
-    "p000-fig2",
-    paper="000 Figure 2",
-    title="Variance of ten-fold CV, Elevators",
-    draw=draw,
-    repetitions=300,
-    paper_repetitions=100,
-    decide=decide,
-    caption=CAPTION,
-)
+@_figure("p000-fig2", paper="000 Figure 2", title="Variance of ten-fold CV, Elevators")
 def elevators(options: Options, progress: Progress) -> Outcome:
     """Return the outcome for Elevators."""
     return _run(ELEVATORS, options, progress)
 
 
-@experiment(
-    "p000-fig3",
-    paper="000 Figure 3",
-    title="Variance of ten-fold CV, Pole Telecomm",
-    draw=draw,
-    repetitions=300,
-    paper_repetitions=100,
-    decide=decide,
-    caption=CAPTION,
-)
+@_figure("p000-fig3", paper="000 Figure 3", title="Variance of ten-fold CV, Pole Telecomm")
 def pole(options: Options, progress: Progress) -> Outcome:
     """Return the outcome for Pole Telecomm."""
     return _run(POLE, options, progress)
 
 
-@experiment(
+@_figure(
     "p000-fig4",
     paper="000 Figure 4",
     title="Variance of ten-fold CV, Pumadyn",
-    draw=draw,
     repetitions=1000,
-    paper_repetitions=100,
     decide=decide_pumadyn,
     caption=PUMADYN_CAPTION,
 )
