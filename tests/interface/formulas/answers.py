@@ -96,7 +96,7 @@ def _():
             assert np.sort(e[:-1])[-floor(0.2 * (m + 1))] == pytest.approx(e[-1], rel=1e-9), x
 
 
-@example("answers.residual_covariance.residual_covariance")
+@example("answers.held_out.residual_covariance")
 def _():
     G = np.eye(m) - smoother()
     parts = [H, np.setdiff1d(np.arange(m), H)]
