@@ -58,7 +58,7 @@ from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
-from holdfast.smoother.make import is_primal
+from holdfast.smoother.make import is_primal, primal_columns
 from holdfast.smoother.standardise import StandardisedColumns
 
 
@@ -315,7 +315,7 @@ class CrossValidatedKernelRidge(
             data = rows_with_kernel(candidate.kernel, X, problem.basis)
             totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
             if is_primal(candidate.kernel, problem.X, problem.basis):
-                rank = int(problem.X.shape[1])
+                rank = primal_columns(candidate.kernel, problem.X)
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
@@ -348,7 +348,7 @@ class CrossValidatedKernelRidge(
 
     @property
     def coef_(self) -> FloatArray:
-        """Coefficients of the columns of X, for a linear kernel: (d,), or (v, d) of v targets.
+        """Coefficients of the columns of X, for (sums of) linear kernels: (d,), or (v, d).
 
         ``X @ coef_.T + intercept_`` is what the model predicts, apart from a trend. Other kernels
         have none.

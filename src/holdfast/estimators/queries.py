@@ -21,6 +21,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, HoldOut, as_experiments, leave_group_out
+from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.smoother.make import is_primal, require_room
 
@@ -107,8 +108,11 @@ def with_basis(experiments: Experiments, groups: IntArray, m: int) -> Experiment
     """
     if groups.size == m:
         return experiments
-    parts = [(np.isin(groups, groups[one.held_out]), one.test) for one in experiments]
-    return as_experiments([HoldOut(np.flatnonzero(h), test) for h, test in parts], groups.size)
+    found = []
+    for one in experiments:
+        leaving = m + np.flatnonzero(np.isin(groups[m:], groups[one.held_out]))
+        found.append(HoldOut(np.append(one.held_out, leaving), one.test))
+    return as_experiments(found, groups.size)
 
 
 def centred_rows(
@@ -130,7 +134,7 @@ def centred_rows(
             )
         rows = queries.centred(data.block(every, basis))
         return "precomputed", np.vstack([rows, data.block(basis, basis)])
-    if is_primal(data.kernel, X):
+    if isinstance(data.kernel, Linear) and is_primal(data.kernel, X):
         return "linear", queries.centred(X.toarray() if sp.issparse(X) else X)
     require_room(m, memory)
     K = queries.centred(queries.centred(data.block(every, every)).T)
