@@ -20,8 +20,8 @@ ALPHAS = [0.01, 0.1, 1.0]
 
 @cache
 def models(folder: str) -> list[Path]:
-    """Return model files: dense, sparse, linear, classes."""
-    from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+    """Return model files: dense, sparse, linear, classes, ranks."""
+    from holdfast import KernelRankerCV, KernelRidgeClassifierCV, KernelRidgeCV
     from holdfast.basis import FarthestPoint
 
     common: dict[str, Any] = {"alphas": ALPHAS, "cv": 3, "random_state": 0}
@@ -30,6 +30,7 @@ def models(folder: str) -> list[Path]:
         KernelRidgeCV(basis=FarthestPoint(4), **common).fit(X, Y),
         KernelRidgeCV("linear", **common).fit(X, np.c_[Y, X]),
         KernelRidgeClassifierCV(gamma=[0.1, 1.0], **common).fit(X, np.where(Y > 0, "up", "down")),
+        KernelRankerCV(basis=4, **common).fit(X, Y, np.arange(M) % 5),
     ]
     paths = [Path(folder) / f"whole-{i}.holdfast" for i in range(len(made))]
     for model, path in zip(made, paths, strict=True):

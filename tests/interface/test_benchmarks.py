@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold
 
 from benchmarks import __main__ as command
 from benchmarks import (
+    bands,
     dropins,
     flights,
     growth,
@@ -326,6 +330,29 @@ def test_loops_of_scikit_learn_give_the_same_answers(capsys: pytest.CaptureFixtu
 def test_growth_is_measured() -> None:
     assert growth.power([1, 2, 4, 8], [9.0, 1.0, 4.0, 16.0]) == pytest.approx(2.0)
     assert growth.largest_step([1.0, 2.0, 0.5]) == pytest.approx(4.0)
+
+
+def test_bands_choose_the_draws_of_himalaya() -> None:
+    job = bands.Job(4, 3, 5, rows=40, draws=3)
+    X, Y = job.data()
+    model = bands.ours(job, X, Y)
+    found = np.empty((3, bands.ALPHAS.size, 3))
+    for i, draw in enumerate(job.weights()):
+        rows = X * np.sqrt(np.repeat(draw, job.width))
+        for a, alpha in enumerate(bands.ALPHAS):
+            splits = KFold(5).split(X)
+            twins = [
+                (
+                    (Ridge(alpha, fit_intercept=False).fit(rows[s], Y[s]).predict(rows[t]) - Y[t])
+                    ** 2
+                )
+                for s, t in splits
+            ]
+            found[i, a] = -np.mean([twin.mean(axis=0) for twin in twins], axis=0)
+    np.testing.assert_allclose(model.best_score_, found.max(axis=(0, 1)), rtol=1e-9)
+    assert bands.many(job, 4).startswith("| 40 × 12 | 4 | 3 | 3 |")
+    if find_spec("himalaya") is not None:
+        np.testing.assert_allclose(bands.theirs(job, X, Y), model.best_score_, rtol=1e-7)
 
 
 def test_drop_ins_give_the_numbers_of_scikit_learn() -> None:

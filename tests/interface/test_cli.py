@@ -527,7 +527,7 @@ def test_basis_words():
     [
         (["cv", "nowhere.csv", "--target", "y"], 6, "nowhere.csv: No such file"),
         (["cv", "{study}", "--target", "scor"], 3, "Did you mean 'score'"),
-        (["cv", "{study}", "--target", "level"], 3, "say --classify"),
+        (["cv", "{study}", "--target", "level"], 3, "Options: --classify"),
         (["cv", "{study}", "--target", "score", "--classify"], 3, "too many for classes"),
         (["cv", "{study}", "--target", "score", "--cv", "nine"], 3, "--cv must be"),
         (["cv", "{study}", "--target", "score", "--cv", "group"], 3, "needs --group"),

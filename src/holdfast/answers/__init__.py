@@ -14,7 +14,6 @@ held-out predictions by one function (`scored`).
 | `full_conformal` | the same, with the full level guaranteed |
 | `calibration` | how probable is each class for a new row? |
 | `gaussian` | how likely were the held-out targets? |
-| `residual_covariance` | how are held-out residuals of different experiments correlated? |
 | `influence` | which rows, or groups, move the model most? |
 | `pairs` | how often are two rows that the model never saw put in the right order? |
 | `learning` | how much would more rows help? |

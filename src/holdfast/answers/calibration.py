@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
@@ -186,24 +185,22 @@ def compared(
             others = calibrated(method, decision, positive, weights)
         probabilities = others.each if multilabel else others.of_classes
         better[inside] = probabilities(decision[inside])
+    two = positive.shape[1] == 1 and not multilabel
+    happened = np.hstack([~positive, positive]) if two else positive
+    one, other = (_scores(p, happened, weights, multilabel) for p in (plain, better))
+    return one, other
+
+
+def _scores(
+    p: FloatArray, happened: BoolArray, weights: FloatArray, multilabel: bool
+) -> CalibrationScores:
+    """Return the scores of probabilities (k, classes), or (k, labels) of labels by themselves."""
+    least, square = np.finfo(float).eps, np.square(p - happened)
     if multilabel:
-        return _label_scores(plain, positive, weights), _label_scores(better, positive, weights)
-    happened = np.hstack([~positive, positive]) if positive.shape[1] == 1 else positive
-    return _scores(plain, happened, weights), _scores(better, happened, weights)
-
-
-def _scores(p: FloatArray, happened: NDArray[np.bool_], weights: FloatArray) -> CalibrationScores:
-    least = np.finfo(float).eps
-    told = np.log(np.clip(p[happened], least, 1.0))  # in each row one class happened
-    square = np.square(p - happened).sum(axis=1) / (2.0 if p.shape[1] == 2 else 1.0)
-    return CalibrationScores(
-        float(-np.average(told, weights=weights)), float(np.average(square, weights=weights))
-    )
-
-
-def _label_scores(p: FloatArray, happened: BoolArray, weights: FloatArray) -> CalibrationScores:
-    told = np.log(np.clip(np.where(happened, p, 1.0 - p), np.finfo(float).eps, 1.0)).mean(axis=1)
-    square = np.square(p - happened).mean(axis=1)
-    return CalibrationScores(
-        float(-np.average(told, weights=weights)), float(np.average(square, weights=weights))
-    )
+        told = np.log(np.clip(np.where(happened, p, 1.0 - p), least, 1.0)).mean(axis=1)
+        brier = square.mean(axis=1)
+    else:
+        told = np.log(np.clip(p[happened], least, 1.0))  # in each row one class happened
+        brier = square.sum(axis=1) / (2.0 if p.shape[1] == 2 else 1.0)
+    found = (float(np.average(values, weights=weights)) for values in (-told, brier))
+    return CalibrationScores(*found)

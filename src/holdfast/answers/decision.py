@@ -8,11 +8,12 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.rows import expanded_in, linear_factor, rows_with_kernel
+from holdfast.answers.rows import expanded_in, rows_with_kernel
 from holdfast.answers.trend import parted, trend_values
 from holdfast.cluster.rows import expand
 from holdfast.data.dask import is_dask, on_rows
 from holdfast.kernels.matrix import KernelData, KernelRows
+from holdfast.kernels.shared import column_factors
 from holdfast.smoother.rows import row_blocks
 
 __all__ = ["column_coefficients", "decision"]
@@ -55,12 +56,13 @@ def _basis_data(fitted: Fitted) -> tuple[KernelData, IntArray]:
 
 
 def column_coefficients(fitted: Fitted) -> FloatArray | None:
-    """Return the coefficients (d, v) of the columns of X; None unless the kernel is linear."""
-    factor = linear_factor(fitted.model.kernel)
+    """Return the coefficients (d, v) of the columns of X; None unless kernels are linear."""
+    X = fitted.problem.X
+    factors = column_factors(fitted.model.kernel, X.shape[1]) if X.ndim == 2 else None
     dual, linear, _ = fitted.coefficients
-    if factor is None or linear is not None:
+    if factors is None or linear is not None:
         return linear
     data, columns = _basis_data(fitted)
     basis = data.take(columns)
     assert isinstance(basis, KernelRows)  # a linear kernel has rows of numbers
-    return factor * np.asarray(basis.X.T @ dual)
+    return np.asarray(factors[:, None] * (basis.X.T @ dual))

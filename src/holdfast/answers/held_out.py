@@ -16,7 +16,6 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import log_densities, standard_deviations
 from holdfast.answers.model import Model
-from holdfast.answers.residual_covariance import residual_covariance
 from holdfast.answers.scored import scored
 from holdfast.basis import Fixed, Points
 from holdfast.basis.resolve import as_selector
@@ -27,7 +26,12 @@ from holdfast.experiments import Experiments, Ragged, Tasks
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
-from holdfast.scores.scoring import Scores, Scoring, resolve_scoring
+from holdfast.scores.scoring import (
+    Scores,
+    Scoring,
+    decision_to_label_index,
+    resolve_scoring,
+)
 
 __all__ = ["HeldOutPredictions"]  # what a user meets, and the API page shows
 
@@ -148,11 +152,7 @@ class HeldOutPredictions:
             return (self.values > 0).astype(np.int64)
         if self.classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
-        if self.values.shape[2] == 1:
-            index = (self.values[:, :, 0] > 0).astype(np.int64)
-        else:
-            index = np.argmax(self.values, axis=2)
-        return np.asarray(self.classes[index])
+        return np.asarray(self.classes[decision_to_label_index(self.values)])
 
     def score(self, scoring: Any = None, *, pooled: bool | None = None) -> FloatArray:
         """Return the score at each alpha, shape (alphas,).
@@ -166,15 +166,13 @@ class HeldOutPredictions:
             Score all held-out predictions together, or average the scores of the experiments; None:
             as the model does.
         """
-        scorer = self.scoring or resolve_scoring(scoring, classes=self.classes)
-        if scoring is not None:
-            scorer = scorer.other(scoring)
-        scores = self._scores(scorer)
+        scores = self._scores(scoring)
         return scores.pooled if (self.pooled if pooled is None else pooled) else scores.mean
 
-    def _scores(self, scorer: Scoring) -> Scores:
+    def _scores(self, scoring: Any = None) -> Scores:
+        scorer = self.scoring or resolve_scoring(scoring, classes=self.classes)
         return scored(
-            scorer,
+            scorer if scoring is None else scorer.other(scoring),
             self.values,
             self.experiments.test,
             self.y,
@@ -338,7 +336,7 @@ def held_out(
         errors = problem.Y[tasks.test.values] - values
         moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
         residuals = partial(decorrelated, model, grid)
-        covariance = partial(_covariance_of, model, tasks)
+        covariance = partial(residual_covariance, model, tasks)
     return HeldOutPredictions(
         tested,
         grid,
@@ -356,21 +354,55 @@ def held_out(
     )
 
 
-def _covariance_of(model: Model, tasks: Tasks, alpha: float) -> FloatArray:
-    """Return the covariance of residuals, where the experiments share one model."""
-    if model.problem.reselects:
+def residual_covariance(model: Model, tasks: Tasks, alpha: float) -> FloatArray:
+    """Return the covariance (k, k) of the residuals of all test rows, in units of σ².
+
+    Under the Gaussian view the residuals of an experiment are r_H = G_HH⁻¹G_H· √w y with G = I − S,
+    and √w y has the covariance σ²G⁻¹ (apart from the unpenalised columns, which G does not see). So
+    cov(r_H, r_H') = σ² G_HH⁻¹ G_HH' G_H'H'⁻¹ (Ginsbourger & Schärer 2024). Through the root of G no
+    difference of nearly equal numbers is formed. Rows of weight zero have no residual of known
+    variance: nan.
+    """
+    smoother = model.smoother
+    _require_one_model(model, tasks)
+    root = smoother.scale.root
+    whole = smoother.retargeted(np.diag(1.0 / root))
+    if whole is None:
         raise NotSupportedError(
-            'residual_covariance is for experiments that share one model; "reselect" has a model '
-            'for each. Fit with held_out_basis="keep", or a dense model.',
+            "residual_covariance needs rows in memory; got rows that are not kept there."
+        )
+    half = whole.half_residuals(alpha) * whole.targets.unit  # the root of I − S
+    G = half @ half
+    rows = tasks.test.values
+    found = np.empty((rows.size, root.size))
+    for j in range(len(tasks)):
+        held, test = tasks.held[j], tasks.test[j]
+        solved = np.linalg.solve(G[np.ix_(held, held)], half[held])
+        outside = half[test] - G[np.ix_(test, held)] @ solved  # of rows that stay in training
+        inside = np.isin(test, held)
+        order = np.argsort(held)
+        outside[inside] = solved[order[np.searchsorted(held[order], test[inside])]]
+        found[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = outside
+    found /= root[rows, None]
+    found[~smoother.scale.trained[rows]] = np.nan
+    return np.asarray(found @ found.T)
+
+
+def _require_one_model(model: Model, tasks: Tasks) -> None:
+    """Raise if the experiments do not share one model."""
+    only = "residual_covariance is for experiments that share one model"
+    if model.problem.reselects or tasks.removed.values.size:
+        raise NotSupportedError(
+            f"{only}, and here each has basis rows of its own. Fit with "
+            'held_out_basis="keep", or a dense model.',
             argument="held_out_basis",
         )
     if model.problem.standardize:
         raise NotSupportedError(
-            "residual_covariance is for experiments that share one model; standardize=True scales "
-            "the columns of each by itself. Scale X once before and leave standardize out.",
+            f"{only}; standardize=True scales the columns of each by itself. Scale X once before "
+            "and leave standardize out.",
             argument="standardize",
         )
-    return residual_covariance(model.smoother, tasks, alpha)
 
 
 def decorrelated(model: Model, alphas: FloatArray) -> FloatArray:

@@ -39,7 +39,7 @@ from holdfast.experiments.splits import check_groups
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report
-from holdfast.scores.scoring import Scores
+from holdfast.scores.scoring import Scores, decision_to_label_index
 from holdfast.smoother import Sizes, Smoother
 
 __all__ = ["NestedPredictions", "Way", "nested"]
@@ -115,9 +115,7 @@ class NestedPredictions:
             return (self.values > 0).astype(np.int64)
         if classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
-        values = self.values
-        index = values[:, 0] > 0 if values.shape[1] == 1 else np.argmax(values, axis=1)
-        return np.asarray(classes[index.astype(np.int64)])
+        return np.asarray(classes[decision_to_label_index(self.values)])
 
     def score(self, scoring: Any = None, *, pooled: bool | None = None) -> float | FloatArray:
         """Return the score of rows whose model was chosen without them.

@@ -21,16 +21,16 @@ from holdfast.exceptions import (
     SelectionBiasWarning,
     warn,
 )
-from holdfast.kernels import Kernel, Linear, Precomputed, Scaled
+from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, RowsAndPoints
 from holdfast.kernels.shared import Distances, SharedRows, common_parts
+from holdfast.smoother.make import is_primal
 
 __all__ = [
     "DataProvider",
     "choose_basis",
     "expanded_in",
-    "linear_factor",
     "rows_with_kernel",
     "selector_of",
     "warn_of_selection",
@@ -40,14 +40,6 @@ __all__ = [
 def expanded_in(basis: IntArray | None, m: int) -> IntArray:
     """Return the rows that a model has coefficients of: its basis rows, or all m."""
     return np.arange(m) if basis is None else basis
-
-
-def linear_factor(kernel: Kernel | Precomputed) -> float | None:
-    """Return c of the kernel c x·z, or None for a kernel that is not linear."""
-    if isinstance(kernel, Scaled):
-        inner = linear_factor(kernel.kernel)
-        return None if inner is None else kernel.factor * inner
-    return 1.0 if isinstance(kernel, Linear) else None
 
 
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
@@ -153,8 +145,10 @@ class DataProvider:
         # A choice of basis rows that looks at the kernel is made again for each candidate.
         self._same_basis = self.selector is None or not self.selector.data_dependent
         elsewhere = is_dask(problem.X) or isinstance(self.selector, Points)
+        # Sums of linear kernels that are fitted in their columns make no kernel matrix.
+        primal = all(is_primal(c.kernel, problem.X, problem.basis) for c in candidates)
         self._common = None
-        if self._same_basis and not elsewhere:
+        if self._same_basis and not (elsewhere or primal):
             self._common = common_parts([candidate.kernel for candidate in candidates])
 
     def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:

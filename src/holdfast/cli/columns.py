@@ -62,7 +62,9 @@ def _order_taken(data: Data) -> str:
 def counts_features(model: Any, preparation: TablePreparation) -> bool:
     """Whether parts of the model stand for features by number, and levels may change these."""
     has_trend = getattr(model, "trend", None) is not None
-    return hasattr(model, "kernel_weights_") or (has_trend and bool(preparation.categories_))
+    return hasattr(model, "kernel_weights_") or (
+        has_trend and bool(preparation.learned_.categories)
+    )
 
 
 def check_pipeline(model: Any, data: Data, n_verify: int | None) -> Any:

@@ -61,7 +61,7 @@ def run_explain(options: argparse.Namespace) -> int:
         plan, remarks = plan_of(model, data)
         remarks = [*timely, *remarks]
     taken = next(cost for cost in plan.costs if cost.path == plan.path)
-    seconds = whole_seconds(model, data, taken.seconds)
+    seconds = whole_seconds(model, data, taken.seconds, options.seconds / 60)
     tuned = options.kernel in TUNED and not options.band
     tuning = tune_seconds(unfitted(options, cv, data.preparation), data) if tuned else None
     if options.json:
@@ -112,7 +112,7 @@ def _json_value(value: object) -> object:
     return value if isinstance(value, int | float | str | bool | None) else str(value)
 
 
-def whole_seconds(model: Any, data: Data, held_out: float) -> float:
+def whole_seconds(model: Any, data: Data, held_out: float, patience: float = 1.0) -> float:
     """Return about how long `holdfast cv` would take.
 
     Parameters
@@ -121,19 +121,26 @@ def whole_seconds(model: Any, data: Data, held_out: float) -> float:
     data : Data
     held_out : float
         Seconds of the held-out predictions of one width, by the plan.
+    patience : float
+        How much longer than by default findings may take.
 
     Notes
     -----
     Each width is fitted and held out, the report asks once or twice more, retrains a few
-    experiments and makes intervals of single predictions, for which there are some ten seconds.
+    experiments and makes intervals of single predictions.
     """
+    from holdfast.report.bounds import meetings
+    from holdfast.report.spread import SECONDS
+
     problem, candidates = model._prepare(data.X, data.y, data.weights, data.groups)
     m, n, dense = _sizes(problem, data)
     if is_primal(candidates[0].kernel, problem.X) and dense:
         n, dense = float(data.X.shape[1]), False
     fit = (DENSE_SECONDS if dense else BASIS_SECONDS) * m * n * n
     checks = _RETRAINED * _RETRAINING * m * n * n
-    intervals = 0.0 if problem.labels.ndim == 1 else min(10.0, m * n * 2e-6)
+    intervals = 0.0
+    if problem.labels.ndim > 1:
+        intervals = meetings(problem.experiments, int(n), SECONDS * patience)[1]
     return _START + len(candidates) * (fit + held_out) + 2 * held_out + checks + intervals
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from holdfast._typing import IntArray
 from holdfast.cluster.rows import CrossRows, DaskRows
 from holdfast.exceptions import InvalidInputError
-from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
-from holdfast.smoother import ColumnFeatures, Features, WhitenedFeatures
+from holdfast.smoother import Features, WhitenedFeatures
 from holdfast.smoother.features import whiten
+from holdfast.smoother.make import column_features, primal_columns
 
 __all__ = ["cluster_features"]
 
@@ -31,13 +31,13 @@ def cluster_features(data: DaskRows, basis: IntArray | None, epsilon: float) -> 
     """Return the features of a sparse model, or those of a linear kernel without basis rows."""
     if basis is not None:
         return _gathered(data, basis, epsilon)
-    if not isinstance(data.kernel, Linear):
+    if not primal_columns(data.kernel, data.X):
         raise InvalidInputError(
             "a dense model needs the kernel matrix of all rows, which Dask rows do not fit; "
             "pass basis=1000 (or another number of basis rows).",
             argument="basis",
         )
-    return ColumnFeatures(data.X)
+    return column_features(data.kernel, data.X)
 
 
 def _gathered(data: DaskRows, basis: IntArray, epsilon: float) -> GatheredFeatures:

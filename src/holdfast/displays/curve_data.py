@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,13 +11,11 @@ from holdfast._typing import FloatArray
 from holdfast.displays.score_scale import ScoreScale, score_scale
 from holdfast.scores.choice import TIE, largest_within
 from holdfast.scores.penalties import kernel_parts
-from holdfast.scores.scoring import resolve_scoring
 
 if TYPE_CHECKING:
-    from holdfast.answers.held_out import HeldOutPredictions
     from holdfast.estimators.base import CrossValidatedKernelRidge
 
-__all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "score_held_out"]
+__all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "model_scale"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +113,6 @@ def kernel_curves(model: CrossValidatedKernelRidge) -> tuple[CVCurve, tuple[CVCu
             others.append(curve_of_scores(*given, model_scale(model)))
     assert own is not None
     return own, tuple(others)
-
-
-def score_held_out(model: CrossValidatedKernelRidge, found: HeldOutPredictions) -> Any:
-    """Return the scores of held-out predictions at each of their penalties, as the model scores."""
-    scoring = found.scoring or resolve_scoring(model.scoring, classes=found.classes)
-    return found._scores(scoring)
 
 
 def model_scale(model: CrossValidatedKernelRidge) -> ScoreScale:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
 from holdfast.displays.base import Display, band, check_fitted_estimator
-from holdfast.displays.curve_data import model_scale, score_held_out
+from holdfast.displays.curve_data import model_scale
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.splitters import LeaveNeighbourhoodOut
@@ -160,7 +160,7 @@ def _score(model: CrossValidatedKernelRidge, experiments: Experiments) -> tuple[
     alphas, index = np.unique(np.broadcast_to(model.alpha_, v), return_inverse=True)
     found = model.held_out(experiments, alphas=alphas)
     own = found.values[index, :, np.arange(v)].T[None]
-    scores = score_held_out(model, dataclasses.replace(found, values=own))
+    scores = dataclasses.replace(found, values=own)._scores()
     return float(scores.pooled[0]), float(scores.se[0])
 
 

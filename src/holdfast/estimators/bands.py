@@ -15,7 +15,7 @@ from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_selection
 from holdfast.data.frames import make_frame
 from holdfast.data.values import require_numbers
-from holdfast.estimators.search import Planned
+from holdfast.estimators.search import Planned, together
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels import Constant, Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.base import Pullback
@@ -274,14 +274,19 @@ def chosen_for_targets(
     best, draw = np.full((alphas.size, v), -np.inf), np.zeros((alphas.size, v), dtype=np.int64)
     provider = DataProvider(problem, candidates)
     warn_of_selection(problem, provider.selector)
-    for i, candidate in enumerate(candidates):
+    waiting, count = list(candidates), 1
+    while waiting:
+        i = len(candidates) - len(waiting)
         report(i, len(candidates), "kernels")
-        found = Planned.of(provider, each_target, candidate, alphas.size).scores(alphas)
-        each = found.per_target if goal.pooled else found.per_target_mean
-        if each is None:  # one target
-            each = (found.pooled if goal.pooled else found.mean)[:, None]
-        better = each > best
-        best[better], draw[better] = each[better], i
+        some = [Planned.of(provider, each_target, c, alphas.size) for c in waiting[:count]]
+        for k, found in enumerate(together(some, [alphas] * len(some))):
+            each = found.per_target if goal.pooled else found.per_target_mean
+            if each is None:  # one target
+                each = (found.pooled if goal.pooled else found.mean)[:, None]
+            better = each > best
+            best[better], draw[better] = each[better], i + k
+        count = some[0].at_once()
+        del waiting[: len(some)]
     if not np.isfinite(best.max(axis=0)).all():
         raise InvalidInputError(
             "the score of some target is undefined for every penalty and every weight; choose "

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.decision import column_coefficients, decision
+from holdfast.answers.dependence import trend_covariance
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import expanded_in, rows_with_kernel
@@ -57,7 +58,7 @@ from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
-from holdfast.smoother.make import is_primal
+from holdfast.smoother.make import is_primal, primal_columns
 from holdfast.smoother.standardise import StandardisedColumns
 
 
@@ -314,7 +315,7 @@ class CrossValidatedKernelRidge(
             data = rows_with_kernel(candidate.kernel, X, problem.basis)
             totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
             if is_primal(candidate.kernel, problem.X, problem.basis):
-                rank = int(problem.X.shape[1])
+                rank = primal_columns(candidate.kernel, problem.X)
                 least[i] = least_eigenvalue(data, problem.weights, rank, centred=problem.bias)
         return default_penalties(totals, least)
 
@@ -347,7 +348,7 @@ class CrossValidatedKernelRidge(
 
     @property
     def coef_(self) -> FloatArray:
-        """Coefficients of the columns of X, for a linear kernel: (d,), or (v, d) of v targets.
+        """Coefficients of the columns of X, for (sums of) linear kernels: (d,), or (v, d).
 
         ``X @ coef_.T + intercept_`` is what the model predicts, apart from a trend. Other kernels
         have none.
@@ -385,6 +386,42 @@ class CrossValidatedKernelRidge(
         std = column_errors(smoother, alphas, np.atleast_1d(self.noise_variance_))
         std = std[:, int(self._problem.bias) :]
         return std[0] if self._problem.flat else std
+
+    def trend_covariance(self, cv: Any = None, groups: ArrayLike | None = None) -> FloatArray:
+        """Return the covariance of ``trend_coef_`` where the noise of neighbouring rows is alike.
+
+        Parameters
+        ----------
+        cv : optional
+            What is held out with each row is what its noise may be correlated with:
+            `LeaveNeighbourhoodOut`, `HBlock`, `LeaveOneGroupOut`, …. None: as in `fit`.
+        groups : array-like of shape (m,), optional
+            None: the groups of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (s, s) or (v, s, s)
+            By Wood (2024), from residuals held out with their neighbourhood; see
+            `holdfast.answers.dependence`. Unlike ``trend_coef_std_`` it does not take the noise to
+            be independent. It counts the noise alone and holds for many neighbourhoods: tens, not
+            five folds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from holdfast import KernelRidgeCV
+        >>> from holdfast.splitters import HBlock
+        >>> rng = np.random.default_rng(0)
+        >>> noise = np.convolve(rng.normal(size=309), np.ones(10) / 3, "valid")  # of ten steps
+        >>> steps = np.convolve(rng.normal(size=309), np.ones(10), "valid")
+        >>> model = KernelRidgeCV(trend=[0], alphas=[1e9], cv=HBlock(10))
+        >>> model = model.fit(steps[:, None], 0.1 * steps + noise)
+        >>> std = np.sqrt(model.trend_covariance()[0, 0])
+        >>> bool(std > 2 * model.trend_coef_std_[0])
+        True
+        """
+        trend_of(self)
+        return trend_covariance(self._asked(), cv, groups)
 
     def _decision(self, X: Any) -> FloatArray:
         """Return model values for new rows, shape (k, v)."""

@@ -21,6 +21,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, HoldOut, as_experiments, leave_group_out
+from holdfast.kernels import Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.smoother.make import is_primal, require_room
 
@@ -130,7 +131,7 @@ def centred_rows(
             )
         rows = queries.centred(data.block(every, basis))
         return "precomputed", np.vstack([rows, data.block(basis, basis)])
-    if is_primal(data.kernel, X):
+    if isinstance(data.kernel, Linear) and is_primal(data.kernel, X):
         return "linear", queries.centred(X.toarray() if sp.issparse(X) else X)
     require_room(m, memory)
     K = queries.centred(queries.centred(data.block(every, every)).T)

@@ -29,6 +29,7 @@ from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.spread import spread
 from holdfast.kernels.grid import Candidate
+from holdfast.linalg import SMALL, piece_threads, run_pieces
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, cv_results, rank, warn_at_edge
 from holdfast.scores.penalties import Penalties, extended
@@ -63,6 +64,17 @@ class Planned:
             told = {"choice of basis": selector.explain(len(data))}
             plan = replace(plan, facts={**plan.facts, **told})
         return cls(Fitted(model, goal, np.nan), tasks, plan)
+
+    def at_once(self) -> int:
+        """Return how many candidates like this are compared at once.
+
+        A large dense model on each thread: a factorisation gains little from a second one.
+        """
+        smoother, plan = self.fitted.model.smoother, self.plan
+        bytes_needed = [cost.bytes for cost in plan.costs if cost.path == plan.path]
+        if smoother.form != "kernel" or smoother.order < SMALL or not bytes_needed:
+            return 1
+        return max(1, min(piece_threads(), int(self.fitted.problem.memory / bytes_needed[0])))
 
     def floor(self, alphas: FloatArray) -> FloatArray:
         """Return what double precision cannot represent at each penalty."""
@@ -124,7 +136,7 @@ class Planned:
             report(columns.stop, v, "targets")
         scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
         added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
-        scores = replace(scores, rounding=np.maximum(self.floor(alphas), added))
+        scores = replace(scores, rounding=added)
         n = len(problem.experiments)
         if n > MAX_SPLITS:
             return replace(scores, splits=np.empty((a, 0)))
@@ -185,21 +197,26 @@ def search(
     if problem.constant:  # every width is as good
         further = None
     trials: list[_Trial] = []
-    waiting = list(zip(candidates, grids, strict=True))
+    waiting, count = list(zip(candidates, grids, strict=True)), 1
     while waiting:
-        candidate, grid = waiting.pop(0)
-        total = len(trials) + 1 + len(waiting)
+        total, some = len(trials) + len(waiting), waiting[:count]
         try:
             report(len(trials), total, "kernels")
-            known = None if store is None else store.load(candidate)
-            planned = None
-            if known is None:
-                planned = Planned.of(provider, goal, candidate, grid.alphas.size)
-                resolved = planned.resolved(grid)
-                scores = planned.scores(resolved.alphas)
-                known = _beyond(planned, resolved, scores)
-                if store is not None:
-                    store.save(candidate, *known)
+            known = None if store is None else store.load(some[0][0])
+            if known is not None:
+                found = [_Trial(*some[0], *known, _value(problem, goal, *known), None)]
+            else:
+                made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
+                left = [one.resolved(grid) for one, (_, grid) in zip(made, some, strict=True)]
+                if len(made) == 1:  # it has all threads
+                    scores = [made[0].scores(left[0].alphas)]
+                else:
+                    scores = together(made, [grid.alphas for grid in left])
+                found = [_trial(*parts) for parts in zip(some, made, left, scores, strict=True)]
+                if store is None:  # which keeps every kernel as soon as it is finished
+                    count = made[0].at_once()
+                else:
+                    store.save(some[0][0], found[0].alphas, found[0].scores)
         except KeyboardInterrupt:
             if not trials:
                 raise
@@ -209,7 +226,9 @@ def search(
                 HoldfastWarning,
             )
             break
-        _add(trials, _Trial(candidate, grid, *known, _value(problem, goal, *known), planned))
+        for trial in found:
+            _add(trials, trial)
+        del waiting[: len(some)]
         if not waiting and further is not None:
             waiting = further([(trial.candidate, trial.value) for trial in trials])
     report(len(trials), len(trials), "kernels")
@@ -224,13 +243,28 @@ def search(
     return _found(trials, best, kept)
 
 
-def _beyond(planned: Planned, grid: Penalties, scores: Scores) -> tuple[FloatArray, Scores]:
-    """Return the penalties and their scores, beyond an end of a default grid if need be."""
-    fitted = planned.fitted
-    if fitted.problem.constant:
-        return grid.alphas, scores
-    best = np.atleast_1d(fitted.goal.choose(scores, grid.alphas, "best").indices)
-    return extended(grid, scores, best, planned.scores, planned.floor)
+def together(made: Sequence[Planned], alphas: Sequence[FloatArray]) -> list[Scores]:
+    """Return the scores of some candidates, each on a thread; a single one has all threads."""
+    if len(made) == 1:
+        return [made[0].scores(alphas[0])]
+    found: dict[int, Scores] = {}
+
+    def work(i: int) -> None:
+        found[i] = made[i].scores(alphas[i])
+
+    run_pieces(work, range(len(made)), len(made))
+    return [found[i] for i in range(len(made))]
+
+
+def _trial(
+    asked: tuple[Candidate, Penalties], planned: Planned, grid: Penalties, scores: Scores
+) -> _Trial:
+    """Return a candidate with its scores, beyond an end of a default grid if need be."""
+    problem, goal, known = planned.fitted.problem, planned.fitted.goal, (grid.alphas, scores)
+    if not problem.constant:
+        best = np.atleast_1d(goal.choose(scores, grid.alphas, "best").indices)
+        known = extended(grid, scores, best, planned.scores, planned.floor)
+    return _Trial(*asked, *known, _value(problem, goal, *known), planned)
 
 
 def _value(problem: Problem, goal: Goal, alphas: FloatArray, scores: Scores) -> float:
@@ -255,6 +289,10 @@ def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
 def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
     """Return the outcome, with the penalty chosen by the rule and scores in the users' unit."""
     alphas, scores = best.alphas, best.scores
+    assert scores.rounding is not None
+    # What double precision cannot represent is looked at for the kernel that is kept, and no other.
+    rounding = np.maximum(kept.floor(alphas), scores.rounding)
+    scores = replace(scores, rounding=rounding)
     values, fitted = kept.known(alphas), kept.fitted.changed(alphas=alphas)
     goal = fitted.goal
     if fitted.problem.constant:
@@ -265,12 +303,15 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
         choice = goal.choose(scores, alphas)
         warn_at_edge(choice.best, alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
-    assert scores.rounding is not None
-    warn_of_rounding(alphas[chosen_ones], scores.rounding[chosen_ones])
-    shown = [(trial.alphas, in_units(trial.scores, goal.scoring, fitted.unit)) for trial in trials]
+    warn_of_rounding(alphas[chosen_ones], rounding[chosen_ones])
+    shown = []
+    for trial in trials:
+        told = rounding if trial is best else np.full(trial.alphas.size, np.nan)
+        own = replace(trial.scores, rounding=told)
+        shown.append((trial.alphas, in_units(own, goal.scoring, fitted.unit)))
     start = sum(trial.alphas.size for trial in trials[: trials.index(best)])
     plan = _told(kept.plan, best.grid.alphas, alphas)
-    worst = float(scores.rounding[chosen_ones].max(initial=0.0))
+    worst = float(rounding[chosen_ones].max(initial=0.0))
     facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
     return replace(
         fitted,

@@ -78,8 +78,10 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
     done = Counter(len(tasks), "held-out experiments")
 
     def work(part: Shape) -> None:
-        found, error[:, part.index] = _predicted(factor, part, alphas)
-        values[:, part.out] = found
+        room = _room(values, part)
+        found, error[:, part.index] = _predicted(factor, part, alphas, room)
+        if found is not room:
+            values[:, part.out] = found
         done.add(len(part.index))
 
     per_row = factor.row_size(tasks) + alphas.size * v
@@ -107,12 +109,28 @@ def _targets_at_once(factor: Factor, tasks: Tasks, n_alphas: int) -> int:
     return int(TARGETS_PER_ROW * max(factor.size / n_alphas, largest)) + 1
 
 
-def _predicted(factor: Factor, part: Shape, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return predictions (a, b, t, v) of stacked tasks, and errors (a, b)."""
+def _room(values: FloatArray, part: Shape) -> FloatArray | None:
+    """Return where the predictions of a single task go, (a, 1, t, v), if they lie side by side."""
+    if len(part.index) != 1 or not (np.diff(part.out[0]) == 1).all():
+        return None
+    first = int(part.out[0, 0])
+    return values[:, None, first : first + part.out.shape[1]]
+
+
+def _predicted(
+    factor: Factor, part: Shape, alphas: FloatArray, room: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return predictions (a, b, t, v) of stacked tasks, in `room` if it can, and errors (a, b).
+
+    Targets may be many, and memory that was never touched costs as much as the arithmetic.
+    """
     if _alone(part) and isinstance(factor, Coordinates):
         return _rows_alone(factor, part, alphas)
     held = factor.held(part, alphas)
-    return predictions(factor, held, part, residuals(held, most_growth(factor, held, part)))
+    if room is None or held.needs_errors or not same_rows(part):
+        return predictions(factor, held, part, residuals(held, most_growth(factor, held, part)))
+    found = residuals(held, most_growth(factor, held, part), room)
+    return room, _held_rows(factor, part, found, room)
 
 
 def _alone(shape: Shape) -> bool:
@@ -152,7 +170,7 @@ def most_growth(factor: Factor, held: Held, part: Shape) -> float:
     return LOST * lightest / largest if largest > 0.0 else np.inf
 
 
-def residuals(held: Held, most: float) -> Residuals:
+def residuals(held: Held, most: float, room: FloatArray | None = None) -> Residuals:
     """Return held-out residuals, by conjugate gradients where they pay.
 
     Parameters
@@ -161,9 +179,11 @@ def residuals(held: Held, most: float) -> Residuals:
     most : float
         Sets where rounding errors grow more than this are solved directly, which shows how much
         they grow at each penalty.
+    room : ndarray of shape (a, b, h, v), optional
+        Memory for the residuals of dense models.
     """
     a, b, h, _ = held.shape
-    errors = held.errors()
+    errors = held.errors(room)
     length = np.broadcast_to(held.length[:, None], (a, b, held.length.shape[1]))
     if h == 0:
         return Residuals(errors, np.zeros((a, b, h)), held.unit[:, None, None] * length)
@@ -201,21 +221,25 @@ def _solved(held: Held, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
     -----
     Per set and alpha h² p flops to form the matrix, h³/3 to factorise it.
     """
-    a, b, h, v = held.shape
-    r, grown = np.empty(errors.shape), np.empty((a, b, h))
+    a, b, h, _ = held.shape
+    # Dense models need the errors no more (`Held.moved`), and targets may be many.
+    r, grown = errors.copy() if held.needs_errors else errors, np.empty((a, b, h))
     looks = held.looks()
 
     def work(piece: slice) -> None:
         M = held.gaps(piece)
-        sides = np.concatenate([errors[:, piece], looks[:, piece]], axis=3).swapaxes(0, 1)
+        x, y = r[:, piece].swapaxes(0, 1), looks[:, piece].swapaxes(0, 1)
         if held.definite:
             system = Definite(M)
-            x, failed = system.solve(sides), system.failed
+            system.solve_in_place(x)
+            system.solve_in_place(y)
+            failed = system.failed
         else:  # no Cholesky factorisation
-            x, failed = np.linalg.solve(M, sides), np.zeros(M.shape[:2], dtype=bool)
-        growth = np.abs(x[..., v:]).max(axis=3)
+            x[:], y[:] = np.linalg.solve(M, x), np.linalg.solve(M, y)
+            failed = np.zeros(M.shape[:2], dtype=bool)
+        growth = np.abs(y).max(axis=3)
         growth[failed] = np.inf
-        r[:, piece], grown[:, piece] = x[..., :v].swapaxes(0, 1), growth.swapaxes(0, 1)
+        grown[:, piece] = growth.swapaxes(0, 1)
 
     if r.size or grown.size:
         run_pieces(work, held.pieces(h * max(held.row_size, h * a)))
@@ -267,19 +291,26 @@ def predictions(
     factor: Factor, held: Held, part: Shape, found: Residuals
 ) -> tuple[FloatArray, FloatArray]:
     """Return predictions (a, b, t, v), y − r for the held-out rows, and errors (a, b)."""
-    targets, root = factor.targets, factor.scale.root
-    grown = found.grown / root[part.H]
     if same_rows(part) and part.H.size:
-        values = targets.Y[part.H] - found.r / root[part.H][..., None]
-        error = np.empty(grown.shape[:2])
-        with np.errstate(invalid="ignore"):
-            for a, own in enumerate(error):  # one penalty at a time: targets may be many
-                ratio = found.size[a, :, None] / targets.yardstick(values[a])
-                own[:] = (grown[a, ..., None] * ratio).max(axis=(1, 2))
-        return values, np.where(np.isfinite(error), error, np.inf)
-    values = held.predict(found.r)
+        values = np.empty(found.r.shape)
+        return values, _held_rows(factor, part, found, values)
+    values, targets = held.predict(found.r), factor.targets
+    grown = found.grown / factor.scale.root[part.H]
     error = grown.max(axis=2, initial=0.0) + held.reach().max(axis=2, initial=0.0)
     return values, error * (found.size / targets.spread).max(axis=2)
+
+
+def _held_rows(factor: Factor, part: Shape, found: Residuals, values: FloatArray) -> FloatArray:
+    """Return errors (a, b); `values`, which may be the residuals, becomes y − r."""
+    targets, root = factor.targets, factor.scale.root[part.H]
+    error = np.empty(found.r.shape[:2])
+    with np.errstate(invalid="ignore"):
+        for a, own in enumerate(error):  # one penalty at a time: targets may be many
+            r = found.r[a] if factor.scale.uniform else found.r[a] / root[..., None]
+            np.subtract(targets.Y[part.H], r, out=values[a])
+            ratio = found.size[a, :, None] / targets.yardstick(values[a])
+            own[:] = ((found.grown[a] / root)[..., None] * ratio).max(axis=(1, 2))
+    return np.where(np.isfinite(error), error, np.inf)
 
 
 class HeldSystem:

@@ -134,6 +134,13 @@ def add_gram(block: FloatArray, gram: FloatArray) -> None:
         call("dsyrk", "L", "N", p, k, 1.0, _check(block.T, p, k), p, 1.0, gram, step)
 
 
+def solve_factorised(L: FloatArray, B: FloatArray) -> None:
+    """Overwrite the rows of `B` (h, v), C-ordered, by those of (L Lᵀ)⁻¹ B, L lower triangular."""
+    (h, v), right = B.shape, _writeable(B.T, *B.T.shape)
+    for transposed in ("T", "N"):  # in Fortran's eyes Bᵀ, which is multiplied from the right
+        call("dtrsm", "R", "L", transposed, "N", v, h, 1.0, _check(L, h, h), h, right, v)
+
+
 def substitute(C: FloatArray, B: FloatArray) -> None:
     """Overwrite `B` by C⁻¹ B, C lower triangular.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.linalg._lapack import dpotrf, dpotrs
+from holdfast.linalg._nogil import solve_factorised
 from holdfast.linalg.symmetric import solve_small
 
 __all__ = ["Definite"]
@@ -13,6 +14,8 @@ __all__ = ["Definite"]
 #: Matrices up to this size go to NumPy's stacked routines, whose overhead is smaller. For larger
 #: ones its LU factorisation costs more than a LAPACK call for each matrix.
 STACKED_UP_TO = 20
+#: From so many products on, a solve is long enough to let other threads run meanwhile.
+LONG_SOLVE = 2e6
 
 
 class Definite:
@@ -71,19 +74,31 @@ class Definite:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the solutions (…, h, v), a fresh array; zero where a system failed."""
-        M, flat = self._M, right.reshape(-1, *right.shape[-2:])
-        if M.shape[1] == 1:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                X = flat / M
-        elif self._small:
-            X = solve_small(M, flat) if not self.failed.any() else self._each(flat)
+        X = np.array(right)
+        self.solve_in_place(X)
+        return X
+
+    def solve_in_place(self, X: FloatArray) -> None:
+        """Overwrite right-hand sides (…, h, v) by the solutions; zero where a system failed."""
+        M, h, v = self._M, *X.shape[-2:]
+        if h == 1 or self._small:
+            flat = X.reshape(-1, h, v)
+            X[...] = self._few(flat).reshape(X.shape)
         else:
-            X = np.empty(flat.shape)
-            for j, matrix in enumerate(M):
-                X[j], _ = dpotrs(matrix.T, flat[j], lower=1)
+            for matrix, where in zip(M, np.ndindex(self._stack), strict=True):
+                if h * h * v >= LONG_SOLVE and X[where].flags.c_contiguous:
+                    solve_factorised(matrix.T, X[where])
+                else:
+                    X[where], _ = dpotrs(matrix.T, X[where], lower=1)
         if self.failed.any():
-            X[self.failed.ravel()] = 0.0
-        return np.asarray(X).reshape(right.shape)
+            X[self.failed] = 0.0
+
+    def _few(self, right: FloatArray) -> FloatArray:
+        """Return the solutions of systems of few rows."""
+        if self._M.shape[1] == 1:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.asarray(right / self._M)
+        return self._each(right) if self.failed.any() else solve_small(self._M, right)
 
     def _each(self, right: FloatArray) -> FloatArray:
         """Return the solutions of small systems, zero for those that are singular."""

@@ -23,7 +23,7 @@ from holdfast.experiments import Experiments, Ragged
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
 
-__all__ = ["held_out_bounds"]
+__all__ = ["held_out_bounds", "meetings"]
 
 #: Other experiments that each one meets at most, and at least where there are more; rows of one
 #: experiment that serve for the bounds of another.
@@ -98,15 +98,31 @@ def held_out_bounds(
     return made
 
 
+def meetings(every: Experiments, p: int, seconds: float) -> tuple[int, float]:
+    """Return how many others each experiment meets, none if that would take long; and seconds.
+
+    Parameters
+    ----------
+    every : Experiments
+    p : int
+        Features of the model; of a dense one its rows.
+    seconds : float
+        What it may take.
+    """
+    n, h = len(every), 2.0 * every.held_out.sizes.mean()
+    each = _THICK * h * h * (h + p) + _THIN * h * p + _MODEL
+    partners = int(min(n - 1, PARTNERS, 2 * seconds / (each * n)))
+    if partners < min(n - 1, FEWEST):
+        return 0, 0.0
+    return partners, partners * n / 2 * each
+
+
 def _meetings(
     every: Experiments, p: int, seconds: float, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Return pairs of experiments: all, or each with as many others in a random ring."""
-    n = len(every)
-    h = 2.0 * every.held_out.sizes.mean()
-    each = _THICK * h * h * (h + p) + _THIN * h * p + _MODEL
-    partners = int(min(n - 1, PARTNERS, 2 * seconds / (each * n)))
-    if partners < min(n - 1, FEWEST):
+    n, partners = len(every), meetings(every, p, seconds)[0]
+    if not partners:
         raise NotSupportedError("it would take long.")
     if partners == n - 1:
         first, second = np.triu_indices(n, 1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -304,9 +304,40 @@ class ColumnFeatures(Features):
         dense = X.toarray() if sp.issparse(X) else X
         return np.array(dense, dtype=np.float64, order="C")
 
-    def portable(self) -> ColumnFeatures:
+    def portable(self) -> Self:
         """Return the same features without rows."""
         return replace(self, X=self.X[:0])
+
+
+@dataclass(frozen=True)
+class WeightedColumns(ColumnFeatures):
+    """√f_j x_j: sums of linear kernels of some columns, Σ_j f_j x_j z_j. Columns of f_j = 0 go.
+
+    Attributes
+    ----------
+    X : ndarray or sparse matrix of shape (m, d)
+    factors : ndarray of shape (d,)
+    """
+
+    factors: FloatArray
+
+    @property
+    def to_coefficients(self) -> FloatArray:
+        """Coefficients of all columns as they are, from those of the columns in use."""
+        return np.diag(np.sqrt(self.factors))[:, self.factors > 0]
+
+    @property
+    def size(self) -> int:
+        """The number of columns in use."""
+        return int(np.count_nonzero(self.factors))
+
+    def new_rows(self, X: Any) -> FloatArray:
+        """Return the columns in use, times √f, as float64."""
+        used = np.flatnonzero(self.factors)
+        every = used.size == self.factors.size
+        rows = super().new_rows(X if every else X[:, used])
+        rows *= np.sqrt(self.factors[used])
+        return rows
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,22 @@ def noise(size: int, count: int = LOOKS) -> FloatArray:
     return numbers
 
 
-def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
-    """Return rows · D z (a, b, v) for rows (b, p), diagonals D (a, p) and z (p, v)."""
+def scaled_products(
+    rows: FloatArray, D: FloatArray, z: FloatArray, room: FloatArray | None = None
+) -> FloatArray:
+    """Return rows · D z (a, b, v), in `room` if there is any.
+
+    For rows (b, p), diagonals D (a, p) and z (p, v).
+    """
     (a, p), (b, v) = D.shape, (len(rows), z.shape[1])
     if v < WIDE:
         side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
-        return np.ascontiguousarray(side_by_side.reshape(b, a, v).swapaxes(0, 1))
-    found = np.empty((a, b, v))
+        turned = side_by_side.reshape(b, a, v).swapaxes(0, 1)
+        if room is None:
+            return np.ascontiguousarray(turned)
+        room[:] = turned
+        return room
+    found = np.empty((a, b, v)) if room is None else room
     for d, out in zip(D, found, strict=True):
         left, right = (rows * d, z) if b < v else (rows, d[:, None] * z)
         np.matmul(left, right, out=out)
@@ -88,8 +97,8 @@ class Held(ABC):
         """(a, b, h, v)."""
 
     @abstractmethod
-    def errors(self) -> FloatArray:
-        """Return e_H (a, b, h, v), up to the same factor as `gaps`."""
+    def errors(self, room: FloatArray | None = None) -> FloatArray:
+        """Return e_H (a, b, h, v), up to the same factor as `gaps`, in `room` if there is any."""
 
     #: Rounding errors of the factor, relative to the length of a model, (a,); and the length of the
     #: model on all rows, (a, v).
@@ -99,6 +108,11 @@ class Held(ABC):
     @abstractmethod
     def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
         """Return how far the models without rows lie from that on all rows (a, b, v)."""
+
+    @property
+    def needs_errors(self) -> bool:
+        """Whether `moved` looks at the errors."""
+        return False
 
     @abstractmethod
     def looks(self) -> FloatArray:
@@ -214,20 +228,30 @@ class HeldCoordinates(Held):
         """Whether no eigenvalue of the kernel, shifted by the penalty, is negative."""
         return bool(self.R.min(initial=0.0) >= 0.0)
 
-    def _times(self, z: FloatArray) -> FloatArray:
+    def _times(self, z: FloatArray, room: FloatArray | None = None) -> FloatArray:
         """Return V R z (a, b, h, k) for z (p, k)."""
         a, b, h, _ = self.shape
         rows = self.V.reshape(b * h, self.row_size)
-        return scaled_products(rows, self.R, z).reshape(a, b, h, z.shape[1])
+        if room is None:
+            return scaled_products(rows, self.R, z).reshape(a, b, h, z.shape[1])
+        scaled_products(rows, self.R, z, room[:, 0])  # there is one task
+        return room
 
-    def errors(self) -> FloatArray:
+    def errors(self, room: FloatArray | None = None) -> FloatArray:
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""
-        fitted = self._times(self.z)
+        fitted = self._times(self.z, room)
+        if room is not None and not self.kappa and self._removed is None:
+            return fitted
         errors = np.ascontiguousarray(self.kappa * self.Y - fitted if self.kappa else fitted)
         if self._removed is not None:
             J, t = self._removed
             errors += (J.swapaxes(2, 3) @ t).swapaxes(0, 1)
         return errors
+
+    @property
+    def needs_errors(self) -> bool:
+        """Whether `moved` looks at the errors: with κ = 1."""
+        return bool(self.kappa)
 
     def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
         """Return ‖√D V_Hᵀr‖, the root of rᵀ(r − e); with κ = 0 the length of G_{·H} r."""

@@ -80,9 +80,11 @@ class HeldInverse(Held):
         """1: the matrices are parts of G, and no product forms them."""
         return 1
 
-    def errors(self) -> FloatArray:
+    def errors(self, room: FloatArray | None = None) -> FloatArray:
         """Return the dual coefficients of the held-out rows."""
-        return np.ascontiguousarray(self.c[self.H][None])
+        found = np.empty((1, *self.H.shape, self.c.shape[1])) if room is None else room
+        found[0] = self.c[self.H]
+        return found
 
     def moved(self, r: FloatArray, errors: FloatArray) -> FloatArray:
         """Return about the length of G_{·H} r: the root mean square of (G g)_Hᵀr."""

@@ -9,15 +9,28 @@ import scipy.sparse as sp
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels import FunctionKernel, Kernel, Linear, Precomputed
+from holdfast.kernels import FunctionKernel, Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData
+from holdfast.kernels.shared import column_factors
 from holdfast.smoother.base import Smoother
 from holdfast.smoother.feature_smoother import FeatureSmoother
-from holdfast.smoother.features import ColumnFeatures, Features, WhitenedFeatures
+from holdfast.smoother.features import (
+    ColumnFeatures,
+    Features,
+    WeightedColumns,
+    WhitenedFeatures,
+)
 from holdfast.smoother.kernel_smoother import KernelSmoother
 from holdfast.smoother.scale import Unpenalised
 
-__all__ = ["is_primal", "make_smoother", "require_room", "require_symmetric"]
+__all__ = [
+    "column_features",
+    "is_primal",
+    "make_smoother",
+    "primal_columns",
+    "require_room",
+    "require_symmetric",
+]
 
 #: A sparse matrix with more columns than this is never turned into dense features.
 MAX_SPARSE_FEATURES = 2000
@@ -55,7 +68,7 @@ def make_smoother(
     if basis is not None:
         features = WhitenedFeatures.of(data, basis, epsilon)
     elif is_primal(kernel, X):
-        features = ColumnFeatures(X)
+        features = column_features(kernel, X)
     else:
         return _kernel_smoother(kernel, data, weights, Y, unpenalised, memory)
     return FeatureSmoother(features, weights, Y, unpenalised, memory)
@@ -94,10 +107,25 @@ def require_room(m: int, memory: float) -> None:
 
 
 def is_primal(kernel: Kernel | Precomputed, X: Any, basis: Any = None) -> bool:
-    """Whether a linear kernel, of all rows, is cheaper in the columns of X than by its matrix."""
-    if not isinstance(kernel, Linear) or basis is not None or X.shape[1] >= X.shape[0]:
-        return False
-    return not (sp.issparse(X) and X.shape[1] > MAX_SPARSE_FEATURES)
+    """Whether a linear kernel, or a sum of some, is cheaper in the columns of X than by its matrix.
+
+    With basis rows it never is.
+    """
+    count = 0 if basis is not None else primal_columns(kernel, X)
+    return 0 < count < X.shape[0] and not (sp.issparse(X) and count > MAX_SPARSE_FEATURES)
+
+
+def primal_columns(kernel: Kernel | Precomputed, X: Any) -> int:
+    """Return how many columns of X a sum of linear kernels uses; 0 for other kernels."""
+    factors = column_factors(kernel, X.shape[1]) if X.ndim == 2 else None
+    return 0 if factors is None else int(np.count_nonzero(factors))
+
+
+def column_features(kernel: Kernel | Precomputed, X: Any) -> ColumnFeatures:
+    """Return the features of a linear kernel, or of a sum of some."""
+    factors = column_factors(kernel, X.shape[1])
+    assert factors is not None
+    return ColumnFeatures(X) if (factors == 1.0).all() else WeightedColumns(X, factors)
 
 
 def require_symmetric(kernel: Kernel | Precomputed, data: KernelData) -> None:

@@ -67,8 +67,11 @@ class Numbers:
                 fill = np.nanmedian(block, axis=0)
                 np.copyto(block, fill, where=np.isnan(block))
             if scale:
-                scaler = StandardScaler().fit(block)
-                centre, spread = scaler.mean_, scaler.scale_
+                # Squares of extreme numbers leave the range: these are scaled by their size first.
+                size = np.abs(block).max(axis=0)
+                unit = np.where((size > 0) & ((size < 1e-100) | (size > 1e100)), size, 1.0)
+                scaler = StandardScaler().fit(block / unit if (unit != 1).any() else block)
+                centre, spread = scaler.mean_ * unit, scaler.scale_ * unit
         return cls(names, centre, spread, fill)
 
     def write(self, table: Table, X: NDArray[np.float64]) -> None:

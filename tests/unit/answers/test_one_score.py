@@ -19,7 +19,7 @@ from sklearn.model_selection import (
 import holdfast
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.learning import Draws
-from holdfast.answers.shuffle import Shuffle
+from holdfast.answers.permutation import Shuffle
 from holdfast.answers.units import units_of
 from holdfast.basis import basis_curve
 from holdfast.exceptions import InvalidInputError, NotSupportedError

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers import permutation
-from holdfast.answers.shuffle import Shuffle
+from holdfast.answers.permutation import Shuffle
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 
 M = 40

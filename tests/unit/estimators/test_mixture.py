@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from threading import get_ident
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.model_selection import KFold, LeaveOneGroupOut
+from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 
 import holdfast
 from holdfast import KernelMixtureCV, KernelRidgeCV
+from holdfast.estimators import search
+from holdfast.estimators.search import Planned
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, Linear, OnColumns
 from holdfast.kernels.shared import SharedRows, distinct_parts
@@ -35,25 +39,31 @@ BANDS = {
 DRAWS = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.2, 0.3, 0.5], [0.6, 0.4, 0]], dtype=float)
 
 
-def matrix(weights, A, B):
-    return sum(w * k(A, B) for w, k in zip(weights, BANDS.values(), strict=True))
+def matrix(weights, A, B, bands=BANDS):
+    return sum(w * k(A, B) for w, k in zip(weights, bands.values(), strict=True))
 
 
-def predicted(draw, alpha, train, rows, y=Y, weights=WEIGHTS):
+def predicted(draw, alpha, train, rows, y=Y, weights=WEIGHTS, bands=BANDS):
     """Return predictions of the model of some rows, by its bordered equations."""
     train = train[weights[train] > 0]
-    K, one = matrix(draw, X[train], X[train]), np.ones((train.size, 1))
+    K, one = matrix(draw, X[train], X[train], bands), np.ones((train.size, 1))
     system = np.block([[K + alpha * np.diag(1 / weights[train]), one], [one.T, np.zeros((1, 1))]])
     found = np.linalg.solve(system, np.vstack([y[train], np.zeros((1, y.shape[1]))]))
-    return matrix(draw, rows, X[train]) @ found[:-1] + found[-1]
+    return matrix(draw, rows, X[train], bands) @ found[:-1] + found[-1]
 
 
-def errors(draw, alpha, y=Y, weights=WEIGHTS):
-    """Return the weighted held-out squared error of each target, leave-run-out."""
+def retrained(draw, alpha, y=Y, weights=WEIGHTS, bands=BANDS):
+    """Return leave-run-out predictions by training every model."""
     held = np.empty_like(y)
     for run in np.unique(RUNS):
         out = run == RUNS
-        held[out] = predicted(draw, alpha, np.flatnonzero(~out), X[out], y, weights)
+        held[out] = predicted(draw, alpha, np.flatnonzero(~out), X[out], y, weights, bands)
+    return held
+
+
+def errors(draw, alpha, y=Y, weights=WEIGHTS, bands=BANDS):
+    """Return the weighted held-out squared error of each target, leave-run-out."""
+    held = retrained(draw, alpha, y, weights, bands)
     return (weights[:, None] * (y - held) ** 2).sum(axis=0) / weights.sum()
 
 
@@ -113,6 +123,79 @@ def test_weights_for_each_target(own):
         assert part.held_out().matrix().shape[2] == columns.size
         expected = part.predict_interval(NEW, level=[0.5, 0.8])
         assert np.array_equal(bounds[..., columns], expected)
+
+
+LINEAR = {
+    "first": OnColumns(Linear(), range(2)),
+    "middle": OnColumns(Linear(), range(1, 5)),
+    "all": Linear(),
+}
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "cluster"])
+@pytest.mark.parametrize("each", [False, True], ids=["one", "each"])
+def test_linear_bands_are_fitted_in_their_columns(kind, each):
+    rows, new = X, NEW
+    if kind == "sparse":
+        rows, new = sp.csr_matrix(X), sp.csr_matrix(NEW)
+    if kind == "cluster":
+        rows = pytest.importorskip("dask.array").from_array(X, (11, 6))
+    options = {"draws": DRAWS, "normalise": False, "alphas": ALPHAS, "weights_per_target": each}
+    model = KernelMixtureCV(LINEAR, cv=LeaveOneGroupOut(), alpha_per_target=each, **options)
+    model.fit(rows, Y, sample_weight=WEIGHTS, groups=RUNS)
+    table = np.array([[errors(d, a, bands=LINEAR) for a in ALPHAS] for d in DRAWS])
+    parts = model.models_ if each else [(np.arange(3), model)]
+    for columns, part in parts:
+        assert part.explain().facts["model"] != "dense"
+        held = np.flatnonzero(RUNS == 2)
+        left = np.setdiff1d(np.arange(M), held)
+        for v, t in enumerate(columns):
+            mean = table[..., t] if each else table.mean(axis=2)
+            i, a = np.unravel_index(mean.argmin(), mean.shape)
+            draw, alpha = DRAWS[i], ALPHAS[a]
+            weights = model.kernel_weights_[t] if each else model.kernel_weights_
+            assert np.allclose(weights, draw)
+            expected = predicted(draw, alpha, np.arange(M), NEW, bands=LINEAR)[:, t]
+            assert np.abs(model.predict(new)[:, t] - expected).max() < EXACT
+            assert np.abs(NEW @ part.coef_[v] + part.intercept_[v] - expected).max() < EXACT
+            expected = predicted(draw, alpha, left, NEW, bands=LINEAR)[:, t]
+            assert np.abs(model.predict_without(held, new)[:, t] - expected).max() < EXACT
+            own = part.held_out().matrix()[np.flatnonzero(part.alphas_ == alpha)[0], :, v]
+            assert np.abs(own - retrained(draw, alpha, bands=LINEAR)[:, t]).max() < EXACT
+    if kind == "array" and not each:
+        assert np.allclose(-model.cv_results_["pooled_test_score"], table.mean(axis=2).ravel())
+        K = model.kernel_(X, X)
+        assert np.allclose(model.predict(X), K @ model.dual_coef_ + model.intercept_)
+
+
+@pytest.mark.parametrize("more", [{}, {"weights_per_target": True}], ids=["one", "each"])
+@pytest.mark.parametrize("cv", [LeaveOneOut(), LeaveOneGroupOut()], ids=["rows", "runs"])
+def test_large_kernels_are_compared_side_by_side(more, cv, monkeypatch):
+    alone, threads = fitted(cv=cv, **more), set()
+    plain = Planned.scores
+
+    def watched(self, alphas):
+        threads.add(get_ident())
+        return plain(self, alphas)
+
+    monkeypatch.setattr(search, "SMALL", 1)
+    monkeypatch.setattr(search, "piece_threads", lambda: 3)
+    monkeypatch.setattr(Planned, "scores", watched)
+    model = fitted(cv=cv, **more)
+    assert len(threads) > 1
+    assert np.array_equal(model.kernel_weights_, alone.kernel_weights_)
+    assert np.array_equal(model.predict(NEW), alone.predict(NEW))
+    if not more:
+        for name in ("pooled_test_score", "alpha", "param_weights", "rank_test_score"):
+            assert np.array_equal(model.cv_results_[name], alone.cv_results_[name])
+    little = fitted(cv=cv, memory_limit=1.0 * M**2 * 80, **more)
+    assert np.array_equal(little.kernel_weights_, alone.kernel_weights_)
+
+
+def test_rounding_is_told_of_the_kernel_that_is_kept():
+    rounding = fitted().cv_results_["rounding"].reshape(len(DRAWS), ALPHAS.size)
+    assert np.isfinite(rounding).all(axis=1).sum() == 1
+    assert np.isnan(rounding).all(axis=1).sum() == len(DRAWS) - 1
 
 
 def test_importance_is_what_is_lost_when_a_kernel_leaves():
@@ -230,6 +313,45 @@ def test_answers_are_those_of_the_chosen_kernel():
     assert np.allclose(model.leave_pair_out().concordance, plain.leave_pair_out().concordance)
     assert holdfast.compare(model, plain, random_state=0).difference == 0.0
     assert "held out" in to_markdown(summarise(model))
+
+
+def test_answers_for_fixed_weights_are_those_of_retrained_models():
+    draw, alpha = DRAWS[3], ALPHAS[1]
+    model = fitted(draws=draw, alphas=[alpha])
+    held, live = retrained(draw, alpha), WEIGHTS > 0
+    assert np.abs(model.held_out().matrix()[0] - held).max() < EXACT
+    # jackknife+ over runs: each run weighs as much as the others
+    bounds = model.predict_interval(NEW, level=0.6)
+    runs = np.unique(RUNS)
+    values = [predicted(draw, alpha, np.flatnonzero(run != RUNS), NEW) for run in runs]
+    share = 1.0 / ((runs.size + 1) * np.bincount(RUNS[live]))[RUNS[live]]
+    for t in range(3):
+        size = np.abs(Y - held)[live, t]
+        for k in range(len(NEW)):
+            f = np.array([value[k, t] for value in values])[RUNS[live]]
+            order = np.argsort(f + size, kind="stable")
+            first = int(np.argmax(np.cumsum(share[order]) >= 0.6 - 1e-12))
+            assert np.isclose(bounds[k, 1, t], (f + size)[order[first]], atol=EXACT)
+    full = predicted(draw, alpha, np.arange(M), X)
+    without = predicted(draw, alpha, np.flatnonzero(RUNS != 1), X)
+    moved = (WEIGHTS[:, None] * (full - without) ** 2).sum(axis=0)
+    cook = model.influence(RUNS).cook
+    ratio = cook[1] / moved
+    other = predicted(draw, alpha, np.flatnonzero(RUNS != 4), X)
+    again = cook[4] / (WEIGHTS[:, None] * (full - other) ** 2).sum(axis=0)
+    assert np.allclose(ratio, again, rtol=1e-8)  # Cook's distance, up to its unit
+    test = model.permutation_test(9, random_state=0)
+    assert np.isclose(-test.score, errors(draw, alpha).mean(), rtol=1e-9)
+
+
+def test_intervals_of_several_models_are_those_of_each():
+    model = fitted(weights_per_target=True, alpha_per_target=True)
+    bounds = model.predict_interval(NEW, level=[0.5, 0.6])
+    assert bounds.shape == (5, 2, 2, 3)
+    for columns, part in model.models_:
+        assert np.array_equal(bounds[..., columns], part.predict_interval(NEW, level=[0.5, 0.6]))
+    one = fitted(y=Y[:, 0], weights_per_target=True)
+    assert one.predict_interval(NEW, level=0.6).shape == (5, 2)
 
 
 def test_nested_and_permutations_repeat_the_choice_of_the_weights():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from itertools import combinations
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -263,6 +262,9 @@ def test_refusals_by_name():
         model.predict_interval(NEW)
     with pytest.raises(HoldOutError, match="which is not one"):
         model.predict_without("z", NEW)
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(NotSupportedError, match="rows in memory"):
+        model.fit(da.from_array(X), Y, QUERY)
 
 
 def test_pickles_clones_and_default_grids():
@@ -297,7 +299,6 @@ def test_pickles_clones_and_default_grids():
         ({"basis": 5, "memory_limit": 1000}, (X, Y, QUERY), InvalidInputError, "fewer basis rows"),
         ({}, (X, Y, QUERY, -np.ones(M)), InvalidInputError, "sample_weight must not be negative"),
         ({}, (X, Y, QUERY, QUERY == "d"), InvalidInputError, "no query has two rows"),
-        ({}, (da.from_array(X), Y, QUERY), NotSupportedError, "rows in memory"),
     ],
 )
 def test_bad_calls_are_refused_and_change_nothing(options, arguments, error, message):

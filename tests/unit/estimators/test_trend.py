@@ -8,14 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.signal import convolve
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import holdfast
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.exceptions import FileFormatError, InvalidInputError, NotSupportedError
+from holdfast.exceptions import FileFormatError, HoldOutError, InvalidInputError, NotSupportedError
+from holdfast.kernels import RBF, OnColumns
 from holdfast.report import summarise, write_report
+from holdfast.splitters import HBlock
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
@@ -443,3 +446,68 @@ def test_more_refusals():
     for name in ("trend_coef_", "trend_coef_std_", "trend_names_"):
         with pytest.raises(AttributeError, match="no trend"):
             getattr(fitted(None), name)
+
+
+def wood(of, alpha, held_with, y, basis=None, jitter=0.0):
+    """Return Wood's covariance of the trend, term by term, from models that are trained again."""
+
+    def coefficients(target):
+        return solution(of(X), WEIGHTS, target[:, None], alpha, basis, jitter)[2][1:, 0]
+
+    P = np.array([coefficients(unit) for unit in np.eye(M)])
+    how = {"basis": basis, "jitter": jitter, "y": y[:, None]}
+    f = [predicted(of, X[[i]], held_with[i], alpha, **how)[0, 0] for i in range(M)]
+    r, total = y - np.array(f), np.zeros((P.shape[1],) * 2)
+    for i in range(M):
+        for j in held_with[i]:
+            product = np.outer(P[i], P[j]) * r[i] * r[j]
+            total += 0.5 * (product + product.T)
+    values, vectors = np.linalg.eigh(total)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+@pytest.mark.parametrize("basis", [None, BASIS])
+@pytest.mark.parametrize("by", ["neighbours", "groups"])
+def test_covariance_under_dependence_against_wood_term_by_term(basis, by):
+    cv = HBlock(2) if by == "neighbours" else LeaveOneGroupOut()
+    held_with = [np.flatnonzero(np.abs(np.arange(M) - i) <= 2) for i in range(M)]
+    if by == "groups":
+        held_with = [np.flatnonzero(GROUPS[i] == GROUPS) for i in range(M)]
+    model = KernelRidgeCV(gamma=GAMMA, trend=[0, 2], alphas=ALPHAS, alpha_per_target=True)
+    model.set_params(basis=basis, held_out_basis="keep", cv=LeaveOneGroupOut())
+    model.fit(X, Y, WEIGHTS, GROUPS)
+    found = model.trend_covariance(cv)
+    assert found.shape == (2, 2, 2)
+    for j, alpha in enumerate(model.alpha_):
+        expected = wood(ones_and(0, 2), alpha, held_with, Y[:, j], basis, model.jitter_)
+        assert np.abs(found[j] - expected).max() < 1e-8 * np.abs(expected).max()
+    one = clone(model).set_params(alpha_per_target=False, cv=cv).fit(X, Y[:, 0], WEIGHTS, GROUPS)
+    assert np.array_equal(one.trend_covariance(), one.trend_covariance(cv, GROUPS))
+
+
+def test_standard_errors_hold_where_the_noise_is_correlated():
+    rng, m, samples = np.random.default_rng(0), 300, 400  # samples are targets of one fit
+    level = np.exp(-np.arange(40) / 5.0)
+    smooth = np.convolve(rng.normal(size=m + 39), level, "valid")
+    noise = convolve(rng.normal(size=(m + 39, samples)), level[:, None], "valid")
+    rows = np.c_[np.linspace(0, 10, m), smooth]
+    model = KernelRidgeCV(
+        OnColumns(RBF(0.2), [0]), trend=[1], alphas=np.logspace(-1, 2, 7), cv=HBlock(15)
+    )
+    model.fit(rows, (smooth + 2 * np.sin(rows[:, 0]))[:, None] + noise)
+    error = np.abs(model.trend_coef_[:, 0] - 1.0)
+    robust = np.sqrt(model.trend_covariance()[:, 0, 0])
+    assert np.mean(error < 1.96 * model.trend_coef_std_[:, 0]) < 0.75
+    assert 0.9 < np.mean(error < 1.96 * robust) < 0.98
+    assert 0.9 < np.sqrt(np.mean(robust**2) / np.mean(error**2)) < 1.3
+
+
+def test_covariance_under_dependence_refuses_by_name():
+    model = KernelRidgeCV(trend=[0], alphas=[1.0], basis=8).fit(X, Y[:, 0])
+    with pytest.raises(HoldOutError, match="cv must test every row once"):
+        model.trend_covariance(ShuffleSplit(3, random_state=0))
+    with pytest.raises(AttributeError, match="trend"):
+        KernelRidgeCV(alphas=[1.0]).fit(X, Y[:, 0]).trend_covariance()
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(NotSupportedError, match="needs the rows in memory"):
+        clone(model).fit(da.from_array(X, chunks=24), Y[:, 0]).trend_covariance()

@@ -551,7 +551,9 @@ def _stack(shape, h, seed=0):
 
 @pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 2)], ids=str)
 @pytest.mark.parametrize("h", [1, 2, 7, 20, 21, 50])
-def test_definite_systems_solved_several_times(h, shape):
+@pytest.mark.parametrize("long", [0, 2e6], ids=["long solves", "short"])
+def test_definite_systems_solved_several_times(h, shape, long, monkeypatch):
+    monkeypatch.setattr("holdfast.linalg.definite.LONG_SOLVE", long)
     M = _stack(shape, h)
     kept = M.copy()
     systems = Definite(M)
@@ -568,7 +570,12 @@ def test_definite_systems_solved_several_times(h, shape):
         np.testing.assert_allclose(X, expected, rtol=1e-9, atol=1e-10)
     # A right-hand side in another order of its axes, as conjugate gradients hand it over.
     turned = np.asfortranarray(rng.standard_normal((*shape, h, 2)))
-    np.testing.assert_allclose(systems.solve(turned), np.linalg.solve(kept, turned), rtol=1e-9)
+    expected = np.linalg.solve(kept, turned)
+    np.testing.assert_allclose(systems.solve(turned), expected, rtol=1e-9)
+    part = np.full((*shape, 2 * h, 2), np.nan)[..., :h, :]  # a view into something larger
+    part[:] = turned
+    systems.solve_in_place(part)
+    np.testing.assert_allclose(part, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("h", [1, 2, 20, 21, 50])

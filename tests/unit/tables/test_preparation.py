@@ -146,6 +146,14 @@ def test_steps_and_years_are_no_row_numbers():
     assert names(TablePreparation().fit({"step": np.arange(70)})) == ["step"]
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e300])
+def test_numbers_whose_squares_leave_the_range(size):
+    values = np.array([1.0, 2.0, 3.0, 6.0])
+    X, _ = prepare({"extreme": values * size, "constant": np.full(4, size)})
+    np.testing.assert_allclose(X[:, 0], prepare({"extreme": values})[0][:, 0], rtol=1e-12)
+    np.testing.assert_array_equal(X[:, 1], 0)
+
+
 def test_infinite_values():
     with pytest.raises(InvalidInputError, match="30 infinite values"):
         TablePreparation().fit({"c": [1.0, np.inf] * 30})

@@ -417,7 +417,7 @@ def test_other_refusals():
 @pytest.mark.parametrize("cv", [None, 5])
 def test_criterion_lies_within_the_spread_of_the_paths(basis, policy, cv, scoring):
     """Also where the kernel of the basis rows is nearly singular: what is lost is lost nowhere."""
-    points = [(1e-8, 0.02), (1e-8, 0.3), (1e-5, 0.02), (1e-2, 0.3)]
+    points = [(1e-8, 0.02), (1e-5, 0.3)]
     for seed, (alpha, gamma) in enumerate(points):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(50, 2))
