@@ -234,6 +234,7 @@ SPEED = (
     Problem("speed-sparse-groups", **_SPARSE, split="groups", parts=200),
     Problem("speed-ridge-loo", **_RIDGE, split="loo"),
     Problem("speed-ridge-10fold", **_RIDGE, split="folds", parts=10),
+    Problem("speed-ridge-groups", **_RIDGE, split="groups", parts=500),
     Problem("speed-targets-300", 300, None, "folds", 10, parts=5, targets=1_000),
     Problem("speed-targets-300-wide", 300, None, "folds", 10, parts=5, targets=100_000),
     Problem("speed-targets-5k", 5_000, None, "folds", 10, parts=5, targets=1_000),

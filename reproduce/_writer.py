@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from holdfast import __version__
 from reproduce._figures import save
 from reproduce._framework import EXPERIMENTS, Experiment, Options, Outcome
 from reproduce._statements import (
@@ -62,7 +63,7 @@ def record(
 def environment() -> dict[str, str]:
     """Return the versions and the number of cores that timings depend on."""
     return {
-        "holdfast": version("holdfast"),
+        "holdfast": __version__,
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "scipy": version("scipy"),

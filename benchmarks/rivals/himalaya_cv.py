@@ -17,7 +17,8 @@ def _run(problem: Problem, data: Data) -> Any:
 
     options = {"alphas": problem.alphas, "cv": splits(data)}
     if problem.kernel == "linear":
-        model = RidgeCV(fit_intercept=False, **options)
+        # Matrices of test rows by training rows, for as many penalties: one at a time finds room.
+        model = RidgeCV(fit_intercept=False, solver_params={"n_alphas_batch": 1}, **options)
     else:
         parameters = {"gamma": problem.gamma}
         model = KernelRidgeCV(kernel="rbf", kernel_params=parameters, warn=False, **options)

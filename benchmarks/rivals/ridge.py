@@ -17,6 +17,9 @@ import numpy as np
 from benchmarks.problems import Data, Floats, Problem
 from benchmarks.rivals.base import Outcome, Rival, needs_retraining
 
+#: Rows of the largest folds that the theorem is run on: it solves systems of that size.
+MOST_ROWS = 1_000
+
 
 def kfold_theorem(problem: Problem, data: Data) -> Floats:
     """Return held-out predictions (alphas, m, targets)."""
@@ -54,6 +57,13 @@ def _cvmatrix(problem: Problem, data: Data) -> Floats:
     return found
 
 
+def _small_folds(problem: Problem) -> str | None:
+    """Refuse folds whose own matrices would be larger than anyone would solve at each penalty."""
+    if problem.m <= MOST_ROWS * problem.n_experiments:
+        return None
+    return f"solves a system of {problem.m // problem.parts:,} rows for each fold and penalty"
+
+
 def _read(problem: Problem, data: Data, result: Floats) -> Outcome:
     return Outcome(predictions=result[:, :, 0])
 
@@ -64,6 +74,7 @@ RIVALS = (
         "k-fold theorem, Liland et al. (our implementation)",
         kfold_theorem,
         _read,
+        refuses=_small_folds,
         kernels=("linear",),
         many=True,
     ),
@@ -72,7 +83,7 @@ RIVALS = (
         "CVMatrix and an eigendecomposition per fold",
         _cvmatrix,
         _read,
-        refuses=needs_retraining,
+        refuses=lambda problem: needs_retraining(problem, most=1_000),
         missing=lambda: None if find_spec("cvmatrix") else "cvmatrix is not installed",
         package="cvmatrix",
         kernels=("linear",),

@@ -26,8 +26,7 @@ from sklearn.model_selection import (
 
 from holdfast import KernelRidgeCV, basis, load
 from holdfast.cli import main
-from holdfast.cli.demo import tell
-from holdfast.cli.demo_data import FEATURES, make_study
+from holdfast.cli.demo import FEATURES, make_study, tell
 from holdfast.cli.parser import EXIT_CODES
 from holdfast.cli.specs import (
     BASIS_NAMES,

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
@@ -149,13 +148,11 @@ class LearningCurve:
             nothing = np.full(at.size, np.nan)
             return Extrapolation(at, nothing, nothing, nothing, unknown)
         rng = np.random.default_rng(seed_of(random_state))
-        samples = np.empty((SAMPLES, at.size))
-        for i in range(SAMPLES):
-            pick = rng.integers(errors.shape[1], size=errors.shape)
-            sample = np.take_along_axis(errors, pick, axis=1).mean(axis=1)
-            samples[i] = _power_law(n, sample, at, mean)
-        low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return Extrapolation(at, _power_law(n, mean, at, mean), low, high)
+        pick = rng.integers(errors.shape[1], size=(SAMPLES, *errors.shape))
+        samples = np.take_along_axis(errors[None], pick, axis=2).mean(axis=2)
+        found = _power_laws(n, np.vstack([mean, samples]), at, mean)
+        low, high = np.quantile(found[1:], [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return Extrapolation(at, found[0], low, high)
 
     def _unknown(self, mean: FloatArray) -> str:
         """Return why these mean errors say nothing about other sizes, or an empty text."""
@@ -216,19 +213,32 @@ def training_sets(fitted: Fitted, groups: ArrayLike | None) -> Draws:
     return Draws(problem.experiments, units, problem.weights, always)
 
 
-def _power_law(n: FloatArray, error: FloatArray, at: FloatArray, unit: FloatArray) -> FloatArray:
-    """Return a + b·at⁻ᶜ with the best a, b ≥ 0 for the best of the powers c.
+def _power_laws(n: FloatArray, errors: FloatArray, at: FloatArray, unit: FloatArray) -> FloatArray:
+    """Return a + b·at⁻ᶜ (s, k) with the best a, b ≥ 0 for the best of the powers c.
 
-    Errors count in units of `unit`, one for each size.
+    For each of some curves of errors (s, n), which count in units of `unit`, one for each size.
     """
-    best, found = np.inf, np.empty(at.size)
-    for power in POWERS:
-        columns = np.column_stack([np.ones_like(n), (n / n[0]) ** -power])
-        coefficients, left = nnls(columns / unit[:, None], error / unit)
-        if left < best:
-            best = left
-            found = coefficients[0] + coefficients[1] * (at / n[0]) ** -power
-    return found
+    level, decay = 1.0 / unit, (n / n[0]) ** -POWERS[:, None] / unit  # (n,), (powers, n)
+    target = (errors / unit)[:, None]  # (s, 1, n)
+    apart = decay - (decay @ level)[:, None] / (level @ level) * level  # off the level
+
+    def alone(column: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum((target * column).sum(axis=2) / (column**2).sum(axis=-1), 0.0))
+
+    both = (target * apart).sum(axis=2) / (apart**2).sum(axis=1)  # (s, powers)
+    rest = ((target - both[..., None] * decay) @ level) / (level @ level)
+    # Least squares of two numbers without a sign: the best of both, or of one of them.
+    inside = (rest >= 0) & (both >= 0)
+    zero = np.zeros_like(both)
+    tried_a = np.stack([np.where(inside, rest, np.nan), zero + alone(level), zero])
+    tried_b = np.stack([both, zero, alone(decay)])
+    left = target - tried_a[..., None] * level - tried_b[..., None] * decay
+    square = (left**2).sum(axis=3).transpose(1, 2, 0).reshape(len(errors), -1)
+    best = np.nanargmin(square, axis=1)
+    power, way = np.divmod(best, 3)
+    curve = np.arange(len(errors))
+    a, b = (tried[way, curve, power][:, None] for tried in (tried_a, tried_b))
+    return np.asarray(a + b * (at / n[0]) ** -POWERS[power][:, None])
 
 
 def check_sizes(sizes: Any, most: int, unit: str, least: int = 2) -> IntArray:

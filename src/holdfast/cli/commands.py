@@ -112,7 +112,6 @@ def _summary(options: argparse.Namespace, model: Any, context: Any) -> Any:
     return summarise(
         model,
         context,
-        contrast=not options.no_contrast,
         verify=options.n_verify,
         ask=what_to_ask(options),
     )

@@ -4,19 +4,61 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.cli.console import bold, showing_progress
-from holdfast.cli.demo_data import FEATURES, Study, make_study
 from holdfast.tables import write_columns
 
-__all__ = ["run_demo"]
+__all__ = ["FEATURES", "Study", "make_study", "run_demo", "tell"]
+
+FEATURES = ("age", "height", "resting_pulse", "voice_pitch", "jitter", "dose")
 
 # Any seed tells the same story; the tests run others.
 SEED, N_SUBJECTS, N_VISITS, N_BASIS, N_NEW = 3, 60, 12, 300, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Repeated measurements of subjects."""
+
+    #: Four traits of the subject, measured with a little noise, then two that vary by visit
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]  #: A symptom score
+    subject: NDArray[np.str_]  #: Who was measured
+
+
+def make_study(n_subjects: int, n_visits: int, seed: int) -> Study:
+    """Return a study with so many subjects and visits each.
+
+    Parameters
+    ----------
+    n_subjects, n_visits : int
+        Sizes.
+    seed : int
+        Of the random numbers.
+
+    Notes
+    -----
+    The score is ``40 + 6·level(subject) + 3·jitter + 4·dose + noise``, where the level has nothing
+    to do with the traits. The traits identify the subject, so a model that has seen other rows of a
+    subject can look its level up; for a new subject there is nothing to look up.
+    """
+    rng = np.random.default_rng(seed)
+    traits = rng.normal(size=(n_subjects, 4))
+    level = rng.normal(size=n_subjects)
+    who = np.repeat(np.arange(n_subjects), n_visits)
+    visit = rng.normal(size=(len(who), 2))
+    X = np.hstack([traits[who] + 0.05 * rng.normal(size=(len(who), 4)), visit])
+    noise = 1.5 * rng.normal(size=len(who))
+    y = 40 + 6 * level[who] + 3 * visit[:, 0] + 4 * visit[:, 1] + noise
+    subject = np.array([f"S{i + 1:02d}" for i in range(n_subjects)])[who]
+    centre, unit = np.array([60, 170, 70, 150, 0.6, 5]), np.array([9, 9, 8, 40, 0.2, 2])
+    return Study(X * unit + centre, y, subject)
 
 
 def run_demo(options: argparse.Namespace) -> int:

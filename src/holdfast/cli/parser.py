@@ -286,11 +286,6 @@ def _cv(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="retrain N experiments for real and compare; default: 5, or fewer where that would "
         "take long",
     )
-    group.add_argument(
-        "--no-contrast",
-        action="store_true",
-        help="with groups: do not compare with other ways of holding out",
-    )
     _output_options(group)
 
 

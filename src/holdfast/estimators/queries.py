@@ -108,8 +108,11 @@ def with_basis(experiments: Experiments, groups: IntArray, m: int) -> Experiment
     """
     if groups.size == m:
         return experiments
-    parts = [(np.isin(groups, groups[one.held_out]), one.test) for one in experiments]
-    return as_experiments([HoldOut(np.flatnonzero(h), test) for h, test in parts], groups.size)
+    found = []
+    for one in experiments:
+        leaving = m + np.flatnonzero(np.isin(groups[m:], groups[one.held_out]))
+        found.append(HoldOut(np.append(one.held_out, leaving), one.test))
+    return as_experiments(found, groups.size)
 
 
 def centred_rows(

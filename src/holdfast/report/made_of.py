@@ -137,5 +137,5 @@ def policies_table(policies: tuple[PolicyRow, ...], label: str, used: str) -> Ta
         (p.name + " (in use)" * (p.name == used), number(p.score, 4), f"{p.tested:,}", p.meaning)
         for p in policies
     ]
-    caption = f"{label} at the penalty in use, by what happens to basis rows that are held out"
+    caption = f"{label} at the penalty in use"
     return table(caption, ("basis rows", label, "predictions", "what it estimates"), rows)

@@ -13,7 +13,7 @@ from numpy.linalg import inv, solve
 from holdfast import KernelRidgeCV, compare
 from holdfast.answers.gaussian import crps, crps_slopes
 from holdfast.answers.intervals import Quantiles
-from holdfast.answers.learning import _power_law
+from holdfast.answers.learning import _power_laws
 from holdfast.answers.partitions import partitions
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.experiments import as_experiments
@@ -281,8 +281,8 @@ def _():
     assert found.standard_error == pytest.approx(np.sqrt(variance))
 
 
-@example("answers.learning._power_law")
+@example("answers.learning._power_laws")
 def _():
     sizes, at = np.array([10.0, 20, 40, 80]), np.array([160.0, 320])
     error = 0.3 + 2.0 * sizes**-0.5
-    same(_power_law(sizes, error, at, error), 0.3 + 2.0 * at**-0.5)
+    same(_power_laws(sizes, error[None], at, error)[0], 0.3 + 2.0 * at**-0.5)

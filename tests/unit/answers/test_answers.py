@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.intervals import Quantiles
-from holdfast.answers.learning import LearningCurve
+from holdfast.answers.learning import POWERS, LearningCurve
 from holdfast.answers.permutation import _predictor as permuted
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.holdout import models as held_models
@@ -245,6 +246,24 @@ def test_extrapolation_finds_a_power_law():
     truth = 0.2 + 3.0 * 1000**-0.75
     assert more.low[0] <= truth <= more.high[0]
     assert more.error[0] == pytest.approx(truth, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_extrapolation_equals_least_squares_without_negative_numbers(seed):
+    """Curves that fall to zero, that fall to a level, that rise, and sizes that lie close."""
+    rng = np.random.default_rng(seed)
+    sizes = 500 + np.arange(5) if seed % 4 == 3 else np.sort(rng.choice(900, 5, False) + 10)
+    falling = (sizes / sizes[0]) ** -rng.uniform(0, 2.5)
+    error = rng.uniform(0.5, 2) * (seed % 3 > 0) + rng.uniform(0, 2) * falling
+    error = (error if seed % 5 else 2.0 - falling) * np.exp(0.05 * rng.normal(size=5)) + 1e-3
+    best, expected = np.inf, None
+    for power in POWERS:
+        columns = np.column_stack([np.ones(5), (sizes / sizes[0]) ** -power]) / error[:, None]
+        found, left = nnls(columns, np.ones(5))
+        if left < best:
+            best, expected = left, found @ [1.0, (1500 / sizes[0]) ** -power]
+    curve = LearningCurve(sizes, -error[:, None], "rows", "neg_mean_squared_error")
+    assert curve.extrapolate([1500]).error[0] == pytest.approx(expected, rel=1e-7)
 
 
 def test_extrapolation_with_draws_without_errors():
