@@ -332,6 +332,7 @@ def test_growth_is_measured() -> None:
     assert growth.largest_step([1.0, 2.0, 0.5]) == pytest.approx(4.0)
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 def test_bands_choose_the_draws_of_himalaya() -> None:
     job = bands.Job(4, 3, 5, rows=40, draws=3)
     X, Y = job.data()

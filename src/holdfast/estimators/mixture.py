@@ -52,6 +52,10 @@ from holdfast.scores.penalties import Penalties, default_penalties
 __all__ = ["KernelMixtureCV"]
 
 
+class _NoSingleModelError(NotSupportedError, AttributeError):
+    """Each target has weights of its own; properties such as ``coef_`` do not exist then."""
+
+
 @dataclass(eq=False, repr=False)
 class KernelMixtureCV(KernelRidgeCV):
     """Kernel ridge regression on a weighted sum of kernels, with exact held-out predictions.
@@ -341,7 +345,7 @@ rule, jitter, path, memory_limit, checkpoint, random_state
 
     def _asked(self) -> Fitted:
         if hasattr(self, "models_"):
-            raise NotSupportedError(
+            raise _NoSingleModelError(
                 "weights_per_target=True has one model for each set of weights, but this method "
                 "asks a single model. Ask one of models_, each with the targets that it is for: "
                 "columns, model = estimator.models_[0]. Or fit with weights_per_target=False.",

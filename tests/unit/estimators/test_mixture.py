@@ -373,6 +373,8 @@ def test_nested_and_permutations_repeat_the_choice_of_the_weights():
 
 def test_questions_about_one_model_are_refused_where_there_are_several():
     model = fitted(weights_per_target=True)
+    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "noise_variance_")
     questions = [
         model.held_out,
         model.verify,
