@@ -787,19 +787,20 @@ def test_small_matrices_get_one_thread():
 
 
 def test_pieces_keep_their_threads_while_blas_has_one(monkeypatch):
-    before, inside, seen = blas_threads(), [], set()
+    before, inside, both = blas_threads(), [], threading.Barrier(2)
 
     def work(_):
         inside.append((blas_threads(), piece_threads()))
-        seen.add(threading.get_ident())
-        time.sleep(0.01)
+
+    def together(piece):
+        work(piece)
+        both.wait(timeout=60)  # two pieces at once, or it breaks
 
     with pieces_alone(10):
         assert (blas_threads(), piece_threads()) == (1, before)
         with pieces_alone(10):  # also when asked twice
             assert piece_threads() == before
-        run_pieces(work, range(4), 2)
-        assert len(seen) == 2
+        run_pieces(together, range(4), 2)
         run_pieces(work, range(2), 1)
     assert inside == [(1, 1)] * 6  # pieces of pieces run one after the other
     with pytest.raises(RuntimeError), pieces_alone(10):
