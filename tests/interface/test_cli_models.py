@@ -120,7 +120,7 @@ def test_calibration_is_that_of_python(stations, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--trend", "hight"], "--trend: 'hight' is not one of the columns"),
+        (["--trend", "depth"], "--trend: 'depth' is not one of the columns"),
         (["--band", "place"], "--band must be a name and its columns"),
         (["--band", "a=east", "--band", "b=east,north"], "'east' is in two bands"),
         (["--band", "a=east,north,height,site,warm"], "one band holds all columns"),

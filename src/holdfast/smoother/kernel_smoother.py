@@ -477,7 +477,7 @@ class KernelSmoother(Smoother):
             K = self.K[live[part]]
             sizes[part] = np.square(K if n == len(K.T) else K[:, live]) @ flat
         each_row = (sizes * np.square(root[:, None])).reshape(n, *models.shape[:2], some.size)
-        square = each_row[H, :, each] + np.einsum("ahn,nahv->hav", np.square(U), each_row)
+        square = each_row[H, :, each] + np.einsum("akn,nakv->kav", np.square(U), each_row)
         lengths = np.sqrt(square) / (root[H, None, None] * self.targets.spread[some])
         return np.asarray(EPS * lengths.max(axis=(0, 2)))
 
