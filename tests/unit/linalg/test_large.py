@@ -82,11 +82,18 @@ def test_ctrl_c_ends_the_wait(monkeypatch):
 
     def work():
         _thread.interrupt_main()  # from within: a timer could be too early, or too late
-        go.wait(30)
+        go.wait(5)
 
-    with pytest.warns(HoldfastWarning, match="goes on in the background"):  # noqa: SIM117
-        with pytest.raises(KeyboardInterrupt):
-            interruption.answering(work)
+    def ended():
+        for _ in range(3):  # one that comes during a callback of the garbage collector is lost
+            try:
+                interruption.answering(work)
+            except KeyboardInterrupt:
+                return True
+        return False
+
+    with pytest.warns(HoldfastWarning, match="goes on in the background"):
+        assert ended()
     go.set()
 
 

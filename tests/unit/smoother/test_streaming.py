@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, TimeSeriesSplit
 
 import holdfast.holdout.identity
 import holdfast.smoother.rows
@@ -27,7 +27,7 @@ GROUPS = RNG.permutation(M) % 7
 ALPHAS = np.logspace(-4, 2, 4)
 
 SPLITS = {
-    "loo": None,
+    "loo": LeaveOneOut(),
     "folds": KFold(4),
     "groups": GroupKFold(5),
     "shuffle": ShuffleSplit(3, test_size=0.3, random_state=1),
