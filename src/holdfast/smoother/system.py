@@ -80,7 +80,7 @@ class System:
         return np.diag(self.gram) if self.gram.ndim == 1 else self.gram
 
     def constraints(self, removed: IntArray) -> FloatArray:
-        """Return rows (e, p) that span those rows of N: no θ under the constraint has a part."""
+        """Return rows (e, p) that span those rows of N; θ under the constraint is orthogonal."""
         O = constraints(self.N[:, : self.p], removed[None], span=self.span)  # noqa: E741
         return np.zeros((0, self.p)) if O is None else O[0].T
 
