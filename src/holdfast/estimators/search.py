@@ -21,6 +21,7 @@ from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import DataProvider, warn_of_selection
 from holdfast.answers.scored import scored
 from holdfast.estimators.checkpoint import Checkpoint
+from holdfast.estimators.inputs import takes_objects
 from holdfast.estimators.widths import family, warn_at_end
 from holdfast.exceptions import HoldfastWarning, warn
 from holdfast.experiments import Tasks
@@ -68,11 +69,14 @@ class Planned:
     def at_once(self) -> int:
         """Return how many candidates like this are compared at once.
 
-        A large dense model on each thread: a factorisation gains little from a second one.
+        A large dense model on each thread: a factorisation gains little from a second one. Kernels
+        and scorers of users, which may keep a state, run one after the other.
         """
-        smoother, plan = self.fitted.model.smoother, self.plan
+        model, plan = self.fitted.model, self.plan
+        ours = self.fitted.goal.scoring.fast is not None and not takes_objects(model.kernel)
         bytes_needed = [cost.bytes for cost in plan.costs if cost.path == plan.path]
-        if smoother.form != "kernel" or smoother.order < SMALL or not bytes_needed:
+        dense = model.smoother.form == "kernel" and model.smoother.order >= SMALL
+        if not (ours and dense and bytes_needed):
             return 1
         return max(1, min(piece_threads(), int(self.fitted.problem.memory / bytes_needed[0])))
 
@@ -208,7 +212,7 @@ def search(
             else:
                 made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
                 left = [one.resolved(grid) for one, (_, grid) in zip(made, some, strict=True)]
-                if len(made) == 1:  # it has all threads
+                if len(made) == 1:  # as in most fits: one frame less on the way to LAPACK
                     scores = [made[0].scores(left[0].alphas)]
                 else:
                     scores = together(made, [grid.alphas for grid in left])

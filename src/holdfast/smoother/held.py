@@ -240,9 +240,9 @@ class HeldCoordinates(Held):
     def errors(self, room: FloatArray | None = None) -> FloatArray:
         """Return y − ŷ on the held-out rows; with κ = 0 the dual coefficients."""
         fitted = self._times(self.z, room)
-        if room is not None and not self.kappa and self._removed is None:
-            return fitted
-        errors = np.ascontiguousarray(self.kappa * self.Y - fitted if self.kappa else fitted)
+        if not self.kappa:
+            return fitted  # a dense model has no basis rows to remove
+        errors = np.ascontiguousarray(self.Y - fitted)
         if self._removed is not None:
             J, t = self._removed
             errors += (J.swapaxes(2, 3) @ t).swapaxes(0, 1)

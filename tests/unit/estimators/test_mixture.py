@@ -16,7 +16,7 @@ from holdfast import KernelMixtureCV, KernelRidgeCV
 from holdfast.estimators import search
 from holdfast.estimators.search import Planned
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
-from holdfast.kernels import RBF, Linear, OnColumns
+from holdfast.kernels import RBF, FunctionKernel, Linear, OnColumns
 from holdfast.kernels.shared import SharedRows, distinct_parts
 from holdfast.report import summarise, to_markdown
 
@@ -190,6 +190,26 @@ def test_large_kernels_are_compared_side_by_side(more, cv, monkeypatch):
             assert np.array_equal(model.cv_results_[name], alone.cv_results_[name])
     little = fitted(cv=cv, memory_limit=1.0 * M**2 * 80, **more)
     assert np.array_equal(little.kernel_weights_, alone.kernel_weights_)
+
+
+def test_code_of_users_runs_on_one_thread(monkeypatch):
+    """Their kernels and scorers may keep a state."""
+    threads = set()
+    monkeypatch.setattr(search, "SMALL", 1)
+    monkeypatch.setattr(search, "piece_threads", lambda: 3)
+
+    def kernel(A, B):
+        threads.add(get_ident())
+        return A @ B.T
+
+    def scorer(estimator, A, y):
+        threads.add(get_ident())
+        return -float(np.abs(estimator.predict(A) - y).mean())
+
+    grid = [FunctionKernel(kernel), 2.0 * FunctionKernel(kernel), 3.0 * FunctionKernel(kernel)]
+    KernelRidgeCV(grid, alphas=ALPHAS).fit(X, Y[:, 0])
+    KernelRidgeCV(gamma=[0.1, 0.2, 0.3], alphas=ALPHAS, cv=4, scoring=scorer).fit(X, Y[:, 0])
+    assert threads == {get_ident()}
 
 
 def test_rounding_is_told_of_the_kernel_that_is_kept():
