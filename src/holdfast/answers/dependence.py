@@ -58,10 +58,12 @@ def trend_covariance(fitted: Fitted, cv: Any = None, groups: ArrayLike | None = 
 
 def _neighbours(experiments: Experiments, m: int) -> sp.csr_array:
     """Return, for pairs of rows, how often one is held out to test the other, out of twice."""
-    held, test = experiments.held_out, experiments.test
-    pairs = [np.meshgrid(test[j], held[j]) for j in range(len(held))]
-    rows, columns = (np.concatenate([pair[k].ravel() for pair in pairs]) for k in (0, 1))
-    one_way = sp.csr_array((np.ones(rows.size), (rows, columns)), shape=(m, m))
+    shape = len(experiments), m
+    held, test = (
+        sp.csr_array((np.ones(part.values.size), (part.owners, part.values)), shape=shape)
+        for part in (experiments.held_out, experiments.test)
+    )
+    one_way = test.T @ held
     return 0.5 * (one_way + one_way.T)
 
 

@@ -130,7 +130,7 @@ def _surveyed(rows: Any) -> Any:
     known = da.Array(rows.dask, rows.name, chunks, dtype=rows.dtype, meta=rows._meta)  # type: ignore[no-untyped-call]  # dask is partly typed
     if len(sizes) > MANY_CHUNKS and known.nbytes < len(sizes) * SMALL_CHUNK:
         # A task for a few rows costs more than their sums.
-        return known.rechunk({0: max(1, SMALL_CHUNK // max(1, known.nbytes // sum(sizes)))})  # type: ignore[no-untyped-call]
+        return known.rechunk({0: max(1, SMALL_CHUNK // max(1, known.nbytes // sum(sizes)))})  # type: ignore[no-untyped-call]  # dask is partly typed
     return known
 
 

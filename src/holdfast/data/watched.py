@@ -66,7 +66,7 @@ def _watched(client: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
     limit, since = _limit(), None
     try:
-        collections, repack = unpack_collections(*values)  # type: ignore[no-untyped-call]
+        collections, repack = unpack_collections(*values)  # type: ignore[no-untyped-call]  # dask is partly typed
         futures = client.compute(collections)
         while True:
             try:
