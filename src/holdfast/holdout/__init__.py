@@ -54,7 +54,7 @@ from holdfast.experiments import Tasks
 from holdfast.holdout import folds
 from holdfast.holdout.accuracy import CALLING, LOST, affordable
 from holdfast.holdout.identity import held_out
-from holdfast.linalg import CHOLESKY_UP_TO, pieces_alone
+from holdfast.linalg import pieces_alone
 from holdfast.progress import Counter
 from holdfast.smoother import Smoother
 
@@ -108,15 +108,18 @@ def _fold_gram(
     """Solve the normal equations of each experiment's own training rows.
 
     Per experiment: |H| p² for its Gram matrix, unless the first pass over the rows has it already;
-    4/3 p³ for the reduction, 2 p² v per α. For a dense model m − |H| takes the place of p.
+    4/3 p³ for the reduction, 2 p² v per α. For a dense model m − |H| takes the place of p. Columns
+    that nearly determine one another, or are in units far apart, cost accuracy at small penalties:
+    there the equations are set up again in coordinates that all rows have nearly orthogonal.
     """
     order = np.argsort(alphas, kind="stable")
     values, error = smoother.by_fold(folds.solve, tasks, alphas[order], columns)
     lost = ~(error <= LOST)
     which, sets = np.flatnonzero(lost.any(axis=1)), np.flatnonzero(lost.any(axis=0))
-    if which.size and alphas.size > CHOLESKY_UP_TO:  # the reduction mixes columns of all units
+    rotated = smoother.rotated() if which.size else None
+    if rotated is not None:
         part, rows = tasks.select(sets), tasks.test.where(sets).values
-        again = smoother.by_fold(folds.solve_again, part, alphas[order][which], columns)
+        again = rotated.by_fold(folds.solve, part, alphas[order][which], columns)
         values[np.ix_(which, rows)], error[np.ix_(which, sets)] = again
     if (np.diff(order) == 1).all():
         return values, error
@@ -191,9 +194,9 @@ def judged(
         path = "fold_gram"  # the identity is for features that stay what they are
     with pieces_alone(smoother.order):
         found = Predicted(*PATHS[path](smoother, tasks, alphas, columns))
-        for repair in () if path == "retrain" else smoother.repairs:
-            if repair != path:
-                _train_again(found, repair, smoother, tasks, alphas, columns)
+        repairs = smoother.repairs if path == "spectral" else ("retrain",)
+        for repair in repairs if path != "retrain" else ():
+            _train_again(found, repair, smoother, tasks, alphas, columns)
         values = smoother.restore(found.values, tasks.test.values, columns)
     return found._replace(values=values)
 

@@ -18,23 +18,23 @@ normal n, predicts a normal number of deviation ‖x‖.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.exceptions import KernelError
 from holdfast.linalg import CHOLESKY_UP_TO, Complement, Tridiagonal
 from holdfast.linalg._lapack import dpotrf, dtrtrs
 from holdfast.smoother.held import LOOKS, noise
 from holdfast.smoother.system import FoldEquations
 
-__all__ = ["Solved", "solve", "solve_again"]
+__all__ = ["Solved", "solve"]
 
 EPS = float(np.finfo(np.float64).eps)
 #: Targets that errors are measured with.
 MOST_TARGETS = 3
+#: Penalties of a grid at which they are.
+LOOKED_AT = 4
 
 
 class Solved(NamedTuple):
@@ -60,7 +60,7 @@ class Solved(NamedTuple):
 
 
 def solve(equations: FoldEquations, alphas: FloatArray, spread: FloatArray) -> Solved:
-    """Return the models of a fold through one reduction, which mixes all columns.
+    """Return the models of a fold, for many penalties through one reduction.
 
     Parameters
     ----------
@@ -72,13 +72,11 @@ def solve(equations: FoldEquations, alphas: FloatArray, spread: FloatArray) -> S
 
     Notes
     -----
-    Errors fall with the penalty: those of the smallest count up to the middle one, and those of the
-    middle one from there on. Few penalties are factorised one by one.
+    Errors fall with the penalty: each of a few that are looked at counts up to the next. Few
+    penalties are factorised one by one.
     """
-    if alphas.size > CHOLESKY_UP_TO:
-        with suppress(KernelError):
-            return _by_reduction(equations, alphas, spread)
-    return solve_again(equations, alphas, spread)
+    few = alphas.size <= CHOLESKY_UP_TO
+    return (_one_by_one if few else _by_reduction)(equations, alphas, spread)
 
 
 def _by_reduction(equations: FoldEquations, alphas: FloatArray, spread: FloatArray) -> Solved:
@@ -91,9 +89,14 @@ def _by_reduction(equations: FoldEquations, alphas: FloatArray, spread: FloatArr
         lift, project = complement.lift, complement.project
         A, rhs = complement.reduce(A), project(rhs)
     reduced = Tridiagonal.reduce(A)
-    x = reduced.solve(rhs, alphas)
-    theta, looked = lift(x), np.array([0, alphas.size // 2])
-    left, looks = np.empty(2), []
+    first = reduced.definite_from(alphas)  # below, some direction has nothing but rounding errors
+    theta, count = np.zeros((alphas.size, *equations.rhs.shape)), alphas.size - first
+    if not count:
+        nothing = np.zeros((1, len(theta[0]), LOOKS)), np.zeros(alphas.size, dtype=np.int64)
+        return Solved(theta, np.full(alphas.size, np.inf), *nothing)
+    theta[first:] = lift(reduced.solve(rhs, alphas[first:]))
+    looked = first + np.arange(LOOKED_AT) * count // LOOKED_AT
+    left, looks = np.empty(LOOKED_AT), []
     for i, a in enumerate(looked):
         alpha = float(alphas[a])
 
@@ -104,12 +107,13 @@ def _by_reduction(equations: FoldEquations, alphas: FloatArray, spread: FloatArr
 
         left[i] = _left(equations, theta[a], alpha, spread, norms)
         looks.append(reduced.random_solutions(noise(len(A)), alpha))
-    owner = np.repeat([0, 1], [looked[1], alphas.size - looked[1]])
-    return Solved(theta, left[owner], lift(np.stack(looks)), owner)
+    owner = np.maximum(np.searchsorted(looked, np.arange(alphas.size), side="right") - 1, 0)
+    known = np.arange(alphas.size) >= first
+    return Solved(theta, np.where(known, left[owner], np.inf), lift(np.stack(looks)), owner)
 
 
-def solve_again(equations: FoldEquations, alphas: FloatArray, spread: FloatArray) -> Solved:
-    """Return the same by a factorisation for each penalty, whatever the columns' units.
+def _one_by_one(equations: FoldEquations, alphas: FloatArray, spread: FloatArray) -> Solved:
+    """Return the same by a factorisation for each penalty.
 
     With A + α = LLᵀ the constraints are Yᵀh = 0 for h = Lᵀθ and Y = L⁻¹N_Eᵀ: a projection.
     """

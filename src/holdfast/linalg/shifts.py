@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,6 +105,16 @@ class Tridiagonal:
         self._solve_shifted(alphas, solutions)
         self._apply(solutions.reshape(v * len(alphas), p), transposed=False)
         return self._ordered(solutions.transpose(1, 2, 0))
+
+    def definite_from(self, alphas: FloatArray) -> int:
+        """Return how many of the increasing `alphas` (a,) leave A + alpha I indefinite."""
+        offdiagonal = np.append(self.offdiagonal, 0.0)[: max(len(self.diagonal) - 1, 1)]
+
+        def definite(a: int) -> bool:
+            d, _, info = dpttrf(self.diagonal + alphas[a], offdiagonal)
+            return not info and bool(d.min() > 0.0)
+
+        return bisect_left(range(len(alphas)), True, key=definite)
 
     def random_solutions(self, n: FloatArray, alpha: float) -> FloatArray:
         """Return L⁻ᵀn (p, k) with LLᵀ = A + alpha I: normal vectors of covariance (A + alpha I)⁻¹.

@@ -295,6 +295,13 @@ class Smoother(ABC):
         """Return ``work(factor, tasks, alphas)``, computed where the rows are."""
         return work(factor, tasks, alphas)  # type: ignore[arg-type]
 
+    def rotated(self) -> Smoother | None:
+        """Return the smoother in coordinates in which its Gram matrix is nearly diagonal.
+
+        There the equations of experiments lose less; None where they have no coordinates.
+        """
+        return None
+
     @abstractmethod
     def by_fold(
         self, solve: Callable[..., Any], tasks: Tasks, alphas: FloatArray, columns: slice

@@ -53,12 +53,9 @@ class Bordered:
         border[:n, :n] = self.K * root * root.T
         border[:n, n:] = self.U * root
         border[n:, :n] = border[:n, n:].T
-        found = np.empty((alphas.size, len(K), self.y.shape[1]))
-        for k, alpha in enumerate(alphas.tolist()):
-            model = self._model(border, long_root, alpha)
-            f = product(K, long_root * model[:n]) + product(U, model[n:])
-            found[k] = f.astype(np.float64)
-        return found
+        models = np.hstack([self._model(border, long_root, alpha) for alpha in alphas.tolist()])
+        f = product(K, long_root * models[:n]) + product(U, models[n:])
+        return f.astype(np.float64).reshape(len(K), alphas.size, -1).swapaxes(0, 1)
 
     def _model(self, border: FloatArray, root: LongArray, alpha: float) -> LongArray:
         """Return c and δ (n + s, v)."""
@@ -68,11 +65,11 @@ class Bordered:
         factor, pivots, info = dgetrf(system, overwrite_a=1)
         if info:
             raise np.linalg.LinAlgError("singular matrix")
-        model = np.zeros((len(border), self.y.shape[1]), dtype=Long)
-        for _ in range(2):  # from zero to the solution, and once more
-            left = self._left(model, root, alpha).astype(np.float64)
-            model = model + dgetrs(factor, pivots, left)[0]
-        return model
+        sides = np.zeros((len(border), self.y.shape[1]))
+        sides[:n] = root * self.y
+        model = dgetrs(factor, pivots, sides)[0].astype(Long)
+        left = self._left(model, root, alpha).astype(np.float64)
+        return np.asarray(model + dgetrs(factor, pivots, left)[0])
 
     def _left(self, model: LongArray, root: LongArray, alpha: float) -> LongArray:
         """Return what is left of the equations."""

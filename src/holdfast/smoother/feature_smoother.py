@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.experiments import Ragged, Shape, Tasks
-from holdfast.linalg import Complement, run_pieces
+from holdfast.linalg import Complement, eigh, run_pieces
 from holdfast.smoother.base import Fit, Form, OtherBasis, Sizes, Smoother
 from holdfast.smoother.factor import EPS, Factor, FeatureFactor
 from holdfast.smoother.factorise import (
@@ -404,6 +404,20 @@ class FeatureSmoother(Smoother):
         roomy = len(pieces) * p <= 4 * m and 8.0 * (len(pieces) + 3) * p**2 <= self.memory
         return pieces if roomy else None
 
+    def rotated(self) -> FeatureSmoother | None:
+        """Return the smoother in the coordinates of the eigenvectors of its Gram matrix.
+
+        Sums are made again from the rows: m p² for these, and m p² to rotate them. None where units
+        are learned, or the rows are elsewhere.
+        """
+        if self.learned or not self.source.keeps:
+            return None
+        system = self.system()
+        features, p = self._ready(system, np.arange(0)), system.p
+        T = eigh(system.gram[:p, :p])[1]
+        features = replace(features, N=features.N @ T, Z=T)
+        return self._on(features, self.weights, self.unpenalised)
+
     def by_fold(
         self, solve: Callable[..., Any], tasks: Tasks, alphas: FloatArray, columns: slice
     ) -> tuple[FloatArray, FloatArray]:
@@ -495,6 +509,12 @@ class FeatureSmoother(Smoother):
             if not isinstance(system.W, np.ndarray):
                 return None
             features = self._ready(system, removed)
+        return self._on(features, weights, unpenalised)
+
+    def _on(
+        self, features: Features, weights: FloatArray, unpenalised: Unpenalised
+    ) -> FeatureSmoother:
+        """Return a smoother of the same targets."""
         return FeatureSmoother(features, weights, self.original_targets(), unpenalised, self.memory)
 
     def _ready(self, system: System, removed: IntArray) -> ReadyFeatures:
@@ -514,7 +534,7 @@ class FeatureSmoother(Smoother):
         if removed.size:
             Z = Complement(system.constraints(removed)).lift(np.eye(p - removed.size))
             N = np.delete(N, removed, axis=0) @ Z
-        return ReadyFeatures(made, N, Z, self.features, removed)
+        return ReadyFeatures(made, N, Z, self.features, removed, system.span)
 
     def retargeted(self, Y: FloatArray) -> FeatureSmoother | None:
         """Return the smoother with other targets: m p for each of them."""

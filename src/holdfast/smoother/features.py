@@ -353,12 +353,14 @@ class ReadyFeatures(Features):
         From row numbers to a fresh block (k, p) of rows, without weights.
     N : ndarray of shape (n, p)
         From coordinates to the coefficients of the basis rows that are left.
-    Z : ndarray of shape (p', p) or None
-        None where nothing was removed.
+    Z : ndarray of shape (p, p') or None
+        Orthonormal: those solutions, or other coordinates; None for the rows as they are.
     source : Features
         What the rows were made from; it makes them again where something is trained from scratch.
     removed : ndarray of int
         Positions in its basis that are gone.
+    spanned : callable
+        From positions in the basis of `source` to columns (p, e) that span those rows of its N.
     """
 
     made: Callable[[Index], FloatArray]
@@ -366,6 +368,7 @@ class ReadyFeatures(Features):
     Z: FloatArray | None
     source: Features
     removed: IntArray
+    spanned: Callable[[IntArray], FloatArray]
 
     def __len__(self) -> int:
         """Return the number of rows m."""
@@ -381,6 +384,13 @@ class ReadyFeatures(Features):
         """The number of basis rows that are left."""
         known = self.source.n_basis
         return None if known is None else known - self.removed.size
+
+    def span(self, removed: IntArray) -> FloatArray:
+        """Return O (p, e); as accurate as the source has it, as long as its basis is whole."""
+        if self.removed.size:
+            return super().span(removed)
+        known = self.spanned(removed)
+        return known if self.Z is None else np.asarray(self.Z.T @ known)
 
     def rows(self, index: Index) -> FloatArray:
         """Return the rows."""

@@ -367,13 +367,13 @@ def on_complement(A, N_E):
     return basis @ inv(basis.T @ (A + alpha * np.eye(n)) @ basis) @ basis.T
 
 
-@example("holdout.folds.solve", "holdout.folds.solve_again", "holdout.folds._left")
+@example("holdout.folds.solve", "holdout.folds._one_by_one", "holdout.folds._left")
 def _():
     found, spread = fold_equations(), Y.std(axis=0)
     inverse, many = on_complement(found.A, found.N_E), alpha * 10.0 ** np.arange(6)
     off = np.linalg.qr(rng.normal(size=(n, n)))[0][:, :v] * 1e-7  # a model that is not quite right
     off -= found.N_E.T @ (found.N_E @ off)
-    for solved in (folds.solve(found, many, spread), folds.solve_again(found, many, spread)):
+    for solved in (folds.solve(found, many, spread), folds._one_by_one(found, many, spread)):
         theta = solved.theta[0]
         same(theta, inverse @ found.rhs)
         assert np.abs(found.N_E @ solved.theta).max() < 1e-10
@@ -396,6 +396,20 @@ def _():
     A = W.T @ W
     found = Tridiagonal.reduce(A).random_solutions(np.eye(n), alpha)  # of unit vectors: L⁻ᵀ
     same(found @ found.T, inv(A + alpha * np.eye(n)))
+
+
+@example("smoother.feature_smoother.FeatureSmoother.rotated")
+def _():
+    smoother = feature_smoother()
+    rotated = smoother.rotated()
+    system, before = rotated.system(), smoother.system()
+    gram = system.gram[:n, :n]
+    same(gram, np.diag(np.linalg.eigvalsh(before.gram[:n, :n])))
+    job = tasks(removed=E)
+    same(
+        rotated.by_fold(folds.solve, job, alphas, slice(None))[0],
+        smoother.by_fold(folds.solve, job, alphas, slice(None))[0],
+    )
 
 
 @example(

@@ -26,7 +26,9 @@ def ready(removed):
     """Rows that are made already, on the basis rows that are left."""
     left = np.delete(np.arange(BASIS.size), removed)
     other = WhitenedFeatures.of(DATA, BASIS[left], EPSILON)
-    return ReadyFeatures(other.rows, other.to_coefficients, None, WHITENED, np.asarray(removed))
+    return ReadyFeatures(
+        other.rows, other.to_coefficients, None, WHITENED, np.asarray(removed), WHITENED.span
+    )
 
 
 KINDS = {
