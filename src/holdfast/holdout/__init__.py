@@ -214,8 +214,9 @@ def _train_again(
     which, sets = np.flatnonzero(lost.any(axis=1)), np.flatnonzero(lost.any(axis=0))
     if not which.size:
         return
-    each = (smoother.training_work(int(h)) + CALLING for h in tasks.held.sizes[sets])
-    alone = sum(each) * which.size
+    sizes, count = np.unique(tasks.held.sizes[sets], return_counts=True)
+    each = [smoother.training_work(int(h)) + CALLING for h in sizes]
+    alone = float(count @ np.array(each)) * which.size
     work = alone if path == "retrain" else smoother.single_work() * which.size
     if not affordable(smoother, work) or (path != "retrain" and alone <= work):
         return

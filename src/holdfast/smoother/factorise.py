@@ -124,6 +124,14 @@ def _penalties(least: float) -> FloatArray:
     return least * 10.0 ** np.array([0.0, DECADES])
 
 
+def _at_one(R: Graded) -> Map:
+    """Return coordinates at the one penalty of a triangle RᵀR = WᵀW + α: T = R⁻¹."""
+    p = R.order.size
+    T = np.empty((p, p))
+    T[R.order] = solve_triangular(R.R, np.eye(p), check_finite=False)
+    return Map(T, np.ones(p), np.zeros(p))
+
+
 def _best_map(system: System, least: float, rows: Rows) -> Map:
     """Return coordinates for every penalty from `least` on: the cheapest that are accurate.
 
@@ -137,8 +145,14 @@ def _best_map(system: System, least: float, rows: Rows) -> Map:
     if _defect(best, z, alphas, lambda x: gram @ x).max() <= ACCURATE:
         return best
     smallest = _defect(best, z, alphas, rows.normal).max()
-    triangles = partial(scaled_cholesky, gram, least), partial(rows.triangle, least)
-    for triangle in triangles:
+
+    def cholesky() -> Graded | None:
+        R = scaled_cholesky(gram, least)
+        # Without an accurate triangle its singular vectors are not worth computing.
+        lost = R is None or _defect(_at_one(R), z, alphas[:1], rows.normal).max() > ACCURATE
+        return None if lost else R
+
+    for triangle in (cholesky, partial(rows.triangle, least)):
         if smallest <= ACCURATE:
             break
         R = triangle()
@@ -190,9 +204,7 @@ def single_factor(
         R = triangle()
         if R is None:
             continue
-        T = np.empty((p, p))
-        T[R.order] = solve_triangular(R.R, np.eye(p), check_finite=False)
-        found = Map(T, np.ones(p), np.zeros(p))
+        found = _at_one(R)
         if _defect(found, z, at, lambda x: gram @ x).max() <= ACCURATE:
             best = found
             break

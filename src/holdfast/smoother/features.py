@@ -295,6 +295,11 @@ class ColumnFeatures(Features):
         """The identity."""
         return np.eye(self.X.shape[1])
 
+    @property
+    def size(self) -> int:
+        """The number of columns."""
+        return int(self.X.shape[1])
+
     def rows(self, index: Index) -> FloatArray:
         """Return rows of X as float64."""
         return self.new_rows(self.X[index])

@@ -84,6 +84,20 @@ def test_sets_past_the_promise_are_trained_again_and_others_stay(path):
     assert_array_equal(got.values[:, [0, 3]], kept[:, [0, 3]])
 
 
+def test_folds_of_collinear_columns_need_not_be_trained_again(monkeypatch):
+    kind = np.eye(4)[np.arange(M) % 4]  # as many columns as kinds, which sum to one
+    rows = np.c_[X, kind, X[:, :1] + X[:, 1:2]]
+    tasks, alphas = tasks_of([np.arange(j, M, 5) for j in range(5)]), np.geomspace(1e-12, 1e3, 16)
+    expected = holdout.predict(linear(rows), tasks, alphas, "retrain")
+    with monkeypatch.context() as patched:
+        patched.setattr(FeatureSmoother, "rotated", lambda _: None)
+        _, lost = holdout.PATHS["fold_gram"](linear(rows), tasks, alphas, slice(None))
+    monkeypatch.setattr(FeatureSmoother, "retrain", lambda *_: pytest.fail("trained again"))
+    found = holdout.judged(linear(rows), tasks, alphas, "fold_gram")
+    assert found.error.max() <= PROMISE < lost[0].min()
+    assert_allclose(found.values, expected, atol=PROMISE)
+
+
 def test_what_cannot_be_afforded_is_stated(monkeypatch):
     monkeypatch.setattr(holdout, "affordable", lambda *_: False)
     got = holdout.judged(linear(lonely()), tasks_of([[0], [7]]), np.array([1e-12]), "spectral")

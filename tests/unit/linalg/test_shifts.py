@@ -131,3 +131,13 @@ def test_random_solutions_have_the_covariance_of_the_inverse():
     assert_allclose(np.cov(found) / unit, expected / unit, atol=0.05)
     with pytest.raises(KernelError):
         Tridiagonal.reduce(-A).random_solutions(n, 0.5)
+
+
+@pytest.mark.parametrize("least", [-1.0, -1e-3, 0.5])
+def test_shifts_that_leave_a_matrix_indefinite(least):
+    V = np.linalg.qr(np.random.default_rng(3).normal(size=(6, 6)))[0]
+    A = V @ np.diag([least, 1.0, 2.0, 2.0, 3.0, 9.0]) @ V.T
+    alphas = np.array([1e-4, 1e-2, 0.9, 1.1, 3.0])
+    found = Tridiagonal.reduce(A).definite_from(alphas)
+    assert found == np.count_nonzero(alphas + least < 0.0)
+    assert Tridiagonal.reduce(A - 5.0 * np.eye(6)).definite_from(alphas) == alphas.size
