@@ -12,6 +12,7 @@ gradients; leave-one-out m p.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from holdfast.linalg import SMALL, Definite, piece_threads, run_pieces
 from holdfast.progress import Counter
 from holdfast.smoother import Factor, Held, HeldCoordinates, same_rows
 from holdfast.smoother.factor import Coordinates
+from holdfast.smoother.held import PIECE_DOUBLES
 
 __all__ = [
     "HeldSystem",
@@ -41,6 +43,9 @@ STACK_DOUBLES = 2**20
 
 #: Targets come in parts of this many for each coordinate and penalty, and for each held-out row.
 TARGETS_PER_ROW = 4
+
+#: Products for fewer targets than this are slow.
+TARGETS_AT_LEAST = 256
 
 #: What is enough to know how much rounding errors grow.
 ROUGH = 0.05
@@ -61,41 +66,86 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
     tasks : Tasks
     alphas : ndarray of shape (a,)
     """
-    v = factor.n_targets
-    values = np.empty((alphas.size, tasks.test.values.size, v))
-    error = np.zeros((alphas.size, len(tasks)))
+    values = np.empty((alphas.size, tasks.test.values.size, factor.n_targets))
+    return values, _fill(values, factor, tasks, alphas)
+
+
+def _fill(values: FloatArray, factor: Factor, tasks: Tasks, alphas: FloatArray) -> FloatArray:
+    """Return the errors; predictions fill `values`."""
+    error, v = np.zeros((alphas.size, len(tasks))), factor.n_targets
     step = _targets_at_once(factor, tasks, alphas.size)
-    if v > 2 * step:  # what one part would save, copying its predictions costs
+    by_rows = _solves_for_rows(factor, tasks)
+    if v > 2 * step and not by_rows:
         columns = [slice(start, min(start + step, v)) for start in range(0, v, step)]
         errors = np.empty((len(columns), *error.shape))
 
         def some(k: int) -> None:
-            part = held_out(factor.select(columns[k]), tasks, alphas)
-            values[..., columns[k]], errors[k] = part
+            own = columns[k]
+            errors[k] = _fill(values[..., own], factor.select(own), tasks, alphas)
 
         run_pieces(some, range(len(columns)), None if factor.parallel else 1)
-        return values, errors.max(axis=0)
+        return np.asarray(errors.max(axis=0))
     done = Counter(len(tasks), "held-out experiments")
 
     def work(part: Shape) -> None:
         room = _room(values, part)
-        found, error[:, part.index] = _predicted(factor, part, alphas, room)
-        if found is not room:
-            values[:, part.out] = found
+        if by_rows:
+            assert isinstance(factor, Coordinates)
+            assert room is not None, "the test rows of a task lie side by side"
+            error[:, part.index] = _many_targets(factor, part, alphas, room)
+        else:
+            found, error[:, part.index] = _predicted(factor, part, alphas, room)
+            if found is not room:
+                values[:, part.out] = found
         done.add(len(part.index))
 
     per_row = factor.row_size(tasks) + alphas.size * v
-    most = STACK_DOUBLES
+    most = 1 if by_rows else STACK_DOUBLES
     if factor.size >= SMALL and tasks.held.sizes.max(initial=0) <= 1:
         # Plain products, so that BLAS might take its own threads: parts for all threads instead.
         most = min(most, len(tasks) * per_row // piece_threads())
     parts = tasks.stacks(per_row, most, per_removed=alphas.size)
-    if factor.parallel and len(parts) >= 2 * piece_threads():
+    if factor.parallel and len(parts) >= 2 * piece_threads() and not by_rows:
         run_pieces(work, parts)
     else:  # threads work inside the part
         for part in parts:
             work(part)
-    return values, error
+    return error
+
+
+def _solves_for_rows(factor: Factor, tasks: Tasks) -> bool:
+    """Whether a dense model has so many targets that systems are solved for its rows instead."""
+    if not isinstance(factor, Coordinates) or factor.kappa:
+        return False
+    if factor.n_targets <= factor.size or tasks.held.sizes.min(initial=2) < 2:
+        return False
+    return all(same_rows(shape) for shape in tasks.shapes())
+
+
+def _many_targets(
+    factor: Coordinates, part: Shape, alphas: FloatArray, room: FloatArray
+) -> FloatArray:
+    """Return errors (a, 1) of a single task; its predictions fill `room` (a, 1, h, v).
+
+    r = (G_HH⁻¹ V_H R) z: systems have as many right-hand sides as there are coordinates, whatever
+    the number of targets, and each target is one product.
+    """
+    held = factor.held(part, alphas)
+    rows, grown = _solved(held, held.V * held.R[:, None, None])
+    a, _, h, v = held.shape
+    step = max(TARGETS_AT_LEAST, PIECE_DOUBLES // (a * h))
+    columns = [slice(start, min(start + step, v)) for start in range(0, v, step)]
+    errors = np.empty((len(columns), a, 1))
+
+    def some(k: int) -> None:
+        own = replace(held, z=held.z[:, columns[k]], length=held.length[:, columns[k]])
+        r = rows @ own.z
+        size = held.unit[:, None, None] * (own.length[:, None] + own.moved(r, r))
+        targets = factor.select(columns[k])
+        errors[k] = _held_rows(targets, part, Residuals(r, grown, size), room[..., columns[k]])
+
+    run_pieces(some, range(len(columns)), None if factor.parallel else 1)
+    return np.asarray(errors.max(axis=0))
 
 
 def _targets_at_once(factor: Factor, tasks: Tasks, n_alphas: int) -> int:
@@ -252,11 +302,12 @@ def _rows_alone(
     """Return predictions (a, b, 1, v) of single rows without themselves: r_i = e_i / (1 − S_ii)."""
     alone = factor.alone(part, alphas)
     rows, targets = part.T[:, 0], factor.targets
-    values = alone.errors
+    values = r = alone.errors
     if part.H.size:
         with np.errstate(divide="ignore", invalid="ignore"):
-            r = alone.errors / alone.gap.T[:, :, None]
-        values = targets.Y[rows] - r / factor.scale.root[rows][:, None]
+            r /= alone.gap.T[:, :, None]
+        own = r if factor.scale.uniform else r / factor.scale.root[rows][:, None]
+        values = targets.Y[rows] - own
     # Errors fall with the penalty: those of the smallest count up to the middle one, and those of
     # the middle one from there on. Where that is too much, each penalty is looked at by itself.
     some, owner = looked_at(alphas)
@@ -303,13 +354,15 @@ def predictions(
 def _held_rows(factor: Factor, part: Shape, found: Residuals, values: FloatArray) -> FloatArray:
     """Return errors (a, b); `values`, which may be the residuals, becomes y − r."""
     targets, root = factor.targets, factor.scale.root[part.H]
-    error = np.empty(found.r.shape[:2])
+    Y, grown = targets.Y[part.H], found.grown / root
     with np.errstate(invalid="ignore"):
+        error = grown.max(axis=2) * (found.size / targets.spread).max(axis=2)
         for a, own in enumerate(error):  # one penalty at a time: targets may be many
             r = found.r[a] if factor.scale.uniform else found.r[a] / root[..., None]
-            np.subtract(targets.Y[part.H], r, out=values[a])
-            ratio = found.size[a, :, None] / targets.yardstick(values[a])
-            own[:] = ((found.grown[a] / root)[..., None] * ratio).max(axis=(1, 2))
+            np.subtract(Y, r, out=values[a])
+            if not (own <= LOST).all():  # judged row by row
+                ratio = found.size[a, :, None] / targets.yardstick(values[a])
+                own[:] = (grown[a][..., None] * ratio).max(axis=(1, 2))
     return np.where(np.isfinite(error), error, np.inf)
 
 

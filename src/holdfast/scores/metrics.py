@@ -178,7 +178,7 @@ def moment_scores(
     y = np.asarray(rows.y, dtype=np.float64)
     weights, total = rows.weights[:, None], rows.weights.sum()
     starts = rows.ptr[:-1]
-    split_weight = _segment_sums(weights, starts)
+    split_weight, weighted = _segment_sums(weights, starts), bool((rows.weights != 1.0).any())
     jackknife = metric.uses_spread and len(starts) > 1 and bool((rows.counts < 2).any())
     replicates = _replicates(metric, rows, y) if jackknife else None
     whole_spread = split_spread = np.zeros(1)  # for a metric that does not use it
@@ -189,7 +189,8 @@ def moment_scores(
     for i in range(0, n_alphas, batch):
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
             values = metric.row_value(predictions(slice(i, i + batch)), y)
-            values *= weights
+            if weighted:
+                values *= weights
             sums = _segment_sums(values, starts)  # (b, n_used, v)
             pooled = _finite(metric.finish(sums.sum(axis=1) / total, whole_spread))
             splits = _finite(metric.finish(sums / split_weight, split_spread))
@@ -199,4 +200,6 @@ def moment_scores(
 
 def _finite(scores: FloatArray) -> FloatArray:
     """Return scores with nan for every value that is not finite."""
+    if np.isfinite(scores.sum()):
+        return scores
     return np.where(np.isfinite(scores), scores, np.nan)

@@ -24,6 +24,7 @@ from holdfast.scores.scorers import (
 from holdfast.scores.standard_errors import (
     experiment_blocks,
     mean_and_std,
+    mean_of_defined,
     of_replicates,
     over_splits,
 )
@@ -204,18 +205,14 @@ def _of_targets(
     """
     splits, replicates, done = np.empty(shape), [], 0
     each: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-
-    def flat(values: FloatArray) -> FloatArray:  # (b, n, v) -> (b v, n)
-        return values.transpose(0, 2, 1).reshape(-1, values.shape[1])
-
     for pooled, own, without in parts:
         one = pooled.shape[1] == 1
         splits[done : (done := done + len(pooled))] = own[..., 0] if one else own.mean(axis=2)
         mean = se = pooled
         if not one:
-            mean = mean_and_std(flat(own))[0].reshape(pooled.shape)
-            se = over_splits(flat(own)) if without is None else of_replicates(flat(without))
-        each.append((pooled, mean, se.reshape(pooled.shape)))
+            mean = mean_of_defined(own)
+            se = over_splits(own) if without is None else of_replicates(without)
+        each.append((pooled, mean, se))
         if without is not None:
             replicates.append(without.mean(axis=2))
     names = ("per_target", "per_target_mean", "per_target_se")

@@ -19,6 +19,7 @@ __all__ = [
     "jackknife",
     "mean_and_std",
     "mean_and_variance",
+    "mean_of_defined",
     "nadeau_bengio",
     "of_replicates",
     "over_splits",
@@ -76,27 +77,35 @@ def mean_and_variance(
     return mean, np.square(sums).sum(axis=0) / total**2 * (count / (count - 1))
 
 
-def mean_and_std(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and standard deviation of the defined splits of each row; nan without any."""
+def mean_of_defined(splits: FloatArray) -> FloatArray:
+    """Return the mean of the defined splits (c, n, …); nan without any."""
+    total = splits.sum(axis=1)
+    if splits.shape[1] and np.isfinite(total).all():
+        return np.asarray(total / splits.shape[1])
     defined = np.isfinite(splits)
     n = defined.sum(axis=1)
-    safe = np.maximum(n, 1)
-    mean = np.where(defined, splits, 0.0).sum(axis=1) / safe
+    mean = np.where(defined, splits, 0.0).sum(axis=1) / np.maximum(n, 1)
+    return np.where(n > 0, mean, np.nan)
+
+
+def mean_and_std(splits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard deviation of the defined splits (c, n, …); nan without any."""
+    mean, defined = mean_of_defined(splits), np.isfinite(splits)
     deviation = np.where(defined, splits - mean[:, None], 0.0)
-    std = np.sqrt((deviation * deviation).sum(axis=1) / safe)
-    return np.where(n > 0, mean, np.nan), np.where(n > 0, std, np.nan)
+    variance = (deviation * deviation).sum(axis=1) / np.maximum(defined.sum(axis=1), 1)
+    return mean, np.where(np.isnan(mean), np.nan, np.sqrt(variance))
 
 
 def over_splits(splits: FloatArray) -> FloatArray:
-    """Return the standard error of the mean of splits (c, n), nan with fewer than two."""
+    """Return the standard error of the mean of splits (c, n, …), nan with fewer than two."""
     n = splits.shape[1]
     if n < 2:
-        return np.full(len(splits), np.nan)
+        return np.full((len(splits), *splits.shape[2:]), np.nan)
     return np.asarray(splits.std(axis=1, ddof=1) / np.sqrt(n))
 
 
 def of_replicates(replicates: FloatArray) -> FloatArray:
-    """Return the standard error from scores (c, g) without each of g blocks: the jackknife.
+    """Return the standard error from scores (c, g, …) without each of g blocks: the jackknife.
 
     se² = (g − 1)/g Σ_b (θ_(b) − mean θ)², over the blocks that leave a defined score; nan with
     fewer than two.

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from holdfast import holdout
 from holdfast.experiments import Ragged, Tasks
+from holdfast.holdout import identity
 from holdfast.holdout.accuracy import FREE_OPERATIONS, PROMISE, affordable, data_floor
 from holdfast.holdout.verify import verify
 from holdfast.kernels import RBF
@@ -59,6 +60,25 @@ def test_every_way_gives_the_model_without_the_rows(path, columns):
     assert found.error.shape == (3, 4)
     assert found.error.max() <= PROMISE
     assert_array_equal(holdout.predict(sparse(), tasks, ALPHAS, path, columns), found.values)
+
+
+@pytest.mark.parametrize("weights", [ONES, np.linspace(0.1, 3.0, M)])
+@pytest.mark.parametrize("block", [16, 2**18])
+def test_more_targets_than_rows(monkeypatch, weights, block):
+    monkeypatch.setattr(identity, "PIECE_DOUBLES", block)
+    monkeypatch.setattr(identity, "TARGETS_AT_LEAST", 7)
+    many = RNG.normal(size=(M, M + 9)) + np.sin(X[:, :1])
+    rows, bias = KernelRows(RBF(0.3), X), Unpenalised.bias(weights, True)
+    smoother, tasks = KernelSmoother(rows, weights, many, bias), tasks_of([[0, 1], [5, 2, 9]])
+    assert identity._solves_for_rows(smoother.factor(0.1), tasks)
+    assert not identity._solves_for_rows(smoother.factor(0.1), tasks_of([[0, 1]], None, [[0, 3]]))
+    found = holdout.judged(smoother, tasks, ALPHAS, "spectral")
+    expected = holdout.predict(smoother, tasks, ALPHAS, "retrain")
+    assert_allclose(found.values, expected, atol=1e-11)
+    assert found.error.max() <= PROMISE
+    few = KernelSmoother(rows, weights, many[:, :3], bias)
+    assert not identity._solves_for_rows(few.factor(0.1), tasks)
+    assert_allclose(holdout.predict(few, tasks, ALPHAS, "spectral"), expected[..., :3], atol=1e-11)
 
 
 def lonely():
