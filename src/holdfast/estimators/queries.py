@@ -10,6 +10,8 @@ centred rows as rows of weight zero, and leave with their query.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +19,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.data.memory import memory_bytes
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, HoldOut, as_experiments, leave_group_out
-from holdfast.kernels import Linear
+from holdfast.kernels import Kernel, Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.smoother.make import is_primal, require_room
 
 __all__ = [
     "OfDifferences",
     "Queries",
+    "Ranked",
     "as_whole_queries",
     "centred_rows",
     "require_order",
@@ -78,6 +82,93 @@ class Queries(NamedTuple):
     def transposed(self, values: FloatArray) -> FloatArray:
         """Return Cᵀ values (m,)."""
         return np.asarray(values - self.shares.T @ np.bincount(self.code, values))
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """What a ranker is fitted to, after all checks, and the regression that it is.
+
+    Attributes
+    ----------
+    parameters : mapping
+        Those of the estimator.
+    kernel : Kernel
+    X : rows
+    y, weights : ndarray of shape (m,)
+    frames : str or None
+        The library of frames that X came in.
+    names : ndarray
+        The queries, sorted.
+    queries : Queries
+    experiments : Experiments
+    basis : ndarray of int or None
+        None for a model of all rows.
+    model : OfDifferences or None
+        None before it is fitted.
+    """
+
+    parameters: Mapping[str, Any]
+    kernel: Kernel
+    X: Any
+    y: FloatArray
+    weights: FloatArray
+    frames: str | None
+    names: AnyArray
+    queries: Queries
+    experiments: Experiments
+    basis: IntArray | None
+    model: OfDifferences | None = None
+
+    @property
+    def regression(self) -> OfDifferences:
+        """The regression, once it is fitted."""
+        assert self.model is not None
+        return self.model
+
+    @property
+    def rows(self) -> KernelRows:
+        """The rows with their kernel."""
+        return KernelRows(self.kernel, self.X)
+
+    @property
+    def groups(self) -> IntArray:
+        """The query of each row, then of each basis row."""
+        code = self.queries.code
+        return code if self.basis is None else np.append(code, code[self.basis])
+
+    @property
+    def columns(self) -> FloatArray | None:
+        """Coefficients of columns, if the kernel is linear and there are fewer than rows."""
+        linear = self.regression._asked().coefficients.linear
+        return None if linear is None else np.asarray(linear[:, 0])
+
+    def of_rows(self, dual: FloatArray) -> FloatArray:
+        """Return coefficients of kernel functions of rows, from those of centred rows."""
+        return dual if self.basis is not None else self.queries.transposed(dual)
+
+    def centred(self) -> tuple[OfDifferences, tuple[AnyArray, ...]]:
+        """Return the regression to fit, with its rows, targets, weights and groups."""
+        queries, basis, m, given = self.queries, self.basis, self.y.size, self.parameters
+        memory, pairwise = memory_bytes(given["memory_limit"]), given["scoring"] == "pairwise"
+        kernel, rows = centred_rows(self.rows, queries, basis, memory)
+        weights, y = queries.weights, queries.centred(self.y)
+        y = np.column_stack([y, y if pairwise else self.y])
+        if basis is not None:
+            weights = np.append(weights, np.zeros(basis.size))
+            y = np.vstack([y, np.zeros((basis.size, 2))])
+        model = OfDifferences(
+            kernel,
+            alphas=given["alphas"],
+            basis=None if basis is None else np.arange(m, m + basis.size),
+            cv=with_basis(self.experiments, self.groups, m),
+            held_out_basis=given["held_out_basis"],
+            fit_intercept=False,
+            scoring=None if pairwise else given["scoring"],
+            jitter=given["jitter"],
+            memory_limit=given["memory_limit"],
+            random_state=0,  # nothing is left to chance
+        )
+        return model, (rows, y, weights, self.groups)
 
 
 def as_whole_queries(cv: Any, m: int, X: Any, y: FloatArray, code: IntArray) -> Experiments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -38,10 +38,9 @@ from holdfast.estimators.inputs import (
     unchanged_on_error,
 )
 from holdfast.estimators.queries import (
-    OfDifferences,
     Queries,
+    Ranked,
     as_whole_queries,
-    centred_rows,
     require_order,
     with_basis,
 )
@@ -57,7 +56,6 @@ from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification
 from holdfast.kernels import Kernel
 from holdfast.kernels.grid import kernel_grid
-from holdfast.kernels.matrix import KernelRows
 from holdfast.scores.ranking import RANKING
 from holdfast.smoother.rows import row_blocks
 
@@ -126,6 +124,23 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
     >>> model = KernelRankerCV(gamma=0.5).fit(X, y, query)
     >>> bool(model.best_score_ > 0.9)
     True
+
+    What it says of queries that it has not seen:
+
+    >>> model.query_scores(library="pandas").shape  # held-out scores of each query
+    (20, 5)
+    >>> f = model.predict_without(3, X[query == 3])  # by the model that never saw the fourth query
+    >>> bool(np.allclose(f - f.mean(), model.held_out()[0][query == 3]))
+    True
+    >>> interval = model.score_interval(0.9)
+    >>> bool(interval.low < model.best_score_ < interval.high)
+    True
+    >>> model.permutation_test(99, random_state=0)
+    <permutation test: p = 0.01 from 99 permutations>
+    >>> bool(model.nested(cv=5).score() > 0.9)  # the penalty chosen without the queries
+    True
+    >>> bool(model.verify().max_relative_error < 1e-8)  # some queries, really trained without
+    True
     """
 
     _: KW_ONLY
@@ -167,9 +182,9 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         self
         """
         with unchanged_on_error(self):
-            experiments = self._prepare(X, y, queries, sample_weight)
-            model, rows = self._centred(experiments)
-            self._publish(model.fit(*rows))
+            ranked = self._prepare(X, y, queries, sample_weight)
+            model, rows = ranked.centred()
+            self._publish(replace(ranked, model=model.fit(*rows)))
         return self
 
     def _prepare(
@@ -179,8 +194,8 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         queries: Any,
         sample_weight: Any,
         known: tuple[Experiments, Any] | None = None,
-    ) -> Experiments:
-        """Check what came, keep it, and return the experiments.
+    ) -> Ranked:
+        """Return what came, checked.
 
         `known` are the experiments and basis rows of a model in a file; else they are chosen here.
         """
@@ -196,18 +211,22 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
                 "ranker for each target.",
                 argument="y",
             )
-        labels = check_labels("queries", queries, m)
-        self.queries_, code = np.unique(labels, return_inverse=True)
+        names, code = np.unique(check_labels("queries", queries, m), return_inverse=True)
         require_order(Y[weights > 0, 0], code[weights > 0])
-        cv = self.cv if known is None else known[0]
-        experiments = as_whole_queries(cv, m, rows, Y[:, 0], code)
-        self._fitted_with = self.get_params(deep=False)
-        self.kernel_, self._X, self._y = kernel, own_rows(X, rows, memory / 4.0), Y[:, 0]
-        self._weights, self._frames = weights, library_of(X)
-        self._queries = Queries.of(code, weights)
-        self._basis = self._chosen_basis(experiments, self.basis if known is None else known[1])
-        self._experiments = experiments
-        return experiments
+        cv, basis = (self.cv, self.basis) if known is None else known
+        ranked = Ranked(
+            parameters=self.get_params(deep=False),
+            kernel=kernel,
+            X=own_rows(X, rows, memory / 4.0),
+            y=Y[:, 0],
+            weights=weights,
+            frames=library_of(X),
+            names=names,
+            queries=Queries.of(code, weights),
+            experiments=as_whole_queries(cv, m, rows, Y[:, 0], code),
+            basis=None,
+        )
+        return replace(ranked, basis=self._chosen_basis(ranked, basis))
 
     def _rows(self, X: Any) -> tuple[Kernel, Any]:
         """Return the one kernel, and checked rows."""
@@ -230,11 +249,11 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         assert isinstance(made, Kernel)
         return made, rows
 
-    def _chosen_basis(self, experiments: Experiments, basis: Any) -> IntArray | None:
+    def _chosen_basis(self, ranked: Ranked, basis: Any) -> IntArray | None:
         """Return the basis rows, or None for a model of all rows."""
         if isinstance(basis, str) and basis == "auto":
-            basis = automatic_basis([self.kernel_], self._X, memory_bytes(self.memory_limit))
-        selector = as_selector(basis, self._y.size)
+            basis = automatic_basis([ranked.kernel], ranked.X, memory_bytes(self.memory_limit))
+        selector = as_selector(basis, ranked.y.size)
         if isinstance(selector, Points):
             raise NotSupportedError(
                 "basis must be rows for a ranker, which leave with their query; got Points. Pass a "
@@ -255,61 +274,34 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
                 SelectionBiasWarning,
                 argument="basis",
             )
-        queries, y = self._queries, self._queries.centred(self._y)[:, None]
-        data, seed = KernelRows(self.kernel_, self._X), seed_of(self.random_state)
+        queries = ranked.queries
         return resolve_basis(
             selector,
-            data,
-            y,
+            ranked.rows,
+            queries.centred(ranked.y)[:, None],
             queries.weights,
             queries.code,
-            experiments,
-            np.random.default_rng(seed),
+            ranked.experiments,
+            np.random.default_rng(seed_of(self.random_state)),
         )
 
-    def _centred(self, experiments: Experiments) -> tuple[OfDifferences, tuple[AnyArray, ...]]:
-        """Return the regression that the ranker is, with its rows, targets, weights and groups."""
-        queries, basis, m = self._queries, self._basis, self._y.size
-        data, memory = KernelRows(self.kernel_, self._X), memory_bytes(self.memory_limit)
-        kernel, rows = centred_rows(data, queries, basis, memory)
-        weights, groups, y = queries.weights, queries.code, queries.centred(self._y)
-        y = np.column_stack([y, y if self.scoring == "pairwise" else self._y])
-        if basis is not None:
-            n = basis.size
-            weights, groups = np.append(weights, np.zeros(n)), np.append(groups, groups[basis])
-            y = np.vstack([y, np.zeros((n, 2))])
-        model = OfDifferences(
-            kernel,
-            alphas=self.alphas,
-            basis=None if basis is None else np.arange(m, m + basis.size),
-            cv=with_basis(experiments, groups, m),
-            held_out_basis=self.held_out_basis,
-            fit_intercept=False,
-            scoring=None if self.scoring == "pairwise" else self.scoring,
-            jitter=self.jitter,
-            memory_limit=self.memory_limit,
-            random_state=0,  # nothing is left to chance
-        )
-        return model, (rows, y, weights, groups)
-
-    def _publish(self, model: OfDifferences) -> None:
-        """Set the fitted attributes from the regression."""
-        self._model, self._groups = model, np.asarray(model._problem.groups)
+    def _publish(self, ranked: Ranked) -> None:
+        """Set the fitted attributes."""
+        model, basis = ranked.regression, ranked.basis
+        self._ranked, self.kernel_, self.queries_ = ranked, ranked.kernel, ranked.names
         self.alphas_ = model.alphas_
         self.scores_ = model.cv_results_["pooled_test_score"]
         self.alpha_, self.best_score_ = model.alpha_, model.best_score_
-        self.basis_indices_ = np.arange(self._y.size) if self._basis is None else self._basis
-        self.dual_coef_ = self._of_rows(model.dual_coef_)
-        linear = model._asked().coefficients.linear
-        self._of_columns = None if linear is None else linear[:, 0]
+        self.basis_indices_ = np.arange(ranked.y.size) if basis is None else basis
+        self.dual_coef_ = ranked.of_rows(model.dual_coef_)
 
-    def _of_rows(self, dual: FloatArray) -> FloatArray:
-        """Return coefficients of kernel functions of rows, from those of centred rows."""
-        return dual if self._basis is not None else self._queries.transposed(dual)
+    def _fit_of(self) -> Ranked:
+        """Return what was fitted."""
+        check_is_fitted(self)
+        return self._ranked
 
     def _asked(self) -> Fitted:
-        check_is_fitted(self)
-        return self._model._asked()
+        return self._fit_of().regression._asked()
 
     # -- predictions -------------------------------------------------------------------------------
 
@@ -320,15 +312,14 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         ----------
         X : rows
         """
-        check_is_fitted(self)
-        return self._expanded(X, self.dual_coef_, self._of_columns)
+        return self._expanded(X, self._fit_of().columns, self.dual_coef_)
 
-    def _expanded(self, X: Any, dual: FloatArray, coef: FloatArray | None) -> FloatArray:
+    def _expanded(self, X: Any, coef: FloatArray | None, dual: FloatArray) -> FloatArray:
         """Return values of new rows, from coefficients of columns if the kernel is linear."""
         new = check_rows(self, X, objects=takes_objects(self.kernel_), reset=False)
         if coef is not None:
             return np.asarray(new @ coef)
-        data, values = KernelRows(self.kernel_, self._X), np.empty(new.shape[0])
+        data, values = self._ranked.rows, np.empty(new.shape[0])
         for block in row_blocks(new.shape[0], dual.size):
             values[block] = data.predict_block(new[block], self.basis_indices_) @ dual
         return values
@@ -357,7 +348,7 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         X : rows
             To predict, in any form that `predict` takes.
         """
-        check_is_fitted(self)
+        ranked = self._fit_of()
         wanted = np.atleast_1d(np.asarray(queries))
         unknown = np.setdiff1d(wanted, self.queries_)
         if unknown.size:
@@ -365,9 +356,9 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
                 f"queries must name queries of fit; got {unknown[0]!r}, which is not one.",
                 argument="queries",
             )
-        rows = np.flatnonzero(np.isin(self.queries_[self._groups], wanted))
-        left = self._model.coef_without(rows)
-        return self._expanded(X, self._of_rows(left.dual_coef), left.coef)
+        rows = np.flatnonzero(np.isin(self.queries_[ranked.groups], wanted))
+        left = ranked.regression.coef_without(rows)
+        return self._expanded(X, left.coef, ranked.of_rows(left.dual_coef))
 
     # -- held-out questions ------------------------------------------------------------------------
 
@@ -383,10 +374,10 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         -----
         NaN for rows that no experiment of `cv` tests; of those tested more than once, the mean.
         """
-        check_is_fitted(self)
+        ranked = self._fit_of()
         grid = np.atleast_1d(np.asarray(self.alpha_ if alphas is None else alphas, dtype=float))
-        found = self._model.held_out(alphas=grid)
-        total, count = np.zeros((grid.size, self._y.size)), np.zeros(self._y.size)
+        found, m = ranked.regression.held_out(alphas=grid), ranked.y.size
+        total, count = np.zeros((grid.size, m)), np.zeros(m)
         for experiment, values in zip(found.experiments, found.predictions, strict=True):
             total[:, experiment.test] += values[:, :, 0]
             count[experiment.test] += 1.0
@@ -404,11 +395,12 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         library : {"pandas", "polars"} or None
             Whose frame; None: the library that X came in, else pandas.
         """
-        f, code, names = self.held_out()[0], self._queries.code, tuple(RANKING)
+        f, ranked, names = self.held_out()[0], self._fit_of(), tuple(RANKING)
+        code = ranked.queries.code
         table = np.full((len(names), self.queries_.size), np.nan)
         for q in range(self.queries_.size):
-            rows = np.flatnonzero((code == q) & (self._weights > 0))
-            y = self._y[rows]
+            rows = np.flatnonzero((code == q) & (ranked.weights > 0))
+            y = ranked.y[rows]
             if not np.isfinite(f[rows]).all() or np.unique(y).size < 2:
                 continue
             for i, name in enumerate(names):
@@ -416,7 +408,7 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
                     table[i, q] = RANKING[name](y, f[rows], np.zeros(rows.size, dtype=np.int64))
         columns: dict[str, AnyArray] = {"query": self.queries_, "rows": np.bincount(code)}
         columns |= dict(zip(names, table, strict=True))
-        return make_frame(columns, library or self._frames)
+        return make_frame(columns, library or ranked.frames)
 
     def nested(self, cv: Any = None) -> NestedPredictions:
         """Return held-out predictions by models whose penalty was chosen without the queries.
@@ -432,10 +424,10 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
             Predictions minus their mean over the query; ``score()`` is on the scale of
             `best_score_`.
         """
-        check_is_fitted(self)
-        m, code = self._y.size, self._queries.code
-        outer = as_whole_queries(cv, m, self._X, self._y, code)
-        return self._model.nested(with_basis(outer, self._groups, m), groups=self._groups)
+        ranked = self._fit_of()
+        m, groups = ranked.y.size, ranked.groups
+        outer = as_whole_queries(cv, m, ranked.X, ranked.y, ranked.queries.code)
+        return ranked.regression.nested(with_basis(outer, groups, m), groups=groups)
 
     def permutation_test(
         self, n_permutations: int = 1000, random_state: Any = None
@@ -447,16 +439,16 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         n_permutations : int, default 1000
         random_state : int, RandomState or None
         """
-        check_is_fitted(self)
-        code, trained = self._queries.code, self._weights > 0
-        pairs = np.column_stack([code, self._weights])[trained]
+        ranked = self._fit_of()
+        code, trained = ranked.queries.code, ranked.weights > 0
+        pairs = np.column_stack([code, ranked.weights])[trained]
         if np.unique(pairs, axis=0).shape[0] > np.unique(code[trained]).size:
             raise NotSupportedError(
                 "permutation_test lets targets change places within their query, which is a test "
                 "only if its rows have equal weights. Fit with one weight for each query.",
                 argument="sample_weight",
             )
-        return self._model.permutation_test(n_permutations, self._groups, random_state)
+        return ranked.regression.permutation_test(n_permutations, ranked.groups, random_state)
 
     def score_interval(self, level: float = 0.9) -> ScoreInterval:
         """Return the score with an interval for new queries; queries are the observations.
@@ -465,13 +457,13 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         ----------
         level : float, default 0.9
         """
-        check_is_fitted(self)
-        return self._model.score_interval(level, "asymptotic", groups=self._groups)
+        ranked = self._fit_of()
+        return ranked.regression.score_interval(level, "asymptotic", groups=ranked.groups)
 
     def influence(self) -> Influence:
         """Return what each query, in the order of `queries_`, does to the model."""
-        check_is_fitted(self)
-        return self._model.influence(self._groups)
+        ranked = self._fit_of()
+        return ranked.regression.influence(ranked.groups)
 
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
@@ -481,13 +473,11 @@ class KernelRankerCV(KernelParameters, BaseEstimator):  # type: ignore[misc]  # 
         n_experiments : int
         random_state : int, numpy generator or None
         """
-        check_is_fitted(self)
-        return self._model.verify(n_experiments, random_state)
+        return self._fit_of().regression.verify(n_experiments, random_state)
 
     def explain(self) -> Plan:
         """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
-        check_is_fitted(self)
-        return self._model.explain()
+        return self._fit_of().regression.explain()
 
     def predict_interval(self, *args: Any, **kwargs: Any) -> FloatArray:
         """Raise: a value that ranks rows has no unit of its own."""

@@ -83,21 +83,21 @@ def parts_of(model: CrossValidatedKernelRidge | KernelRankerCV) -> dict[str, dic
 
 def _ranker_parts(model: KernelRankerCV) -> dict[str, dict[str, Any]]:
     """Return the parts of a ranker: its own inputs, and what its regression found."""
-    names = getattr(model, "feature_names_in_", None)
+    ranked, names = model._ranked, getattr(model, "feature_names_in_", None)
     return {
-        "parameters": model._fitted_with,
+        "parameters": dict(ranked.parameters),
         "data": {
-            "X": model._X,
-            "y": model._y,
-            "queries": model.queries_[model._queries.code],
-            "sample_weight": model._weights,
+            "X": ranked.X,
+            "y": ranked.y,
+            "queries": ranked.names[ranked.queries.code],
+            "sample_weight": ranked.weights,
             "names": names,
-            "frames": model._frames,
+            "frames": ranked.frames,
         },
         "found": {
-            **parts_of(model._model)["found"],
-            "experiments": _told_experiments(model._experiments),
-            "basis": model._basis,
+            **parts_of(ranked.regression)["found"],
+            "experiments": _told_experiments(ranked.experiments),
+            "basis": ranked.basis,
         },
     }
 
@@ -110,11 +110,11 @@ def _rebuilt_ranker(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `fit` has said it
         inputs = (rows, data["y"], data["queries"], data["sample_weight"])
-        experiments = model._prepare(*inputs, (experiments, found["basis"]))
-    names, model._frames = _names(data), data["frames"]
+        ranked = model._prepare(*inputs, (experiments, found["basis"]))
+    names = _names(data)
     if names is not None:
         model.feature_names_in_ = names
-    regression, (X, y, weights, groups) = model._centred(experiments)
+    regression, (X, y, weights, groups) = ranked.centred()
     inner = {"X": X, "y": y, "sample_weight": weights, "groups": groups, "flat": False}
     told = {"experiments": _told_experiments(regression.cv), "basis": regression.basis}
     parts = {
@@ -122,7 +122,8 @@ def _rebuilt_ranker(
         "data": {**inner, "names": None, "frames": None},
         "found": {**found, **told},
     }
-    model._publish(rebuilt(OfDifferences, parts))
+    regression = rebuilt(OfDifferences, parts)
+    model._publish(replace(ranked, frames=data["frames"], model=regression))
     return model
 
 

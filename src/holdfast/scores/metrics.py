@@ -201,5 +201,5 @@ def moment_scores(
 def _finite(scores: FloatArray) -> FloatArray:
     """Return scores with nan for every value that is not finite."""
     if np.isfinite(scores.sum()):
-        return scores
+        return np.ascontiguousarray(scores)  # sums of these depend on the order in memory
     return np.where(np.isfinite(scores), scores, np.nan)

@@ -184,10 +184,11 @@ def test_large_kernels_are_compared_side_by_side(more, cv, monkeypatch):
     model = fitted(cv=cv, **more)
     assert len(threads) > 1
     assert np.array_equal(model.kernel_weights_, alone.kernel_weights_)
-    assert np.array_equal(model.predict(NEW), alone.predict(NEW))
+    assert np.abs(model.predict(NEW) - alone.predict(NEW)).max() < EXACT  # BLAS may have threads
     if not more:
         for name in ("pooled_test_score", "alpha", "param_weights", "rank_test_score"):
-            assert np.array_equal(model.cv_results_[name], alone.cv_results_[name])
+            found, expected = (np.stack(m.cv_results_[name]) for m in (model, alone))
+            assert np.abs(found - expected).max() < EXACT
     little = fitted(cv=cv, memory_limit=1.0 * M**2 * 80, **more)
     assert np.array_equal(little.kernel_weights_, alone.kernel_weights_)
 

@@ -153,7 +153,7 @@ def test_weights_basis_rows_and_folds(weights, policy, folds):
 def test_a_linear_kernel_of_columns_and_sparse_rows(rows, basis):
     model = KernelRankerCV("linear", alphas=ALPHAS, basis=basis, jitter=1e-10)
     model.fit(rows(X), Y, QUERY, WEIGHTS["rows"])
-    assert model._model.kernel_ == (Linear() if basis is None else Precomputed())
+    assert model._ranked.regression.kernel_ == (Linear() if basis is None else Precomputed())
     how = {"w": WEIGHTS["rows"], "basis": basis, "k": lambda A, B: A @ B.T}
     if basis is None:
         expected = held_out(model.alpha_, **how)
