@@ -301,19 +301,23 @@ class KernelSmoother(Smoother):
         """Return coefficients (n + s, v) of trained rows and unpenalised columns."""
         live = np.flatnonzero(self.scale.trained)
         found = np.empty((live.size + self.unpenalised.count, alphas.size))
-        for alpha, columns in by_penalty(alphas):
+        for alpha, owners in by_penalty(alphas):
+            columns = slice(None) if owners.size == alphas.size else owners  # no copies
             if self._spectrum is None and self.definite:
                 equations = self._equations(live, self.targets.Ys[live][:, columns])
                 x = solve_shifted(equations.A, equations.rhs, np.array([alpha]))
                 found[:, columns] = equations.complete(x)[0]
                 continue
-            factor = self.factor(alpha)
-            R, Q = factor.R(factor.d(alpha)), self.unpenalised.Q[live]
-            c = factor.V[live] @ (R[:, None] * factor.z[:, columns])
-            c *= self.scale.root[live, None]
-            along = self._along[1].T  # Qᵀ√wK
-            level = Q.T @ self.targets.Ys[live][:, columns] - along[:, live] @ c
-            found[:, columns] = np.vstack([c, level])
+            factor, n = self.factor(alpha), live.size
+            R = factor.R(factor.d(alpha))
+            (c,) = scaled_products(factor.trained_rows, R[None], factor.z[:, columns])
+            if not self.scale.uniform:
+                c *= self.scale.root[live, None]
+            found[:n, columns] = c
+            if self.unpenalised.count:
+                along, Q = self._along[1].T, self.unpenalised.Q[live]  # Qᵀ√wK
+                level = Q.T @ self.targets.Ys[live][:, columns] - along[:, live] @ c
+                found[n:, columns] = level
         return found
 
     def outputs(self, factor: Factor | None = None) -> KernelOutputs:
