@@ -29,6 +29,8 @@ CG_STEPS, CG_TOUCHED = 12.0, 70.0
 PER_STACK, PER_FOLD = 15.0, 7.0
 #: Matrices of all rows that a dense model has at once.
 DENSE_MATRICES = 4.0
+#: Targets as they came, weighted, in coordinates, and the coefficients.
+FORMS_OF_TARGETS = 4.0
 #: How often predictions are there at once, of single rows and of sets; and how many there are at
 #: most, more targets being scored in chunks.
 COPIES_OF_ROWS, COPIES_OF_SETS, MOST_PREDICTIONS = 2.0, 5.0, 2**25
@@ -99,8 +101,12 @@ class Costs(ABC):
     def bytes(self, path: str) -> float:
         """Return the bytes of memory that a path needs at once."""
         kept = self.a * float(self.t.sum()) * self.sizes.v
-        copies = COPIES_OF_SETS if self.h.max(initial=0.0) > 1 else COPIES_OF_ROWS
+        copies = COPIES_OF_SETS if self._sets_in_copies(path) else COPIES_OF_ROWS
         return 8.0 * (self._doubles(path) + copies * min(kept, MOST_PREDICTIONS))
+
+    def _sets_in_copies(self, path: str) -> bool:
+        """Whether predictions of sets of rows are there several times."""
+        return bool(self.h.max(initial=0.0) > 1)
 
     @abstractmethod
     def _doubles(self, path: str) -> float:
@@ -231,15 +237,22 @@ class KernelCosts(Costs):
         touched = 2.0 * n**2
         return float((work / RATES.gemm + touched * RATES.touch + PER_FOLD * RATES.call).sum())
 
+    def _sets_in_copies(self, path: str) -> bool:
+        """Whether they are: with more targets than rows they are computed in place."""
+        many = path == "spectral" and self.sizes.v > self.sizes.p
+        return super()._sets_in_copies(path) and not many
+
     def _doubles(self, path: str) -> float:
-        """Return K, and what factorisations need beside it."""
+        """Return K, what factorisations need beside it, and the targets in several forms."""
         m, h = float(self.sizes.m), self.h
+        targets = FORMS_OF_TARGETS * m * self.sizes.v
         if path == "fold_gram":  # each thread has the kernel of its training rows three times
-            return float(m**2 + 3.0 * min(blas_threads(), h.size) * (m - h.min()) ** 2)
+            matrices = m**2 + 3.0 * min(blas_threads(), h.size) * (m - h.min()) ** 2
+            return float(matrices + targets)
         if path == "spectral":  # K, the eigenvectors, and as much again to compute them
-            return float(DENSE_MATRICES * m**2)
+            return float(DENSE_MATRICES * m**2 + targets)
         stack = max(2 * STACK_DOUBLES, (h + self.t).max() * m * (1 + self.sizes.v))
-        return float(DENSE_MATRICES * m**2 + stack)
+        return float(DENSE_MATRICES * m**2 + stack + targets)
 
 
 COSTS: dict[Form, type[Costs]] = {"features": FeatureCosts, "kernel": KernelCosts}
