@@ -116,6 +116,18 @@ rule, jitter, path, memory_limit, checkpoint, random_state
     >>> model = KernelMixtureCV(bands, n_draws=20, cv=5, random_state=0).fit(X, y)
     >>> bool(model.kernel_weights_[0] > 0.9)
     True
+
+    The questions of `KernelRidgeCV`, asked of the mixture:
+
+    >>> model.predict_without([0, 1], X[:2]).round(1)  # with the weights that were chosen
+    array([-0. ,  1.9])
+    >>> low, high = model.predict_interval(X[:1])[0]
+    >>> bool(low < y[0] < high)
+    True
+    >>> bool(model.nested(cv=5).score() > -0.1)  # weights and penalty chosen without the rows
+    True
+    >>> model.permutation_test(19, random_state=0)  # weights and penalty chosen each time
+    <permutation test: p = 0.05 from 19 permutations>
     """
 
     kernels: Any
