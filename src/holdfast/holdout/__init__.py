@@ -110,7 +110,7 @@ def _fold_gram(
     Per experiment: |H| p² for its Gram matrix, unless the first pass over the rows has it already;
     4/3 p³ for the reduction, 2 p² v per α. For a dense model m − |H| takes the place of p. Columns
     that nearly determine one another, or are in units far apart, cost accuracy at small penalties:
-    there the equations are set up again in coordinates that all rows have nearly orthogonal.
+    there the equations are set up again in coordinates that are nearly orthogonal over all rows.
     """
     order = np.argsort(alphas, kind="stable")
     values, error = smoother.by_fold(folds.solve, tasks, alphas[order], columns)
@@ -194,8 +194,8 @@ def judged(
         path = "fold_gram"  # the identity is for features that stay what they are
     with pieces_alone(smoother.order):
         found = Predicted(*PATHS[path](smoother, tasks, alphas, columns))
-        repairs = smoother.repairs if path == "spectral" else ("retrain",)
-        for repair in repairs if path != "retrain" else ():
+        repairs = {"spectral": smoother.repairs, "retrain": ()}
+        for repair in repairs.get(path, ("retrain",)):
             _train_again(found, repair, smoother, tasks, alphas, columns)
         values = smoother.restore(found.values, tasks.test.values, columns)
     return found._replace(values=values)

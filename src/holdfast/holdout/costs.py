@@ -105,7 +105,7 @@ class Costs(ABC):
         return 8.0 * (self._doubles(path) + copies * min(kept, MOST_PREDICTIONS))
 
     def _sets_in_copies(self, path: str) -> bool:
-        """Whether predictions of sets of rows are there several times."""
+        """Whether several copies of the predictions of held-out sets exist at once."""
         return bool(self.h.max(initial=0.0) > 1)
 
     @abstractmethod
@@ -238,7 +238,7 @@ class KernelCosts(Costs):
         return float((work / RATES.gemm + touched * RATES.touch + PER_FOLD * RATES.call).sum())
 
     def _sets_in_copies(self, path: str) -> bool:
-        """Whether they are: with more targets than rows they are computed in place."""
+        """Whether there are copies; with more targets than rows, predictions are made in place."""
         many = path == "spectral" and self.sizes.v > self.sizes.p
         return super()._sets_in_copies(path) and not many
 

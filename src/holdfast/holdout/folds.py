@@ -33,7 +33,7 @@ __all__ = ["Solved", "solve"]
 EPS = float(np.finfo(np.float64).eps)
 #: Targets that errors are measured with.
 MOST_TARGETS = 3
-#: Penalties of a grid at which they are.
+#: Penalties of a grid at which errors are measured.
 LOOKED_AT = 4
 
 
