@@ -33,6 +33,8 @@ __all__ = ["Solved", "solve"]
 EPS = float(np.finfo(np.float64).eps)
 #: Targets that errors are measured with.
 MOST_TARGETS = 3
+#: Squared units of columns that are too far apart: 1/eps, and some for graded matrices.
+APART = 1e20
 #: Penalties of a grid at which errors are measured.
 LOOKED_AT = 4
 
@@ -73,10 +75,12 @@ def solve(equations: FoldEquations, alphas: FloatArray, spread: FloatArray) -> S
     Notes
     -----
     Errors fall with the penalty: each of a few that are looked at counts up to the next. Few
-    penalties are factorised one by one.
+    penalties are factorised one by one, and so are columns whose units are too far apart: a
+    reduction mixes them, and could not even tell how much of the smallest is left.
     """
-    few = alphas.size <= CHOLESKY_UP_TO
-    return (_one_by_one if few else _by_reduction)(equations, alphas, spread)
+    few, diagonal = alphas.size <= CHOLESKY_UP_TO, np.diag(equations.A) + alphas[0]
+    apart = diagonal.max(initial=0.0) > APART * diagonal.min(initial=np.inf)
+    return (_one_by_one if few or apart else _by_reduction)(equations, alphas, spread)
 
 
 def _by_reduction(equations: FoldEquations, alphas: FloatArray, spread: FloatArray) -> Solved:

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from holdfast import holdout
 from holdfast.experiments import Ragged, Tasks
-from holdfast.holdout import identity
+from holdfast.holdout import folds, identity
 from holdfast.holdout.accuracy import FREE_OPERATIONS, PROMISE, affordable, data_floor
 from holdfast.holdout.verify import verify
 from holdfast.kernels import RBF
@@ -116,6 +116,16 @@ def test_folds_of_collinear_columns_need_not_be_trained_again(monkeypatch):
     found = holdout.judged(linear(rows), tasks, alphas, "fold_gram")
     assert found.error.max() <= PROMISE < lost[0].min()
     assert_allclose(found.values, expected, atol=PROMISE)
+
+
+def test_units_far_apart_are_not_mixed(monkeypatch):
+    rows, alphas = X * [1e-6, 1.0, 1e12], np.geomspace(1e-4, 1e4, 8)
+    tasks = tasks_of([np.arange(j, M, 5) for j in range(5)])
+    expected = holdout.predict(linear(rows), tasks, alphas, "retrain")
+    monkeypatch.setattr(folds, "_by_reduction", lambda *_: pytest.fail("mixed"))
+    found = holdout.judged(linear(rows), tasks, alphas, "fold_gram")
+    assert found.error.max() < 1e-12
+    assert_allclose(found.values, expected, atol=1e-12)
 
 
 def test_what_cannot_be_afforded_is_stated(monkeypatch):
