@@ -138,7 +138,7 @@ class Ranked:
 
     @property
     def columns(self) -> FloatArray | None:
-        """Coefficients of columns, if the kernel is linear and there are fewer than rows."""
+        """Coefficients of columns: of a linear kernel with fewer columns than rows, else None."""
         linear = self.regression._asked().coefficients.linear
         return None if linear is None else np.asarray(linear[:, 0])
 

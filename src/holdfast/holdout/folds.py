@@ -33,7 +33,8 @@ __all__ = ["Solved", "solve"]
 EPS = float(np.finfo(np.float64).eps)
 #: Targets that errors are measured with.
 MOST_TARGETS = 3
-#: Squared units of columns that are too far apart: 1/eps, and some for graded matrices.
+#: Diagonal entries further apart than this belong to columns that a reduction must not mix. Well
+#: beyond 1/eps: a graded matrix, such as that of rotated columns, is reduced accurately.
 APART = 1e20
 #: Penalties of a grid at which errors are measured.
 LOOKED_AT = 4
