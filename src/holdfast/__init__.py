@@ -31,7 +31,6 @@ _MODULES = (
     "exceptions",
     "kernels",
     "model_selection",
-    "report",
     "splitters",
     "tuning",
 )
@@ -52,7 +51,6 @@ __all__ = [  # resolved by __getattr__
     "kernels",
     "load",
     "model_selection",
-    "report",
     "robust_weights",
     "show_versions",
     "splitters",
@@ -67,7 +65,6 @@ if TYPE_CHECKING:
         exceptions,
         kernels,
         model_selection,
-        report,
         splitters,
         tuning,
     )

@@ -5,7 +5,7 @@ import sys
 
 def run() -> int:
     """Run the command, which is imported only then."""
-    from holdfast.cli import main
+    from holdfast.app import main
 
     return main()
 

@@ -173,19 +173,3 @@ def test_dask_rows():
     lazy = model.predict_proba(da.from_array(NEW, chunks=(7, 3)))
     assert hasattr(lazy, "compute")
     np.testing.assert_allclose(lazy.compute(), model.predict_proba(NEW), atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_report_tells_what_it_did(tmp_path):
-    from holdfast.report import summarise, write_report
-
-    model = classifier(calibration="isotonic").fit(X, THREE)
-    summary = summarise(model, verify=0)
-    scores = model.calibration_scores()
-    found = summary.probabilities
-    assert found.log_loss == (scores["before"].log_loss, scores["after"].log_loss)
-    assert found.brier == (scores["before"].brier, scores["after"].brier)
-    assert summary.to_dict()["probabilities"]["method"] == "isotonic"
-    write_report(summary, tmp_path / "r.md")
-    assert "| Brier score |" in (tmp_path / "r.md").read_text("utf-8")
-    assert summarise(classifier().fit(X, THREE), verify=0).probabilities is None

@@ -18,7 +18,6 @@ from holdfast.estimators.search import Planned
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, FunctionKernel, Linear, OnColumns
 from holdfast.kernels.shared import SharedRows, distinct_parts
-from holdfast.report import summarise, to_markdown
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
@@ -321,21 +320,6 @@ def test_values_of_shared_parts_are_those_of_the_sum():
 # -- every answer ----------------------------------------------------------------------------------
 
 
-def test_answers_are_those_of_the_chosen_kernel():
-    model = fitted(y=Y[:, 0], weights=np.ones(M))
-    plain = KernelRidgeCV(model.kernel_, alphas=ALPHAS, cv=LeaveOneGroupOut())
-    plain.fit(X, Y[:, 0], groups=RUNS)
-    assert np.allclose(model.held_out().matrix(), plain.held_out().matrix())
-    assert np.allclose(model.predict_interval(NEW), plain.predict_interval(NEW))
-    assert np.allclose(model.influence(RUNS).cook, plain.influence(RUNS).cook)
-    options = {"n_partitions": 2, "n_splits": 3, "random_state": 0}
-    assert model.score_interval(**options).low == plain.score_interval(**options).low
-    assert model.verify(3).max_relative_error < 1e-8
-    assert np.allclose(model.leave_pair_out().concordance, plain.leave_pair_out().concordance)
-    assert holdfast.compare(model, plain, random_state=0).difference == 0.0
-    assert "held out" in to_markdown(summarise(model))
-
-
 def test_answers_for_fixed_weights_are_those_of_retrained_models():
     draw, alpha = DRAWS[3], ALPHAS[1]
     model = fitted(draws=draw, alphas=[alpha])
@@ -389,29 +373,6 @@ def test_nested_and_permutations_repeat_the_choice_of_the_weights():
     stepped = fitted(y=Y[:, 0], n_steps=3)
     for question in (lambda: stepped.nested(3), lambda: stepped.permutation_test(9)):
         with pytest.raises(NotSupportedError, match=r"n_steps=3\. Fit with n_steps=0"):
-            question()
-
-
-def test_questions_about_one_model_are_refused_where_there_are_several():
-    model = fitted(weights_per_target=True)
-    assert not hasattr(model, "coef_")
-    assert not hasattr(model, "noise_variance_")
-    questions = [
-        model.held_out,
-        model.verify,
-        model.influence,
-        model.score_interval,
-        model.permutation_test,
-        model.leave_pair_out,
-        lambda: model.nested(3),
-        lambda: model.coef_without([1]),
-        lambda: model.learning_curve([10]),
-        lambda: model.predict_without([1], alpha=0.3),
-        lambda: model.save("m.holdfast"),
-        lambda: summarise(model),
-    ]
-    for question in questions:
-        with pytest.raises(NotSupportedError, match="weights_per_target=True has one model"):
             question()
 
 

@@ -17,7 +17,6 @@ import holdfast
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import FileFormatError, HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, OnColumns
-from holdfast.report import summarise, write_report
 from holdfast.splitters import HBlock
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -256,12 +255,6 @@ def test_tuning_finds_a_width_beside_a_trend():
     found = holdfast.tune(KernelRidgeCV("rbf", trend="linear", cv=4), X, Y[:, 0])
     model = KernelRidgeCV(found.kernel, alphas=[found.alpha], trend="linear", cv=4).fit(X, Y[:, 0])
     assert np.isclose(-model.best_score_, found.criterion, rtol=1e-6)
-
-
-def test_the_report_of_a_model_with_a_trend(tmp_path):
-    page = tmp_path / "page.html"
-    write_report(summarise(fitted(y=Y[:, 0], weights=np.ones(M))), page)
-    assert page.stat().st_size
 
 
 # -- undetermined columns --------------------------------------------------------------------------
