@@ -13,7 +13,6 @@ __version__ = "0.2.0"
 #: Public names and the module that each comes from.
 _WHERE = {
     "KernelMixtureCV": "holdfast.estimators.mixture",
-    "KernelRankerCV": "holdfast.estimators.ranker",
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "HoldOut": "holdfast.experiments",
@@ -39,7 +38,6 @@ __all__ = [  # resolved by __getattr__
     "Experiments",
     "HoldOut",
     "KernelMixtureCV",
-    "KernelRankerCV",
     "KernelRidgeCV",
     "KernelRidgeClassifierCV",
     "__version__",
@@ -71,7 +69,6 @@ if TYPE_CHECKING:
     from holdfast.answers.comparison import compare
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.mixture import KernelMixtureCV
-    from holdfast.estimators.ranker import KernelRankerCV
     from holdfast.estimators.regression import KernelRidgeCV
     from holdfast.estimators.robust import robust_weights
     from holdfast.experiments import Experiments, HoldOut

@@ -1,4 +1,4 @@
-"""Numbers that other software printed for the same models: kriging, partially linear, ranking.
+"""Numbers that other software printed for the same models: kriging and a partially linear one.
 
 They were printed once, with the commands below; nothing of it is needed to run these tests.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holdfast import KernelRankerCV, KernelRidgeCV
+from holdfast import KernelRidgeCV
 from holdfast.basis import Points
 from holdfast.kernels import RBF, OnColumns
 
@@ -95,24 +95,6 @@ MGCV = {
         5.42259539915, 3.93533636013,
     ]),
 }
-
-# RLScore 0.8.2 (commit cc023e6): RankRLS, whose loss of a query is divided by its size.
-#
-#   learner = QueryRankRLS(X, y, i * i % 7, regparam=0.2, kernel="GaussianKernel", gamma=0.05)
-#   [learner.holdout(np.flatnonzero(i * i % 7 == query)) for query in (0, 1, 2, 4)]
-#   learner.predict(new)
-RLSCORE = {
-    "held": np.array([
-        1.26231529209, -1.09565242339, -1.2566767518, 3.58119545512, -2.92253504096,
-        0.0441100101039, -1.37538486252, 1.83530478959, 0.522984974185, -1.82301634436,
-        -1.01614167367, 2.50884562382, -1.40375085703, -1.3555830676, -1.38655111899,
-        0.841994487552, -2.1332924006, 3.56585943292, -1.32285051253, 2.63228032012,
-        3.69312603444, -0.71501943163, -0.720551999054, 2.42598705949,
-    ]),
-    "mean": np.array([
-        -0.875871891072, -1.91034142217, 1.77348693419,
-    ]),
-}
 # fmt: on
 
 
@@ -144,14 +126,3 @@ def test_a_partially_linear_model_of_mgcv(policy):
     assert np.allclose(z_std, expected["z_std"], rtol=0, atol=EXACT)
     assert np.allclose(model.predict(NEW), expected["mean"], rtol=0, atol=EXACT)
     assert np.allclose(model.held_out().matrix().ravel(), expected["loo"], rtol=0, atol=EXACT)
-
-
-def test_leave_query_out_of_rlscore():
-    query = NUMBER * NUMBER % 7
-    size = np.bincount(query)[query]
-    model = KernelRankerCV(gamma=0.05, alphas=[0.2]).fit(X, Y, query, 1 / np.sqrt(size))
-    order, theirs = np.argsort(query, kind="stable"), np.empty(NUMBER.size)
-    theirs[order] = RLSCORE["held"]
-    theirs -= (np.bincount(query, theirs) / np.maximum(np.bincount(query), 1))[query]
-    assert np.allclose(model.held_out()[0], theirs, rtol=0, atol=EXACT)
-    assert np.allclose(model.predict(NEW), RLSCORE["mean"], rtol=0, atol=EXACT)

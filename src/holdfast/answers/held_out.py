@@ -160,7 +160,7 @@ class HeldOutPredictions:
         Parameters
         ----------
         scoring : str, callable or None
-            Any scikit-learn scorer, or "kendall_tau", "concordance", "ndcg" (how rows are ordered
+            Any scikit-learn scorer, or "kendall_tau", "concordance" (how rows are ordered
             within groups), "log_density" or "crps"; None: as the model does.
         pooled : bool or None
             Score all held-out predictions together, or average the scores of the experiments; None:

@@ -25,7 +25,6 @@ _NAMES = {
     "roc_auc": "area under the ROC curve",
     "f1": "F1",
     "kendall_tau": "Kendall's τ",
-    "ndcg": "NDCG",
 }
 
 

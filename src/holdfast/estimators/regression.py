@@ -67,7 +67,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
-        "kendall_tau", "concordance" and "ndcg" score the order of the rows within the groups of
+        "kendall_tau" and "concordance" score the order of the rows within the groups of
         `fit`, averaged over groups; for these, all rows of positive weight count equally.
         "log_density" and "crps" score normal held-out densities instead: mean log density per row,
         or minus the mean continuous ranked probability score.

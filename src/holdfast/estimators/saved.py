@@ -27,8 +27,6 @@ from holdfast.data.frames import LIBRARIES
 from holdfast.data.indices import row_numbers
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import refusals
-from holdfast.estimators.queries import OfDifferences
-from holdfast.estimators.ranker import KernelRankerCV
 from holdfast.exceptions import InvalidInputError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.holdout import PATHS
@@ -40,15 +38,13 @@ from holdfast.smoother.base import Fit
 
 __all__ = ["parts_of", "rebuilt"]
 
-E = TypeVar("E", CrossValidatedKernelRidge, KernelRankerCV)
+E = TypeVar("E", bound=CrossValidatedKernelRidge)
 
 
-def parts_of(model: CrossValidatedKernelRidge | KernelRankerCV) -> dict[str, dict[str, Any]]:
+def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
     """Return the parts of an estimator: "parameters"; once it is fitted also "data" and "found"."""
     if not hasattr(model, "alpha_"):
         return {"parameters": model.get_params(deep=False)}
-    if isinstance(model, KernelRankerCV):
-        return _ranker_parts(model)
     fitted, problem = model._asked(), model._problem
     return {
         "parameters": fitted.parameters,
@@ -81,52 +77,6 @@ def parts_of(model: CrossValidatedKernelRidge | KernelRankerCV) -> dict[str, dic
     }
 
 
-def _ranker_parts(model: KernelRankerCV) -> dict[str, dict[str, Any]]:
-    """Return the parts of a ranker: its own inputs, and what its regression found."""
-    ranked, names = model._ranked, getattr(model, "feature_names_in_", None)
-    return {
-        "parameters": dict(ranked.parameters),
-        "data": {
-            "X": ranked.X,
-            "y": ranked.y,
-            "queries": ranked.names[ranked.queries.code],
-            "sample_weight": ranked.weights,
-            "names": names,
-            "frames": ranked.frames,
-        },
-        "found": {
-            **parts_of(ranked.regression)["found"],
-            "experiments": _told_experiments(ranked.experiments),
-            "basis": ranked.basis,
-        },
-    }
-
-
-def _rebuilt_ranker(
-    model: KernelRankerCV, data: Mapping[str, Any], found: Mapping[str, Any]
-) -> KernelRankerCV:
-    """Return a ranker with its regression, both through the checks of `fit`."""
-    rows, experiments = data["X"], _experiments(found["experiments"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # `fit` has said it
-        inputs = (rows, data["y"], data["queries"], data["sample_weight"])
-        ranked = model._prepare(*inputs, (experiments, found["basis"]))
-    names = _names(data)
-    if names is not None:
-        model.feature_names_in_ = names
-    regression, (X, y, weights, groups) = ranked.centred()
-    inner = {"X": X, "y": y, "sample_weight": weights, "groups": groups, "flat": False}
-    told = {"experiments": _told_experiments(regression.cv), "basis": regression.basis}
-    parts = {
-        "parameters": regression.get_params(deep=False),
-        "data": {**inner, "names": None, "frames": None},
-        "found": {**found, **told},
-    }
-    regression = rebuilt(OfDifferences, parts)
-    model._publish(replace(ranked, frames=data["frames"], model=regression))
-    return model
-
-
 def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
     """Return the estimator that has these parts.
 
@@ -143,8 +93,6 @@ def rebuilt(cls: type[E], parts: Mapping[str, Mapping[str, Any]]) -> E:
             model._validate_params()
         return model
     data, found = parts["data"], parts["found"]
-    if isinstance(model, KernelRankerCV):
-        return _rebuilt_ranker(model, data, found)
     problem = _problem(model, data, found)
     m, v = problem.Y.shape
     kernel, basis = found["kernel"], None

@@ -15,7 +15,6 @@ from holdfast.files.early import of_early_versions
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
-    from holdfast.estimators.ranker import KernelRankerCV
 
 __all__ = ["load", "load_with_extras", "save"]
 
@@ -24,12 +23,11 @@ _CLASSES = {
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
     "KernelMixtureCV": "holdfast.estimators.mixture",
-    "KernelRankerCV": "holdfast.estimators.ranker",
 }
 
 
 def save(
-    model: CrossValidatedKernelRidge | KernelRankerCV,
+    model: CrossValidatedKernelRidge,
     path: str | os.PathLike[str],
     *,
     extras: Mapping[str, Any] | None = None,
@@ -38,7 +36,7 @@ def save(
 
     Parameters
     ----------
-    model : KernelRidgeCV, KernelRidgeClassifierCV, KernelMixtureCV or KernelRankerCV
+    model : KernelRidgeCV, KernelRidgeClassifierCV or KernelMixtureCV
         Fitted or not, in which case its parameters are those of `fit`. The training rows are part
         of a fitted model: after loading, `held_out` and `verify` work as before. Send such a file
         only to people who may see the data.
@@ -75,7 +73,7 @@ def save(
 
 def load(
     path: str | os.PathLike[str], *, allow_callables: bool = False
-) -> CrossValidatedKernelRidge | KernelRankerCV:
+) -> CrossValidatedKernelRidge:
     """Read a model that `save` wrote.
 
     Parameters
@@ -92,7 +90,7 @@ def load(
         When the file is damaged, foreign, of an unknown version, or names functions without
         permission.
     """
-    model: CrossValidatedKernelRidge | KernelRankerCV
+    model: CrossValidatedKernelRidge
     model = _loaded(path, read_archive(path), allow_callables)
     return model
 

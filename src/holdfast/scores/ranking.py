@@ -1,4 +1,4 @@
-"""How well predictions order the rows of each group: Kendall's τ_b, concordance, NDCG.
+"""How well predictions order the rows of each group: Kendall's τ_b and concordance.
 
 Each score is computed within groups and averaged over the groups that have at least two distinct
 targets; without groups, all rows are one group. All groups are scored together, in O(k log k) for k
@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["RANKING", "GroupScorer", "concordance", "kendall_tau", "ndcg"]
+__all__ = ["RANKING", "GroupScorer", "concordance", "kendall_tau"]
 
 NO_ORDER = (
     "no group has two rows with different targets, so there is no order to predict. Score "
@@ -87,44 +87,10 @@ def concordance(y: FloatArray, predictions: FloatArray, groups: IntArray) -> flo
     return _average(share, c.different > 0)
 
 
-def ndcg(y: FloatArray, predictions: FloatArray, groups: IntArray) -> float:
-    """Return the normalised discounted cumulative gain of each group, averaged.
-
-    Targets are the gains and must not be negative; the discount is the logarithm to base 2 of
-    the place counted from 2. Rows with equal predictions share their places.
-    """
-    if y.min() < 0:
-        raise ValueError(
-            f"ndcg takes targets as gains, which must not be negative; got {y.min():.6g}. Shift "
-            'the targets, or use "kendall_tau" or "concordance".'
-        )
-    n = int(groups.max()) + 1
-
-    def discounted(by: FloatArray) -> FloatArray:
-        """Return the discounted gains of each group, in descending order of `by`."""
-        order = np.lexsort((-by, groups))
-        g = groups[order]
-        new_group = _changes(g)
-        new_value = new_group | _changes(by[order])
-        run = np.cumsum(new_value) - 1
-        places = np.arange(g.size) - _starts(new_group)
-        discount = np.bincount(run, 1.0 / np.log2(places + 2.0))
-        gain = np.bincount(run, y[order]) / np.bincount(run)
-        return _sums(g[new_value], discount * gain, n)
-
-    least, most = np.full(n, np.inf), np.full(n, -np.inf)
-    np.minimum.at(least, groups, y)
-    np.maximum.at(most, groups, y)
-    ideal = discounted(y)
-    found = discounted(predictions)
-    return _average(found / np.where(ideal > 0, ideal, 1.0), least < most)
-
-
 #: The scores by the names that `scoring` knows; greater is better.
 RANKING: dict[str, Callable[[FloatArray, FloatArray, IntArray], float]] = {
     "kendall_tau": kendall_tau,
     "concordance": concordance,
-    "ndcg": ndcg,
 }
 
 

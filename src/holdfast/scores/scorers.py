@@ -290,8 +290,8 @@ def resolve_scoring(
     scoring : None, str or callable
         None means "neg_mean_squared_error" for regression, and for labels as -1 and +1, and
         "accuracy" for classification. "log_density" and "crps" score the normal distribution of
-        held-out targets (regression). Otherwise the name of a scikit-learn scorer, "kendall_tau",
-        "concordance" or "ndcg" (see `holdfast.scores.ranking`: within the groups of `fit`, averaged
+        held-out targets (regression). Otherwise the name of a scikit-learn scorer, "kendall_tau"
+        or "concordance" (see `holdfast.scores.ranking`: within the groups of `fit`, averaged
         over them, all rows alike), a scorer made by ``sklearn.metrics.make_scorer``, or any
         ``scorer(estimator, X, y)`` (which may also take ``sample_weight`` and ``groups``) with
         greater meaning better. It is called with X being the held-out predictions, and should look

@@ -7,7 +7,6 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 import holdfast
 from holdfast import (
     KernelMixtureCV,
-    KernelRankerCV,
     KernelRidgeClassifierCV,
     KernelRidgeCV,
     load,
@@ -82,8 +81,6 @@ def test_one_private_value_is_kept():
         (KernelMixtureCV(both, n_draws=3, alphas=[0.1], weights_per_target=True), np.c_[Y, -Y]),
     ):
         assert [name for name in vars(model.fit(X, y)) if name.startswith("_")] == ["_fitted"]
-    ranker = KernelRankerCV(alphas=[0.1]).fit(X, Y, np.arange(len(Y)) // 4)
-    assert [name for name in vars(ranker) if name.startswith("_")] == ["_ranked"]
 
 
 def test_rows_on_disk_are_not_copied(tmp_path):
