@@ -390,7 +390,6 @@ def never_dense(monkeypatch):
         {"kernel": "poly", "degree": 2},
         {"kernel": "matern52", "gamma": 0.01},
         {"kernel": "cosine", "basis": 12, "memory_limit": 1},
-        {"kernel": "sigmoid", "gamma": 1e-3},
     ],
 )
 def test_sparse_rows_are_never_made_dense(never_dense, container, options):

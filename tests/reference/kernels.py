@@ -59,11 +59,6 @@ def cosine(x: Floats, z: Floats) -> float:
     return normalised(x, z, kernel=linear)
 
 
-def sigmoid(x: Floats, z: Floats, gamma: float, coef0: float) -> float:
-    """Return tanh(gamma x'z + coef0), which is not positive semidefinite."""
-    return math.tanh(gamma * linear(x, z) + coef0)
-
-
 def normalised(x: Floats, z: Floats, kernel: Callable[..., float], **params: Any) -> float:
     """Return k(x, z) / sqrt(k(x, x) k(z, z)) (Pahikkala et al. 2012 §6.4), or zero."""
     scale = math.sqrt(kernel(x, x, **params)) * math.sqrt(kernel(z, z, **params))
@@ -79,7 +74,6 @@ KERNELS: dict[str, Callable[..., float]] = {
     "matern32": matern32,
     "matern52": matern52,
     "cosine": cosine,
-    "sigmoid": sigmoid,
 }
 
 

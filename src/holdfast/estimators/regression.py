@@ -21,7 +21,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     ----------
     kernel : str, kernel object or callable, default="rbf"
         "linear", "poly", "rbf", "laplacian", "matern12", "matern32", "matern52", "cosine",
-        "sigmoid", "precomputed"; an object of `holdfast.kernels` or of scikit-learn's
+        "precomputed"; an object of `holdfast.kernels` or of scikit-learn's
         Gaussian-process kernels; or a function ``kernel(X, Z)`` that returns the matrix of two
         sets of rows, which may be arbitrary objects.
     gamma, degree, coef0, kernel_params

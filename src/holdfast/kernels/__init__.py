@@ -14,7 +14,7 @@ A kernel knows its `parameters`, `with_params` changes them, and where it is `di
 
 | module | kernels | start from |
 |---|---|---|
-| `dot` | `Linear`, `Polynomial`, `Cosine`, `Sigmoid`, `Tanimoto` | inner products |
+| `dot` | `Linear`, `Polynomial`, `Cosine`, `Tanimoto` | inner products |
 | `stationary` | `RBF`, `Matern`, `Laplacian` | distances |
 | `compose` | `Sum`, `Product`, `Scaled`, `Normalised`, `Constant`, `OnColumns` | other kernels |
 | `adapters` | `FunctionKernel`, `SklearnKernel`, `Lookup` | a function, a GP kernel, a matrix |
@@ -25,7 +25,7 @@ A kernel knows its `parameters`, `with_params` changes them, and where it is `di
 from holdfast.kernels.adapters import FunctionKernel, Lookup, SklearnKernel
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.compose import Constant, Normalised, OnColumns, Product, Scaled, Sum
-from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid, Tanimoto
+from holdfast.kernels.dot import Cosine, Linear, Polynomial, Tanimoto
 from holdfast.kernels.grid import Precomputed
 from holdfast.kernels.stationary import RBF, Laplacian, Matern
 
@@ -45,7 +45,6 @@ __all__ = [
     "Precomputed",
     "Product",
     "Scaled",
-    "Sigmoid",
     "SklearnKernel",
     "Sum",
     "Tanimoto",

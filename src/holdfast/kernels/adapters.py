@@ -30,17 +30,15 @@ class FunctionKernel(Kernel):
     ----------
     func : callable
         Takes two sets of rows as `as_rows` gives them (2-D array, CSR, or 1-D object array
-        of strings, graphs, …) and returns an array of shape (len(X), len(Z)). It must be a
-        function of the pairs of rows alone, since it is called on parts of the data.
+        of strings, graphs, …) and returns an array of shape (len(X), len(Z)). It must be
+        symmetric, positive semidefinite, and a function of the pairs of rows alone, since it is
+        called on parts of the data.
     params : mapping, optional
         Keyword arguments passed on at every call.
-    positive_semidefinite : bool, default True
-        Whether the caller promises that the function is positive semidefinite.
     """
 
     func: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
-    positive_semidefinite: bool = True
 
     def __post_init__(self) -> None:
         if not callable(self.func):
@@ -221,11 +219,6 @@ class Lookup(Kernel):
 
     def _own_parameters(self) -> dict[str, Any]:
         return {}
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        """True: the caller promises it."""
-        return True
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Return kernel values of every row of X with every row of Z (default: X)."""

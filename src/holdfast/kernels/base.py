@@ -21,7 +21,7 @@ Pullback: TypeAlias = Callable[[FloatArray], dict[str, FloatArray]]
 
 
 class Kernel(ABC):
-    """A positive semidefinite (or at least symmetric) function of two rows.
+    """A symmetric, positive semidefinite function of two rows.
 
     Kernels are immutable values: equal parameters make equal kernels, so `sklearn.base.clone`
     returns the kernel itself and grid searches can run over whole kernels.
@@ -49,12 +49,6 @@ class Kernel(ABC):
     def parts(self) -> Mapping[str, "Kernel"]:
         """The kernels that this one is made of, by name; most are made of none."""
         return {}
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        """Whether every kernel matrix has only non-negative eigenvalues."""
-        # Sums, positive multiples and, by Schur's theorem, products of such kernels are, too.
-        return all(part.positive_semidefinite for part in self.parts.values())
 
     @property
     def accepts_objects(self) -> bool:

@@ -1,6 +1,5 @@
 """Kernels of the inner product x·z."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +19,7 @@ from holdfast.kernels.products import (
     row_norms_squared,
 )
 
-__all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid", "Tanimoto"]
+__all__ = ["Cosine", "Linear", "Polynomial", "Tanimoto"]
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,40 @@ class Linear(VectorKernel):
         return row_norms_squared(X)
 
 
-class _OfProduct(VectorKernel):
-    """A function of gamma x·z + coef0."""
+@dataclass(frozen=True)
+class Polynomial(VectorKernel):
+    """The power (gamma x·z + coef0)^degree.
 
-    gamma: float
-    coef0: float
+    Parameters
+    ----------
+    degree : int, default 3
+        Whole number, at least 1.
+    gamma : float, default 1.0
+        Positive factor of the inner product.
+    coef0 : float, default 1.0
+        Constant term, not negative.
+    """
+
+    degree: int = 3
+    gamma: float = 1.0
+    coef0: float = 1.0
     _positive: ClassVar[tuple[str, ...]] = ("gamma",)
 
     def __post_init__(self) -> None:
+        degree = finite_number("degree", self.degree)
+        if degree < 1 or degree != int(degree):
+            raise InvalidInputError(
+                f"degree must be a whole number >= 1; got {self.degree!r}: give degree=2, 3, …",
+                argument="degree",
+            )
+        object.__setattr__(self, "degree", int(degree))
         object.__setattr__(self, "gamma", check_positive("gamma", self.gamma))
-        object.__setattr__(self, "coef0", finite_number("coef0", self.coef0))
+        object.__setattr__(self, "coef0", check_positive("coef0", self.coef0, zero=True))
+
+    @classmethod
+    def scaled_by_gamma(cls, X: RowData) -> FloatArray:
+        """Return the squared lengths of the rows."""
+        return row_norms_squared(X)
 
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z, self._finish)
@@ -56,54 +79,9 @@ class _OfProduct(VectorKernel):
         return values
 
     def _finish(self, values: FloatArray) -> None:
+        """Turn x·z into kernel values, in place."""
         values *= self.gamma
         values += self.coef0
-        self._shape(values)
-
-    @abstractmethod
-    def _shape(self, values: FloatArray) -> None:
-        """Turn gamma x·z + coef0 into kernel values, in place."""
-
-
-@dataclass(frozen=True)
-class Polynomial(_OfProduct):
-    """The power (gamma x·z + coef0)^degree.
-
-    Parameters
-    ----------
-    degree : int, default 3
-        Whole number, at least 1.
-    gamma : float, default 1.0
-        Positive factor of the inner product.
-    coef0 : float, default 1.0
-        Constant term; the kernel is positive semidefinite when it is not negative.
-    """
-
-    degree: int = 3
-    gamma: float = 1.0
-    coef0: float = 1.0
-
-    def __post_init__(self) -> None:
-        degree = finite_number("degree", self.degree)
-        if degree < 1 or degree != int(degree):
-            raise InvalidInputError(
-                f"degree must be a whole number >= 1; got {self.degree!r}: give degree=2, 3, …",
-                argument="degree",
-            )
-        object.__setattr__(self, "degree", int(degree))
-        super().__post_init__()
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        """Whether the constant term is non-negative."""
-        return self.coef0 >= 0.0
-
-    @classmethod
-    def scaled_by_gamma(cls, X: RowData) -> FloatArray:
-        """Return the squared lengths of the rows."""
-        return row_norms_squared(X)
-
-    def _shape(self, values: FloatArray) -> None:
         # Repeated squaring: only products, many times faster than a real power.
         bits = f"{self.degree:b}"[1:]
         base = values.copy() if "1" in bits else values
@@ -111,30 +89,6 @@ class Polynomial(_OfProduct):
             values *= values
             if bit == "1":
                 values *= base
-
-
-@dataclass(frozen=True)
-class Sigmoid(_OfProduct):
-    """The hyperbolic tangent tanh(gamma x·z + coef0); not positive semidefinite.
-
-    Parameters
-    ----------
-    gamma : float, default 1.0
-        Positive factor of the inner product.
-    coef0 : float, default 1.0
-        Constant term.
-    """
-
-    gamma: float = 1.0
-    coef0: float = 1.0
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        """False: a kernel matrix may have negative eigenvalues."""
-        return False
-
-    def _shape(self, values: FloatArray) -> None:
-        np.tanh(values, out=values)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from holdfast.data.values import refuse_masked
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
 from holdfast.kernels.base import Kernel, VectorKernel
-from holdfast.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
+from holdfast.kernels.dot import Cosine, Linear, Polynomial
 from holdfast.kernels.stationary import RBF, Laplacian, Matern
 
 __all__ = ["NAMED", "Candidate", "Named", "Precomputed", "kernel_grid"]
@@ -50,7 +50,6 @@ NAMED: dict[str, Named] = {
     "matern32": Named(Matern, {"nu": 1.5}),
     "matern52": Named(Matern, {"nu": 2.5}),
     "cosine": Named(Cosine, {}),
-    "sigmoid": Named(Sigmoid, {}),
 }
 
 

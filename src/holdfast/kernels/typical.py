@@ -45,8 +45,7 @@ def typical_width(kind: type[Kernel], X: Any, weights: FloatArray) -> float | No
     """Return one over the median of what gamma multiplies; None if rows tell nothing.
 
     Squared distances (RBF, Matérn), sums of absolute differences (Laplacian), squared lengths of
-    rows (polynomial). Pairs of equal rows and rows of weight zero do not count. The sigmoid kernel
-    is not positive semidefinite, at some widths so badly that there is no model: it has none.
+    rows (polynomial). Pairs of equal rows and rows of weight zero do not count.
     """
     chosen = sample_rows(weights, DISTANCE_ROWS)
     rows = gather(X, chosen) if is_dask(X) else X[chosen]

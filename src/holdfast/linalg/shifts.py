@@ -213,29 +213,25 @@ CHOLESKY_UP_TO = 4
 ALIKE = 1e8
 
 
-def solve_shifted(
-    A: FloatArray, rhs: FloatArray, alphas: FloatArray, *, definite: bool = True
-) -> FloatArray:
+def solve_shifted(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> FloatArray:
     """Return x (a, p, v) with (A + alpha I) x = rhs, the cheapest way for this many shifts."""
-    return solve_with_looks(A, rhs, rhs[:, :0], alphas, definite=definite)[0]
+    return solve_with_looks(A, rhs, rhs[:, :0], alphas)[0]
 
 
 def solve_with_looks(
-    A: FloatArray, rhs: FloatArray, looks: FloatArray, alphas: FloatArray, *, definite: bool = True
+    A: FloatArray, rhs: FloatArray, looks: FloatArray, alphas: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return x (a, p, v) with (A + alpha I) x = rhs, and rough solutions for other sides.
 
     Parameters
     ----------
     A : (p, p) float64
-        Symmetric; positive semidefinite if `definite`. Unchanged.
+        Symmetric and positive semidefinite. Unchanged.
     rhs : (p, v) float64
     looks : (p, l) float64
         Right-hand sides whose solutions need not be accurate, nor be there at every shift.
     alphas : (a,) float64
         Increasing where there are looks.
-    definite : bool
-        If False, the eigendecomposition of A is used.
 
     Returns
     -------
@@ -248,7 +244,7 @@ def solve_with_looks(
     Raises
     ------
     KernelError
-        If A + alpha I is singular, or not positive definite where it should be.
+        If A + alpha I is not positive definite.
 
     Notes
     -----
@@ -260,9 +256,6 @@ def solve_with_looks(
     each, both = np.arange(alphas.size), np.hstack([rhs, looks])
     if not p:  # one row, which the bias fits exactly
         return np.zeros((alphas.size, p, v)), np.zeros((alphas.size, p, looks.shape[1])), each
-    if not definite:
-        x = _by_spectrum(*eigh(A), both, alphas)
-        return x[..., :v], x[..., v:], each
     diagonal = np.abs(np.diag(A)) + float(np.min(alphas))
     alike = float(diagonal.max()) <= ALIKE * float(diagonal.min())
     try:
@@ -312,22 +305,5 @@ def cholesky_solutions(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> Fl
 def reciprocal_shifts(
     Lambda: FloatArray, alphas: FloatArray | float, mask: FloatArray
 ) -> FloatArray:
-    """Return 1/(Lambda + alpha mask), shape (a, p), or (p,) for a single alpha.
-
-    Raises
-    ------
-    KernelError
-        If a penalty meets a negative eigenvalue: A + alpha I is singular there.
-    """
-    shifted = Lambda + np.multiply.outer(alphas, mask)
-    if Lambda.min(initial=0.0) < 0:  # an indefinite kernel, declared as such
-        nearest = np.abs(shifted).min(axis=-1)
-        if (nearest < 1e-10 * np.abs(shifted).max()).any():
-            alpha = np.ravel(alphas)[np.argmin(nearest)]
-            raise KernelError(
-                f"the kernel is indefinite and has an eigenvalue at −{alpha:.3g}, so the system at "
-                "that alpha is singular. Use other alphas, or a positive semidefinite kernel.",
-                argument="kernel",
-                remedies=("alphas",),
-            )
-    return np.asarray(1.0 / shifted)
+    """Return 1/(Lambda + alpha mask), shape (a, p), or (p,) for a single alpha."""
+    return np.asarray(1.0 / (Lambda + np.multiply.outer(alphas, mask)))

@@ -145,9 +145,7 @@ def _smoother(form: Form, Y: FloatArray) -> Smoother:
     if isinstance(form.kernel, Precomputed):
         require_room(len(Y), memory)
         data = PrecomputedRows(form.rows)
-        return KernelSmoother(
-            data, form.weights, Y, unpenalised, memory, definite=form.definite, trusted=True
-        )
+        return KernelSmoother(data, form.weights, Y, unpenalised, memory, trusted=True)
     if form.unit_weights is not None:
         features = StandardisedColumns(form.rows, form.unit_weights)
         return FeatureSmoother(features, form.weights, Y, unpenalised, memory)

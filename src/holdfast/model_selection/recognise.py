@@ -33,7 +33,7 @@ __all__ = ["Form", "Refit", "form_of", "is_known", "penalty_of", "row_weights"]
 EXACT_TOLERANCE = 1e-10
 #: Solvers of `Ridge` that give the minimum itself.
 DIRECT_SOLVERS = ("auto", "cholesky", "svd")
-#: Kernels of scikit-learn, by name, whose matrices have no negative eigenvalue.
+#: Kernels of scikit-learn, by name, whose matrices have no negative eigenvalue if coef0 has not.
 SEMIDEFINITE = ("linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")
 
 
@@ -75,8 +75,6 @@ class Form:
     less_mean : bool
         Whether the mean of the training targets is taken off predictions: a bias that is not there
         and columns without their means.
-    definite : bool
-        Whether the kernel matrix is positive semidefinite.
     cut : float
         Least squares: scikit-learn drops directions whose singular value is a smaller share of the
         largest.
@@ -93,7 +91,6 @@ class Form:
     shift: float = 0.0
     unit_weights: FloatArray | None = None
     less_mean: bool = False
-    definite: bool = True
     cut: float = 0.0
 
 
@@ -243,9 +240,11 @@ def _kernel_ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
         raise Refit
     if callable(model.kernel) and not _is_symmetric(model, rows, K):
         raise Refit("the kernel is a function with k(x, z) ≠ k(z, x)")
-    definite = model.kernel in SEMIDEFINITE or isinstance(model.kernel, GaussianKernel)
-    definite = definite or _is_semidefinite(K)
-    return Form(Precomputed(), K, False, weights, Y, flat, definite=definite)
+    known = model.kernel in SEMIDEFINITE and model.coef0 >= 0
+    known = known or isinstance(model.kernel, GaussianKernel)
+    if not known and not _is_semidefinite(K):
+        raise Refit("the kernel matrix is not positive semidefinite")
+    return Form(Precomputed(), K, False, weights, Y, flat)
 
 
 def _is_symmetric(model: Any, rows: Any, K: FloatArray) -> bool:

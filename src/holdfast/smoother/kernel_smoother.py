@@ -65,10 +65,8 @@ class KernelSmoother(Smoother):
     unpenalised : Unpenalised
     memory : float
         Bytes that the smoother may use.
-    definite : bool
-        Whether the kernel declares itself positive semidefinite.
     trusted : bool
-        Whether that declaration needs no check, as for the kernels of this package.
+        Whether the kernel is known to be positive semidefinite, as those of this package are.
     """
 
     form: ClassVar[Form] = "kernel"
@@ -83,11 +81,10 @@ class KernelSmoother(Smoother):
         unpenalised: Unpenalised,
         memory: float = float("inf"),
         *,
-        definite: bool = True,
         trusted: bool = True,
     ) -> None:
         super().__init__(weights, Y, unpenalised, memory)
-        self.data, self.definite, self._trusted = data, definite, trusted
+        self.data, self._trusted = data, trusted
         self._K = data if isinstance(data, np.ndarray) else None
         self._spectrum: KernelFactor | None = None
         self._last_inverse: InverseFactor | None = None
@@ -147,17 +144,16 @@ class KernelSmoother(Smoother):
     def single(self, alpha: float) -> Factor:
         """Return the inverse at one penalty.
 
-        A kernel that is indefinite, if only by its rounding errors, has no Cholesky factorisation;
-        its spectrum serves any penalty.
+        A kernel that its rounding errors make indefinite has no Cholesky factorisation; its
+        spectrum serves any penalty.
         """
         with self._lock:
             if self._last_inverse is not None and self._last_inverse.alpha == alpha:
                 return self._last_inverse
-            if self.definite:
-                self.require_semidefinite()
-                with suppress(KernelError):  # rounding errors may be larger than the penalty
-                    self._last_inverse = self._inverse(alpha)
-                    return self._last_inverse
+            self.require_semidefinite()
+            with suppress(KernelError):  # rounding errors may be larger than the penalty
+                self._last_inverse = self._inverse(alpha)
+                return self._last_inverse
             return self.factor(alpha)
 
     def factor_for(self, alphas: FloatArray) -> list[tuple[float, IntArray, Factor]]:
@@ -179,10 +175,9 @@ class KernelSmoother(Smoother):
         Tanaka and Imai 2019 (16) and Pahikkala et al. 2006 (4). Memory: two m × m matrices.
         """
         live, root, s = self.scale.trained, self.scale.root, self.unpenalised.count
-        if self.definite:
-            # Rounding is relative to the kernel before the unpenalised columns were taken out.
-            _check_definite(Lambda, float(root**2 @ np.abs(np.diag(self.K))))
-            Lambda = np.maximum(Lambda, 0.0)
+        # Rounding is relative to the kernel before the unpenalised columns were taken out.
+        _check_definite(Lambda, float(root**2 @ np.abs(np.diag(self.K))))
+        Lambda = np.maximum(Lambda, 0.0)
         Ys = self.targets.Ys
         with threads_for(max(s, Ys.shape[1])):  # idle threads would keep spinning beside the pieces
             if complement is not None:
@@ -264,7 +259,7 @@ class KernelSmoother(Smoother):
         The spectrum has every eigenvalue and is checked when it is made; this check is for the ways
         that do without the spectrum, and for kernels that were not checked before.
         """
-        if self.definite and not self._trusted and not self._semidefinite:
+        if not self._trusted and not self._semidefinite:
             raise KernelError(
                 "the kernel matrix is not positive semidefinite, so kernel least squares has no "
                 "minimum. Use a positive semidefinite kernel.",
@@ -303,7 +298,7 @@ class KernelSmoother(Smoother):
         found = np.empty((live.size + self.unpenalised.count, alphas.size))
         for alpha, owners in by_penalty(alphas):
             columns = slice(None) if owners.size == alphas.size else owners  # no copies
-            if self._spectrum is None and self.definite:
+            if self._spectrum is None:
                 equations = self._equations(live, self.targets.Ys[live][:, columns])
                 x = solve_shifted(equations.A, equations.rhs, np.array([alpha]))
                 found[:, columns] = equations.complete(x)[0]
@@ -490,7 +485,7 @@ class KernelSmoother(Smoother):
     ) -> tuple[FloatArray, FloatArray]:
         """Return rows of G (a, h, n) and coefficients G √w y (a, n, v), over the trained rows."""
         live = self.scale.trained
-        if self._spectrum is not None or not self.definite:
+        if self._spectrum is not None:
             factor = self.factor(float(alphas.min()))
             V, R = factor.trained_rows, factor.R(factor.D(alphas))
             c = scaled_products(V, R, factor.z[:, columns])
@@ -524,9 +519,7 @@ class KernelSmoother(Smoother):
             train, test = np.flatnonzero(keep), tasks.test[j]
             equations = self._equations(train, targets.Ys[train])
             looks = noise(len(equations.A))
-            x, y, owner = solve_with_looks(
-                equations.A, equations.rhs, looks, alphas, definite=self.definite
-            )
+            x, y, owner = solve_with_looks(equations.A, equations.rhs, looks, alphas)
             models, random = equations.complete(x), equations.centred(y)
             both = np.concatenate([_flat(models), _flat(random)], axis=1)
             f = submatrix(K, test, train) @ both[: train.size]
@@ -612,8 +605,7 @@ class KernelSmoother(Smoother):
 
     def _with(self, held: IntArray, Y: FloatArray) -> KernelSmoother:
         weights, unpenalised = self._retrained(held)
-        more = {"definite": self.definite, "trusted": self._trusted}
-        return KernelSmoother(self.K, weights, Y, unpenalised, self.memory, **more)
+        return KernelSmoother(self.K, weights, Y, unpenalised, self.memory, trusted=self._trusted)
 
     def retargeted(self, Y: FloatArray) -> KernelSmoother:
         """Return the smoother with other targets: m² for each of them."""

@@ -89,7 +89,6 @@ def _kernel_smoother(
         Y,
         unpenalised,
         memory,
-        definite=isinstance(kernel, Precomputed) or kernel.positive_semidefinite,
         trusted=not (isinstance(kernel, Precomputed) or kernel.accepts_objects),
     )
 

@@ -20,7 +20,6 @@ from holdfast.kernels import (
     Polynomial,
     Product,
     Scaled,
-    Sigmoid,
     SklearnKernel,
     Sum,
     Tanimoto,
@@ -44,7 +43,7 @@ DIFFERENTIABLE = [
     0.5 * Linear() + 2.0 * (RBF(0.3) * Matern(2.5, 0.1)) + 0.7,
     RBF(0.3) * (2.0 * Linear() + 1.0) * (0.1 * RBF(WIDTHS)),
 ]
-OTHERS = [Laplacian(0.3), Polynomial(2, 0.3), Sigmoid(0.3), Normalised(RBF(1.0) + 1.0)]
+OTHERS = [Laplacian(0.3), Polynomial(2, 0.3), Normalised(RBF(1.0) + 1.0)]
 
 
 def rows(m=9, n=6, seed=0):

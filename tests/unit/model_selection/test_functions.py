@@ -66,7 +66,6 @@ REGRESSORS = {
     "kernel ridge, rbf": KernelRidge(kernel="rbf", gamma=0.2, alpha=0.1),
     "kernel ridge, laplacian": KernelRidge(kernel="laplacian", alpha=0.1),
     "kernel ridge, poly": KernelRidge(kernel="poly", degree=2, gamma=0.1, alpha=1.0),
-    "kernel ridge, sigmoid": KernelRidge(kernel="sigmoid", gamma=0.01, alpha=1.0),
     "kernel ridge, cosine": KernelRidge(kernel="cosine", alpha=0.5),
     "kernel ridge, function": KernelRidge(kernel=similarity, alpha=2.0),
     "kernel ridge, gp kernel": KernelRidge(kernel=Matern(nu=1.5), alpha=0.1),
