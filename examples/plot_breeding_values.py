@@ -18,9 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 
-from holdfast import KernelRidgeCV
-from holdfast.kernels import Lookup
-from holdfast.splitters import LeaveCorrelatedOut
+from holdfast import HoldOut, KernelRidgeCV
 
 rng = np.random.default_rng(0)
 markers, causal, heritability = 1000, 100, 0.4
@@ -54,18 +52,17 @@ breeding = (breeding - breeding.mean()) / breeding.std()
 measured = breeding + np.sqrt(1 / heritability - 1) * rng.normal(size=breeding.size)
 
 # %%
-# VanRaden's matrix of relationships. Its rows are looked up by number, so that animals without a
-# record need nothing but theirs.
+# VanRaden's matrix of relationships is the kernel.
 
 frequency = genotypes.mean(axis=0) / 2
 centred = genotypes - 2 * frequency
 relationship = centred @ centred.T / (2 * frequency * (1 - frequency)).sum()
-kernel = Lookup(relationship)
-animals = np.arange(len(genotypes))[:, None]
 old, new = herd < trained, herd >= trained
+K = relationship[np.ix_(old, old)]
 
-model = KernelRidgeCV(kernel, alphas=np.logspace(-1, 2, 20), cv=LeaveOneGroupOut(), scoring="r2")
-model.fit(animals[old], measured[old], groups=herd[old])
+alphas, families = np.logspace(-1, 2, 20), LeaveOneGroupOut()
+model = KernelRidgeCV("precomputed", alphas=alphas, cv=families, scoring="r2")
+model.fit(K, measured[old], groups=herd[old])
 
 # %%
 # Accuracy is the correlation with the true breeding value, known here since the data are made up.
@@ -84,9 +81,9 @@ def held_out(cv):
     return values
 
 
-by_family, by_animal = held_out(LeaveOneGroupOut()), held_out(LeaveOneOut())
+by_family, by_animal = held_out(families), held_out(LeaveOneOut())
 truth = breeding[old]
-candidate = accuracy(model.predict(animals[new]), breeding[new])
+candidate = accuracy(model.predict(relationship[np.ix_(new, old)]), breeding[new])
 print(f"one animal at a time: {accuracy(by_animal, truth):.2f}")
 print(f"one family at a time: {accuracy(by_family, truth):.2f}")
 print(f"100 new families:     {candidate:.2f}")
@@ -95,13 +92,16 @@ print(f"100 new families:     {candidate:.2f}")
 # Between the two lies a curve: hold out with each animal its closest relatives, more and more of
 # them. The matrix itself says who they are.
 
-shares = np.array([1, 2, 4, 6, 10, 16, 30, 60]) / old.sum()
+scale = np.sqrt(np.diag(K))
+closest = np.argsort(-np.abs(K) / np.outer(scale, scale), axis=1)  # of each animal, itself first
+sizes = [1, 2, 4, 6, 10, 16, 30, 60]
 curve = [
-    accuracy(held_out(LeaveCorrelatedOut(kernel, share, X=animals[old])), truth) for share in shares
+    accuracy(held_out([HoldOut(rows[:size], test=rows[:1]) for rows in closest]), truth)
+    for size in sizes
 ]
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-axes.plot(shares * old.sum(), curve, "o-", color="C0", label="closest relatives held out")
+axes.plot(sizes, curve, "o-", color="C0", label="closest relatives held out")
 axes.axhline(accuracy(by_family, truth), color="C0", ls="--", label="whole families held out")
 axes.axhline(candidate, color="C3", label="100 new families")
 axes.set(xscale="log", xlabel="animals held out together", ylabel="accuracy", ylim=(0, 1))

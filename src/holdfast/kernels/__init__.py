@@ -17,12 +17,12 @@ A kernel knows its `parameters`, `with_params` changes them, and where it is `di
 | `dot` | `Linear`, `Polynomial`, `Cosine`, `Tanimoto` | inner products |
 | `stationary` | `RBF`, `Matern`, `Laplacian` | distances |
 | `compose` | `Sum`, `Product`, `Scaled`, `Normalised`, `Constant`, `OnColumns` | other kernels |
-| `adapters` | `FunctionKernel`, `SklearnKernel`, `Lookup` | a function, a GP kernel, a matrix |
+| `adapters` | `FunctionKernel`, `SklearnKernel` | a function, a GP kernel |
 
 `grid` turns the arguments of an estimator into kernels: `NAMED` is the one table of names.
 """
 
-from holdfast.kernels.adapters import FunctionKernel, Lookup, SklearnKernel
+from holdfast.kernels.adapters import FunctionKernel, SklearnKernel
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.compose import Constant, Normalised, OnColumns, Product, Scaled, Sum
 from holdfast.kernels.dot import Cosine, Linear, Polynomial, Tanimoto
@@ -37,7 +37,6 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
-    "Lookup",
     "Matern",
     "Normalised",
     "OnColumns",
