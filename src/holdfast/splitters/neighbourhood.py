@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,18 +12,47 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.neighbors import VALID_METRICS, NearestNeighbors
 
-from holdfast._typing import FloatArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.numbers import check_positive
-from holdfast.exceptions import InvalidInputError
+from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast.experiments.experiment import Experiments
 from holdfast.experiments.ragged import Ragged
-from holdfast.experiments.splitter import plain
-from holdfast.splitters.around import AroundRows, blocks, check_coordinates, gathered
+from holdfast.experiments.splitter import Splitter, count_rows, plain
+
+__all__ = ["AroundRows", "LeaveNeighbourhoodOut", "require_training_rows"]
 
 #: The mean radius of the Earth in kilometres (IUGG).
 EARTH_KM = 6371.0088
 #: A distance equal to the radius up to this share of it lies within: on a grid of step 0.1 three
 #: steps are 0.30000000000000004.
 SLACK = 1e-10
+#: Rows whose neighbours are looked up together.
+BLOCK_ROWS = 1024
+
+
+class AroundRows(Splitter):
+    """Hold out the neighbourhood of a row and test that row, for every row."""
+
+    @abstractmethod
+    def _held_out(self, n_rows: int) -> Ragged:
+        """Return the neighbourhood of each row, ascending."""
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, ...), optional
+            The rows, for a splitter that does not know their number itself.
+        y : array-like of shape (m,), optional
+            Counted if X is None.
+        groups : ignored
+        """
+        return count_rows(X, y)
+
+    def _experiments(self, n_rows: int) -> Experiments:
+        centres = Ragged(np.arange(n_rows), np.arange(n_rows + 1))
+        return Experiments(self._held_out(n_rows), centres)
 
 
 class LeaveNeighbourhoodOut(AroundRows):
@@ -84,13 +115,10 @@ class LeaveNeighbourhoodOut(AroundRows):
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of rows, which is that of the coordinates; arguments are ignored."""
-        return len(check_coordinates(self.coordinates))
+        return len(_points(self.coordinates))
 
     def _held_out(self, n_rows: int) -> Ragged:
-        return gathered(self._near(n_rows), n_rows, f"radius={self.radius}")
-
-    def _near(self, n_rows: int) -> Iterator[sp.csr_array]:
-        points = check_coordinates(self.coordinates, n_rows)
+        points = _points(self.coordinates, n_rows)
         radius = check_positive("radius", self.radius, zero=True) * (1 + SLACK)
         metric, params = self.metric, dict(self.metric_params or {})
         if metric == "haversine":
@@ -104,17 +132,70 @@ class LeaveNeighbourhoodOut(AroundRows):
             p=params.pop("p", 2),
             metric_params=params or None,
         )
+        itself = sp.eye_array(n_rows, format="csr", dtype=bool)
+        parts: list[Ragged] = []
         try:
             search.fit(points)
-            for rows, itself in blocks(n_rows):
+            for start in range(0, n_rows, BLOCK_ROWS):
+                rows = slice(start, start + BLOCK_ROWS)
                 # A row is near itself even where that distance is a rounding error.
-                yield itself + sp.csr_array(search.radius_neighbors_graph(points[rows]))
+                near = itself[rows] + sp.csr_array(search.radius_neighbors_graph(points[rows]))
+                near.sort_indices()
+                sizes = np.diff(near.indptr)
+                require_training_rows(sizes, n_rows, f"radius={self.radius}", first=start)
+                parts.append(Ragged(near.indices.astype(np.int64), near.indptr.astype(np.int64)))
+        except HoldOutError:
+            raise
         except (ValueError, TypeError) as error:
             raise InvalidInputError(
                 f"metric={self.metric!r} cannot measure these coordinates: {error} Pass what it "
                 "needs as metric_params, or another metric.",
                 argument="metric",
             ) from error
+        return Ragged.joined(parts)
+
+
+def require_training_rows(sizes: IntArray, n_rows: int, given: str, first: int = 0) -> None:
+    """Raise if an experiment holds out all rows; `given` is what the user asked for."""
+    if (sizes >= n_rows).any():
+        raise HoldOutError(
+            f"{given} holds out all {n_rows} rows in experiment "
+            f"{first + int(np.argmax(sizes >= n_rows))}: nothing is left to train on. Choose a "
+            "smaller value, or pass more rows.",
+            argument=given.partition("=")[0],
+        )
+
+
+def _points(coordinates: ArrayLike, n_rows: int | None = None) -> FloatArray:
+    """Return coordinates as finite numbers, shape (n_rows, d); a single column may come flat."""
+    raw: AnyArray = np.empty(())
+    points: FloatArray = np.empty(())
+    with suppress(TypeError, ValueError):  # ragged, or not numbers
+        raw = np.asarray(coordinates)
+        if raw.dtype.kind in "biufO":  # a time would become nanoseconds without a word
+            points = raw.astype(np.float64)
+    points = points[:, None] if points.ndim == 1 else points
+    if points.ndim != 2 or not points.shape[1]:
+        raise InvalidInputError(
+            "coordinates must be numbers of shape (rows, dimensions), or (rows,) for one; got "
+            f"{type(coordinates).__name__}, shape {raw.shape}, dtype {raw.dtype}. Convert times to "
+            "numbers of your unit, such as (t - t[0]) / numpy.timedelta64(1, 'D').",
+            argument="coordinates",
+        )
+    if n_rows not in (None, len(points)):
+        raise InvalidInputError(
+            f"coordinates must hold one point for each of the {n_rows} rows; got {len(points)} "
+            "points. Make the splitter with the coordinates of exactly the rows that are split.",
+            argument="coordinates",
+        )
+    finite = np.isfinite(points).all(axis=1)
+    if not finite.all():
+        raise InvalidInputError(
+            f"coordinates must be finite; got {points[~finite][0]} in row "
+            f"{int(np.argmin(finite))}. Leave out rows without a known place.",
+            argument="coordinates",
+        )
+    return np.ascontiguousarray(points)
 
 
 def _on_sphere(degrees: FloatArray) -> FloatArray:

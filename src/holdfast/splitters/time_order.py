@@ -15,7 +15,7 @@ from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments.experiment import Experiments
 from holdfast.experiments.ragged import Ragged
 from holdfast.experiments.splitter import Splitter, plain
-from holdfast.splitters.around import AroundRows, leave_some
+from holdfast.splitters.neighbourhood import AroundRows, require_training_rows
 
 
 class HBlock(AroundRows):
@@ -51,7 +51,7 @@ class HBlock(AroundRows):
     def _held_out(self, n_rows: int) -> Ragged:
         h, row = whole_number("h", self.h, 0), np.arange(n_rows)
         start, stop = np.maximum(row - h, 0), np.minimum(row + h + 1, n_rows)
-        leave_some(stop - start, n_rows, f"h={h}")
+        require_training_rows(stop - start, n_rows, f"h={h}")
         return Ragged.ranges(start, stop)
 
 
@@ -107,7 +107,7 @@ class PurgedKFold(Splitter):
         stop = np.cumsum(sizes)
         start = stop - sizes
         first, last = np.maximum(start - purge, 0), np.minimum(stop + embargo, n_rows)
-        leave_some(last - first, n_rows, f"purge={purge}, embargo={embargo}")
+        require_training_rows(last - first, n_rows, f"purge={purge}, embargo={embargo}")
         return Experiments(Ragged.ranges(first, last), Ragged.ranges(start, stop))
 
 

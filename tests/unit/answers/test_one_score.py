@@ -25,10 +25,8 @@ from holdfast.basis import basis_curve
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.splitters import (
     HBlock,
-    LeaveHopsOut,
     LeaveNeighbourhoodOut,
     PurgedKFold,
-    SpatialBlocks,
     TimeSteps,
 )
 
@@ -158,15 +156,11 @@ def test_densities_work_or_are_refused_by_name(scoring, cv):
 
 def splitters(m):
     place = np.arange(m, dtype=float)[:, None]
-    chain = np.abs(place - place.T) == 1
     return {
         "hblock": HBlock(4),
         "purged": PurgedKFold(5, purge=3, embargo=2),
         "steps": TimeSteps(place[:, 0], n_splits=6, gap=2),
         "neighbourhood": LeaveNeighbourhoodOut(place, 5.0),
-        "hops": LeaveHopsOut(chain, 4),
-        "blocks": SpatialBlocks(place, 10.0),
-        "dealt": SpatialBlocks(place, 5.0, n_splits=5, random_state=0),
         "series": TimeSeriesSplit(5),
         "folds": KFold(5),
         "fixed": PredefinedSplit(np.where(np.arange(m) < 90, -1, 0)),

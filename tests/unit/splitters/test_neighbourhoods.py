@@ -5,7 +5,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import sklearn
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
@@ -24,14 +23,10 @@ import holdfast
 from holdfast import KernelRidgeCV
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.experiments import Experiments, as_experiments
-from holdfast.kernels import RBF
 from holdfast.splitters import (
     HBlock,
-    LeaveCorrelatedOut,
-    LeaveHopsOut,
     LeaveNeighbourhoodOut,
     PurgedKFold,
-    SpatialBlocks,
     TimeSteps,
 )
 from reference.retrain import policy_experiment, retrain
@@ -45,20 +40,14 @@ PLACES = RNG.uniform(0, 10, size=(M, 2))
 GLOBE = np.column_stack([RNG.uniform(-90, 90, M), RNG.uniform(-180, 180, M)])
 X = np.column_stack([PLACES / 3, RNG.normal(size=M)])
 Y = np.sin(X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=M)
-EDGES = RNG.integers(0, M, size=(45, 2))
 
 SPLITTERS = [
     LeaveNeighbourhoodOut(PLACES, 2.0),
     LeaveNeighbourhoodOut(PLACES, 2.5, "manhattan"),
     LeaveNeighbourhoodOut(GLOBE, 4000.0, "haversine"),
     HBlock(3),
-    LeaveHopsOut(EDGES, 2),
     PurgedKFold(6, 2, 3),
-    SpatialBlocks(PLACES, 3.0),
-    SpatialBlocks(PLACES, [2.0, 5.0], n_splits=4, random_state=0),
     TimeSteps(PLACES[:, 1].round(), 2, gap=2),
-    LeaveCorrelatedOut(RBF(gamma=0.5), 0.1, X=X),
-    LeaveCorrelatedOut(rbf_kernel(PLACES), 0.2),
 ]
 NAMES = [f"{type(splitter).__name__}-{i}" for i, splitter in enumerate(SPLITTERS)]
 
@@ -129,8 +118,6 @@ def test_rounding_does_not_decide_on_a_grid():
     line = np.arange(30) * 0.1  # 0.1 * 3 is 0.30000000000000004
     found = LeaveNeighbourhoodOut(line, 0.3).experiments(30)
     assert pairs(found) == pairs(HBlock(3).experiments(30))
-    cells = SpatialBlocks(line, 0.3).groups()
-    assert cells.tolist() == [i // 3 for i in range(30)]
 
 
 def test_rows_at_one_place_are_held_out_together():
@@ -139,53 +126,15 @@ def test_rows_at_one_place_are_held_out_together():
 
 
 def test_neighbourhoods_do_not_depend_on_the_blocks(monkeypatch):
-    from holdfast.splitters import around
-
-    places, edges = RNG.uniform(size=(400, 2)), RNG.integers(0, 400, size=(500, 2))
-    splitters = LeaveNeighbourhoodOut(places, 0.1), LeaveHopsOut(edges, 2)
-    before = [pairs(splitter.experiments(400)) for splitter in splitters]
-    monkeypatch.setattr(around, "BLOCK_ROWS", 7)
-    assert [pairs(splitter.experiments(400)) for splitter in splitters] == before
+    splitter = LeaveNeighbourhoodOut(RNG.uniform(size=(400, 2)), 0.1)
+    before = pairs(splitter.experiments(400))
+    monkeypatch.setattr("holdfast.splitters.neighbourhood.BLOCK_ROWS", 7)
+    assert pairs(splitter.experiments(400)) == before
 
 
 @pytest.mark.parametrize("h", [0, 1, 5, 19])
 def test_h_block(h):
     assert pairs(HBlock(h).experiments(M)) == around(lambda i, j: abs(i - j) <= h)
-
-
-def hop_distance():
-    """The number of edges between any two nodes, by Floyd and Warshall."""
-    steps = np.full((M, M), np.inf)
-    np.fill_diagonal(steps, 0)
-    for a, b in EDGES:
-        if a != b:
-            steps[a, b] = steps[b, a] = 1
-    for k in range(M):
-        for i in range(M):
-            for j in range(M):
-                steps[i, j] = min(steps[i, j], steps[i, k] + steps[k, j])
-    return steps
-
-
-def test_hops():
-    distance = hop_distance()
-    matrix = sp.coo_array((np.ones(len(EDGES)), (EDGES[:, 0], EDGES[:, 1])), shape=(M, M))
-    for hops in (0, 1, 2, 3, 100):
-        twin = around(lambda i, j, hops=hops: distance[i, j] <= hops)
-        assert pairs(LeaveHopsOut(EDGES, hops).experiments(M)) == twin
-        for form in (sp.csr_array, sp.csc_matrix, sp.lil_array, sp.coo_array.toarray):
-            assert pairs(LeaveHopsOut(form(matrix), hops).experiments(M)) == twin
-    assert pairs(LeaveHopsOut(EDGES.tolist(), 1).experiments(M)) == around(
-        lambda i, j: distance[i, j] <= 1
-    )
-
-
-def test_entries_that_are_zero_are_no_edges():
-    graph = sp.csr_array(([0.0, -2.0], ([0, 1], [1, 2])), shape=(4, 4))
-    found = pairs(LeaveHopsOut(graph, 1).experiments(4))
-    assert found == [([0], [0]), ([1, 2], [1]), ([1, 2], [2]), ([3], [3])]
-    nobody = LeaveHopsOut(np.empty((0, 2)), 3).experiments(4)
-    assert pairs(nobody) == pairs(HBlock(0).experiments(4))
 
 
 @pytest.mark.parametrize(("k", "purge", "embargo"), [(2, 0, 0), (7, 2, 0), (7, 0, 3), (40, 1, 5)])
@@ -228,30 +177,6 @@ def test_times_may_be_dates():
     left = np.arange(0, M, 3)
     inner, twin = TimeSteps(days, 3).among(left), TimeSteps(days[left], 3)
     assert pairs(inner.experiments(left.size)) == pairs(twin.experiments(left.size))
-
-
-def test_cells_of_a_grid():
-    splitter = SpatialBlocks(PLACES - 5, [2.0, 3.0])
-    twin = {}
-    for i, (a, b) in enumerate(PLACES - 5):
-        twin.setdefault((np.floor(a / 2), np.floor(b / 3)), []).append(i)
-    assert pairs(splitter.experiments(M)) == [(twin[c], twin[c]) for c in sorted(twin)]
-    assert splitter.get_n_splits() == len(twin)
-    assert len(np.unique(splitter.groups())) == len(twin)
-
-
-def test_cells_are_dealt_evenly_and_by_the_seed():
-    cells = SpatialBlocks(PLACES, 2.0).groups()
-
-    def folds(seed):
-        return pairs(SpatialBlocks(PLACES, 2.0, n_splits=4, random_state=seed).experiments(M))
-
-    held = [rows for rows, _ in folds(0)]
-    assert sorted(row for rows in held for row in rows) == list(range(M))
-    for rows in held:  # whole cells
-        assert set(np.flatnonzero(np.isin(cells, cells[rows]))) == set(rows)
-    assert max(map(len, held)) - min(map(len, held)) <= np.bincount(cells).max()
-    assert folds(0) == folds(0) != folds(1)
 
 
 # -- one splitter, two interfaces ------------------------------------------------------------------
@@ -320,10 +245,6 @@ def test_names():
         == "LeaveNeighbourhoodOut(coordinates=<40 × 2 ndarray>, radius=2.0, metric='l1')"
     )
     assert "LeaveNeighbourhoodOut" in repr(KernelRidgeCV(cv=SPLITTERS[0]))
-    assert (
-        repr(SpatialBlocks([0.0] * 8, 1.0)) == f"SpatialBlocks(coordinates={[0.0] * 8}, size=1.0)"
-    )
-    assert repr(SpatialBlocks([0.0] * 9, 1.0)) == "SpatialBlocks(coordinates=<list of 9>, size=1.0)"
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=NAMES)
@@ -343,7 +264,6 @@ def test_coordinates_from_a_frame(library, tmp_path):
     splitter = LeaveNeighbourhoodOut(places, 2.0)
     assert pairs(clone(splitter).experiments(M)) == pairs(SPLITTERS[0].experiments(M))
     KernelRidgeCV(gamma=0.5, cv=splitter).fit(X, Y).save(tmp_path / "model.holdfast")
-    assert SpatialBlocks(places, 3.0).get_n_splits() == SPLITTERS[6].get_n_splits()
 
 
 # -- held-out predictions are those of models that are really trained ------------------------------
@@ -406,16 +326,6 @@ BAD = [
     (HBlock(-1), "h must be a whole number, at least 0; got -1"),
     (HBlock(1.5), "h must be a whole number"),
     (HBlock(20), "h=20 holds out all 40 rows in experiment 19.*smaller"),
-    (LeaveHopsOut(EDGES, -1), "hops must be a whole number"),
-    (LeaveHopsOut(EDGES + 5, 1), r"rows from 0 to 39; got the edge .*Count rows from 0"),
-    (LeaveHopsOut(EDGES.astype(float), 1), "graph must be an adjacency matrix.*dtype float64"),
-    (LeaveHopsOut(np.eye(9), 1), r"each of the 40 rows; got shape \(9, 9\)"),
-    (LeaveHopsOut(np.full((M, M), np.nan), 1), "0 where two rows are not connected"),
-    (LeaveHopsOut(np.full((M, M), "x"), 1), "graph must hold numbers"),
-    (LeaveHopsOut([[0, 1], [2]], 1), "graph must be"),
-    (LeaveHopsOut("graph", 1), "graph must be"),
-    (LeaveHopsOut(sp.eye_array(9), 1), r"each of the 40 rows; got shape \(9, 9\)"),
-    (LeaveHopsOut([(i, i + 1) for i in range(M - 1)], 30), "hops=30 holds out all 40 rows"),
     (TimeSteps(np.arange(M), 1), "n_splits must be a whole number, at least 2; got 1"),
     (TimeSteps(np.arange(M), 40), "40 steps in time.*fewer steps"),
     (TimeSteps(np.arange(M), 3, gap=10), "a gap of 10 leave no row.*smaller gap"),
@@ -429,12 +339,6 @@ BAD = [
     (PurgedKFold(4, -1), "purge must be"),
     (PurgedKFold(4, 0, 0.5), "embargo must be"),
     (PurgedKFold(2, 20, 20), "purge=20, embargo=20 holds out all 40 rows in experiment 0"),
-    (SpatialBlocks(PLACES, 0), "size must be a finite positive number.*got 0"),
-    (SpatialBlocks(PLACES, [1, 2, 3]), "each of the 2 dimensions"),
-    (SpatialBlocks(PLACES, "big"), "size must be"),
-    (SpatialBlocks(PLACES, 1000), "size=1000 holds out all 40 rows"),
-    (SpatialBlocks(PLACES, 5, n_splits=50), "number of cells that hold rows, 4; got 50"),
-    (SpatialBlocks(PLACES, 5, n_splits=1), "n_splits must be a whole number"),
 ]
 
 
@@ -451,10 +355,7 @@ def test_bad_number_of_rows():
         HBlock(1).experiments(1.5)
     with pytest.raises(InvalidInputError, match="X must be given"):
         HBlock(1).get_n_splits()
-    with pytest.raises(InvalidInputError, match="X must be given"):
-        LeaveHopsOut(EDGES, 1).get_n_splits()
     assert HBlock(1).get_n_splits(None, Y) == M
-    assert LeaveHopsOut(sp.eye_array(9), 1).get_n_splits() == 9
     with pytest.raises(HoldOutError):
         list(HBlock(20).split(X))
 
@@ -471,17 +372,14 @@ def test_public_name_is_there_on_demand():
 def test_a_hundred_thousand_points_take_the_memory_of_their_neighbourhoods():
     m = 100_000
     rng = np.random.default_rng(0)
-    places, chain = rng.uniform(size=(m, 2)), np.arange(m)
-    edges = np.column_stack([chain[:-1], chain[1:]])
+    places = rng.uniform(size=(m, 2))
     radius = float(np.sqrt(50 / (np.pi * m)))  # about 50 neighbours
     globe = np.column_stack([60 + places[:, 0], 20 + places[:, 1]])
     for splitter in (
         LeaveNeighbourhoodOut(places, radius),
         LeaveNeighbourhoodOut(globe, 1.0, "haversine"),
         HBlock(25),
-        LeaveHopsOut(edges, 25),
         PurgedKFold(10, 100, 100),
-        SpatialBlocks(places, 0.02),
     ):
         tracemalloc.start()
         experiments = as_experiments(splitter, m)
