@@ -147,17 +147,6 @@ def test_saved_and_loaded(tmp_path):
         holdfast.load(tmp_path / "points.holdfast")
 
 
-def test_centres_of_clusters():
-    centres = Points.from_kmeans(X, 5, random_state=0)
-    assert centres.Z.shape == (5, D)
-    assert model(basis=centres).fit(X, Y).dual_coef_.shape == (5, 2)
-    rows = np.array([[0.0], [2.0], [10.0]])
-    weighted = Points.from_kmeans(rows, 2, sample_weight=[1.0, 3.0, 1.0], random_state=0)
-    assert sorted(weighted.Z[:, 0].tolist()) == [1.5, 10.0]
-    with pytest.raises(InvalidInputError, match="4 centres of 3 rows"):
-        Points.from_kmeans(rows, 4)
-
-
 def test_the_rows_alone_are_counted():
     data = RowsAndPoints(RBF(0.3), X, Z)
     assert len(data) == M

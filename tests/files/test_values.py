@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 from sklearn import gaussian_process, model_selection
 
-from holdfast.basis import BalancedOverFolds, FarthestPoint, Fixed, PerGroup, Points, Random
+from holdfast.basis import BalancedOverFolds, Fixed, PerGroup, Points, Random
 from holdfast.exceptions import FileFormatError, InvalidInputError
 from holdfast.experiments import HoldOut
 from holdfast.files.codec import Decoder, Encoder
@@ -214,7 +214,6 @@ def test_hostile_sparse_matrices():
 @pytest.mark.parametrize(
     ("old", "fields", "expected"),
     [
-        ("holdfast.basis.farthest:FarthestPoint", {"n": 5}, FarthestPoint(5)),
         ("holdfast.basis.grouped:PerGroup", {"k": 2}, PerGroup(2)),
         ("holdfast.basis.grouped:BalancedOverFolds", {"n": 5}, BalancedOverFolds(5)),
         ("holdfast.basis.random:Fixed", {"rows": [1, 2]}, Fixed([1, 2])),

@@ -10,8 +10,6 @@
 | `Greedy` | kernel, y | one at a time, the candidate that lowers the model's error most |
 | `FeatureVectors` | kernel | the span that reconstructs all rows best (exact, or sampled) |
 | `RandomlyPivotedCholesky` | kernel | at random, in proportion to what is not yet explained |
-| `KMeans` | rows or kernel | the row nearest to the centre of each cluster |
-| `FarthestPoint` | kernel | the row farthest from those chosen, one at a time |
 
 `basis_curve` shows how the held-out error falls with the number of rows, for any of them.
 Only the exact `FeatureVectors` ever holds an m × m matrix, and none of more than 1 GB.
@@ -22,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from holdfast.basis.base import Selector
 from holdfast.basis.feature_vectors import FeatureVectors
 from holdfast.basis.greedy import Greedy
-from holdfast.basis.kmeans import FarthestPoint, KMeans
 from holdfast.basis.pivoted_cholesky import RandomlyPivotedCholesky
 from holdfast.basis.random import BalancedOverFolds, PerGroup, Random
 from holdfast.basis.resolve import Fixed, Points
@@ -33,11 +30,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BalancedOverFolds",
     "BasisCurve",
-    "FarthestPoint",
     "FeatureVectors",
     "Fixed",
     "Greedy",
-    "KMeans",
     "PerGroup",
     "Points",
     "Random",

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn import cluster
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import Pool, Selector, how_many
 from holdfast.basis.random import Random
 from holdfast.data.indices import row_numbers
-from holdfast.data.numbers import whole_number
-from holdfast.data.rows import as_rows, numeric_rows
+from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -59,8 +57,8 @@ class Points(Selector):
     Parameters
     ----------
     Z : array-like of shape (n, d), sparse matrix, or n objects
-        The points, of the same kind as the rows: centres of clusters, a grid, or rows of another
-        data set.
+        The points, of the same kind as the rows: ``KMeans(n).fit(X).cluster_centers_``, a grid, or
+        rows of another data set.
 
     Notes
     -----
@@ -92,45 +90,6 @@ class Points(Selector):
 
     def __init__(self, Z: Any) -> None:
         self.Z = Z
-
-    @classmethod
-    def from_kmeans(
-        cls, X: Any, n: int, *, sample_weight: Any = None, random_state: Any = None
-    ) -> Points:
-        """Return the centres of n clusters of the rows of X, by k-means.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, d)
-        n : int
-            How many centres.
-        sample_weight : array-like of shape (m,), optional
-        random_state : int, RandomState or None
-
-        Notes
-        -----
-        The centres have seen every row of X, though no target: a held-out estimate for rows of
-        X may be slightly optimistic. `KMeans` takes the row nearest to each centre instead, which
-        leaves the basis when it is held out.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holdfast.basis import Points
-        >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
-        >>> sorted(Points.from_kmeans(X, 2, random_state=0).Z[:, 0].tolist())
-        [0.5, 10.5]
-        """
-        rows = numeric_rows(X)
-        n = whole_number("n", n)
-        if n > rows.shape[0]:
-            raise InvalidInputError(
-                f"n asks for {n} centres of {rows.shape[0]} rows; use at most {rows.shape[0]}.",
-                argument="n",
-            )
-        model = cluster.KMeans(n_clusters=n, n_init=1, random_state=random_state)
-        centres = model.fit(rows, sample_weight=sample_weight).cluster_centers_
-        return cls(np.asarray(centres, dtype=np.float64))
 
     def points(self, X: Any) -> Any:
         """Return the points as rows, checked against the rows of the data."""

@@ -52,7 +52,6 @@ _OWN_MODULES = (
 )
 # Where classes that older files name are now.
 _MOVED = {
-    "holdfast.basis.farthest:FarthestPoint": "holdfast.basis.kmeans:FarthestPoint",
     "holdfast.basis.grouped:BalancedOverFolds": "holdfast.basis.random:BalancedOverFolds",
     "holdfast.basis.grouped:PerGroup": "holdfast.basis.random:PerGroup",
     "holdfast.basis.points:Points": "holdfast.basis.resolve:Points",

@@ -10,11 +10,9 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from holdfast.basis import (
     BalancedOverFolds,
-    FarthestPoint,
     FeatureVectors,
     Fixed,
     Greedy,
-    KMeans,
     PerGroup,
     Random,
     RandomlyPivotedCholesky,
@@ -39,9 +37,6 @@ SELECTORS = [
     FeatureVectors(8, sample=5),
     FeatureVectors(8, sample=5, evaluate=12),
     RandomlyPivotedCholesky(8),
-    KMeans(8),
-    KMeans(8, space="kernel"),
-    FarthestPoint(8),
 ]
 
 
@@ -293,9 +288,6 @@ def test_even_shares_fill_up_where_folds_are_small():
 @pytest.mark.parametrize(
     "selector",
     [
-        FarthestPoint(6),
-        KMeans(6),
-        KMeans(6, space="kernel"),
         RandomlyPivotedCholesky(6),
         Greedy(6, jitter=0.0),
         FeatureVectors(6),
@@ -329,17 +321,11 @@ def test_selectors_stop_at_the_distinct_rows(selector):
         (FeatureVectors(sample=0), "sample"),
         (FeatureVectors(sample=5, evaluate=1.5), "evaluate"),
         (FeatureVectors(max_size=0), "max_size"),
-        (KMeans(8, space="moon"), "space"),
         (RandomlyPivotedCholesky(0), "at least 1"),
-        (FarthestPoint("many"), "number of rows"),
+        (RandomlyPivotedCholesky("many"), "number of rows"),
     ],
     ids=repr,
 )
 def test_nonsense_is_refused(selector, message):
     with pytest.raises(InvalidInputError, match=message):
         selector.select(data_kinds()["dense"], **inputs(), rng=0)
-
-
-def test_k_means_in_input_space_needs_vectors():
-    with pytest.raises(InvalidInputError, match='space="kernel"'):
-        KMeans(4, space="input").select(data_kinds()["precomputed"], rng=0)

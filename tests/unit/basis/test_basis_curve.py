@@ -11,7 +11,6 @@ from holdfast.basis import (
     FeatureVectors,
     Fixed,
     Greedy,
-    KMeans,
     PerGroup,
     Random,
     RandomlyPivotedCholesky,
@@ -67,7 +66,12 @@ def test_beginnings_of_nested_selections_are_selections():
 
 def test_all_kinds_of_selectors_policies_and_repeats():
     X, y = problem()
-    selectors = {"a": Random(), "b": KMeans(), "c": BalancedOverFolds(), "d": FeatureVectors()}
+    selectors = {
+        "a": Random(),
+        "b": RandomlyPivotedCholesky(),
+        "c": BalancedOverFolds(),
+        "d": FeatureVectors(),
+    }
     curve = quietly(
         estimator=KernelRidgeCV(gamma=0.5, alphas=ALPHAS, cv=5),
         X=X,

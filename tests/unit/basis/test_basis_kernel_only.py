@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from holdfast.basis import FarthestPoint, FeatureVectors, KMeans
+from holdfast.basis import FeatureVectors
 from holdfast.basis import feature_vectors as selecting
 from holdfast.basis.base import SQRT_EPS, Pool
 from holdfast.basis.pivoted_cholesky import pivot
@@ -244,33 +244,3 @@ def test_pivot_factor_is_the_nystrom_approximation(block):
     nystrom = K[:, rows] @ np.linalg.solve(K[np.ix_(rows, rows)], K[rows])
     np.testing.assert_allclose(residual.F @ residual.F.T, nystrom, atol=1e-9)
     np.testing.assert_allclose(residual.gap, np.diag(K - nystrom), atol=1e-9)
-
-
-# --- farthest point and k-means -----------------------------------------------------------------
-
-
-def test_farthest_point_as_naive():
-    K = kernel_matrix(40, seed=5, kernel=Polynomial(2))
-    rows = FarthestPoint(10).select(PrecomputedRows(K), rng=6)
-    distance = np.diag(K)[:, None] + np.diag(K) - 2 * K
-    chosen = [int(np.random.default_rng(6).integers(40))]
-    while len(chosen) < 10:
-        chosen.append(int(np.argmax(distance[:, chosen].min(axis=1))))
-    assert rows.tolist() == chosen
-
-
-@pytest.mark.parametrize("space", ["input", "kernel"])
-def test_k_means_finds_one_row_per_cluster_near_its_centre(space):
-    rng = np.random.default_rng(0)
-    centres = np.array([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0], [8.0, 8.0]])
-    X = np.repeat(centres, 25, axis=0) + 0.5 * rng.normal(size=(100, 2))
-    rows = KMeans(4, space=space).select(KernelRows(RBF(0.05), X), rng=1)
-    assert sorted((rows // 25).tolist()) == [0, 1, 2, 3]
-    for row in rows:
-        members = X[25 * (row // 25) : 25 * (row // 25 + 1)]
-        off = np.linalg.norm(members - members.mean(axis=0), axis=1)
-        place = np.linalg.norm(X[row] - members.mean(axis=0))
-        if space == "input":
-            assert place == pytest.approx(off.min())
-        else:
-            assert place <= np.quantile(off, 0.25)

@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, Shuffl
 
 import holdfast.smoother.rows as feature_rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.basis import FarthestPoint, Greedy, RandomlyPivotedCholesky
+from holdfast.basis import Greedy, RandomlyPivotedCholesky
 from holdfast.exceptions import (
     GridEdgeWarning,
     InvalidInputError,
@@ -250,7 +250,7 @@ def test_reselected_basis(data):
 
 
 @pytest.mark.parametrize(
-    "selector", [RandomlyPivotedCholesky(12), FarthestPoint(12), Greedy(8, candidates=10)], ids=repr
+    "selector", [RandomlyPivotedCholesky(12), Greedy(8, candidates=10)], ids=repr
 )
 def test_selectors_that_look_at_the_kernel(data, selector):
     assert_same(*pair(data, basis=selector, cv=4, weights=data.weights), data)

@@ -399,11 +399,11 @@ def test_one_width_per_feature_needs_a_kernel_that_has_them():
 
 
 def test_a_selector_that_looks_at_the_rows_is_named():
-    from holdfast.basis import FarthestPoint
+    from holdfast.basis import RandomlyPivotedCholesky
 
     X, y = wave(40)
-    model = KernelRidgeCV("rbf", basis=FarthestPoint(8), cv=4)
-    with pytest.warns(SelectionBiasWarning, match="FarthestPoint"):
+    model = KernelRidgeCV("rbf", basis=RandomlyPivotedCholesky(8), cv=4)
+    with pytest.warns(SelectionBiasWarning, match="RandomlyPivotedCholesky"):
         result = tune(model, X, y, max_evaluations=10, flatness=False)
     assert result.basis_indices.shape == (8,)
 
