@@ -2,8 +2,8 @@
 
     python tools/their_tests.py            # counts, and each test that fails with ours alone
 
-Each test of `sklearn.model_selection.tests` runs twice, once as it is and once under
-`holdfast.model_selection.patch`, so that its module imports the drop-ins. Warnings that a job is
+Each test of `sklearn.model_selection.tests` runs twice, once as it is and once with the drop-ins in
+the place of scikit-learn's functions, so that its module imports them. Warnings that a job is
 left to scikit-learn are switched off; how many of the tests had at least one answer in closed form
 is counted, since most of these tests are about estimators that have none.
 """
@@ -13,15 +13,16 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+import sklearn.model_selection
 
+import holdfast.model_selection
 import holdfast.model_selection.answering as answering
 import holdfast.model_selection.permutation as permutation
 from holdfast.exceptions import HoldfastWarning
-from holdfast.model_selection import patch
 
 MODULES = ("test_validation", "test_search")
 
@@ -58,6 +59,15 @@ class Plugin:
         return call
 
 
+@contextmanager
+def drop_ins() -> Iterator[None]:
+    """Put the functions of holdfast in the place of scikit-learn's, inside a block."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in holdfast.model_selection.__all__:
+            patched.setattr(sklearn.model_selection, name, getattr(holdfast.model_selection, name))
+        yield
+
+
 def run(*, ours: bool) -> Plugin:
     """Return what became of all tests."""
     plugin, real = Plugin(), answering.predictions
@@ -68,7 +78,7 @@ def run(*, ours: bool) -> Plugin:
     options = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=short", "-c", "/dev/null"]
     names = [f"sklearn.model_selection.tests.{name}" for name in MODULES]
     try:
-        with patch() if ours else nullcontext():
+        with drop_ins() if ours else nullcontext():
             pytest.main([*options, "--pyargs", *names], plugins=[plugin])
     finally:
         for module in (answering, permutation):

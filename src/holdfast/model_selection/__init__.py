@@ -16,7 +16,6 @@ breaks code.
 | `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
 | `least_squares` | models without a penalty |
 | `adopted` | `holdfast.from_sklearn`: a fitted model of holdfast with the same predictions |
-| `patching` | for code that cannot be changed |
 
 >>> from sklearn.datasets import load_diabetes
 >>> from sklearn.linear_model import Ridge
@@ -28,13 +27,7 @@ breaks code.
 -3328
 """
 
-from holdfast.model_selection.functions import (
-    cross_val_predict,
-    cross_val_score,
-    cross_validate,
-    validation_curve,
-)
-from holdfast.model_selection.patching import patch
+from holdfast.model_selection.functions import cross_val_predict, cross_val_score, cross_validate
 from holdfast.model_selection.permutation import permutation_test_score
 from holdfast.model_selection.search import GridSearchCV
 
@@ -43,7 +36,5 @@ __all__ = [
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
-    "patch",
     "permutation_test_score",
-    "validation_curve",
 ]

@@ -1,21 +1,19 @@
-"""`cross_val_predict`, `cross_val_score`, `cross_validate` and `validation_curve`."""
+"""`cross_val_predict`, `cross_val_score` and `cross_validate`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import cross_val_predict as _cross_val_predict
 from sklearn.model_selection import cross_val_score as _cross_val_score
 from sklearn.model_selection import cross_validate as _cross_validate
-from sklearn.model_selection import validation_curve as _validation_curve
 
 from holdfast._typing import FloatArray
 from holdfast.model_selection.answering import job_of, routed
 from holdfast.model_selection.recognise import Refit
 
-__all__ = ["cross_val_predict", "cross_val_score", "cross_validate", "validation_curve"]
+__all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
 
 
 def cross_val_predict(
@@ -180,64 +178,3 @@ def cross_val_score(
         error_score=error_score,
     )
     return np.asarray(scores)
-
-
-def validation_curve(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    param_name: str,
-    param_range: Sequence[Any],
-    groups: Any = None,
-    cv: Any = None,
-    scoring: Any = None,
-    n_jobs: int | None = None,
-    pre_dispatch: Any = "all",
-    verbose: int = 0,
-    error_score: Any = np.nan,
-    params: dict[str, Any] | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Return train and test scores over a parameter as scikit-learn's function, without refits.
-
-    Parameters
-    ----------
-    estimator, X, y, param_name, param_range, groups, cv, scoring, n_jobs, pre_dispatch, verbose, \
-error_score, params
-        As in `sklearn.model_selection.validation_curve`.
-
-    Returns
-    -------
-    train_scores, test_scores : ndarray of shape (values, splits)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import Ridge
-    >>> from holdfast.model_selection import validation_curve
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> train, test = validation_curve(
-    ...     Ridge(), X, y, param_name="alpha", param_range=np.logspace(-3, 1, 5)
-    ... )
-    >>> test.mean(axis=1).round(3)
-    array([0.482, 0.481, 0.48 , 0.41 , 0.138])
-    """
-    candidates = [{param_name: value} for value in param_range]
-    given = (estimator, X, y, groups, cv, params)
-    job = job_of("validation_curve", *given, candidates, everything=True)
-    over: dict[str, Any] = {"param_name": param_name, "param_range": param_range}
-    if job.answers is not None:
-        over = {"param_name": "candidate", "param_range": range(len(candidates))}
-    if params is not None:
-        over["params"] = params
-    train, test = job.run(
-        _validation_curve,
-        {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch},
-        scoring=scoring,
-        groups=groups,
-        verbose=verbose,
-        error_score=error_score,
-        **over,
-    )
-    return np.asarray(train), np.asarray(test)

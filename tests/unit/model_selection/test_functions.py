@@ -126,7 +126,7 @@ def nobody_refits(request, monkeypatch):
     """Closed forms only, but where a test is about refitting: a refit would be no test."""
     if "refits" in request.keywords:
         return
-    for name in ("_cross_val_predict", "_cross_validate", "_cross_val_score", "_validation_curve"):
+    for name in ("_cross_val_predict", "_cross_validate", "_cross_val_score"):
         real = getattr(ours.functions, name)
 
         def guarded(estimator, *args, real=real, **kwargs):
@@ -398,29 +398,3 @@ def test_splits_as_a_list_and_their_indices():
     for kind in ("train", "test"):
         for a, b in zip(found["indices"][kind], expected["indices"][kind], strict=True):
             assert (a == b).all()
-
-
-@pytest.mark.parametrize("name", ["ridge", "kernel ridge, rbf", "gp, normalised"])
-def test_validation_curve(name):
-    X, y, _, weights = rows()
-    alphas = np.logspace(-3, 1, 6)
-    params = {} if "gp" in name else {"params": {"sample_weight": weights}}
-    given = {"param_name": "alpha", "param_range": alphas, "cv": 4, **params}
-    for a, b in zip(
-        ours.validation_curve(REGRESSORS[name], X, y, **given),
-        theirs.validation_curve(REGRESSORS[name], X, y, **given),
-        strict=True,
-    ):
-        close(a, b)
-
-
-def test_validation_curve_over_a_kernel_and_a_degree():
-    X, y, _, _ = rows()
-    for model, name, values in (
-        (KernelRidge(kernel="rbf", alpha=0.1), "gamma", [0.1, 1.0]),
-        (make_pipeline(PolynomialFeatures(), Ridge()), "polynomialfeatures__degree", [1, 2, 3]),
-    ):
-        given = {"param_name": name, "param_range": values, "cv": 3, "scoring": "r2"}
-        found = ours.validation_curve(model, X, y, **given)
-        for a, b in zip(found, theirs.validation_curve(model, X, y, **given), strict=True):
-            close(a, b)

@@ -329,7 +329,6 @@ def test_splitters_that_draw_and_iterators(make, model):
     for name, given in (
         ("cross_val_score", {}),
         ("cross_val_predict", {}),
-        ("validation_curve", {"param_name": "alpha", "param_range": [0.1, 1.0]}),
         ("permutation_test_score", {"n_permutations": 3}),
     ):
         if name == "permutation_test_score" and make is given_once:
