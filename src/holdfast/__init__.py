@@ -20,7 +20,6 @@ _WHERE = {
     "from_sklearn": "holdfast.model_selection.adopted",
     "Experiments": "holdfast.experiments",
     "load": "holdfast.files",
-    "robust_weights": "holdfast.estimators.robust",
     "show_versions": "holdfast.versions",
     "tune": "holdfast.tuning",
 }
@@ -49,7 +48,6 @@ __all__ = [  # resolved by __getattr__
     "kernels",
     "load",
     "model_selection",
-    "robust_weights",
     "show_versions",
     "splitters",
     "tune",
@@ -70,7 +68,6 @@ if TYPE_CHECKING:
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.mixture import KernelMixtureCV
     from holdfast.estimators.regression import KernelRidgeCV
-    from holdfast.estimators.robust import robust_weights
     from holdfast.experiments import Experiments, HoldOut
     from holdfast.files import load
     from holdfast.model_selection.adopted import from_sklearn
