@@ -411,7 +411,6 @@ CLASSES = [
     case("continuous", {}, InvalidInputError, "y", "Unknown label type", y=Y + 0.5),
     case("nan", {}, InvalidInputError, "y must be finite", y=put(GROUPS, 3, np.nan)),
     case("2d", {}, InvalidInputError, "y", "1d", "(20, 2)", y=np.c_[GROUPS, GROUPS]),
-    case("no-labels", {}, InvalidInputError, "y", "0 everywhere", y=np.zeros((M, 3), dtype=int)),
     case("calibration", {"calibration": "platt"}, InvalidInputError, "calibration", "'platt'"),
     case("short", {}, InvalidInputError, "y must hold one value for each", "got 4", y=LABELS[:4]),
     case("none", {}, InvalidInputError, "y is None", y=None),

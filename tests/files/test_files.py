@@ -419,16 +419,6 @@ def test_calibrated_probabilities(path, calibration, classes):
             load(path)
 
 
-def test_labels_of_which_a_row_may_have_several(path):
-    X, y, _ = data()
-    model = KernelRidgeClassifierCV(cv=4, alphas=[0.1, 1.0, 10.0])
-    model.fit(X, np.column_stack([y > 0, y > 0.3, X[:, 1] > 0])).save(path)
-    again = load(path)
-    assert again.multilabel_
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    np.testing.assert_array_equal(again.held_out().values, model.held_out().values)
-
-
 def test_a_trend_and_its_names(path):
     pd = pytest.importorskip("pandas")
     X, y, _ = data()

@@ -159,8 +159,6 @@ def compared(
     positive: BoolArray,
     weights: FloatArray,
     owners: IntArray,
-    *,
-    multilabel: bool = False,
 ) -> tuple[CalibrationScores, CalibrationScores]:
     """Return the scores of plain and of calibrated probabilities of held-out rows.
 
@@ -173,8 +171,6 @@ def compared(
     owners : ndarray of int, shape (k,)
         The experiment of each row. Those of every tenth experiment are judged by calibrators that
         learned from the others: isotonic regression follows what it has seen.
-    multilabel : bool
-        Whether the columns are labels, each by itself; scores are then means over labels.
     """
     better, part = np.empty_like(plain), owners % min(PARTS, int(owners.max()) + 1)
     for own in np.unique(part):
@@ -183,24 +179,14 @@ def compared(
             others = calibrated(method, decision[~inside], positive[~inside], weights[~inside])
         else:  # a single experiment
             others = calibrated(method, decision, positive, weights)
-        probabilities = others.each if multilabel else others.of_classes
-        better[inside] = probabilities(decision[inside])
-    two = positive.shape[1] == 1 and not multilabel
-    happened = np.hstack([~positive, positive]) if two else positive
-    one, other = (_scores(p, happened, weights, multilabel) for p in (plain, better))
-    return one, other
+        better[inside] = others.of_classes(decision[inside])
+    happened = np.hstack([~positive, positive]) if positive.shape[1] == 1 else positive
+    return _scores(plain, happened, weights), _scores(better, happened, weights)
 
 
-def _scores(
-    p: FloatArray, happened: BoolArray, weights: FloatArray, multilabel: bool
-) -> CalibrationScores:
-    """Return the scores of probabilities (k, classes), or (k, labels) of labels by themselves."""
-    least, square = np.finfo(float).eps, np.square(p - happened)
-    if multilabel:
-        told = np.log(np.clip(np.where(happened, p, 1.0 - p), least, 1.0)).mean(axis=1)
-        brier = square.mean(axis=1)
-    else:
-        told = np.log(np.clip(p[happened], least, 1.0))  # in each row one class happened
-        brier = square.sum(axis=1) / (2.0 if p.shape[1] == 2 else 1.0)
-    found = (float(np.average(values, weights=weights)) for values in (-told, brier))
+def _scores(p: FloatArray, happened: BoolArray, weights: FloatArray) -> CalibrationScores:
+    """Return the scores of probabilities (k, classes); in each row one class happened."""
+    surprise = -np.log(np.clip(p[happened], np.finfo(float).eps, 1.0))
+    brier = np.square(p - happened).sum(axis=1) / (2.0 if p.shape[1] == 2 else 1.0)
+    found = (float(np.average(values, weights=weights)) for values in (surprise, brier))
     return CalibrationScores(*found)

@@ -421,7 +421,7 @@ class Fitted:
 
     def refuse_classes(self, what: str) -> None:
         """Raise if the targets are classes, for an answer about numbers."""
-        if not self.goal.of_numbers:
+        if self.goal.classes is not None:
             raise NotSupportedError(
                 f"{what} is for regression: the targets of a classifier are classes. Use "
                 "decision_function, predict_proba or held_out(...).labels()."

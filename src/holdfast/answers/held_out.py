@@ -144,12 +144,7 @@ class HeldOutPredictions:
         return matrix
 
     def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (alphas, k).
-
-        For multi-label targets 0 and 1, shape (alphas, k, labels).
-        """
-        if self._multilabel:
-            return (self.values > 0).astype(np.int64)
+        """Return predicted class labels of a classifier, shape (alphas, k)."""
         if self.classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
         return np.asarray(self.classes[decision_to_label_index(self.values)])
@@ -181,12 +176,8 @@ class HeldOutPredictions:
             moments=lambda: self._known_moments().spread,
         )
 
-    @property
-    def _multilabel(self) -> bool:
-        return self.scoring is not None and self.scoring.multilabel
-
     def _known_moments(self) -> Moments:
-        if self.moments is None and self.classes is None and not self._multilabel:
+        if self.moments is None and self.classes is None:
             raise NotSupportedError(
                 "std, log_density and decorrelated residuals are for one draw of the basis rows; "
                 "these are predictions of several. Ask held_out without basis_draws."
@@ -332,7 +323,7 @@ def held_out(
             parts.append((tasks, drawn.judged(tasks, grid, path).values))
     tested, values = _listed(experiments, parts)
     moments = residuals = covariance = None
-    if goal.of_numbers and len(parts) == 1:
+    if goal.classes is None and len(parts) == 1:
         errors = problem.Y[tasks.test.values] - values
         moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
         residuals = partial(decorrelated, model, grid)

@@ -109,10 +109,8 @@ class NestedPredictions:
         return [self.values[start:stop] for start, stop in pairwise(self.experiments.test.ptr)]
 
     def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (k,), or 0 and 1 of each label."""
+        """Return predicted class labels of a classifier, shape (k,)."""
         classes = self.goal.classes
-        if self.goal.scoring.multilabel:
-            return (self.values > 0).astype(np.int64)
         if classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
         return np.asarray(classes[decision_to_label_index(self.values)])

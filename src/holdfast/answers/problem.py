@@ -132,11 +132,6 @@ class Goal:
         """Class labels, or None for regression."""
         return self.scoring.classes
 
-    @property
-    def of_numbers(self) -> bool:
-        """Whether the targets are numbers, neither classes nor labels."""
-        return self.classes is None and not self.scoring.multilabel
-
     def choose(self, scores: Scores, alphas: FloatArray, rule: str | None = None) -> Choice:
         """Return the chosen penalty, by the rule of the model unless another is named."""
         return choose(

@@ -135,11 +135,6 @@ class CrossValidatedKernelRidge(
     def _classes(self) -> NDArray[Any] | None:
         """Class labels, or None for regression."""
 
-    @property
-    def _multilabel(self) -> bool:
-        """Whether the targets are labels that a row may have, each by itself."""
-        return False
-
     @abstractmethod
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
@@ -202,7 +197,7 @@ class CrossValidatedKernelRidge(
     def _goal(self) -> Goal:
         """Return what the model is judged by."""
         return Goal(
-            resolve_scoring(self.scoring, classes=self._classes, multilabel=self._multilabel),
+            resolve_scoring(self.scoring, classes=self._classes),
             self.pooled,
             self.rule,
             self.alpha_per_target,

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
@@ -29,11 +28,7 @@ from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.scorers import (
-    decision_to_label_index,
-    decision_to_proba,
-    label_probabilities,
-)
+from holdfast.scores.scorers import decision_to_label_index, decision_to_proba
 
 
 @dataclass(eq=False, repr=False)
@@ -43,19 +38,12 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     Two classes are regressed as −1 and +1; more classes one against the rest, all sharing one
     factorisation. An integer `cv` means stratified folds; `scoring` defaults to accuracy.
 
-    A matrix of 0 and 1 as y is *multi-label*: each row may have any of the labels, thousands of
-    them with one factorisation. `predict` then gives such a matrix, `decision_function` and
-    `predict_proba` one number for each label. An integer `cv` means plain folds; `scoring` defaults
-    to the squared error of −1 and +1 (scikit-learn's "accuracy" counts rows whose labels are all
-    right); other scorers of scikit-learn that take multi-label targets work too.
-
     Parameters
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
 fit_intercept, trend, standardize, scoring, pooled, alpha_per_target, rule, jitter, path, \
 checkpoint, random_state
-        As in `KernelRidgeCV`. `alpha_per_target` is for multi-label targets; otherwise the classes
-        are one decision.
+        As in `KernelRidgeCV`, but for `alpha_per_target`: the classes are one decision.
     calibration : {"sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns decision values into probabilities: by a calibrator that learns
         from the held-out decisions of `fit` at the chosen penalty, like scikit-learn's
@@ -66,9 +54,7 @@ checkpoint, random_state
     Attributes
     ----------
     classes_ : ndarray
-        Class labels, sorted; for multi-label targets the numbers of the columns of y.
-    multilabel_ : bool
-        Whether y was a matrix of 0 and 1.
+        Class labels, sorted.
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
 intercept_, coef_, trend_coef_, trend_coef_std_, trend_names_, jitter_, n_features_in_, \
 feature_names_in_
@@ -105,12 +91,8 @@ feature_names_in_
     }
 
     @property
-    def _classes(self) -> NDArray[Any] | None:
-        return None if self._multilabel else np.asarray(self.classes_)
-
-    @property
-    def _multilabel(self) -> bool:
-        return bool(getattr(self, "multilabel_", False))
+    def _classes(self) -> NDArray[Any]:
+        return np.asarray(self.classes_)
 
     def _targets(
         self, y: Any, n_rows: int, weights: FloatArray
@@ -121,11 +103,6 @@ feature_names_in_
                 argument="y",
             )
         refuse_masked("y", y)
-        self.multilabel_ = _is_label_matrix(y)
-        if self.multilabel_:
-            Y = _label_matrix(y, n_rows, weights)
-            self.classes_ = np.arange(Y.shape[1])
-            return Y, Y, False
         with refusals("y"):
             labels = column_or_1d(y, warn=True)
             check_length("y", labels, n_rows)
@@ -158,19 +135,13 @@ feature_names_in_
 
     def _held_out_decisions(self) -> tuple[FloatArray, BoolArray, FloatArray, IntArray]:
         """Return held-out decisions (k, v), whether rows have the class, weights, experiments."""
-        problem = self._problem
-        grid, index = np.unique(self.alpha_, return_inverse=True)
-        held = self.held_out(alphas=grid)
-        rows = held.experiments.test.values
-        v = problem.Y.shape[1]
-        decision = held.values[np.broadcast_to(index, v), :, np.arange(v)].T
-        weights = shares(rows, problem.weights)
-        return decision, problem.Y[rows] > 0, weights, held.experiments.test.owners
+        problem, held = self._problem, self.held_out(alphas=np.atleast_1d(self.alpha_))
+        test = held.experiments.test
+        weights = shares(test.values, problem.weights)
+        return held.values[0], problem.Y[test.values] > 0, weights, test.owners
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return model values, (k,) for two classes (positive: the second), else (k, classes).
-
-        For multi-label targets (k, labels); positive: the row has the label.
 
         Examples
         --------
@@ -186,8 +157,6 @@ feature_names_in_
     def predict(self, X: Any) -> NDArray[Any]:
         """Return class labels, shape (k,).
 
-        For multi-label targets 0 and 1, shape (k, labels).
-
         Examples
         --------
         >>> from sklearn.datasets import load_iris
@@ -196,12 +165,6 @@ feature_names_in_
         >>> KernelRidgeClassifierCV().fit(X, y).predict(X[::50])
         array([0, 1, 2])
         """
-        if self._multilabel:
-            count = self.classes_.size
-            ones: NDArray[Any] = on_rows(
-                _has_label, self._decision(X), None, columns=count, dtype=np.int64
-            )
-            return ones
         labels: NDArray[Any] = on_rows(
             _labels, self._decision(X), self.classes_, columns=None, dtype=self.classes_.dtype
         )
@@ -209,8 +172,6 @@ feature_names_in_
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return least-squares estimates of the class probabilities, shape (k, classes).
-
-        For multi-label targets the probability of each label by itself.
 
         Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
         to one. They are not calibrated, unless `calibration` is "sigmoid" or "isotonic".
@@ -226,20 +187,11 @@ feature_names_in_
         """
         decision = self._decision(X)
         count, calibration = self.classes_.size, getattr(self, "calibration_", None)
-        if self._multilabel:
-            each: FloatArray = on_rows(_of_labels, decision, calibration, columns=count)
-            return each
         if calibration is not None:
             found: FloatArray = on_rows(_calibrated, decision, calibration, columns=count)
             return found
         values: FloatArray = on_rows(decision_to_proba, decision, count, columns=count)
         return values
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
 
     def calibration_scores(self) -> dict[str, CalibrationScores]:
         """Return log loss and Brier score of held-out probabilities before and after calibration.
@@ -268,11 +220,8 @@ feature_names_in_
                 argument="calibration",
             )
         decision, positive, weights, owners = self._held_out_decisions()
-        many, count = self._multilabel, self.classes_.size
-        plain = label_probabilities(decision) if many else decision_to_proba(decision, count)
-        before, after = compared(
-            calibration.method, decision, plain, positive, weights, owners, multilabel=many
-        )
+        plain = decision_to_proba(decision, self.classes_.size)
+        before, after = compared(calibration.method, decision, plain, positive, weights, owners)
         return {"before": before, "after": after}
 
 
@@ -280,49 +229,5 @@ def _calibrated(values: FloatArray, calibration: Calibration) -> FloatArray:
     return calibration.of_classes(values)
 
 
-def _has_label(values: FloatArray, _: None) -> NDArray[Any]:
-    return (values > 0).astype(np.int64)
-
-
-def _of_labels(values: FloatArray, calibration: Calibration | None) -> FloatArray:
-    return label_probabilities(values) if calibration is None else calibration.each(values)
-
-
 def _labels(values: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(classes[decision_to_label_index(values)])
-
-
-def _is_label_matrix(y: Any) -> bool:
-    """Return whether targets are several columns of numbers or truth values."""
-    if sp.issparse(y):
-        return True
-    try:
-        values = np.asarray(y)
-    except ValueError:  # ragged
-        return False
-    return values.ndim == 2 and values.shape[1] > 1 and values.dtype.kind in "biuf"
-
-
-def _label_matrix(y: Any, n_rows: int, weights: FloatArray) -> FloatArray:
-    """Return labels (m, v), which come as 0 and 1, as −1 and +1."""
-    values = y.toarray() if sp.issparse(y) else np.asarray(y)
-    check_length("y", values, n_rows)
-    if not values.shape[1]:
-        raise InvalidInputError("y must have a column for each label; got none.", argument="y")
-    wrong = (values != 0) & (values != 1)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0].tolist()
-        raise InvalidInputError(
-            "y must be one column of labels, or for multi-label targets a matrix of 0 and 1; got "
-            f"{values[row, column]} in row {row}, column {column} of an array of shape "
-            f"{values.shape}. Pass a 1d array of classes, or say with 0 and 1 which labels each "
-            "row has.",
-            argument="y",
-        )
-    if not values[weights > 0].any():
-        raise InvalidInputError(
-            "y must hold a label for some row of positive weight; got 0 everywhere. Add rows that "
-            "have labels.",
-            argument="y",
-        )
-    return np.where(values == 1, 1.0, -1.0)

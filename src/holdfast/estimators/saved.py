@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.calibration import Calibration
@@ -50,7 +49,7 @@ def parts_of(model: CrossValidatedKernelRidge) -> dict[str, dict[str, Any]]:
         "parameters": fitted.parameters,
         "data": {
             "X": problem.X,
-            "y": sp.csr_array(problem.Y > 0) if model._multilabel else problem.labels,
+            "y": problem.labels,
             "flat": problem.flat,
             "sample_weight": problem.weights,
             "groups": problem.groups,
@@ -142,8 +141,7 @@ def _problem(
     With the experiments, penalties, seed and basis of that fit: a splitter may draw others, and
     the default grid and number of basis rows depend on more than the rows.
     """
-    y = data["y"]
-    y = y if sp.issparse(y) else np.asarray(y)
+    y = np.asarray(data["y"])
     _require(type(data["flat"]) is bool and (y.ndim == 1 or y.shape[1] == 1 or not data["flat"]),
              "flat is wrong")  # fmt: skip
     same = {

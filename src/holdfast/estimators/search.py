@@ -110,10 +110,7 @@ class Planned:
         problem, model, goal = fitted.problem, fitted.model, fitted.goal
         v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
         room = min(MOST_PREDICTIONS, int(problem.memory / (8 * COPIES_OF_SETS)))
-        # Classes are one decision, and most scores of labels are of all labels of a row together.
-        by_row = goal.scoring.multilabel and not goal.scoring.fast and not goal.per_target
-        together = problem.labels.ndim == 1 or by_row
-        step = v if together else max(1, room // (a * k))
+        step = v if problem.labels.ndim == 1 else max(1, room // (a * k))
         parts, sizes = [], []
         for start in range(0, v, step):
             columns = slice(start, min(start + step, v))

@@ -34,7 +34,6 @@ __all__ = [
     "decision_to_label_index",
     "decision_to_proba",
     "is_scorer",
-    "label_probabilities",
     "resolve_scoring",
 ]
 
@@ -92,16 +91,6 @@ def decision_to_proba(decision: FloatArray, n_classes: int) -> FloatArray:
     return np.asarray(proba / total, dtype=np.float64)
 
 
-def label_probabilities(decision: FloatArray) -> FloatArray:
-    """Return the probability (k, v) of every label that least-squares decision values imply.
-
-    Least squares on targets -1 and +1 estimates ``f = 2 P - 1``, label by label. Neither 0 nor 1,
-    which scikit-learn's checks ask for.
-    """
-    least = np.finfo(np.float64).eps
-    return np.asarray(np.clip((1.0 + decision) / 2.0, least, 1.0 - least))
-
-
 class _IdentityRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     """A regressor whose predictions are the data it is given."""
 
@@ -134,26 +123,6 @@ class _IdentityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return decision_to_proba(X, len(self.classes_))
 
 
-class _IdentityMultilabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """A classifier of many labels whose decision values, of shape (k, v), are its data."""
-
-    def __init__(self, n_labels: int) -> None:
-        self.n_labels = n_labels
-        self.classes_ = [np.array([0, 1])] * n_labels  # so that scikit-learn knows what it is
-
-    def decision_function(self, X: FloatArray) -> FloatArray:
-        """Return X."""
-        return X
-
-    def predict(self, X: FloatArray) -> IntArray:
-        """Return 1 where X is positive."""
-        return (X > 0).astype(np.int64)
-
-    def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the probability of each label that X implies."""
-        return label_probabilities(X)
-
-
 # --- what to score with --------------------------------------------------------------------------
 
 
@@ -176,9 +145,6 @@ class Scoring:
         The entry of `holdfast.scores.metrics.METRICS` that gives the same numbers, if there is one.
     takes_groups : bool
         Whether the scorer accepts ``groups``, the group of each row.
-    multilabel : bool
-        Whether the targets are labels that a row has (+1) or has not (−1), each by itself. The
-        metrics of `METRICS` then score these numbers, and scorers are given 0 and 1.
     """
 
     name: str
@@ -187,11 +153,10 @@ class Scoring:
     takes_weights: bool
     fast: str | None
     takes_groups: bool = False
-    multilabel: bool = False
 
     def other(self, scoring: Any) -> "Scoring":
         """Return what another `scoring` argument means for the same targets."""
-        return resolve_scoring(scoring, classes=self.classes, multilabel=self.multilabel)
+        return resolve_scoring(scoring, classes=self.classes)
 
     @property
     def density(self) -> bool:
@@ -247,12 +212,8 @@ class Scoring:
         """
         if not np.isfinite(predictions).all():
             return math.nan
-        if self.multilabel:
-            several, y = y.shape[1] > 1, (y > 0).astype(np.int64)
-            one = _IdentityClassifier(np.array([0, 1]))
-            estimator: BaseEstimator = _IdentityMultilabel(y.shape[1]) if several else one
-            y = y if several else y[:, 0]
-        elif self.classes is None:
+        estimator: BaseEstimator
+        if self.classes is None:
             estimator = _IdentityRegressor()
             if y.shape[1] == 1:
                 y, predictions = y[:, 0], predictions[:, 0]
@@ -280,16 +241,14 @@ class Scoring:
         return float(value) if math.isfinite(value) else math.nan
 
 
-def resolve_scoring(
-    scoring: Any, *, classes: AnyArray | None = None, multilabel: bool = False
-) -> Scoring:
+def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring:
     """Return the `Scoring` that a user's `scoring` argument means.
 
     Parameters
     ----------
     scoring : None, str or callable
-        None means "neg_mean_squared_error" for regression, and for labels as -1 and +1, and
-        "accuracy" for classification. "log_density" and "crps" score the normal distribution of
+        None means "neg_mean_squared_error" for regression and "accuracy" for
+        classification. "log_density" and "crps" score the normal distribution of
         held-out targets (regression). Otherwise the name of a scikit-learn scorer, "kendall_tau"
         or "concordance" (see `holdfast.scores.ranking`: within the groups of `fit`, averaged
         over them, all rows alike), a scorer made by ``sklearn.metrics.make_scorer``, or any
@@ -298,8 +257,6 @@ def resolve_scoring(
         at X only through the methods of `estimator`.
     classes : ndarray or None
         Sorted class labels, at least two; None for regression.
-    multilabel : bool
-        Whether the targets are labels that a row may have, as -1 and +1.
 
     Raises
     ------
@@ -313,7 +270,7 @@ def resolve_scoring(
     if scoring is None:
         scoring = "neg_mean_squared_error" if classes is None else "accuracy"
     if isinstance(scoring, str) and scoring in DENSITIES:
-        if classes is not None or multilabel:
+        if classes is not None:
             raise InvalidInputError(
                 f"scoring={scoring!r} is for regression: the decision values of a classifier are "
                 "not normally distributed. Use 'accuracy', 'roc_auc' or 'neg_log_loss'.",
@@ -341,7 +298,7 @@ def resolve_scoring(
         fast = None  # a metric for the other kind of task: scikit-learn accepts or refuses it
     takes_groups = not hasattr(scorer, "_score_func") and _takes(scorer, "groups")
     weights = _takes(scorer, "sample_weight")
-    return Scoring(name, scorer, classes, weights, fast, takes_groups, multilabel)
+    return Scoring(name, scorer, classes, weights, fast, takes_groups)
 
 
 def _needs_law(estimator: Any, X: Any, y: Any) -> float:

@@ -242,9 +242,6 @@ def _called_scores(
 ) -> Scores:
     """Return Scores of the experiments that have weight, by calling the scorer."""
     several = scoring.classes is None and scored.y.shape[1] > 1
-    if several and scoring.multilabel and each_target:  # a score of single labels may be meant
-        one_by_one = _one_by_one(scoring, scored, predictions_of, n_alphas)
-        return combine(one_by_one, [1] * len(one_by_one))
     ptr, w = scored.ptr, scored.weights
     n_used = len(ptr) - 1
     passed = None if (w == w[0]).all() else w
@@ -276,7 +273,7 @@ def _called_scores(
             replicates[i] = [call(p, part) for part in parts]
 
     by_target: dict[str, FloatArray] = {}
-    if several and not scoring.multilabel:
+    if several:
         by_target = _called_targets(scoring, scored, predictions_of, n_alphas, each_target)
     return _summarise(pooled, splits, replicates, by_target)
 
@@ -292,21 +289,6 @@ def _called_targets(
     # If the splits of each target are not needed, one experiment with all rows is enough.
     if not each_target:
         scored = ScoredRows(scored.y, scored.weights, scored.ptr[[0, -1]], scored.groups)
-    one_by_one = _one_by_one(scoring, scored, predictions_of, n_alphas)
-    fields = {"per_target": np.array([s.pooled for s in one_by_one]).T}
-    if each_target:
-        fields["per_target_mean"] = np.array([s.mean for s in one_by_one]).T
-        fields["per_target_se"] = np.array([s.se for s in one_by_one]).T
-    return fields
-
-
-def _one_by_one(
-    scoring: Scoring,
-    scored: ScoredRows,
-    predictions_of: Callable[[int], FloatArray],
-    n_alphas: int,
-) -> list[Scores]:
-    """Return the scores of each target by itself."""
 
     def one(t: int) -> Scores:
         column = ScoredRows(scored.y[:, [t]], scored.weights, scored.ptr, scored.groups)
@@ -314,7 +296,12 @@ def _one_by_one(
             scoring, column, lambda i: predictions_of(i)[:, [t]], n_alphas, each_target=False
         )
 
-    return [one(t) for t in range(scored.y.shape[1])]
+    one_by_one = [one(t) for t in range(scored.y.shape[1])]
+    fields = {"per_target": np.array([s.pooled for s in one_by_one]).T}
+    if each_target:
+        fields["per_target_mean"] = np.array([s.mean for s in one_by_one]).T
+        fields["per_target_se"] = np.array([s.se for s in one_by_one]).T
+    return fields
 
 
 def _summarise(
