@@ -38,7 +38,7 @@ PURPOSES = {
     "What is held out": "cv",
     "The choice of the penalty": "alphas alpha_per_target scoring pooled rule",
     "The search over mixtures": "n_draws concentration draws n_steps normalise weights_per_target",
-    "The computation": "path memory_limit checkpoint random_state",
+    "The computation": "path memory_limit random_state",
 }
 
 

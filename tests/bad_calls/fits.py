@@ -368,7 +368,6 @@ OPTIONS = [
         "basis=",
         "memory_limit",
     ),
-    case("checkpoint", {"checkpoint": 3}, InvalidInputError, "'checkpoint'", "Got 3"),
     case("train-dense", {"held_out_basis": "train"}, NotSupportedError, '"train"', "basis=..."),
     case("skip-dense", {"held_out_basis": "skip"}, NotSupportedError, '"skip"', "basis=..."),
     case(

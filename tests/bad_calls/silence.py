@@ -259,8 +259,6 @@ NUMBERS = [
     case("memory-empty", {"memory_limit": ""}, INVALID, "memory_limit", "''"),
     case("basis-1_0", {"basis": "1_0"}, INVALID, "basis='1_0'"),
     case("scoring-empty", {"scoring": ""}, INVALID, "scoring=''"),
-    case("checkpoint-empty", {"checkpoint": ""}, INVALID, "checkpoint", "''", "current folder"),
-    case("checkpoint-nul", {"checkpoint": "a\0b"}, INVALID, "checkpoint", "name of a file"),
 ]
 
 LABELS_OF_ROWS = [

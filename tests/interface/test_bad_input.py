@@ -112,14 +112,6 @@ def test_a_kernel_that_raises_is_not_hidden():
         KernelRidgeCV(kernel=broken).fit(X, Y)
 
 
-def test_a_checkpoint_must_be_a_folder(tmp_path):
-    file = tmp_path / "file"
-    file.write_text("not a folder")
-    refused(
-        KernelRidgeCV(checkpoint=file / "inside"), X, Y, InvalidInputError, ["checkpoint", "folder"]
-    )
-
-
 def test_an_iterator_is_used_up_once():
     model = KernelRidgeCV(cv=iter([(np.arange(10), np.arange(10, M))]))
     model.fit(X, Y)

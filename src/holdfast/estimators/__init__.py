@@ -1,7 +1,7 @@
 """The estimators, as scikit-learn expects them, and how a fit works.
 
 `base` turns arguments into a `Problem`, which is data and nothing else; `search` compares kernels
-over the whole grid of penalties, with `checkpoint` to resume where it stopped. The result is a
-value, `holdfast.answers.fitted.Fitted`, and `questions` has one method for each answer from it.
-`regression` and `classification` add the targets.
+over the whole grid of penalties. The result is a value, `holdfast.answers.fitted.Fitted`, and
+`questions` has one method for each answer from it. `regression` and `classification` add the
+targets.
 """

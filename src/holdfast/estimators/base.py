@@ -34,7 +34,6 @@ from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
 from holdfast.data.seeds import seed_of
 from holdfast.estimators.automatic import automatic_basis, told_basis
-from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.inputs import (
     check_rows,
     check_weights,
@@ -102,7 +101,6 @@ class CrossValidatedKernelRidge(
     jitter: float = 1e-10
     path: str = "auto"
     memory_limit: float | str | None = None
-    checkpoint: str | PathLike[str] | None = None
     random_state: Any = None
 
     # Parameters that are not here are checked where they are used, with a clearer message.
@@ -124,7 +122,6 @@ class CrossValidatedKernelRidge(
         "rule": [StrOptions({"best", "1se"})],
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
-        "checkpoint": [str, PathLike, None],
         "random_state": ["random_state"],
     }
 
@@ -183,15 +180,10 @@ class CrossValidatedKernelRidge(
         """
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
-            goal, store = self._goal(), None
-            if self.checkpoint is not None:
-                seeded = self.random_state is not None
-                store = Checkpoint(self.checkpoint, problem, goal, seeded=seeded)
-                problem = replace(problem, seed=store.seed)
             with pieces_alone(problem.weights.size):  # few rows gain nothing from BLAS threads
                 grids = self._penalties(problem, candidates)
                 further = self._further(problem, candidates)
-                self._publish(search(problem, goal, candidates, grids, store, further))
+                self._publish(search(problem, self._goal(), candidates, grids, further))
         return self
 
     def _goal(self) -> Goal:

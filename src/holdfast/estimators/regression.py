@@ -89,10 +89,6 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     memory_limit : float, str or None, default=None
         Bytes (or text such as "4GB") that the m × n feature rows may take; None: half of the
         available memory. Beyond it they are computed again whenever they are needed.
-    checkpoint : path or None, default=None
-        Folder where the scores of finished kernels are kept, so that an interrupted search over
-        kernels resumes where it stopped. If a file cannot be read, its scores are computed again,
-        with a warning; without a `random_state` the seed of the first run is kept there too.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
 

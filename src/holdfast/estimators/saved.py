@@ -149,7 +149,6 @@ def _problem(
         "alphas": check_alphas(found["alphas"]),
         "random_state": found["seed"],
         "basis": found["basis"],
-        "checkpoint": None,
     }
     parameters = model.get_params(deep=False)
     twin = type(model)(**{**parameters, **same})

@@ -1,8 +1,8 @@
 """A search over kernels: evaluate each on the whole grid of penalties, keep the best.
 
 All candidates share the experiments, the basis rows (unless their choice depends on the kernel)
-and, for kernels of the Euclidean distance, the distances. The scores of finished candidates can be
-kept in a checkpoint folder. Ctrl-C ends the search with the best candidate finished by then.
+and, for kernels of the Euclidean distance, the distances. Ctrl-C ends the search with the best
+candidate finished by then.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import DataProvider, warn_of_selection
 from holdfast.answers.scored import scored
-from holdfast.estimators.checkpoint import Checkpoint
 from holdfast.estimators.inputs import takes_objects
 from holdfast.estimators.widths import family, warn_at_end
 from holdfast.exceptions import HoldfastWarning, warn
@@ -158,8 +157,7 @@ def _moments(
 class _Trial:
     """A candidate that was compared: its penalties, their scores, and the best of these.
 
-    `planned` is the candidate on all rows; None if its scores came from a checkpoint, or if another
-    one was better.
+    `planned` is the candidate on all rows; None if another one was better.
     """
 
     candidate: Candidate
@@ -179,7 +177,6 @@ def search(
     goal: Goal,
     candidates: Sequence[Candidate],
     grids: Sequence[Penalties],
-    store: Checkpoint | None = None,
     further: Further | None = None,
 ) -> Fitted:
     """Return the best candidate at its best penalty; `grids` are the penalties of each candidate.
@@ -203,21 +200,11 @@ def search(
         total, some = len(trials) + len(waiting), waiting[:count]
         try:
             report(len(trials), total, "kernels")
-            known = None if store is None else store.load(some[0][0])
-            if known is not None:
-                found = [_Trial(*some[0], *known, _value(problem, goal, *known), None)]
-            else:
-                made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
-                left = [one.resolved(grid) for one, (_, grid) in zip(made, some, strict=True)]
-                if len(made) == 1:  # as in most fits: one frame less on the way to LAPACK
-                    scores = [made[0].scores(left[0].alphas)]
-                else:
-                    scores = together(made, [grid.alphas for grid in left])
-                found = [_trial(*parts) for parts in zip(some, made, left, scores, strict=True)]
-                if store is None:  # which keeps every kernel as soon as it is finished
-                    count = made[0].at_once()
-                else:
-                    store.save(some[0][0], found[0].alphas, found[0].scores)
+            made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
+            left = [one.resolved(grid) for one, (_, grid) in zip(made, some, strict=True)]
+            scores = together(made, [grid.alphas for grid in left])
+            found = [_trial(*parts) for parts in zip(some, made, left, scores, strict=True)]
+            count = made[0].at_once()
         except KeyboardInterrupt:
             if not trials:
                 raise
@@ -238,10 +225,8 @@ def search(
         kinds = list(dict.fromkeys(family(trial.candidate) for trial in trials))
         trials.sort(key=partial(_place, kinds))
         warn_at_end(best.candidate, [(trial.candidate, trial.value) for trial in trials])
-    kept = best.planned
-    if kept is None:
-        kept = Planned.of(provider, goal, best.candidate, best.grid.alphas.size)
-    return _found(trials, best, kept)
+    assert best.planned is not None  # `_add` keeps it
+    return _found(trials, best, best.planned)
 
 
 def together(made: Sequence[Planned], alphas: Sequence[FloatArray]) -> list[Scores]:

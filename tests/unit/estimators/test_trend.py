@@ -394,12 +394,6 @@ def test_files_of_functions_and_transformers(tmp_path):
         fitted(StandardScaler()).save(tmp_path / "n.holdfast")
 
 
-def test_a_checkpoint_knows_the_trend(tmp_path):
-    first = fitted("linear", checkpoint=tmp_path)
-    assert fitted(None, checkpoint=tmp_path).best_score_ != first.best_score_
-    assert fitted("linear", checkpoint=tmp_path).best_score_ == first.best_score_
-
-
 @pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.parametrize(
     ("trend", "message"),
