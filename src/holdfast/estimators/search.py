@@ -1,8 +1,7 @@
 """A search over kernels: evaluate each on the whole grid of penalties, keep the best.
 
 All candidates share the experiments, the basis rows (unless their choice depends on the kernel)
-and, for kernels of the Euclidean distance, the distances. Ctrl-C ends the search with the best
-candidate finished by then.
+and, for kernels of the Euclidean distance, the distances.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from holdfast.answers.rows import DataProvider, warn_of_selection
 from holdfast.answers.scored import scored
 from holdfast.estimators.inputs import takes_objects
 from holdfast.estimators.widths import family, warn_at_end
-from holdfast.exceptions import HoldfastWarning, warn
 from holdfast.experiments import Tasks
 from holdfast.holdout.accuracy import WORTH_A_WARNING, data_floor, warn_of_rounding
 from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
@@ -197,25 +195,14 @@ def search(
     trials: list[_Trial] = []
     waiting, count = list(zip(candidates, grids, strict=True)), 1
     while waiting:
-        total, some = len(trials) + len(waiting), waiting[:count]
-        try:
-            report(len(trials), total, "kernels")
-            made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
-            left = [one.resolved(grid) for one, (_, grid) in zip(made, some, strict=True)]
-            scores = together(made, [grid.alphas for grid in left])
-            found = [_trial(*parts) for parts in zip(some, made, left, scores, strict=True)]
-            count = made[0].at_once()
-        except KeyboardInterrupt:
-            if not trials:
-                raise
-            warn(
-                f"interrupted after {len(trials)} of {total} kernels: the result is the best "
-                "of those.",
-                HoldfastWarning,
-            )
-            break
-        for trial in found:
-            _add(trials, trial)
+        some = waiting[:count]
+        report(len(trials), len(trials) + len(waiting), "kernels")
+        made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
+        left = [one.resolved(grid) for one, (_, grid) in zip(made, some, strict=True)]
+        scores = together(made, [grid.alphas for grid in left])
+        for parts in zip(some, made, left, scores, strict=True):
+            _add(trials, _trial(*parts))
+        count = made[0].at_once()
         del waiting[: len(some)]
         if not waiting and further is not None:
             waiting = further([(trial.candidate, trial.value) for trial in trials])
