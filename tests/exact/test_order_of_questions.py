@@ -61,9 +61,6 @@ QUESTIONS = {
     "std": lambda model, X: np.append(
         model.predict(X[::8], return_std=True)[1], np.sqrt(model.noise_variance_)
     ) / SPREAD,
-    "learning_curve": lambda model, X: (
-        model.learning_curve([0.5, 0.8], n_repeats=2, random_state=0).scores / SPREAD**2
-    ),
     "score_interval": lambda model, X: np.array(
         [(found := model.score_interval(n_splits=4, n_partitions=2, random_state=0)).low,
          found.high, found.score]

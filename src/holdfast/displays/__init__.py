@@ -9,7 +9,6 @@
 | `PermutationDisplay` | scores of permuted targets, with the score of the model |
 | `RadiusDisplay` | held-out error over the distance to the nearest data |
 | `InfluenceDisplay` | which rows, or groups, move the model most |
-| `LearningCurveDisplay` | held-out error over the number of training rows, extended |
 | `PoliciesDisplay` | held-out error under every policy for held-out basis rows |
 | `VariationDisplay` | how the estimate varies with the basis draw and the partition |
 | `PITDisplay` | whether the predicted distributions are right: held-out targets as probabilities |
@@ -32,7 +31,6 @@ matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plot
 
 from holdfast.displays.answers import (
     InfluenceDisplay,
-    LearningCurveDisplay,
     PermutationDisplay,
     PoliciesDisplay,
     VariationDisplay,
@@ -51,7 +49,6 @@ __all__ = [
     "GroupScoresDisplay",
     "HeldOutDisplay",
     "InfluenceDisplay",
-    "LearningCurveDisplay",
     "PITDisplay",
     "PermutationDisplay",
     "PoliciesDisplay",

@@ -8,66 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from holdfast._typing import IntArray
-from holdfast.displays.base import AnswerDisplay, band
+from holdfast.displays.base import AnswerDisplay
 from holdfast.displays.score_scale import score_scale
 
 if TYPE_CHECKING:
     from holdfast.answers.influence import Influence
-    from holdfast.answers.learning import LearningCurve
     from holdfast.answers.permutation import PermutationTest
     from holdfast.answers.policies import Policies, Variation
 
 __all__ = [
     "InfluenceDisplay",
-    "LearningCurveDisplay",
     "PermutationDisplay",
     "PoliciesDisplay",
     "VariationDisplay",
 ]
-
-
-@dataclass(eq=False, repr=False)
-class LearningCurveDisplay(AnswerDisplay):
-    """Error against the size of the training set, with the spread over draws.
-
-    Parameters
-    ----------
-    curve : LearningCurve
-        From ``estimator.learning_curve``.
-
-    Other Parameters
-    ----------------
-    to : float, default 2
-        For `plot`: how many times the largest size to extend the curve to.
-
-    Attributes
-    ----------
-    line_ : matplotlib Line2D
-        Mean errors.
-    extended_ : matplotlib Line2D or None
-        The power law beyond the largest size; the band holds 90 % of its bootstrap samples.
-    """
-
-    answer: ClassVar[str] = "learning_curve"
-    defaults: ClassVar[dict[str, Any]] = {
-        "sizes": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
-        "random_state": 0,
-    }
-    curve: LearningCurve
-
-    def _draw(self, ax: Any, *, to: float = 2.0, **kwargs: Any) -> None:
-        sizes, mean, std = self.curve.sizes, self.curve.errors.mean(axis=1), self.curve.std
-        (self.line_,) = ax.plot(sizes, mean, **{"marker": "o", **kwargs})
-        band(ax, sizes, mean - std, mean + std, self.line_)
-        self.extended_ = None
-        if sizes.size >= 4 and to > 1:
-            more = self.curve.extrapolate(np.linspace(sizes[-1], to * sizes[-1], 30))
-            style = {"linestyle": "--", "color": self.line_.get_color()}
-            (self.extended_,) = ax.plot(more.sizes, more.error, **style)
-            band(ax, more.sizes, more.low, more.high, self.line_, alpha=0.1)
-        name = self.curve.scoring.removeprefix("neg_").replace("_", " ")
-        error = name if self.curve.scoring.startswith("neg_") else f"1 − {name}"
-        ax.set(xlabel=f"training {self.curve.unit}", ylabel=f"held-out {error}")
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""What is asked about the score: more rows, an honest choice, chance, policies for basis rows."""
+"""What is asked about the score: an honest choice, chance, policies for basis rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from holdfast.answers.certainty import Method, ScoreInterval, score_interval
-from holdfast.answers.learning import LearningCurve, learning_curve
 from holdfast.answers.nested import NestedPredictions, nested
 from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.answers.policies import Policies, Variation, policies, variation
@@ -16,59 +15,7 @@ from holdfast.estimators.questions import Questions
 
 
 class ScoreQuestions(Questions):
-    """How sure a score is, what it would be with more rows, and what it estimates."""
-
-    def learning_curve(
-        self,
-        sizes: ArrayLike,
-        n_repeats: int = 10,
-        random_state: Any = None,
-        *,
-        groups: ArrayLike | None = None,
-        scoring: Any = None,
-    ) -> LearningCurve:
-        """Return the held-out score against the number of training rows, or groups.
-
-        Parameters
-        ----------
-        sizes : array-like
-            Numbers of rows (groups) to train on, or shares of all.
-        n_repeats : int
-            Random draws for each size.
-        random_state : int, RandomState or None
-            Seed of the draws.
-        groups : array-like of shape (m,), optional
-            Draw whole groups; sizes count groups then. None: the groups of `fit`, if its
-            experiments hold out whole groups.
-        scoring : str or callable, optional
-            As in `fit`; None: that of `fit`. Scores of distributions ("log_density", "crps") are
-            not supported.
-
-        Returns
-        -------
-        LearningCurve
-            ``sizes``, ``scores``, ``mean``, ``std``, ``extrapolate(sizes)``, ``to_frame()``.
-
-        Notes
-        -----
-        Kernel and penalty (``alpha_``) do not change; each draw is an experiment that holds out all
-        other rows, and is scored on them. If the experiments of `fit` hold out more than they test,
-        or depend on the position of rows (time, neighbourhoods, purged folds), they keep their test
-        rows (at most 50 per draw, chosen at random) and train on rows drawn from their own training
-        rows. Basis rows that are always trained on (``held_out_basis`` "train" or "skip") count
-        among the rows of a size, and are drawn first.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelRidgeCV
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0], scoring="r2").fit(X, y)
-        >>> curve = model.learning_curve([50, 400], random_state=0)
-        >>> bool(curve.mean[1] > curve.mean[0])
-        True
-        """
-        return learning_curve(self._asked(), sizes, n_repeats, random_state, groups, scoring)
+    """How sure a score is, and what it estimates."""
 
     def nested(self, cv: Any, groups: ArrayLike | None = None) -> NestedPredictions:
         """Return held-out predictions by models whose penalty was chosen without the rows.

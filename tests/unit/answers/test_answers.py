@@ -8,13 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
-from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.intervals import Quantiles
-from holdfast.answers.learning import POWERS, LearningCurve
 from holdfast.answers.permutation import _predictor as permuted
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.holdout import models as held_models
@@ -131,11 +128,6 @@ def test_refusals(model):
     repeated = KernelRidgeCV(alphas=ALPHAS, cv=ShuffleSplit(3, random_state=0)).fit(X, y)
     with pytest.raises(HoldOutError, match="test every row once"):
         repeated.predict_interval(X)
-    for sizes in ([1], [90], [10, 10], [2.5], []):
-        with pytest.raises(InvalidInputError, match="sizes"):
-            model.learning_curve(sizes)
-    with pytest.raises(InvalidInputError, match="four sizes"):
-        model.learning_curve([20, 30], random_state=0).extrapolate([100])
     with pytest.raises(InvalidInputError, match="groups"):
         model.influence(groups[:-1])
     with pytest.raises(HoldOutError, match="no two rows"):
@@ -156,7 +148,6 @@ def test_classifiers_refuse_laws_of_numbers():
         KernelRidgeClassifierCV(scoring="log_density").fit(X, y > 0)
     assert classifier.influence(groups).cook.shape == (10,)
     assert 0.5 < classifier.leave_pair_out().concordance.max() <= 1
-    assert classifier.learning_curve([20, 40], 3, 0).scores.shape == (2, 3)
 
 
 # -- results ---------------------------------------------------------------------------------------
@@ -173,9 +164,6 @@ def test_frames_and_words(model):
     pairs = model.leave_pair_out()
     assert list(pairs.to_frame().columns) == ["alpha", "concordance"]
     assert "4005 pairs" in repr(pairs)
-    curve = model.learning_curve([20, 40], 3, 0)
-    assert len(curve.to_frame()) == 6
-    assert "learning curve" in repr(curve)
     two = KernelRidgeCV(alphas=ALPHAS, cv=3).fit(X, np.column_stack([y, -y]))
     assert "target" in two.influence().to_frame().columns
     assert "target" in two.leave_pair_out().to_frame().columns
@@ -217,94 +205,6 @@ def test_permuted_targets_of_light_rows(cv, path):
     assert (np.abs(found - expected) / size).max() < 1e-8  # what is promised
 
 
-def test_learning_curve_is_real_training():
-    X, y, groups = data()
-    estimator = KernelRidgeCV(gamma=0.5, alphas=ALPHAS, cv=5).fit(X, y)
-    curve = estimator.learning_curve([30, 60], 4, random_state=3)
-    rng = np.random.default_rng(3)
-    orders = [rng.permutation(90) for _ in range(4)]
-    for i, size in enumerate(curve.sizes):
-        for j, order in enumerate(orders):
-            train, test = order[:size], order[size:]
-            again = KernelRidgeCV(gamma=0.5, alphas=[estimator.alpha_], cv=5)
-            again.fit(X[train], y[train])
-            expected = -np.mean((again.predict(X[test]) - y[test]) ** 2)
-            assert curve.scores[i, j] == pytest.approx(expected, rel=1e-8)
-    assert curve.mean[1] > curve.mean[0]
-    by_group = estimator.learning_curve([3, 6], 4, random_state=3, groups=groups)
-    assert by_group.unit == "groups"
-    shares = estimator.learning_curve([0.25, 0.5], 4, random_state=3)
-    assert shares.sizes.tolist() == [22, 45]
-
-
-def test_extrapolation_finds_a_power_law():
-    sizes = np.array([20, 40, 80, 160, 320])
-    error = 0.2 + 3.0 * sizes**-0.75
-    noise = 1 + 0.01 * np.random.default_rng(0).normal(size=(5, 20))
-    curve = LearningCurve(sizes, -(error[:, None] * noise), "rows", "neg_mean_squared_error")
-    more = curve.extrapolate([1000])
-    truth = 0.2 + 3.0 * 1000**-0.75
-    assert more.low[0] <= truth <= more.high[0]
-    assert more.error[0] == pytest.approx(truth, rel=0.05)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_extrapolation_equals_least_squares_without_negative_numbers(seed):
-    """Curves that fall to zero, that fall to a level, that rise, and sizes that lie close."""
-    rng = np.random.default_rng(seed)
-    sizes = 500 + np.arange(5) if seed % 4 == 3 else np.sort(rng.choice(900, 5, False) + 10)
-    falling = (sizes / sizes[0]) ** -rng.uniform(0, 2.5)
-    error = rng.uniform(0.5, 2) * (seed % 3 > 0) + rng.uniform(0, 2) * falling
-    error = (error if seed % 5 else 2.0 - falling) * np.exp(0.05 * rng.normal(size=5)) + 1e-3
-    best, expected = np.inf, None
-    for power in POWERS:
-        columns = np.column_stack([np.ones(5), (sizes / sizes[0]) ** -power]) / error[:, None]
-        found, left = nnls(columns, np.ones(5))
-        if left < best:
-            best, expected = left, found @ [1.0, (1500 / sizes[0]) ** -power]
-    curve = LearningCurve(sizes, -error[:, None], "rows", "neg_mean_squared_error")
-    assert curve.extrapolate([1500]).error[0] == pytest.approx(expected, rel=1e-7)
-
-
-def test_extrapolation_with_draws_without_errors():
-    sizes = np.array([20, 40, 80, 160, 320])
-    wrong = np.random.default_rng(0).binomial(30, 2.0 / sizes[:, None], size=(5, 12)) / 30
-    wrong[-1, 0] = 1 / 30
-    assert (wrong.mean(axis=1) > 0).all()
-    assert (wrong == 0).sum() > 12  # so that some bootstrap samples of a size have no error
-    more = LearningCurve(sizes, 1.0 - wrong, "rows", "accuracy").extrapolate([640, 1280])
-    assert not more.unknown
-    assert (more.low >= 0).all()
-    assert (more.low <= more.error).all()
-    assert (more.error <= more.high).all()
-    assert more.high[0] < wrong[0].mean()
-    assert "640" in repr(more)
-
-
-@pytest.mark.parametrize(("score", "reason"), [(1.0, "160 groups is 0"), (np.nan, "no score")])
-def test_extrapolation_that_cannot_be_told(score, reason):
-    scores = np.linspace(0.5, 0.9, 5)[:, None] + np.zeros((5, 3))
-    scores[3] = score
-    curve = LearningCurve(np.array([20, 40, 80, 160, 320]), scores, "groups", "accuracy")
-    more = curve.extrapolate([640, 1280])
-    for values in (more.error, more.low, more.high):
-        assert np.isnan(values).all()
-        assert values.shape == (2,)
-    assert reason in more.unknown
-    assert "is unknown" in repr(more)
-
-
-def test_extrapolation_for_a_classifier_that_is_often_right():
-    X, y = load_breast_cancer(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    classifier = KernelRidgeClassifierCV(gamma=0.01, alphas=[0.1, 1.0], basis=60, random_state=0)
-    curve = classifier.fit(X, y).learning_curve([60, 150, 300, 450, 550], 6, random_state=0)
-    assert (curve.scores == 1.0).any()
-    assert (curve.mean < 1.0).all()
-    more = curve.extrapolate([1000])
-    assert 0.0 <= more.low[0] <= more.high[0] < 0.2
-
-
 def test_dask_rows_predict_without_them():
     da = pytest.importorskip("dask.array")
     X, y, _ = data()
@@ -340,7 +240,7 @@ def test_displays(model):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from holdfast.displays import InfluenceDisplay, LearningCurveDisplay, PITDisplay
+    from holdfast.displays import InfluenceDisplay, PITDisplay
 
     groups = data()[2]
     shown = InfluenceDisplay.from_estimator(model, groups=groups, n_labels=6)
@@ -356,9 +256,6 @@ def test_displays(model):
         near = np.clip(centres, box.min, box.max) - centres
         assert (np.hypot(*near.T) >= radii).all()
     assert PITDisplay.from_estimator(model).bars_ is not None
-    curve = LearningCurveDisplay.from_estimator(model, [20, 30, 40, 60], n_repeats=3)
-    assert curve.extended_ is not None
-    assert "rows" in curve.ax_.get_xlabel()
     plt.close("all")
 
 

@@ -135,10 +135,6 @@ def permutation(model, rival):
     return found.score
 
 
-def curve(model, rival):
-    assert np.isfinite(model.learning_curve([0.4, 0.75], 2, 0).scores).all()
-
-
 #: Answers, each of which gives the score of the fit, or None where it has a score of its own.
 ANSWERS = {
     "held_out": held_out,
@@ -150,7 +146,6 @@ ANSWERS = {
     "score_interval, corrected": interval("corrected"),
     "compare": comparison("auto"),
     "compare, nested": comparison("nested"),
-    "learning_curve": curve,
 }
 
 
@@ -160,7 +155,7 @@ def refusal(answer, kind, scoring):
     no_row_mean = no_row_mean or (scoring == "roc_auc" and "three" in kind)
     no_row_mean = no_row_mean or (scoring == "roc_auc" and kind == "classes on a basis")
     if scoring in DENSITIES:
-        if answer in ("nested", "learning_curve", "compare", "compare, nested"):
+        if answer in ("nested", "compare", "compare, nested"):
             return "needs their distribution"
         if answer == "score_interval, corrected":
             return "needs their distribution"

@@ -18,7 +18,6 @@ from sklearn.model_selection import (
 
 import holdfast
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.answers.learning import Draws
 from holdfast.answers.permutation import Shuffle
 from holdfast.answers.units import units_of
 from holdfast.basis import basis_curve
@@ -142,7 +141,6 @@ def test_densities_work_or_are_refused_by_name(scoring, cv):
         again = clone(model).fit(X, y[shuffle.order(n)])
         assert test.null_scores[n] == pytest.approx(again.best_score_)
     for answer in (
-        lambda: model.learning_curve([20, 40]),
         lambda: model.nested(3),
         lambda: holdfast.compare(model, y),
         lambda: model.score_interval(method="corrected"),
@@ -208,8 +206,6 @@ def test_a_random_walk_under_purged_folds():
         holdfast.compare(model, other, method="nested")
     gap = holdfast.compare(model, other)
     assert gap.difference == pytest.approx(model.best_score_ - other.best_score_)
-    curve = model.learning_curve([20, 40, 60], 5, 0)
-    assert (curve.mean < 0.5).all()
 
 
 @pytest.mark.parametrize("cv", [None, 5, KFold(5, shuffle=True), RepeatedKFold(n_splits=5)])
@@ -234,11 +230,6 @@ def test_consecutive_folds_of_rows_in_order_are_blocks(classes):
     with pytest.raises(NotSupportedError, match="folds of rows in order"):
         holdfast.compare(model, model, method="nested")
     assert holdfast.compare(model, model).units == "blocks"
-    # The training rows of a learning curve are drawn from what each fold leaves.
-    curve = model.learning_curve([30, 60], 3, 0)
-    scores = fit(X, y, cv=KFold(6, shuffle=True, random_state=0)).learning_curve([30, 60], 3, 0)
-    if not classes:
-        assert curve.mean[1] < 0.5 * scores.mean[1]  # much worse than with random rows
     # In another order the same rows are a sample like any other.
     order = np.random.default_rng(0).permutation(y.size)
     mixed = fit(X[order], y[order], cv=KFold(6))
@@ -347,21 +338,16 @@ def test_arguments_of_compare():
             holdfast.compare(a, a, **options)
 
 
-@pytest.mark.parametrize(
-    "answer", ["interval", "permutation", "curve", "compare", "extrapolate", "variation", "basis"]
-)
+@pytest.mark.parametrize("answer", ["interval", "permutation", "compare", "variation", "basis"])
 def test_random_states_mean_what_they_do_in_scikit_learn(answer):
     X, y, _ = data()
     a, b = fit(X, y), fit(X, y, gamma=2.0)
-    curve = a.learning_curve([10, 20, 30, 40], 4, 0)
     ask = {
         "interval": lambda s: a.score_interval(n_partitions=1, random_state=s).low,
         "permutation": lambda s: a.permutation_test(2, random_state=s).null_scores[0],
-        "curve": lambda s: a.learning_curve([20, 40], 2, s).scores[0, 0],
         "compare": lambda s: (
             holdfast.compare(a, b, method="nested", n_partitions=1, random_state=s).low
         ),
-        "extrapolate": lambda s: curve.extrapolate([80], random_state=s).low[0],
         "variation": lambda s: a.variation(n_splits=3, partitions=1, random_state=s).mean,
         "basis": lambda s: basis_curve(a, X, y, [9], random_state=s).scores[0, 0, 0, 0],
     }[answer]
@@ -382,12 +368,10 @@ def test_random_states_mean_what_they_do_in_scikit_learn(answer):
 def test_a_level_is_checked_everywhere():
     X, y, _ = data()
     a = fit(X, y)
-    curve = a.learning_curve([10, 20, 30, 40], 2, 0)
     for ask in (
         lambda level: a.score_interval(level),
         lambda level: a.predict_interval(X, level),
         lambda level: holdfast.compare(a, a, level=level),
-        lambda level: curve.extrapolate([80], level=level),
     ):
         for level in (0.0, 1, 90, True):
             with pytest.raises(InvalidInputError, match="level must lie between 0 and 1"):
@@ -395,63 +379,6 @@ def test_a_level_is_checked_everywhere():
 
 
 # -- basis rows that are always trained on ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", ["train", "skip"])
-def test_sizes_of_a_learning_curve_count_the_basis(policy):
-    X, y, _ = data()
-    model = fit(X, y, basis=12, held_out_basis=policy)
-    problem, inner = model._problem, model._fitted_model()
-    units = units_of(problem.experiments, None, problem.weights, placed=False)
-    drawn = Draws(problem.experiments, units, problem.weights, inner.basis)
-    experiments, starts = drawn.experiments_of(np.array([12, 30]), 3, 0)
-    tasks = inner.tasks(experiments)
-    assert (M - tasks.held.sizes).tolist() == [12] * 3 + [30] * 3
-    assert starts.tolist() == list(range(7))
-    curve = model.learning_curve([12, 30], 3, 0)
-    for j in range(6):
-        train = np.setdiff1d(np.arange(M), tasks.held[j])
-        again = clone(model).set_params(
-            basis=np.searchsorted(train, inner.basis), alphas=[model.alpha_], held_out_basis="keep"
-        )
-        f = again.fit(X[train], y[train]).predict(X[tasks.test[j]])
-        expected = -np.mean((y[tasks.test[j]] - f) ** 2)
-        assert curve.scores.ravel()[j] == pytest.approx(expected, rel=1e-6)
-    with pytest.raises(InvalidInputError, match=r"between 12 and 59 rows.*basis rows"):
-        model.learning_curve([10, 30])
-
-
-def test_a_learning_curve_follows_time():
-    X, y = walk()
-    model = fit(X, y, cv=TimeSeriesSplit(4))
-    problem = model._problem
-    units = units_of(problem.experiments, None, problem.weights, placed=False)
-    drawn = Draws(problem.experiments, units, problem.weights, np.empty(0, dtype=int))
-    assert drawn.most == 25
-    experiments, starts = drawn.experiments_of(np.array([10, 20]), 2, 0)
-    assert starts.tolist() == [0, 4, 8, 12, 16]
-    for j, held in enumerate(experiments):
-        train = np.setdiff1d(np.arange(y.size), held.held_out)
-        assert train.size == (10 if j < 8 else 20)
-        assert train.max() < held.test.min()
-    curve = model.learning_curve([10, 20], 2, 0)
-    assert curve.scores.shape == (2, 2)
-    f = []
-    for held in list(experiments)[:4]:
-        train = np.setdiff1d(np.arange(y.size), held.held_out)
-        again = clone(model).set_params(alphas=[model.alpha_], cv=None).fit(X[train], y[train])
-        f.append(-((again.predict(X[held.test]) - y[held.test]) ** 2))
-    assert curve.scores[0, 0] == pytest.approx(np.mean(np.concatenate(f)))
-
-
-def test_a_learning_curve_draws_the_groups_of_the_fit():
-    X, y, groups = data()
-    model = fit(X, y, groups, cv=LeaveOneGroupOut())
-    found = model.learning_curve([4, 8], 3, 0)
-    assert found.unit == "groups"
-    np.testing.assert_array_equal(
-        found.scores, model.learning_curve([4, 8], 3, 0, groups=groups).scores
-    )
 
 
 @pytest.mark.parametrize("policy", ["remove", "keep", "train", "skip"])

@@ -14,7 +14,6 @@ from holdfast.displays import (
     GroupScoresDisplay,
     HeldOutDisplay,
     InfluenceDisplay,
-    LearningCurveDisplay,
     PermutationDisplay,
     PITDisplay,
 )
@@ -30,7 +29,6 @@ DISPLAYS = [
     GroupScoresDisplay,
     InfluenceDisplay,
     PermutationDisplay,
-    LearningCurveDisplay,
 ]
 ALPHAS = np.logspace(-4, 3, 12)
 

@@ -120,13 +120,12 @@ def test_answers():
         inner = model(alphas=ALPHAS, cv=3).fit(X[train], y[train])
         assert outer.alphas[j] == inner.alpha_
         close(np.ravel(outer.predictions[j]), inner.predict(X[test]))
-    # permutations, intervals of the score, spread, learning curve
+    # permutations, intervals of the score, spread
     test = found.permutation_test(20, random_state=0)
     assert test.score == pytest.approx(found.best_score_)
     interval = found.score_interval(random_state=0)
     assert interval.low < interval.score < interval.high
     assert found.held_out(cv=4).std.shape[-1] == M or found.held_out(cv=4).std.size == M
-    assert len(found.learning_curve([10, 20], n_repeats=2, random_state=0).sizes) == 2
 
 
 def test_classes():

@@ -245,7 +245,6 @@ def test_pairs_and_permutations_and_curves():
     assert model.permutation_test(19, random_state=0).score == model.best_score_
     interval = model.score_interval(n_partitions=2, n_splits=4, random_state=0)
     assert interval.low <= interval.score <= interval.high
-    assert len(model.learning_curve([20, 30], n_repeats=2, random_state=0).sizes) == 2
     other = fitted(None, y=Y[:, 0], weights=np.ones(M))
     assert holdfast.compare(model, other, random_state=0).difference is not None
     assert model.verify(3).max_relative_error < 1e-8

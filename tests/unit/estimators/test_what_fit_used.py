@@ -25,7 +25,6 @@ QUESTIONS = {
     "optimism": lambda model: model.nested(KFold(3)).optimism,
     "permutations": lambda model: model.permutation_test(20, random_state=0).null_scores,
     "interval": lambda model: model.score_interval(method="asymptotic").standard_error,
-    "learning": lambda model: model.learning_curve([20, 40], 2, random_state=0).scores,
     "compare": lambda model: holdfast.compare(model, OTHER).difference,
     "held out": lambda model: model.held_out().values,
     "influence": lambda model: model.influence().cook,
