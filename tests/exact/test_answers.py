@@ -11,7 +11,6 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF as GaussianRBF
 from sklearn.gaussian_process.kernels import ConstantKernel
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
@@ -500,64 +499,3 @@ def test_influence_on_coefficients(model):
     change = found.change(2)
     close(change.dual_coef, estimator.dual_coef_ - left.dual_coef)
     assert abs(change.intercept - estimator.intercept_ + left.intercept) < 1e-12
-
-
-# -- pairs -----------------------------------------------------------------------------------------
-
-
-FEW = 14  # retraining for every pair takes its time
-FEW_BASIS = np.array([2, 11, 5, 8, 13, 0, 9, 4, 6])
-
-
-@each_model
-@each_weight
-@each_bias
-@pytest.mark.parametrize("within", [False, True], ids=["all", "within"])
-def test_leave_pair_out(model, weights, bias, within):
-    basis, policy = MODELS[model]
-    basis = None if basis is None else FEW_BASIS
-    w = None if WEIGHTS[weights] is None else WEIGHTS[weights][:FEW]
-    groups = np.arange(FEW) % 3 if within else None
-    estimator = KernelRidgeCV(
-        gamma=0.2, alphas=ALPHAS, basis=basis, held_out_basis=policy, fit_intercept=bias, cv=7
-    ).fit(X[:FEW], Y[:FEW], sample_weight=w)
-    got = estimator.leave_pair_out(groups, alphas=ALPHAS[::2])
-    for a, alpha in enumerate(ALPHAS[::2]):
-        for t in range(2):
-            expected, pairs = naive.concordance(
-                K_ALL["rbf"][:FEW, :FEW],
-                Y[:FEW, t],
-                alpha,
-                basis=basis,
-                policy=policy,
-                weights=w,
-                bias=bias,
-                jitter=estimator.jitter_,
-                groups=groups,
-            )
-            assert abs(got.concordance[a, t] - expected) < 1e-10, (alpha, t)
-            assert got.n_pairs[t] == pairs
-
-
-def test_pairs_of_two_classes_are_an_area_under_the_curve():
-    labels = (Y[:, 1] > 0).astype(int)
-    estimator = KernelRidgeClassifierCV("linear", alphas=ALPHAS, fit_intercept=False).fit(X, labels)
-    signs = 2.0 * labels - 1.0
-    got = estimator.leave_pair_out()
-    for a, alpha in enumerate(ALPHAS):
-        expected, _ = naive.concordance(K_ALL["linear"][:M, :M], signs, alpha, bias=False)
-        assert abs(got.concordance[a] - expected) < 1e-10
-    # Many rows, little influence of a pair: close to the area of leave-one-out predictions.
-    loo = roc_auc_score(labels, estimator.held_out(alphas=[0.3]).matrix()[0, :, 0])
-    assert abs(got.concordance[1] - loo) < 0.15
-
-
-def test_ties_count_one_half():
-    rows = np.repeat(np.arange(5.0), 2)[:, None]  # every row twice
-    y = np.arange(10.0)
-    found = KernelRidgeCV("rbf", gamma=1.0, alphas=[0.1, 1.0]).fit(rows, y).leave_pair_out()
-    K = kernels.gram("rbf", rows, gamma=1.0)
-    for a, alpha in enumerate([0.1, 1.0]):
-        expected, pairs = naive.concordance(K, y, alpha)
-        assert abs(found.concordance[a] - expected) < 1e-12
-        assert found.n_pairs == pairs == 45

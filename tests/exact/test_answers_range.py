@@ -37,7 +37,6 @@ ANSWERS = {
     "cook": (lambda m: m.influence(GROUPS).cook, 0),
     "studentised": (lambda m: m.influence(GROUPS).residual, 0),
     "dffits": (lambda m: m.influence().dffits, 0),
-    "pairs": (lambda m: m.leave_pair_out().concordance, 0),
     "nested": (lambda m: m.nested(4).values, 1),
     "nested_alphas": (lambda m: m.nested(4).alphas, 0),
     "p_value": (lambda m: m.permutation_test(19, random_state=0).p_value, 0),

@@ -53,7 +53,6 @@ QUESTIONS = {
     "influence": lambda model, X: np.stack(
         [(found := model.influence()).leverage, found.residual, found.cook, found.dffits]
     ),
-    "leave_pair_out": lambda model, X: model.leave_pair_out().concordance,
     "nested": lambda model, X: np.concatenate(model.nested(KFold(4)).predictions) / SPREAD,
     "permutation_test": lambda model, X: np.append(
         (found := model.permutation_test(9, random_state=0)).null_scores, found.score

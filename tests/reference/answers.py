@@ -16,7 +16,6 @@ from reference.retrain import (
     Policy,
     Rows,
     as_columns,
-    as_rows,
     as_weights,
     policy_experiment,
     remaining_basis,
@@ -239,43 +238,6 @@ def _laws(
             )
             found.append((T, Y[T] - f, held_out_law(K, held_out, test, alpha, **how)))
     return found
-
-
-def concordance(
-    K: Floats,
-    y: ArrayLike,
-    alpha: float,
-    *,
-    basis: ArrayLike | None = None,
-    policy: Policy = "remove",
-    weights: ArrayLike | None = None,
-    bias: bool = True,
-    jitter: float = 0.0,
-    groups: ArrayLike | None = None,
-) -> tuple[float, int]:
-    """Return concordance and number of pairs of one target, by retraining for each pair."""
-    m, w = len(K), as_weights(weights, len(K))
-    t = np.asarray(y, dtype=np.float64)
-    in_basis = set() if basis is None else set(as_rows(basis).tolist())
-    right = total = 0.0
-    pairs = 0
-    for i in range(m):
-        for j in range(i):
-            if w[i] * w[j] == 0 or t[i] == t[j]:
-                continue
-            if groups is not None and np.asarray(groups)[i] != np.asarray(groups)[j]:
-                continue
-            if policy == "skip" and {i, j} & in_basis:
-                continue
-            H, T, removed = policy_experiment([i, j], [i, j], basis, policy)
-            f = retrain(K, t, H, T, alpha, basis, removed, w, bias, jitter)[:, 0]
-            d = f[0] - f[1]
-            if abs(d) <= 1e-10 * np.abs(f).sum():
-                d = 0.0
-            right += w[i] * w[j] * 0.5 * (1.0 + np.sign(d) * np.sign(t[i] - t[j]))
-            total += w[i] * w[j]
-            pairs += 1
-    return right / total, pairs
 
 
 def conformal_member(

@@ -15,7 +15,6 @@ held-out predictions by one function (`scored`).
 | `calibration` | how probable is each class for a new row? |
 | `gaussian` | how likely were the held-out targets? |
 | `influence` | which rows, or groups, move the model most? |
-| `pairs` | how often are two rows that the model never saw put in the right order? |
 | `nested` | what does the choice of penalty and kernel do to the score? |
 | `certainty` | how far may the score be from the error on new rows? |
 | `policies` | what do the ways of holding out basis rows estimate; how does an estimate vary? |
@@ -25,14 +24,12 @@ held-out predictions by one function (`scored`).
 
 from holdfast.answers.calibration import Calibration, CalibrationScores
 from holdfast.answers.influence import Influence
-from holdfast.answers.pairs import LeavePairOut
 from holdfast.answers.policies import Policies, PolicyScore, Variation
 
 __all__ = [
     "Calibration",
     "CalibrationScores",
     "Influence",
-    "LeavePairOut",
     "Policies",
     "PolicyScore",
     "Variation",

@@ -20,7 +20,6 @@ from holdfast.answers.held_out import HeldOutPredictions, held_out
 from holdfast.answers.influence import Influence, influence
 from holdfast.answers.intervals import predict_interval
 from holdfast.answers.model import Model
-from holdfast.answers.pairs import LeavePairOut, leave_pair_out
 from holdfast.answers.problem import Problem
 from holdfast.answers.without import HeldOutCoefficients, coef_without, predict_without
 from holdfast.data.numbers import whole_number
@@ -332,36 +331,3 @@ class Questions(ABC):
         7
         """
         return influence(self._asked(), groups)
-
-    def leave_pair_out(
-        self, groups: ArrayLike | None = None, alphas: ArrayLike | None = None
-    ) -> LeavePairOut:
-        """Return how often two rows, both held out, are put in the right order.
-
-        Parameters
-        ----------
-        groups : array-like of shape (m,), optional
-            Compare only rows of one group.
-        alphas : array-like, optional
-            Penalties; None: the grid of `fit`.
-
-        Returns
-        -------
-        LeavePairOut
-            ``concordance`` per alpha: the area under the ROC curve for two classes. Pairs with
-            equal targets do not count, equal predictions count ½, a pair weighs w_i w_j.
-
-        Notes
-        -----
-        2p operations per pair and penalty, in blocks, no loop over pairs.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelRidgeCV
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
-        >>> model.leave_pair_out().concordance.round(2)
-        array([0.75])
-        """
-        return leave_pair_out(self._asked(), groups, alphas)

@@ -175,6 +175,4 @@ def test_answers_that_it_refuses():
     X, y, _, _ = rows()
     found = model().fit(X, y)
     with pytest.raises(NotSupportedError, match="standardize=True"):
-        found.leave_pair_out()
-    with pytest.raises(NotSupportedError, match="standardize=True"):
         found.predict_interval(X, method="full")
