@@ -17,20 +17,15 @@ held-out predictions by one function (`scored`).
 | `influence` | which rows, or groups, move the model most? |
 | `nested` | what does the choice of penalty and kernel do to the score? |
 | `certainty` | how far may the score be from the error on new rows? |
-| `policies` | what do the ways of holding out basis rows estimate; how does an estimate vary? |
 | `permutation` | how well would chance have done? |
 | `comparison` | is one model better than another, and which rows decide? |
 """
 
 from holdfast.answers.calibration import Calibration, CalibrationScores
 from holdfast.answers.influence import Influence
-from holdfast.answers.policies import Policies, PolicyScore, Variation
 
 __all__ = [
     "Calibration",
     "CalibrationScores",
     "Influence",
-    "Policies",
-    "PolicyScore",
-    "Variation",
 ]

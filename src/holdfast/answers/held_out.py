@@ -17,12 +17,10 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import log_densities, standard_deviations
 from holdfast.answers.model import Model
 from holdfast.answers.scored import scored
-from holdfast.basis import Fixed, Points
-from holdfast.basis.resolve import as_selector
 from holdfast.data.frames import make_frame
-from holdfast.data.numbers import check_positive, whole_number
+from holdfast.data.numbers import check_positive
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, Ragged, Tasks
+from holdfast.experiments import Experiments, Tasks
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
@@ -177,11 +175,6 @@ class HeldOutPredictions:
         )
 
     def _known_moments(self) -> Moments:
-        if self.moments is None and self.classes is None:
-            raise NotSupportedError(
-                "std, log_density and decorrelated residuals are for one draw of the basis rows; "
-                "these are predictions of several. Ask held_out without basis_draws."
-            )
         if self.moments is None:
             raise NotSupportedError(
                 "std, log_density and decorrelated residuals are for regression: the decision "
@@ -299,7 +292,6 @@ def held_out(
     cv: Any = None,
     groups: ArrayLike | None = None,
     alphas: ArrayLike | None = None,
-    basis_draws: int = 1,
 ) -> HeldOutPredictions:
     """Return held-out predictions of some experiments, or of those of the fit."""
     model, problem, goal = fitted.model, fitted.problem, fitted.goal
@@ -312,18 +304,13 @@ def held_out(
     experiments = problem.experiments if cv is None else fitted.experiments_of(cv, labels)
     grid = problem.alphas if alphas is None else check_alphas(alphas)
     known = model.known if cv is None and alphas is None else None
-    parts = []
-    for draw in range(_draws(fitted, basis_draws)):
-        drawn = model.redrawn(draw)
-        tasks = drawn.tasks(experiments)
-        if draw == 0 and known is not None:
-            parts.append((tasks, known.copy()))
-        else:
-            path = drawn.plan(tasks, grid.size).path
-            parts.append((tasks, drawn.judged(tasks, grid, path).values))
-    tested, values = _listed(experiments, parts)
+    tasks = model.tasks(experiments)
+    values = model.held_out(tasks, grid) if known is None else known.copy()
+    tested = experiments
+    if len(tasks) < len(experiments) or tasks.test is not experiments.test:  # what "skip" leaves
+        tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
     moments = residuals = covariance = None
-    if goal.classes is None and len(parts) == 1:
+    if goal.classes is None:
         errors = problem.Y[tasks.test.values] - values
         moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
         residuals = partial(decorrelated, model, grid)
@@ -402,34 +389,3 @@ def decorrelated(model: Model, alphas: FloatArray) -> FloatArray:
     free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
     values = np.stack([smoother.half_residuals(float(alpha)) for alpha in alphas])
     return np.asarray(values / np.sqrt(np.square(values).sum(axis=1, keepdims=True) / free))
-
-
-def _draws(fitted: Fitted, basis_draws: int) -> int:
-    """Return how often the basis rows are drawn, if they are."""
-    draws, problem = whole_number("basis_draws", basis_draws), fitted.problem
-    selector = as_selector(problem.basis, problem.weights.size)
-    if draws > 1 and (selector is None or isinstance(selector, Fixed | Points)):
-        raise NotSupportedError(
-            "basis_draws is for basis rows that are drawn; these are all rows or the user's "
-            "own. Pass basis=100 (or another number of rows) or a selector, and fit again.",
-            argument="basis_draws",
-            remedies=("basis",),
-        )
-    return draws
-
-
-def _listed(
-    experiments: Experiments, parts: list[tuple[Tasks, FloatArray]]
-) -> tuple[Experiments, FloatArray]:
-    """Return what is tested after the policy, and predictions, one draw after another."""
-    listed = []
-    for tasks, _ in parts:
-        tested = experiments
-        if len(tasks) < len(experiments) or tasks.test is not experiments.test:
-            tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-        listed.append(tested)
-    if len(parts) == 1:
-        return listed[0], parts[0][1]
-    held = Ragged.joined([tested.held_out for tested in listed])
-    test = Ragged.joined([tested.test for tested in listed])
-    return Experiments(held, test), np.concatenate([values for _, values in parts], axis=1)

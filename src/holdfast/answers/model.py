@@ -14,9 +14,9 @@ from sklearn.base import clone
 from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.problem import Problem
-from holdfast.answers.rows import choose_basis, rows_with_kernel
+from holdfast.answers.rows import rows_with_kernel
 from holdfast.basis import Selector
-from holdfast.basis.resolve import as_selector, resolve_basis
+from holdfast.basis.resolve import resolve_basis
 from holdfast.cluster import DaskRows, DaskSource, cluster_features
 from holdfast.experiments import Experiments, Tasks, resolve
 from holdfast.holdout import Predicted
@@ -53,8 +53,6 @@ class Model:
         The absolute shift ε of K_BB; 0 for a dense model.
     selector : Selector or None
         What chose the basis rows, with its fitted attributes.
-    draw : int
-        Which draw of the basis rows this is; 0 is that of `fit`.
     known : ndarray of shape (a, test rows, v) or None
         Held-out predictions of the problem's experiments at all its penalties, if they are few
         enough to be kept.
@@ -68,12 +66,11 @@ class Model:
     basis: IntArray | None
     epsilon: float
     selector: Selector | None = None
-    draw: int = 0
     known: FloatArray | None = None
     made: Smoother | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.problem, self.kernel, None, self.basis, self.selector, self.draw
+        parts = self.problem, self.kernel, None, self.basis, self.selector
         return make_model, parts
 
     @cached_property
@@ -123,19 +120,6 @@ class Model:
             return None
         problem = self.problem if self.problem.reselects else replace(self.problem, Y=Y)
         return replace(self, problem=problem, known=None, made=other)
-
-    def redrawn(self, draw: int) -> Model:
-        """Return the model with another draw of its basis rows, or of those of each experiment."""
-        problem = self.problem
-        if draw == 0:
-            return self
-        if problem.reselects:
-            return replace(self, draw=draw, known=None, made=self.smoother)
-        selector = as_selector(problem.basis, problem.weights.size)
-        assert selector is not None
-        data = rows_with_kernel(self.kernel, problem.X, problem.basis)
-        basis = choose_basis(problem, clone(selector), data, draw)
-        return make_model(problem, self.kernel, data, basis, draw=draw)
 
     # -- held-out values ---------------------------------------------------------------------------
 
@@ -206,7 +190,7 @@ class Model:
         weights = problem.weights.copy()
         weights[held] = 0.0
         train = np.flatnonzero(weights > 0)
-        seed = [problem.seed, crc32(np.sort(held).tobytes()), *([self.draw] if self.draw else [])]
+        seed = [problem.seed, crc32(np.sort(held).tobytes())]
         chosen = resolve_basis(
             clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
             self.data.take(train),
@@ -227,14 +211,13 @@ def make_model(
     data: KernelData | None,
     basis: IntArray | None,
     selector: Selector | None = None,
-    draw: int = 0,
 ) -> Model:
     """Return the model of a kernel on all rows of a problem."""
     if data is None:
         data = rows_with_kernel(kernel, problem.X, problem.basis)
     require_symmetric(kernel, data)
     epsilon = basis_epsilon(data, basis, problem.jitter)
-    return Model(problem, kernel, data, basis, epsilon, selector, draw)
+    return Model(problem, kernel, data, basis, epsilon, selector)
 
 
 def at_own_penalty(

@@ -120,9 +120,7 @@ def warn_of_selection(problem: Problem, selector: Selector | None) -> None:
         )
 
 
-def choose_basis(
-    problem: Problem, selector: Selector | None, data: KernelData, draw: int = 0
-) -> IntArray | None:
+def choose_basis(problem: Problem, selector: Selector | None, data: KernelData) -> IntArray | None:
     """Return the basis rows of the model on all rows, or None for a dense model."""
     return resolve_basis(
         selector,
@@ -131,7 +129,7 @@ def choose_basis(
         problem.weights,
         problem.groups,
         problem.experiments,
-        np.random.default_rng([problem.seed, draw] if draw else problem.seed),
+        np.random.default_rng(problem.seed),
     )
 
 

@@ -5,12 +5,9 @@
 | `CVCurveDisplay` | held-out error over the penalties, of every kernel that was compared |
 | `HeldOutDisplay` | held-out predictions or residuals |
 | `GroupScoresDisplay` | which groups are hard |
-| `BasisSizeDisplay` | held-out error over the number of basis rows, by selector and policy |
 | `PermutationDisplay` | scores of permuted targets, with the score of the model |
 | `RadiusDisplay` | held-out error over the distance to the nearest data |
 | `InfluenceDisplay` | which rows, or groups, move the model most |
-| `PoliciesDisplay` | held-out error under every policy for held-out basis rows |
-| `VariationDisplay` | how the estimate varies with the basis draw and the partition |
 | `PITDisplay` | whether the predicted distributions are right: held-out targets as probabilities |
 
 ``from_estimator`` asks a fitted estimator and plots; ``from_result`` takes an answer that you
@@ -32,18 +29,14 @@ matplotlib (``pip install 'holdfast[plot]'``) is imported when something is plot
 from holdfast.displays.answers import (
     InfluenceDisplay,
     PermutationDisplay,
-    PoliciesDisplay,
-    VariationDisplay,
 )
 from holdfast.displays.base import Display
-from holdfast.displays.basis_size import BasisSizeDisplay
 from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
 from holdfast.displays.held_out import HeldOutDisplay, PITDisplay
 from holdfast.displays.radius import RadiusDisplay
 
 __all__ = [
-    "BasisSizeDisplay",
     "CVCurveDisplay",
     "Display",
     "GroupScoresDisplay",
@@ -51,7 +44,5 @@ __all__ = [
     "InfluenceDisplay",
     "PITDisplay",
     "PermutationDisplay",
-    "PoliciesDisplay",
     "RadiusDisplay",
-    "VariationDisplay",
 ]

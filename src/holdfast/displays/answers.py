@@ -9,18 +9,14 @@ import numpy as np
 
 from holdfast._typing import IntArray
 from holdfast.displays.base import AnswerDisplay
-from holdfast.displays.score_scale import score_scale
 
 if TYPE_CHECKING:
     from holdfast.answers.influence import Influence
     from holdfast.answers.permutation import PermutationTest
-    from holdfast.answers.policies import Policies, Variation
 
 __all__ = [
     "InfluenceDisplay",
     "PermutationDisplay",
-    "PoliciesDisplay",
-    "VariationDisplay",
 ]
 
 
@@ -56,73 +52,6 @@ class PermutationDisplay(AnswerDisplay):
         dashed = {"color": "black", "linestyle": "--"}
         self.line_ = ax.axvline(score, label=f"the data, p = {p:.3g}", **dashed)
         ax.set(xlabel=found.scoring, ylabel="permutations")
-        ax.legend()
-
-
-@dataclass(eq=False, repr=False)
-class PoliciesDisplay(AnswerDisplay):
-    """The held-out error under every policy as a bar, with what it speaks of.
-
-    Parameters
-    ----------
-    result : Policies
-        From ``estimator.policies``.
-
-    Attributes
-    ----------
-    bars_ : matplotlib BarContainer
-    """
-
-    answer: ClassVar[str] = "policies"
-    result: Policies
-
-    def _draw(self, ax: Any, **kwargs: Any) -> None:
-        found = self.result
-        scale = score_scale(found.scoring, found.classifier)
-        shown = scale.shown(np.array([one.score for one in found.scores]))
-        labels = [f"{one.name}\n({one.speaks_of})" for one in found.scores]
-        places = np.arange(len(labels))
-        self.bars_ = ax.barh(places, shown, **{"color": "C0", **kwargs})
-        ax.set_yticks(places, labels)
-        ax.invert_yaxis()
-        ax.bar_label(self.bars_, fmt="%.3g", padding=3)
-        ax.margins(x=0.12)
-        ax.set(xlabel=f"held-out {scale.label}")
-
-
-@dataclass(eq=False, repr=False)
-class VariationDisplay(AnswerDisplay):
-    """The estimate for each draw of the basis rows, one point for each partition.
-
-    Parameters
-    ----------
-    result : Variation
-        From ``estimator.variation``.
-
-    Attributes
-    ----------
-    points_ : matplotlib Line2D
-        All estimates.
-    line_ : matplotlib Line2D
-        Their mean.
-    """
-
-    answer: ClassVar[str] = "variation"
-    result: Variation
-
-    def _draw(self, ax: Any, **kwargs: Any) -> None:
-        found = self.result
-        scale = score_scale(found.scoring, found.classifier)
-        shown = scale.shown(found.scores)
-        draws, parts = shown.shape
-        x = np.repeat(np.arange(1, draws + 1), parts)
-        look = {"marker": "o", "linestyle": "none", "markerfacecolor": "none", **kwargs}
-        label = f"{parts} partitions into {found.n_splits} folds"
-        (self.points_,) = ax.plot(x, shown.ravel(), label=label, **look)
-        mean = float(scale.shown(np.array(found.mean)))
-        self.line_ = ax.axhline(mean, color="black", linestyle="--", label="mean")
-        ax.set_xticks(np.arange(1, draws + 1))
-        ax.set(xlabel="draw of the basis rows", ylabel=f"held-out {scale.label}")
         ax.legend()
 
 

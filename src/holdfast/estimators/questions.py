@@ -129,8 +129,6 @@ class Questions(ABC):
         cv: Any = None,
         groups: ArrayLike | None = None,
         alphas: ArrayLike | None = None,
-        *,
-        basis_draws: int = 1,
     ) -> HeldOutPredictions:
         """Return exact held-out predictions of the training rows for any way of holding out.
 
@@ -142,13 +140,6 @@ class Questions(ABC):
             For splitters and scores that use groups; None: the groups of `fit`.
         alphas : array-like, optional
             Penalties; None: the grid of `fit`.
-        basis_draws : int, default=1
-            How often the basis rows are drawn. An experiment is a held-out set, its test rows and
-            the chance that the model was trained with (Pahikkala et al. 2012 (6)): with d draws all
-            experiments are listed d times, one draw after another, the first being that of `fit`,
-            and scores average over the draws as well. Under ``held_out_basis="reselect"`` every
-            experiment has draws of its own; under other policies each draw is one more fit. A
-            deterministic selector chooses the same rows every time.
 
         Notes
         -----
@@ -168,7 +159,7 @@ class Questions(ABC):
         >>> found.score().round(2)  # one for each penalty
         array([0.48, 0.51, 0.45])
         """
-        return held_out(self._asked(), cv, groups, alphas, basis_draws)
+        return held_out(self._asked(), cv, groups, alphas)
 
     def predict_without(
         self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None

@@ -1,8 +1,7 @@
-"""What is asked about the score: an honest choice, chance, policies for basis rows."""
+"""What is asked about the score: an honest choice, and chance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -10,12 +9,11 @@ from numpy.typing import ArrayLike
 from holdfast.answers.certainty import Method, ScoreInterval, score_interval
 from holdfast.answers.nested import NestedPredictions, nested
 from holdfast.answers.permutation import PermutationTest, permutation_test
-from holdfast.answers.policies import Policies, Variation, policies, variation
 from holdfast.estimators.questions import Questions
 
 
 class ScoreQuestions(Questions):
-    """How sure a score is, and what it estimates."""
+    """How sure a score is."""
 
     def nested(self, cv: Any, groups: ArrayLike | None = None) -> NestedPredictions:
         """Return held-out predictions by models whose penalty was chosen without the rows.
@@ -167,98 +165,3 @@ class ScoreQuestions(Questions):
         return score_interval(
             self._asked(), level, method, n_splits, n_partitions, random_state, groups
         )
-
-    def policies(
-        self,
-        names: Sequence[str] | None = None,
-        *,
-        cv: Any = None,
-        groups: ArrayLike | None = None,
-    ) -> Policies:
-        """Return the held-out score under every policy for held-out basis rows, with its meaning.
-
-        Parameters
-        ----------
-        names : sequence of str, optional
-            Which of "remove", "keep", "train", "skip", "reselect" and "groups". Default: all that
-            are possible; "reselect", which trains again, for up to 100 experiments.
-        cv : optional
-            As in `held_out`; None: the experiments of `fit`.
-        groups : array-like of shape (m,), optional
-            Groups to hold out whole; None: the groups of `fit`, if there are any.
-
-        Returns
-        -------
-        Policies
-            Printed, a table; ``["remove"]`` is one row of it, ``.plot()`` draws it.
-
-        Notes
-        -----
-        All are at the penalty of the model. A score about the algorithm says what to expect from
-        fitting like this to data like these; one about the predictor says what to expect from this
-        fitted model on new rows (Pahikkala et al. 2012, (4) and (5), §6.4). All but "reselect" use
-        the factors of `fit`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holdfast import KernelRidgeCV
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(-3, 3, size=(120, 2))
-        >>> y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=120)
-        >>> model = KernelRidgeCV(gamma=0.5, alphas=[0.1], basis=40, cv=5, random_state=0)
-        >>> found = model.fit(X, y).policies()
-        >>> [one.name for one in found.scores]
-        ['remove', 'keep', 'train', 'skip', 'reselect']
-        >>> bool(np.isclose(found["remove"].score, model.best_score_)), found["skip"].tested
-        (True, 80)
-        """
-        return policies(self._asked(), names, cv=cv, groups=groups)
-
-    def variation(
-        self,
-        *,
-        n_splits: int = 10,
-        draws: int | None = None,
-        partitions: int = 10,
-        random_state: Any = 0,
-    ) -> Variation:
-        """Return how the cross-validation estimate varies with the basis draw and the partition.
-
-        Parameters
-        ----------
-        n_splits : int, default=10
-            Folds of each partition. Rows of one group of `fit` stay together.
-        draws : int, optional
-            How often the basis rows are drawn, the first time as in `fit`. Default: 10, or 1 if
-            there is nothing to draw.
-        partitions : int, default=10
-            How many random partitions of the rows.
-        random_state : int, RandomState or None, default=0
-            Seed of the partitions.
-
-        Returns
-        -------
-        Variation
-            Printed, a line; ``.scores`` has them all, ``.plot()`` draws them.
-
-        Notes
-        -----
-        Pahikkala et al. (2012), §6.2, measure this for four data sets: how much of an estimate is
-        the chance of its basis rows and folds. It is not the whole error of the estimate: other
-        data would give another one, which is what `score_interval` is about. Each draw is one more
-        fit; the partitions cost one hold-out each.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holdfast import KernelRidgeCV
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.uniform(-3, 3, size=(120, 2))
-        >>> y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=120)
-        >>> model = KernelRidgeCV(gamma=0.5, alphas=[0.1], basis=10, random_state=0).fit(X, y)
-        >>> found = model.variation(draws=4, partitions=3, n_splits=5)
-        >>> found.scores.shape, found.by_draw > found.by_partition
-        ((4, 3), True)
-        """
-        return variation(self._asked(), n_splits, draws, partitions, random_state)
