@@ -107,10 +107,10 @@ docs: $(VENV)/.set-docs ## the documentation, warnings as errors: docs/_build/ht
 picture: $(VENV)/.set-docs ## the picture in the README
 	$(BIN)/python docs/pictures/readme.py
 
-bench: $(VENV)/.set-bench ## the benchmarks, a small set (takes minutes)
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.set-bench ## the benchmarks, ten minutes; DOCS=1 writes the tables of the docs
+	$(BIN)/python -m benchmarks $(if $(DOCS),--docs)
 
-bench-smoke: $(VENV)/.set-bench ## the benchmarks on tiny problems, to see that they run
+bench-smoke: $(VENV)/.set-bench ## the benchmarks on tiny problems, to see that they work
 	$(BIN)/python -m benchmarks --smoke
 
 reproduce: $(VENV)/.set-reproduce ## the papers' experiments, few repetitions; ONLY=p000-fig1: one, in full

@@ -1,13 +1,9 @@
-"""The problems: sizes, data, basis rows, split and penalties, frozen so that records compare.
-
-A problem is a name and a few numbers; `generate` turns it into arrays, always the same ones. The
-sets: "full" has the jobs that the project measures itself by, some of them with a target, "small"
-is the same in minutes, "smoke" only shows that everything runs.
-"""
+"""The jobs: what is asked, of how many rows, and the data, always the same ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -15,76 +11,54 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Split = Literal["loo", "folds", "groups"]
-Policy = Literal["keep", "remove"]
-Kernel = Literal["rbf", "linear"]
+Job = Literal[
+    "cross-validate", "search", "classify", "nested", "permutation", "interval", "mixture"
+]
 
-SEED = 0
-
-#: ε of a sparse model, the estimator's default; the RBF kernel has a diagonal of ones.
-JITTER = 1e-10
-
-
-@dataclass(frozen=True)
-class Model:
-    """Which model is held out: the fate of held-out basis rows, a free bias or none, and ε."""
-
-    policy: Policy
-    bias: bool
-    jitter: float = JITTER
-
-
-#: What every rival can do. Rivals keep held-out basis rows in the basis and have no free bias.
-COMMON = Model("keep", bias=False)
-#: The same for libraries that know no ε.
-UNSHIFTED = Model("keep", bias=False, jitter=0.0)
-#: What the estimator does unless told otherwise.
-DEFAULT = Model("remove", bias=True)
+BANDS = 3
+NEW_ROWS = 200
+N_PERMUTATIONS = 100
+OUTER_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One job of cross-validation.
+    """One job on so many rows.
 
     Attributes
     ----------
     name : str
+    job : str
+        ``"cross-validate"`` chooses among penalties by held-out scores and fits the best model;
+        the other jobs add a question to that, or choose more.
     m, d : int
-        Rows and features.
+        Rows and columns.
+    kernel : {"linear", "rbf"}
     n : int or None
-        Basis rows; None for the dense model.
+        Basis rows; None for all of them.
     split : {"loo", "folds", "groups"}
         Leave-one-out, contiguous folds, or groups scattered over the rows.
     parts : int
-        Number of folds or groups; ignored for leave-one-out.
+        How many folds or groups.
     n_alphas : int
-        Penalties, evenly spaced in logarithm from 1e-6 to 1e3.
-    kernel : {"rbf", "linear"}
-        A linear problem is ridge regression on the features.
+        Penalties, evenly spaced in logarithm.
     targets : int
-        Columns of y; with several, each has a penalty of its own.
-    target : str
-        What the project wants, as a ratio to one plain fit; for people to read.
-    limit : float or None
-        The same as a number.
+        Columns of y, each with a penalty of its own.
+    draws : int
+        Weights of several kernels to compare.
     """
 
     name: str
     m: int
-    n: int | None
-    split: Split
-    n_alphas: int
+    d: int
+    kernel: Literal["linear", "rbf"] = "rbf"
+    job: Job = "cross-validate"
+    n: int | None = None
+    split: Literal["loo", "folds", "groups"] = "loo"
     parts: int = 0
-    d: int = 20
-    kernel: Kernel = "rbf"
+    n_alphas: int = 30
     targets: int = 1
-    target: str = ""
-    limit: float | None = None
-
-    @property
-    def dense(self) -> bool:
-        """Whether all rows are basis rows."""
-        return self.n is None
+    draws: int = 0
 
     @property
     def gamma(self) -> float:
@@ -94,23 +68,51 @@ class Problem:
     @property
     def alphas(self) -> Floats:
         """Penalties, increasing."""
-        return np.logspace(-6, 3, self.n_alphas)
+        return np.logspace(-4, 3, self.n_alphas)
 
     @property
-    def n_experiments(self) -> int:
+    def bias(self) -> bool:
+        """Whether the models have an unpenalised bias: kernel ridge of other libraries has none."""
+        return self.kernel == "linear"
+
+    @property
+    def experiments(self) -> int:
         """How many held-out sets there are."""
         return self.m if self.split == "loo" else self.parts
 
+    def tiny(self) -> Problem:
+        """Return a problem of the same kind that takes milliseconds."""
+        return replace(
+            self,
+            m=60,
+            d=6,
+            n=None if self.n is None else 10,
+            parts=min(self.parts, 5),
+            n_alphas=min(self.n_alphas, 3),
+            targets=min(self.targets, 3),
+            draws=min(self.draws, 4),
+        )
+
     def __str__(self) -> str:
-        model = "dense" if self.dense else f"n = {self.n:,}"
-        size = f"m = {self.m:,}, d = {self.d}, {'ridge' if self.kernel == 'linear' else model}"
-        size += f", {self.targets:,} targets" if self.targets > 1 else ""
-        parts = {
+        split = {
             "loo": "leave-one-out",
-            "folds": f"{self.parts}-fold",
-            "groups": f"{self.parts} groups of {self.m // max(self.parts, 1)}",
-        }
-        return f"{parts[self.split]} × {self.n_alphas} λ, {size}"
+            "folds": f"{self.parts} folds",
+            "groups": f"{self.parts:,} groups of {self.m // max(self.parts, 1):,} rows",
+        }[self.split]
+        model = "linear" if self.kernel == "linear" else "RBF kernel"
+        basis = f", {self.n:,} basis rows" if self.n else ""
+        many = f", {self.targets:,} targets" if self.targets > 1 else ""
+        penalties = f"{split} × {self.n_alphas} penalties"
+        what = {
+            "cross-validate": penalties,
+            "search": f"{split}, penalty and width",
+            "classify": f"{penalties}, four classes",
+            "nested": f"nested, {OUTER_FOLDS} outer folds, {penalties} inside",
+            "permutation": f"{N_PERMUTATIONS} permutations, {split}, one penalty",
+            "interval": f"jackknife+ intervals of {NEW_ROWS} new rows, one penalty",
+            "mixture": f"{self.draws} weights of three kernels, {penalties}",
+        }[self.job]
+        return f"{what}: {model}{basis}, {self.m:,} × {self.d}{many}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,148 +121,104 @@ class Data:
 
     Attributes
     ----------
-    X : ndarray of shape (m, d)
-    y : ndarray of shape (m,), or (m, targets) if there are several
-    basis : ndarray of int, shape (n,), or None
-    labels : ndarray of int, shape (m,)
-        Which held-out set each row belongs to.
+    X, y : ndarray
+        Rows and target, or targets as columns.
+    labels : ndarray of int
+        The held-out set of each row.
+    basis : ndarray of int or None
+    new : ndarray
+        Rows that no model has seen.
+    weights : ndarray of shape (draws, BANDS)
+        Weights of the kernels of a mixture.
     """
 
     X: Floats
     y: Floats
-    basis: Rows | None
     labels: Rows
+    basis: Rows | None
+    new: Floats
+    weights: Floats
 
-    @property
-    def first(self) -> Floats:
-        """The first target, which stands for all when answers are compared."""
-        return self.y if self.y.ndim == 1 else self.y[:, 0]
-
-    def experiments(self) -> list[Rows]:
-        """Return the held-out sets, each tested whole, in the order of their labels."""
+    @cached_property
+    def folds(self) -> list[Rows]:
+        """The held-out rows of each experiment."""
         order = np.argsort(self.labels, kind="stable")
-        ends = np.cumsum(np.bincount(self.labels))
-        return np.split(order, ends[:-1])
+        return np.split(order, np.flatnonzero(np.diff(self.labels[order])) + 1)
 
 
 def generate(problem: Problem) -> Data:
-    """Return the data of a problem: a smooth function of half of the features, plus noise.
-
-    The basis rows are those that scikit-learn's `Nystroem` draws with the same seed, so that all
-    rivals fit the same model.
-    """
-    rng = np.random.default_rng(SEED)
-    X = rng.standard_normal((problem.m, problem.d))
-    y = np.sin(X[:, : problem.d // 2 + 1]).sum(axis=1)
-    if problem.targets == 1:
-        y += 0.5 * rng.standard_normal(problem.m)
-    else:
-        y = y[:, None] + 0.5 * rng.standard_normal((problem.m, problem.targets))
-    basis = None
-    if problem.n is not None:
-        # The legacy generator on purpose: it is the one that Nystroem uses.
-        legacy = np.random.RandomState(SEED)
-        basis = legacy.permutation(problem.m)[: problem.n].astype(np.int64)
-    if problem.split == "loo":
-        labels = np.arange(problem.m)
-    else:
-        sizes = [part.size for part in np.array_split(np.arange(problem.m), problem.parts)]
-        labels = np.repeat(np.arange(problem.parts), sizes)  # the folds of scikit-learn's KFold
-        if problem.split == "groups":
-            labels = rng.permutation(labels)
-    return Data(X, y, basis, labels)
+    """Return the arrays of a problem, the same at every call."""
+    rng = np.random.default_rng(0)
+    m, d = problem.m, problem.d
+    X = rng.standard_normal((m + NEW_ROWS, d))
+    waves = np.sin(X @ rng.standard_normal((d, problem.targets)) / np.sqrt(d) * 2.0)
+    Y = waves + 0.5 * rng.standard_normal((m + NEW_ROWS, problem.targets))
+    y: Floats = Y[:m, 0] if problem.targets == 1 else Y[:m]
+    if problem.job == "classify":
+        y = np.searchsorted(np.quantile(y, (0.25, 0.5, 0.75)), y)
+    labels = {
+        "loo": np.arange(m),
+        "folds": np.arange(m) * problem.parts // m,
+        "groups": rng.permutation(np.arange(m) % max(problem.parts, 1)),
+    }[problem.split]
+    basis = None if problem.n is None else np.sort(rng.choice(m, problem.n, replace=False))
+    weights = rng.dirichlet(np.ones(BANDS), size=problem.draws)
+    return Data(X[:m], y, labels, basis, X[m:], weights)
 
 
-_LARGE, _MEDIUM = {"m": 50_000, "n": 1_000}, {"m": 5_000, "n_alphas": 20}
-
-FULL = (
-    Problem("sparse-loo-50k", **_LARGE, split="loo", n_alphas=30, target="≤ 3.5", limit=3.5),
+#: The jobs of the table, from small to large within each kind.
+TABLE = (
+    Problem("linear-100", 100, 10, "linear"),
+    Problem("linear-1000", 1_000, 8, "linear"),
+    Problem("linear-10000", 10_000, 8, "linear"),
+    Problem("linear-100000", 100_000, 8, "linear"),
+    Problem("linear-100000-wide", 100_000, 50, "linear"),
+    Problem("linear-folds", 20_000, 100, "linear", split="folds", parts=10),
+    Problem("linear-groups", 20_000, 100, "linear", split="groups", parts=200),
+    Problem("linear-targets", 5_000, 100, "linear", n_alphas=10, targets=1_000),
+    Problem("dense-100", 100, 10),
+    Problem("dense-300", 300, 10),
+    Problem("dense-1000", 1_000, 10),
+    Problem("dense-4000", 4_000, 10),
+    Problem("dense-folds-100", 100, 10, split="folds", parts=5),
+    Problem("dense-folds-300", 300, 10, split="folds", parts=5),
+    Problem("dense-folds-1000", 1_000, 10, split="folds", parts=5),
+    Problem("dense-groups-1000", 1_000, 10, split="groups", parts=50),
+    Problem("dense-targets", 300, 20, split="folds", parts=5, n_alphas=10, targets=1_000),
+    Problem("dense-targets-loo", 300, 20, targets=3_000),
+    Problem("basis-5000", 5_000, 20, n=300),
+    Problem("basis-20000", 20_000, 20, n=500),
+    Problem("basis-folds", 20_000, 20, n=500, split="folds", parts=10),
+    Problem("basis-groups", 20_000, 20, n=500, split="groups", parts=200),
+    Problem("search-300", 300, 10, job="search", split="folds", parts=5),
+    Problem("search-1000", 1_000, 10, job="search", split="folds", parts=5),
+    Problem("classify-linear", 1_000, 20, "linear", job="classify"),
+    Problem("classify-linear-10000", 10_000, 20, "linear", job="classify"),
+    Problem("nested-300", 300, 10, job="nested", split="folds", parts=5, n_alphas=10),
+    Problem("nested-1000", 1_000, 10, job="nested", split="folds", parts=5, n_alphas=10),
+    Problem("permutation-300", 300, 10, job="permutation", split="folds", parts=5, n_alphas=1),
+    Problem("interval-300", 300, 10, job="interval", n_alphas=1),
+    Problem("interval-1000", 1_000, 10, job="interval", n_alphas=1),
     Problem(
-        "sparse-10fold-50k",
-        **_LARGE,
-        split="folds",
-        parts=10,
-        n_alphas=30,
-        target="≤ 2.8",
-        limit=2.8,
+        "bands-narrow", 1_000, 180, "linear", job="mixture", split="folds", parts=5, n_alphas=10,
+        targets=100, draws=5,
     ),
     Problem(
-        "sparse-groups-50k",
-        **_LARGE,
-        split="groups",
-        parts=500,
-        n_alphas=30,
-        target="≤ 4.5",
-        limit=4.5,
+        "bands-wide", 1_000, 1_200, "linear", job="mixture", split="folds", parts=5, n_alphas=10,
+        targets=100, draws=5,
     ),
-    Problem("sparse-loo-5k-500", **_MEDIUM, n=500, split="loo", target="≤ 4", limit=4.0),
-    Problem("sparse-loo-5k-1000", **_MEDIUM, n=1_000, split="loo", target="≤ 4.5", limit=4.5),
-    Problem("sparse-loo-5k-2000", **_MEDIUM, n=2_000, split="loo", target="≤ 6.5", limit=6.5),
-    Problem("dense-5fold-2k", 2_000, None, "folds", 100, parts=5, target="≤ 20", limit=20.0),
-    Problem("dense-loo-2k", 2_000, None, "loo", 100, target="≤ 12", limit=12.0),
-    Problem("sparse-loo-20k", 20_000, 400, "loo", 30),
-    Problem("sparse-10fold-20k", 20_000, 400, "folds", 30, parts=10),
-    Problem("dense-loo-1k-20", 1_000, None, "loo", 20),
-    Problem("dense-loo-2k-20", 2_000, None, "loo", 20),
-    Problem("dense-5fold-1k-20", 1_000, None, "folds", 20, parts=5),
-    Problem("dense-5fold-2k-20", 2_000, None, "folds", 20, parts=5),
-)
+)  # fmt: skip
 
-SMALL = (
-    Problem("sparse-loo-small", 10_000, 300, "loo", 30),
-    Problem("sparse-10fold-small", 10_000, 300, "folds", 30, parts=10),
-    Problem("sparse-groups-small", 10_000, 300, "groups", 30, parts=200),
-    Problem("dense-5fold-small", 800, None, "folds", 50, parts=5),
-    Problem("dense-loo-small", 800, None, "loo", 50),
-)
+#: One of each kind, in milliseconds.
+SMOKE = tuple(
+    problem.tiny()
+    for problem in TABLE
+    if problem.name
+    in {
+        "linear-100", "linear-folds", "linear-groups", "linear-targets", "dense-100",
+        "dense-folds-100", "dense-groups-1000", "basis-5000", "basis-folds", "search-300",
+        "classify-linear", "nested-300", "permutation-300", "interval-300", "bands-narrow",
+    }
+)  # fmt: skip
 
-SMOKE = (
-    Problem("sparse-loo-smoke", 300, 20, "loo", 3, d=4),
-    Problem("sparse-folds-smoke", 300, 20, "folds", 3, parts=5, d=4),
-    Problem("sparse-groups-smoke", 300, 20, "groups", 3, parts=30, d=4),
-    Problem("dense-folds-smoke", 120, None, "folds", 3, parts=4, d=4),
-    Problem("dense-loo-smoke", 120, None, "loo", 3, d=4),
-)
-
-_RIDGE = {"m": 50_000, "n": None, "n_alphas": 20, "d": 200, "kernel": "linear"}
-_SPARSE = {"m": 20_000, "n": 500, "n_alphas": 30}
-
-#: The jobs of `benchmarks.speed`: every library where it does the same job.
-SPEED = (
-    Problem("speed-dense-loo", 1_500, None, "loo", 20),
-    Problem("speed-dense-5fold", 1_500, None, "folds", 20, parts=5),
-    Problem("speed-sparse-loo", **_SPARSE, split="loo"),
-    Problem("speed-sparse-10fold", **_SPARSE, split="folds", parts=10),
-    Problem("speed-sparse-groups", **_SPARSE, split="groups", parts=200),
-    Problem("speed-ridge-loo", **_RIDGE, split="loo"),
-    Problem("speed-ridge-10fold", **_RIDGE, split="folds", parts=10),
-    Problem("speed-ridge-groups", **_RIDGE, split="groups", parts=500),
-    Problem("speed-targets-300", 300, None, "folds", 10, parts=5, targets=1_000),
-    Problem("speed-targets-300-wide", 300, None, "folds", 10, parts=5, targets=100_000),
-    Problem("speed-targets-5k", 5_000, None, "folds", 10, parts=5, targets=1_000),
-    Problem("speed-targets-ridge", 5_000, None, "loo", 10, d=100, kernel="linear", targets=1_000),
-)
-
-#: The same in seconds.
-QUICK = tuple(
-    replace(
-        problem,
-        name=problem.name.replace("speed", "quick"),
-        m=48,
-        n=None if problem.dense else 9,
-        d=6,
-        n_alphas=3,
-        parts=min(problem.parts, 6),
-        targets=min(problem.targets, 4),
-    )
-    for problem in SPEED
-)
-
-SETS: dict[str, tuple[Problem, ...]] = {
-    "full": FULL,
-    "small": SMALL,
-    "smoke": SMOKE,
-    "speed": SPEED,
-    "quick": QUICK,
-}
-PROBLEMS: dict[str, Problem] = {problem.name: problem for s in SETS.values() for problem in s}
+PROBLEMS = {problem.name: problem for problem in TABLE}

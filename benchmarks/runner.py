@@ -1,306 +1,241 @@
-"""The runner: every rival on every problem, in turn, round after round, and one record of each.
-
-All rivals of a problem are alive at the same time, each in its own process, and take turns: a
-machine that slows down slows all of them, and the fastest round counts. A rival whose rounds have
-used up their budget stops early, one that exceeds the limit is ended.
-"""
+"""All libraries on all problems, in turn, each in processes of its own with one and two threads."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import pickle
-import selectors
+import select
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from benchmarks.measure import REST, environment, machine, versions
-from benchmarks.problems import Model, Problem, generate
-from benchmarks.rivals import RIVALS, rlscore_library
-from benchmarks.rivals.base import Rival
-from benchmarks.truth import retrain
-from benchmarks.worker import Job
+import numpy as np
+
+from benchmarks import naive
+from benchmarks.measure import machine, versions
+from benchmarks.problems import Problem, generate
+from benchmarks.rivals import OURS, RIVALS, Rival
+
+ROOT = Path(__file__).parents[1]
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+#: Seconds between two runs: threads of BLAS wait for more work by spinning, beside what follows.
+REST = 0.05
+
+
+class TooSlowError(Exception):
+    """A run was stopped at the limit."""
+
+
+class Process:
+    """A worker of one library with so many threads; started when needed, and again if stopped."""
+
+    def __init__(self, rival: Rival, threads: int) -> None:
+        self.rival, self.threads = rival, threads
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, limit: float, do: str, **command: Any) -> dict[str, Any]:
+        """Return the answer to a command; stop the process if there is none in time."""
+        if self._process is None:
+            paths = [os.fspath(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+            environment |= dict.fromkeys(THREAD_VARIABLES, str(self.threads))
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "benchmarks.worker", self.rival.name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"do": do, **command}).encode() + b"\n")
+        process.stdin.flush()
+        if not select.select([process.stdout], [], [], limit)[0]:
+            self.stop()
+            raise TooSlowError
+        line = process.stdout.readline()
+        if not line:
+            self.stop()
+            return {"failed": "the process ended"}
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+@dataclass
+class Entry:
+    """What one library with so many threads did on one problem.
+
+    Attributes
+    ----------
+    library : str
+    threads : int
+    seconds : list of float
+        Of each round.
+    peak_bytes : float or None
+    why : str
+        What went wrong, or that it took longer than the limit; else empty.
+    answer : dict
+        The numbers, to be compared.
+    """
+
+    library: str
+    threads: int
+    seconds: list[float] = field(default_factory=list)
+    peak_bytes: float | None = None
+    why: str = ""
+    answer: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to measure.
+    """How long a run may take.
 
     Attributes
     ----------
-    repeats : int
-        Rounds.
-    budget : float
-        Seconds after which a rival takes part in no further round of the same problem.
+    seconds : float
+        For everything together.
     limit : float
-        Seconds after which a single run is ended.
-    threads : int
-        BLAS threads of each rival.
-    isolated : bool
-        Whether rivals run in processes of their own; otherwise memory is not comparable.
+        For one run of one library.
+    rounds : int
+        Of each problem, if there is time.
+    threads : sequence of int
     """
 
-    repeats: int = 5
-    budget: float = 60.0
-    limit: float = 1800.0
-    threads: int = 1
-    isolated: bool = True
-
-
-@dataclass
-class Record:
-    """One rival on one problem."""
-
-    problem: str
-    rival: str
-    label: str
-    model: dict[str, Any]
-    status: str = "ok"
-    why: str = ""
-    version: str = ""
-    seconds: list[float] = field(default_factory=list)
-    cpu_seconds: list[float] = field(default_factory=list)
-    peak_bytes: float = float("nan")
-    deviation: float = float("nan")
-    deviation_of: str = ""
-    promised_bytes: float = float("nan")
-
-    @property
-    def fastest(self) -> float:
-        """Seconds of the fastest round."""
-        return min(self.seconds, default=float("nan"))
-
-
-class Failed(Exception):
-    """A rival gave up, or was ended; the message says why."""
-
-
-class Participant(Protocol):
-    """A rival that can be told what to do."""
-
-    def ready(self) -> None:
-        """Wait until it is ready to run, or fail."""
-        ...
-
-    def ask(self, command: str, rest: str = "") -> dict[str, Any]:
-        """Return the answer to run, drop or check."""
-        ...
-
-    def close(self) -> None:
-        """End it."""
-        ...
-
-
-class Inside:
-    """A rival in this process: quick to start, and its memory is mixed with everybody's."""
-
-    def __init__(self, problem: Problem, rival: Rival, options: Options) -> None:
-        self._problem, self._rival = problem, rival
-
-    def ready(self) -> None:
-        """Make the data and warm up."""
-        self._job: Job = _attempt(lambda: Job(self._problem, self._rival))
-
-    def ask(self, command: str, rest: str = "") -> dict[str, Any]:
-        """Return the answer to run, drop or check."""
-        if command == "check":
-            truth = pickle.loads(Path(rest).read_bytes())
-            return dict(_attempt(lambda: self._job.check(truth)))
-        return dict(_attempt({"run": self._job.run, "drop": self._job.drop}[command]))
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-def _attempt(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    except Exception as error:
-        raise Failed(f"{type(error).__name__}: {error}") from error
-
-
-class Process:
-    """A rival in a process of its own (`benchmarks.worker`)."""
-
-    def __init__(self, problem: Problem, rival: Rival, options: Options) -> None:
-        self._limit = options.limit
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", problem.name, rival.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment(options.threads),
-        )
-
-    def ready(self) -> None:
-        """Wait until data and imports are there."""
-        self._answer()
-
-    def ask(self, command: str, rest: str = "") -> dict[str, Any]:
-        """Return the answer to run, drop or check."""
-        assert self._process.stdin is not None
-        try:
-            print(command, rest, file=self._process.stdin, flush=True)
-        except OSError:
-            raise Failed("the process has ended") from None
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(self._limit):
-                raise Failed(f"took longer than {self._limit:.0f} s")
-        line = self._process.stdout.readline()
-        if not line:
-            code = self._process.wait()
-            raise Failed("was ended for want of memory" if code == -9 else f"exit code {code}")
-        answer: dict[str, Any] = json.loads(line)
-        if "failed" in answer:
-            raise Failed(answer["failed"])
-        return answer
-
-    def close(self) -> None:
-        """End the process."""
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+    seconds: float = 540.0
+    limit: float = 20.0
+    rounds: int = 7
+    threads: Sequence[int] = (1, 2)
 
 
 def run(
     problems: Sequence[Problem],
-    rivals: Iterable[str],
+    libraries: Sequence[str],
     options: Options,
-    tell: Callable[[str], None] = lambda text: None,
-    keep: Callable[[dict[str, Any]], None] = lambda done: None,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Return the records of all problems, with machine, versions and options, ready for JSON.
+    """Return the records of all problems, with the facts about the machine."""
+    here = [RIVALS[name] for name in libraries if RIVALS[name].absent() is None]
+    absent = {name: RIVALS[name].absent() for name in libraries if RIVALS[name].absent()}
+    started, records = time.monotonic(), []
+    facts = {"date": time.strftime("%Y-%m-%d"), "machine": machine(), "versions": versions()}
+    with _processes(here, options.threads) as processes:
+        for i, problem in enumerate(problems):
+            left = options.seconds - (time.monotonic() - started)
+            share = max(0.0, left / (len(problems) - i))
+            records += _one(problem, processes, options, share)
+            say(_line(problem, records))
+    return {**facts, "absent": absent, "limit": options.limit, "records": records}
 
-    `keep` gets what there is after each problem, so that an interrupted run is not lost.
-    """
-    chosen, facts = [RIVALS[name] for name in rivals], machine()
-    facts["threads"] = options.threads if options.isolated else facts["threads"]
-    done: dict[str, Any] = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": facts,
-        "versions": versions(),
-        "options": asdict(options),
-        "records": [],
+
+@contextlib.contextmanager
+def _processes(rivals: Sequence[Rival], threads: Sequence[int]) -> Iterator[list[Process]]:
+    found = [Process(rival, n) for n in threads for rival in rivals]
+    try:
+        yield found
+    finally:
+        for process in found:
+            process.stop()
+
+
+def _one(
+    problem: Problem, processes: Sequence[Process], options: Options, share: float
+) -> list[dict[str, Any]]:
+    """Return the records of one problem: rounds in which all take turns, while time is left."""
+    data = generate(problem)
+    asked = naive.questions(problem, data)
+    started = time.monotonic()
+    entries = {
+        process: Entry(process.rival.name, process.threads)
+        for process in processes
+        if process.rival.can(problem)
     }
-    for problem in problems:
-        tell(f"{problem.name}: {problem}")
-        done["records"] += map(asdict, run_problem(problem, chosen, options, tell))
-        keep(done)
-    return done
-
-
-def run_problem(
-    problem: Problem, rivals: Sequence[Rival], options: Options, tell: Callable[[str], None]
-) -> list[Record]:
-    """Return the records of one problem."""
-    records: list[Record] = []
-    alive: list[tuple[Record, Participant]] = []
-    files: dict[Model, Path] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            for rival in rivals:
-                record, participant = _start(problem, rival, options)
-                records.append(record)
-                if participant is not None:
-                    alive.append((record, participant))
-                    if rival.model not in files and not rival.single:
-                        files[rival.model] = Path(folder) / f"{len(files)}.pickle"
-            for model, path in files.items():
-                path.write_bytes(pickle.dumps(retrain(problem, generate(problem), model)))
-            _rounds(alive, files, options)
-        finally:
-            for _, participant in alive:
-                participant.close()
-    for record in records:
-        tell(f"  {_summary(record)}")
-    return records
-
-
-def _start(problem: Problem, rival: Rival, options: Options) -> tuple[Record, Participant | None]:
-    record = Record(problem.name, rival.name, rival.label, asdict(rival.model))
-    for status, why in (("missing", rival.missing()), ("refused", rival.declines(problem))):
-        if why:
-            record.status, record.why = status, why
-            return record, None
-    found = versions()
-    record.version = found.get(rival.package, "")
-    if rival.package == "rlscore":
-        record.version = rlscore_library.version()
-    kind = Process if options.isolated else Inside
-    return record, kind(problem, rival, options)
-
-
-def _fail(record: Record, participant: Participant, error: Failed) -> None:
-    record.status, record.why = "failed", str(error)
-    participant.close()
-
-
-def _rounds(
-    alive: list[tuple[Record, Participant]], files: dict[Model, Path], options: Options
-) -> None:
-    """Let all take turns until their rounds or budgets are used up."""
-    waiting = []
-    for record, participant in alive:
-        try:
-            participant.ready()
-            waiting.append((record, participant))
-        except Failed as error:
-            _fail(record, participant, error)
-    for turn in range(options.repeats):
-        again = []
-        for record, participant in waiting:
-            try:
-                last = _turn(record, participant, files, options, turn)
-            except Failed as error:
-                _fail(record, participant, error)
+    slow: set[str] = set()
+    for turn in range(options.rounds):
+        if turn and time.monotonic() - started > share:
+            break
+        for process, entry in entries.items():
+            if entry.why or (not turn and entry.library in slow):
+                entry.why = entry.why or _too_slow(options)
                 continue
-            if not last:
-                again.append((record, participant))
-        waiting = again
+            try:
+                _turn(process, entry, problem, asked if turn == 0 else None, options.limit)
+            except TooSlowError:
+                entry.why = _too_slow(options)
+                slow.add(entry.library)
+            time.sleep(REST)
+    for process, entry in entries.items():
+        if not entry.why:
+            process.ask(options.limit, "forget")
+    truth = next((e.answer["value"] for e in _others(entries) if "value" in e.answer), None)
+    return [_record(problem, data, asked, entry, truth) for entry in entries.values()]
 
 
-def _turn(
-    record: Record,
-    participant: Participant,
-    files: dict[Model, Path],
-    options: Options,
-    turn: int,
-) -> bool:
-    """Time one run; check its answer if it is the last one, and return whether it is."""
-    time.sleep(REST)
-    answer = participant.ask("run")
-    record.seconds.append(answer["seconds"])
-    record.cpu_seconds.append(answer["cpu_seconds"])
-    peaks = [record.peak_bytes, answer["peak_bytes"]]
-    record.peak_bytes = max((peak for peak in peaks if peak == peak), default=float("nan"))
-    last = turn == options.repeats - 1 or sum(record.seconds) > options.budget
-    truth = files.get(Model(**record.model))
-    if last and truth is not None and not RIVALS[record.rival].single:
-        checked = participant.ask("check", os.fspath(truth))
-        record.deviation, record.deviation_of = checked["deviation"], checked["deviation_of"]
-        record.promised_bytes = checked["promised_bytes"]
-    participant.ask("drop")
-    return last
+def _too_slow(options: Options) -> str:
+    return f"more than {options.limit:g} s"
 
 
-def _summary(record: Record) -> str:
-    if record.status != "ok":
-        return f"{record.label}: {record.why}"
-    return f"{record.label}: {record.fastest:.4g} s, deviation {record.deviation:.1e}"
+def _others(entries: Mapping[Process, Entry]) -> list[Entry]:
+    return [entry for entry in entries.values() if entry.library != OURS]
+
+
+def _turn(process: Process, entry: Entry, problem: Problem, asked: Any, limit: float) -> None:
+    """Let one library do the job once."""
+    if asked is not None:
+        prepared = process.ask(limit + 60.0, "prepare", problem=asdict(problem))
+        entry.why = prepared.get("failed", "")
+        if entry.why:
+            return
+    took = process.ask(limit, "run")
+    entry.why = took.get("failed", "")
+    if entry.why:
+        return
+    entry.seconds.append(took["seconds"])
+    entry.peak_bytes = max(filter(None, (entry.peak_bytes, took["peak_bytes"])), default=None)
+    if asked is not None:
+        entry.answer = process.ask(limit + 60.0, "read", asked=asked)
+
+
+def _record(
+    problem: Problem, data: Any, asked: Any, entry: Entry, truth: list[float] | None
+) -> dict[str, Any]:
+    """Return a record: the fastest round, memory, and the deviation from retraining."""
+    far = None
+    if "value" in entry.answer and truth is not None and entry.library == OURS:
+        ours = np.array(entry.answer["value"])
+        far = float(np.abs(ours - truth).max() / np.abs(truth).max())
+    elif problem.job == "cross-validate" and entry.answer:
+        far = naive.deviation(problem, data, asked, entry.answer)
+    return {
+        "problem": problem.name,
+        "title": str(problem),
+        "library": entry.library,
+        "threads": entry.threads,
+        "seconds": min(entry.seconds, default=None),
+        "rounds": len(entry.seconds),
+        "peak_bytes": entry.peak_bytes,
+        "deviation": far,
+        "why": entry.why or entry.answer.get("failed", ""),
+    }
+
+
+def _line(problem: Problem, records: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line that says how fast everybody was."""
+    cells = []
+    for record in records:
+        if record["problem"] == problem.name:
+            took = record["why"] or f"{1e3 * record['seconds']:.3g} ms"
+            far = "" if record["deviation"] is None else f" ({record['deviation']:.0e})"
+            cells.append(f"{record['library']}/{record['threads']} {took}{far}")
+    return f"{problem}\n    " + ", ".join(cells)

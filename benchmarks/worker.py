@@ -1,105 +1,77 @@
-"""One rival on one problem in a process of its own, so that its memory is its own.
+"""One library in a process of its own, with its own number of BLAS threads and its own memory.
 
-    python -m benchmarks.worker PROBLEM RIVAL
+    python -m benchmarks.worker LIBRARY
 
-Commands come in as lines and answers go out as lines of JSON: `run` times the job once and keeps
-the result, `drop` forgets it, `check FILE` compares it with the retrained models in the file.
+Commands come in and answers go out as lines of JSON. ``prepare`` makes the arrays of a problem and
+warms up on a tiny one of the same kind, ``run`` does the job once, ``read`` gives its numbers, and
+``forget`` frees everything.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
 import sys
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, TextIO
+from collections.abc import Mapping
+from typing import Any
 
 from benchmarks.measure import timed
-from benchmarks.problems import PROBLEMS, Data, Problem, generate
-from benchmarks.rivals import RIVALS
-from benchmarks.rivals.base import Outside, Rival
-from benchmarks.truth import Truth, deviation
+from benchmarks.problems import Data, Problem, generate
+from benchmarks.rivals import RIVALS, Done, Rival
 
 
-def tiny(problem: Problem) -> Problem:
-    """Return a problem of the same kind that takes milliseconds."""
-    return replace(
-        problem,
-        m=60,
-        d=3,
-        n=None if problem.dense else 10,
-        n_alphas=2,
-        parts=min(problem.parts, 5),
-        targets=min(problem.targets, 3),
-    )
+class Worker:
+    """A library, the problem that it works on, and its last result."""
 
+    def __init__(self, rival: Rival) -> None:
+        self.rival = rival
+        self.problem: Problem | None = None
+        self.data: Data | None = None
+        self.done: Done | None = None
 
-class Job:
-    """A rival with its data, warmed up on a tiny problem of the same kind."""
-
-    def __init__(self, problem: Problem, rival: Rival) -> None:
-        self.problem, self.rival = problem, rival
-        self.data: Data = generate(problem)
-        small = tiny(problem)
-        rival.run(small, generate(small))  # imports, thread pools, first calls
-        self.result: Any = None
-
-    def run(self) -> dict[str, float]:
-        """Do the job once and return what it took."""
-        self.result = None
-        timing = timed(lambda: self.rival.run(self.problem, self.data))
-        self.result = timing.result
-        if isinstance(self.result, Outside):
-            inside = self.result
-            return {
-                "seconds": inside.seconds,
-                "cpu_seconds": float("nan"),
-                "peak_bytes": inside.peak_bytes,
-            }
-        return {
-            "seconds": timing.seconds,
-            "cpu_seconds": timing.cpu_seconds,
-            "peak_bytes": timing.peak_bytes,
-        }
-
-    def drop(self) -> dict[str, float]:
-        """Forget the result."""
-        self.result = None
+    def prepare(self, problem: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the arrays, and pay for imports and first calls."""
+        self.problem = Problem(**problem)
+        tiny = self.problem.tiny()
+        self.rival.run(tiny, generate(tiny))
+        self.data = generate(self.problem)
         return {}
 
-    def check(self, truth: Truth) -> dict[str, float | str]:
-        """Return how far the result lies from retraining."""
-        rival = self.rival
-        outcome = rival.read(self.problem, self.data, self.result)
-        value, of = deviation(self.problem, self.data, rival.model, outcome, truth)
-        promised = rival.promised(self.result)
-        return {"deviation": value, "deviation_of": of, "promised_bytes": promised}
+    def run(self) -> dict[str, Any]:
+        """Do the job once and return what it took."""
+        assert self.problem is not None
+        assert self.data is not None
+        problem, data = self.problem, self.data
+        self.done = None
+        self.done, seconds, peak = timed(lambda: self.rival.run(problem, data))
+        if self.done.seconds is not None:
+            seconds, peak = self.done.seconds, self.done.peak_bytes
+        return {"seconds": seconds, "peak_bytes": peak}
+
+    def read(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the numbers of the last run."""
+        assert self.done is not None
+        return self.done.read(asked)
+
+    def forget(self) -> dict[str, Any]:
+        """Free everything."""
+        self.problem = self.data = self.done = None
+        return {}
 
 
-def main(problem: str, rival: str, answers: TextIO) -> None:
+def main(name: str) -> None:
     """Answer commands until there are no more."""
-
-    def answer(content: dict[str, Any]) -> None:
-        print(json.dumps(content), file=answers, flush=True)
-
-    try:
-        job = Job(PROBLEMS[problem], RIVALS[rival])
-        answer({})
-        for line in sys.stdin:
-            command, _, rest = line.strip().partition(" ")
-            if command == "check":
-                # Written by the runner that started this process, moments ago.
-                answer(job.check(pickle.loads(Path(rest).read_bytes())))
-            else:
-                answer({"run": job.run, "drop": job.drop}[command]())
-    except Exception as error:  # the runner records it and goes on
-        answer({"failed": f"{type(error).__name__}: {error}"})
+    channel = os.fdopen(os.dup(1), "w")  # libraries print to standard output: it is not the channel
+    os.dup2(2, 1)
+    worker = Worker(RIVALS[name])
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            answer = getattr(worker, command.pop("do"))(**command)
+        except Exception as error:  # the runner records it and goes on
+            answer = {"failed": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=channel, flush=True)
 
 
 if __name__ == "__main__":
-    # Rivals print to standard output; the answers keep the channel to themselves.
-    channel = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    main(sys.argv[1], sys.argv[2], channel)
+    main(sys.argv[1])

@@ -1,7 +1,5 @@
 """Errors of every path and of explicit retraining against 50-digit arithmetic.
 
-Shared by ``test_oracle.py``, which asserts, and ``benchmarks/accuracy.py``, which writes the table.
-
 A *cell* is a condition number of the kernel matrix, a penalty, a model, a kind of held-out set and
 a path. Each random problem has several held-out sets of the kind; its error is the largest over
 max(spread of y, |f − mean of y|). The error of the cell is the largest over the problems, that of

@@ -1,31 +1,30 @@
-"""One adaptor per rival; the table of all of them. Registering one here is testing it."""
-
-from __future__ import annotations
+"""One adapter for each library: which jobs it does, how, and where its numbers are."""
 
 from benchmarks.rivals import (
-    botorch_loo,
+    by_cvmatrix,
     by_hand,
-    himalaya_cv,
+    by_himalaya,
+    by_rlscore,
+    by_scikit_learn,
+    by_theorem,
     ours,
-    papers,
-    ridge,
-    rlscore_library,
-    rlscore_published,
-    scikit_learn,
 )
-from benchmarks.rivals.base import Rival
+from benchmarks.rivals.base import Done, Rival
 
-_MODULES = (
-    by_hand,
-    ours,
-    papers,
-    rlscore_library,
-    rlscore_published,
-    scikit_learn,
-    himalaya_cv,
-    botorch_loo,
-    ridge,
-)
+__all__ = ["OURS", "RIVALS", "Done", "Rival"]
 
-RIVALS: dict[str, Rival] = {rival.name: rival for module in _MODULES for rival in module.RIVALS}
-YARDSTICK = "plain-fit"
+OURS = ours.RIVAL.name
+
+#: In the order of the table's columns.
+RIVALS = {
+    module.RIVAL.name: module.RIVAL
+    for module in (
+        ours,
+        by_scikit_learn,
+        by_himalaya,
+        by_rlscore,
+        by_cvmatrix,
+        by_theorem,
+        by_hand,
+    )
+}

@@ -1,115 +1,120 @@
-"""holdfast itself: the common model, its defaults, and the same with streamed rows."""
+"""holdfast."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import LeaveOneGroupOut
+from sklearn.model_selection import KFold, LeaveOneGroupOut
 
-from benchmarks.problems import COMMON, DEFAULT, JITTER, SEED, Data, Model, Problem
-from benchmarks.rivals.base import Outcome, Rival
-from holdfast import KernelRidgeCV
+from benchmarks.problems import BANDS, N_PERMUTATIONS, OUTER_FOLDS, Data, Problem
+from benchmarks.rivals.base import Answer, Asked, Done, Rival, nothing, value
+from holdfast import KernelMixtureCV, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
+from holdfast.kernels import Linear, OnColumns
+
+#: ε of a sparse model, the estimator's default; the RBF kernel has a diagonal of ones.
+JITTER = 1e-10
 
 
-def estimator(problem: Problem, data: Data, model: Model, **options: Any) -> KernelRidgeCV:
-    """Return the estimator that does the problem's job on the given model."""
-    cv: Any = {"loo": None, "folds": problem.parts, "groups": LeaveOneGroupOut()}[problem.split]
+def estimator(problem: Problem, data: Data, **options: Any) -> KernelRidgeCV:
+    """Return the estimator that does the problem's job."""
     return KernelRidgeCV(
         problem.kernel,
-        gamma=problem.gamma if problem.kernel == "rbf" else None,
+        gamma=options.pop("gamma", problem.gamma if problem.kernel == "rbf" else None),
         alphas=problem.alphas,
         basis=data.basis,
-        cv=cv,
-        held_out_basis=model.policy,
-        fit_intercept=model.bias,
+        cv=splitter(problem),
+        held_out_basis="keep",  # as every other library has it
+        fit_intercept=problem.bias,
         jitter=JITTER,
         alpha_per_target=problem.targets > 1,
-        random_state=SEED,
         **options,
     )
 
 
-def fit(estimator: KernelRidgeCV, problem: Problem, data: Data) -> KernelRidgeCV:
-    """Fit without the word about a best penalty at the edge of the grid."""
+def splitter(problem: Problem) -> Any:
+    """Return the problem's way of holding out."""
+    return {
+        "loo": None,
+        "folds": KFold(max(problem.parts, 2)),
+        "groups": LeaveOneGroupOut(),
+    }[problem.split]
+
+
+def _cross_validate(problem: Problem, data: Data) -> Done:
+    groups = data.labels if problem.split == "groups" else None
+    model = estimator(problem, data).fit(data.X, data.y, groups=groups)
+
+    def read(asked: Asked) -> Answer:
+        alphas = problem.alphas[list(asked["alphas"])]
+        found = model.held_out(splitter(problem), groups=groups, alphas=alphas).predictions
+        parts = [found[j].reshape(len(alphas), -1, problem.targets) for j in asked["experiments"]]
+        return {"predictions": [part[:, :, 0].tolist() for part in parts], "jitter": JITTER}
+
+    return Done(read)
+
+
+def _search(problem: Problem, data: Data) -> Done:
+    estimator(problem, data, gamma="search").fit(data.X, data.y)
+    return nothing()
+
+
+def _classify(problem: Problem, data: Data) -> Done:
+    model = KernelRidgeClassifierCV(problem.kernel, alphas=problem.alphas, cv=splitter(problem))
+    model.fit(data.X, data.y)
+    return nothing()
+
+
+def _nested(problem: Problem, data: Data) -> Done:
+    model = estimator(problem, data).fit(data.X, data.y)
+    return value(model.nested(cv=KFold(OUTER_FOLDS)).score())
+
+
+def _permutation(problem: Problem, data: Data) -> Done:
+    model = estimator(problem, data).fit(data.X, data.y)
+    return value(model.permutation_test(N_PERMUTATIONS, random_state=0).score)
+
+
+def _interval(problem: Problem, data: Data) -> Done:
+    model = estimator(problem, data).fit(data.X, data.y)
+    return value(model.predict_interval(data.new, level=0.9))
+
+
+def _mixture(problem: Problem, data: Data) -> Done:
+    width = problem.d // BANDS
+    bands = [OnColumns(Linear(), range(b * width, (b + 1) * width)) for b in range(BANDS)]
+    model = KernelMixtureCV(
+        bands,
+        draws=data.weights,
+        normalise=False,
+        alphas=problem.alphas,
+        cv=splitter(problem),
+        fit_intercept=False,
+        weights_per_target=True,
+        alpha_per_target=True,
+        pooled=False,
+    )
+    return value(np.mean(model.fit(data.X, data.y).best_score_))
+
+
+WAYS = {
+    "cross-validate": _cross_validate,
+    "search": _search,
+    "classify": _classify,
+    "nested": _nested,
+    "permutation": _permutation,
+    "interval": _interval,
+    "mixture": _mixture,
+}
+
+
+def run(problem: Problem, data: Data) -> Done:
+    """Do the job without the word about a best penalty at the end of the grid."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        groups = data.labels if problem.split == "groups" else None
-        return estimator.fit(data.X, data.y, groups=groups)
+        return WAYS[problem.job](problem, data)
 
 
-def _read(problem: Problem, data: Data, result: KernelRidgeCV) -> Outcome:
-    found = result.held_out()
-    predictions = np.empty(found.values.shape[:2])
-    predictions[:, found.rows] = found.values[:, :, 0]  # every row is tested once
-    return Outcome(predictions=predictions)
-
-
-def _promised(result: KernelRidgeCV) -> float:
-    plan = result.explain()
-    return float(next(cost.bytes for cost in plan.costs if cost.path == plan.path))
-
-
-def _runs(model: Model) -> Callable[[Problem, Data], KernelRidgeCV]:
-    return lambda problem, data: fit(estimator(problem, data, model), problem, data)
-
-
-def _streamed(problem: Problem) -> str | None:
-    return "has no rows to stream: the model is dense" if problem.dense else None
-
-
-def _removes(problem: Problem) -> str | None:
-    return "is the same: a dense model has no basis to keep" if problem.dense else None
-
-
-def _run_streamed(problem: Problem, data: Data) -> KernelRidgeCV:
-    # A tenth of what the feature rows take, so that they are computed again when needed.
-    limit = 0.8 * problem.m * (problem.n or problem.m)
-    return fit(estimator(problem, data, COMMON, memory_limit=limit), problem, data)
-
-
-REMOVE = Model("remove", bias=False)
-
-RIVALS = (
-    Rival(
-        "holdfast",
-        "holdfast",
-        _runs(COMMON),
-        _read,
-        promised=_promised,
-        package="holdfast",
-        kernels=("rbf", "linear"),
-        many=True,
-    ),
-    Rival(
-        "holdfast-remove",
-        "holdfast, basis rows removed",
-        _runs(REMOVE),
-        _read,
-        model=REMOVE,
-        refuses=_removes,
-        promised=_promised,
-        package="holdfast",
-    ),
-    Rival(
-        "holdfast-default",
-        "holdfast, defaults (bias, basis rows removed)",
-        _runs(DEFAULT),
-        _read,
-        model=DEFAULT,
-        promised=_promised,
-        package="holdfast",
-    ),
-    Rival(
-        "holdfast-streamed",
-        "holdfast, rows streamed",
-        _run_streamed,
-        _read,
-        refuses=_streamed,
-        promised=_promised,
-        package="holdfast",
-    ),
-)
+RIVAL = Rival("holdfast", run, lambda problem: True, "holdfast")
