@@ -27,8 +27,6 @@ ANSWERS = {
     "without": (lambda m: m.predict_without([1, 2], X_NEW), 1),
     "coefficients": (lambda m: m.coef_without([1, 2]).dual_coef, 1),
     "plus": (lambda m: m.predict_interval(X_NEW), 1),
-    "minmax": (lambda m: m.predict_interval(X_NEW, method="minmax"), 1),
-    "jackknife": (lambda m: m.predict_interval(X_NEW, method="jackknife"), 1),
     "gaussian": (lambda m: m.predict_interval(X_NEW, method="gaussian"), 1),
     "std": (lambda m: m.predict(X_NEW, return_std=True)[1], 1),
     "held_out_std": (lambda m: m.held_out().std, 1),

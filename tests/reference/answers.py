@@ -74,8 +74,6 @@ def interval(
     residuals: Floats,
     owners: Sequence[int],
     level: float,
-    method: str,
-    centre: Floats | None = None,
     groups: Sequence[Any] | None = None,
 ) -> Floats:
     """Return bounds (k, 2) from predictions (models, k), residuals (m,) and the model of each row.
@@ -88,19 +86,11 @@ def interval(
         n_groups = len(set(groups))
         shares = [Fraction(1, (n_groups + 1) * list(groups).count(g)) for g in groups]
     absolute = [abs(float(r)) for r in residuals]
-    width = weighted_upper(absolute, shares, level)
     bounds = np.empty((k, 2))
     for x in range(k):
-        if method == "jackknife":
-            assert centre is not None
-            bounds[x] = centre[x] - width, centre[x] + width
-        elif method == "minmax":
-            mine = [models[j, x] for j in set(owners)]
-            bounds[x] = min(mine) - width, max(mine) + width
-        else:
-            low = [-(models[j, x] - r) for j, r in zip(owners, absolute, strict=True)]
-            high = [models[j, x] + r for j, r in zip(owners, absolute, strict=True)]
-            bounds[x] = -weighted_upper(low, shares, level), weighted_upper(high, shares, level)
+        low = [-(models[j, x] - r) for j, r in zip(owners, absolute, strict=True)]
+        high = [models[j, x] + r for j, r in zip(owners, absolute, strict=True)]
+        bounds[x] = -weighted_upper(low, shares, level), weighted_upper(high, shares, level)
     return bounds
 
 
@@ -238,34 +228,3 @@ def _laws(
             )
             found.append((T, Y[T] - f, held_out_law(K, held_out, test, alpha, **how)))
     return found
-
-
-def conformal_member(
-    K: Floats,
-    y: ArrayLike,
-    target: float,
-    level: float,
-    alpha: float,
-    counted: Sequence[int],
-    **model: Any,
-) -> bool:
-    """Return whether a target of the last row of K belongs to the full conformal set.
-
-    Parameters
-    ----------
-    K : (m + 1, m + 1)
-        Kernel matrix of the rows and the new one.
-    y : (m,)
-    target : float
-        A possible target of the new row, with which the model is trained.
-    level, alpha : float
-    counted : rows
-        Those that are compared with the new row.
-    model
-        As in ``retrain``; weights (m + 1,).
-    """
-    y = np.append(np.asarray(y, dtype=float), target)
-    fitted = retrain(K, y, [], np.arange(len(K)), alpha, **model)[:, 0]
-    e = np.abs(y - fitted)
-    count = sum(e[i] >= e[-1] for i in counted)
-    return bool(count + 1 > (1 - Fraction(str(level))) * (len(counted) + 1))

@@ -11,7 +11,6 @@ held-out predictions by one function (`scored`).
 | `held_out` | what do models that never saw some rows predict for them? |
 | `without` | what would the model predict without some rows, with which coefficients? |
 | `intervals` | within which bounds will a new row's target lie? |
-| `full_conformal` | the same, with the full level guaranteed |
 | `calibration` | how probable is each class for a new row? |
 | `gaussian` | how likely were the held-out targets? |
 | `influence` | which rows, or groups, move the model most? |

@@ -1,4 +1,4 @@
-"""Prediction intervals from held-out models: jackknife+, CV+, minmax, jackknife.
+"""Prediction intervals from held-out models: jackknife+ and CV+, or of a normal distribution.
 
 Barber, Candès, Ramdas & Tibshirani 2021, *Predictive inference with the jackknife+*, Annals of
 Statistics 49(1). With m held-out residuals r_i, the model f₋H(i) that did not see row i, and level
@@ -26,16 +26,12 @@ from scipy.special import ndtri
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.decision import decision
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.full_conformal import full_bounds, rows_that_count, training_errors
 from holdfast.answers.units import held_out_units
 from holdfast.data.dask import is_dask
 from holdfast.data.numbers import check_level
 from holdfast.exceptions import (
-    HoldfastWarning,
     HoldOutError,
     InvalidInputError,
-    NotSupportedError,
-    warn,
 )
 from holdfast.experiments import Tasks
 from holdfast.holdout.models import HeldOutModels
@@ -51,7 +47,7 @@ __all__ = [
     "standard_deviation",
 ]
 
-METHODS = ("plus", "minmax", "jackknife", "full", "gaussian")
+METHODS = ("plus", "gaussian")
 
 
 @dataclass(frozen=True)
@@ -144,8 +140,6 @@ def bounds(
     sizes: FloatArray,
     owners: IntArray,
     quantiles: Quantiles,
-    method: str,
-    centre: FloatArray | None = None,
 ) -> FloatArray:
     """Return lower and upper bounds (k, 2, levels, v) for new rows.
 
@@ -158,9 +152,6 @@ def bounds(
     owners : ndarray of int, shape (m,)
         The experiment that tested each.
     quantiles : Quantiles
-    method : {"plus", "minmax", "jackknife"}
-    centre : ndarray of shape (k, v)
-        Predictions of the model on all rows, for "jackknife".
 
     Notes
     -----
@@ -168,20 +159,9 @@ def bounds(
     """
     k, v = X.shape[0], sizes.shape[1]
     found = np.empty((k, 2, len(quantiles.levels), v))
-    if method != "plus":
-        width = np.stack([quantiles.upper(column[None].copy())[0] for column in sizes.T], axis=1)
-    if method == "jackknife":
-        assert centre is not None
-        found[:, 0], found[:, 1] = centre[:, None] - width, centre[:, None] + width
-        return found
     plain = np.array_equal(owners, np.arange(len(models)))
     for rows, values in models.predict(X):
         for t, f in enumerate(values):  # (rows, experiments)
-            if method == "minmax":
-                own = f if plain else f[:, np.unique(owners)]
-                found[rows, 0, :, t] = own.min(axis=1)[:, None] - width[:, t]
-                found[rows, 1, :, t] = own.max(axis=1)[:, None] + width[:, t]
-                continue
             own = f if plain else f[:, owners]
             found[rows, 0, :, t] = quantiles.lower(own - sizes[:, t])
             found[rows, 1, :, t] = quantiles.upper(own + sizes[:, t])
@@ -201,7 +181,7 @@ def predict_interval(
     fitted : Fitted
     rows : checked rows, Dask or here
     level : float or sequence of float
-    method : {"plus", "minmax", "jackknife", "full", "gaussian"}
+    method : {"plus", "gaussian"}
     """
     fitted.refuse_classes("predict_interval")
     if method not in METHODS:
@@ -211,12 +191,7 @@ def predict_interval(
     levels = tuple(check_level(value) for value in np.atleast_1d(np.asarray(level)).tolist())
     if not levels:
         raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.", argument="level")
-    if method == "gaussian":
-        bound = _gaussian(fitted, levels)
-    elif method == "full":
-        bound = _full(fitted, levels)
-    else:
-        bound = _jackknife(fitted, levels, method)
+    bound = (_gaussian if method == "gaussian" else _jackknife)(fitted, levels)
     found = np.concatenate([bound(part) for part in _local_parts(rows)])
     found = found[..., 0] if fitted.problem.flat else found
     return found[:, :, 0] if np.ndim(level) == 0 else found
@@ -236,9 +211,7 @@ def _gaussian(fitted: Fitted, levels: tuple[float, ...]) -> Callable[[Any], Floa
     return normal
 
 
-def _jackknife(
-    fitted: Fitted, levels: tuple[float, ...], method: str
-) -> Callable[[Any], FloatArray]:
+def _jackknife(fitted: Fitted, levels: tuple[float, ...]) -> Callable[[Any], FloatArray]:
     """Return the function from rows to bounds (k, 2, levels, v) by held-out residuals."""
     problem, (tasks, errors, models) = fitted.problem, fitted.left_out()
     counted = counted_rows(tasks, problem.weights, skipped=problem.policy == "skip")
@@ -248,46 +221,9 @@ def _jackknife(
     sizes, owners = np.abs(errors[counted]), tasks.test.owners[counted]
 
     def jackknife(rows: Any) -> FloatArray:
-        centre = decision(fitted, rows) if method == "jackknife" else None
-        return bounds(models, rows, sizes, owners, quantiles, method, centre)
+        return bounds(models, rows, sizes, owners, quantiles)
 
     return jackknife
-
-
-def _full(fitted: Fitted, levels: tuple[float, ...]) -> Callable[[Any], FloatArray]:
-    """Return the function from rows to the bounds of full conformal prediction."""
-    problem, model, alphas = fitted.problem, fitted.model, fitted.alphas
-    if is_dask(problem.X):
-        raise NotSupportedError(
-            'method="full" needs rows in memory; got a Dask collection. Use method="plus".',
-            argument="method",
-        )
-    if problem.standardize:
-        raise NotSupportedError(
-            'method="full" adds the new row to the training rows, which with standardize=True '
-            'changes the units of all columns. Use method="plus".',
-            argument="method",
-        )
-    used = problem.weights > 0
-    units = held_out_units(problem.experiments, problem.groups, used.size, used)
-    counted = rows_that_count(problem.weights, model.basis, units)
-    errors = training_errors(model.smoother, alphas)
-    quantiles = Quantiles(levels, counted.size)
-
-    def bound(rows: Any) -> FloatArray:
-        found, broken = full_bounds(
-            model.smoother, rows, decision(fitted, rows), errors, alphas, counted, quantiles
-        )
-        if broken.any():
-            warn(
-                f"The targets that fit {int(broken.sum())} of {broken.size} new rows are no "
-                "interval: these rows lie far from the data. The bounds are those of the "
-                "smallest interval around them.",
-                HoldfastWarning,
-            )
-        return found
-
-    return bound
 
 
 def standard_deviation(fitted: Fitted, rows: Any) -> FloatArray:

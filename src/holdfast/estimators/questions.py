@@ -240,13 +240,10 @@ class Questions(ABC):
             As in `predict`.
         level : float or sequence of float
             How often the bounds should hold.
-        method : {"plus", "minmax", "jackknife", "full", "gaussian"}
+        method : {"plus", "gaussian"}
             "plus": jackknife+ or CV+ by the experiments of `fit`, which must test each row once;
-            it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "minmax":
-            wider, and holds at least level of the time. "jackknife": the prediction and quantiles
-            of held-out residuals; no guarantee. "full": full conformal prediction, the model
-            trained with every possible target of the new row; it holds at least level of the time.
-            "gaussian": by the `return_std` of `predict`.
+            it holds at least 1 − 2(1 − level) of the time, whatever the distribution. "gaussian":
+            by the `return_std` of `predict`.
 
         Returns
         -------
@@ -257,11 +254,8 @@ class Questions(ABC):
         -----
         Barber, Candès, Ramdas & Tibshirani 2021. Where the experiments hold out whole groups (the
         `groups` of `fit`), the bounds are for a row of a *new* group: Lee, Barber & Willett 2023.
-        "full" raises an error for whole groups and for rows of different weights; basis rows are
-        trained on and do not count. Where its set is not an interval, far from the data, the
-        smallest interval around it is returned, with a warning. The penalty was chosen on the same
-        rows, which the theory does not cover; one number chosen from a grid makes little difference
-        (docs: answers).
+        The penalty was chosen on the same rows, which the theory does not cover; one number chosen
+        from a grid makes little difference (docs: answers).
 
         Examples
         --------

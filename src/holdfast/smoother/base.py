@@ -265,10 +265,6 @@ class Smoother(ABC):
         """
 
     @abstractmethod
-    def covariances(self, X: Any, alpha: float) -> FloatArray:
-        """Return the covariance (k, n) of f between new rows and those trained on, likewise."""
-
-    @abstractmethod
     def half_residuals(self, alpha: float) -> FloatArray:
         """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
 

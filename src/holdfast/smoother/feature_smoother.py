@@ -311,16 +311,6 @@ class FeatureSmoother(Smoother):
         moved = factor.B.total @ factor.T
         return np.asarray(np.eye(s) + (moved * factor.d(alpha)[:p]) @ moved.T)
 
-    def covariances(self, X: Any, alpha: float) -> FloatArray:
-        """Return φ(x) D φᵀ."""
-        factor, trained = self.factor(alpha), np.flatnonzero(self.scale.trained)
-        out = self.outputs(factor)(X) * factor.d(alpha)
-        found = np.empty((len(out), trained.size))
-        for part in row_blocks(trained.size, factor.size):
-            rows = trained[part]
-            found[:, part] = out @ factor.outputs(rows, factor.V[rows]).T
-        return found
-
     def half_residuals(self, alpha: float) -> FloatArray:
         """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
         factor = self.factor(alpha)

@@ -406,13 +406,6 @@ class KernelSmoother(Smoother):
         left = prior[:, None] - np.square(out) @ factor.D(alphas)[:, : out.shape[1]].T
         return np.asarray(np.maximum(left, 0.0) / alphas + np.square(u).sum(axis=1)[:, None])
 
-    def covariances(self, X: Any, alpha: float) -> FloatArray:
-        """Return k√wG/√w without the unpenalised columns, and what these add."""
-        live = self.scale.trained
-        _, u, out, factor = self._new_rows(X, alpha)
-        weights = (out * factor.d(alpha)[: out.shape[1]]) @ factor.eigenvectors.T
-        return np.asarray(weights / self.scale.root[live] + u @ self.unpenalised.U[live].T)
-
     def _new_rows(
         self, X: Any, least: float
     ) -> tuple[FloatArray, FloatArray, FloatArray, KernelFactor]:

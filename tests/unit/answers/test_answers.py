@@ -97,7 +97,7 @@ def test_memory_does_not_grow_with_the_new_rows():
 @pytest.mark.parametrize("groups", [False, True], ids=["rows", "groups"])
 def test_coverage(groups):
     """Level 0.8, 100 data sets: jackknife+ holds at least 0.6 of the time, about 0.8 in fact."""
-    rng, hits = np.random.default_rng(5), {"plus": [], "minmax": []}
+    rng, covered = np.random.default_rng(5), []
     for _ in range(100):
         m, k = 60, 40
         label = np.arange(m + k) // 5 if groups else np.arange(m + k)
@@ -107,12 +107,9 @@ def test_coverage(groups):
         cv = LeaveOneGroupOut() if groups else None
         estimator = KernelRidgeCV(gamma=1.0, alphas=ALPHAS, cv=cv)
         estimator.fit(X[:m], y[:m], groups=label[:m] if groups else None)
-        for method, found in hits.items():
-            low, high = estimator.predict_interval(X[m:], 0.8, method).T
-            found.append(np.mean((low <= y[m:]) & (y[m:] <= high)))
-    covered = {method: np.mean(found) for method, found in hits.items()}
-    assert 0.76 <= covered["plus"] <= 0.9
-    assert covered["minmax"] >= 0.79
+        low, high = estimator.predict_interval(X[m:], 0.8).T
+        covered.append(np.mean((low <= y[m:]) & (y[m:] <= high)))
+    assert 0.76 <= np.mean(covered) <= 0.9
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -252,9 +249,8 @@ def test_displays(model):
     plt.close("all")
 
 
-@pytest.mark.parametrize("method", ["plus", "base", "minmax"])
 @pytest.mark.parametrize("folds", [5, 60])
-def test_agreement_with_mapie(method, folds):
+def test_agreement_with_mapie(folds):
     mapie = pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
     if not hasattr(mapie, "CrossConformalRegressor"):
         pytest.skip("an older MAPIE than this test knows")
@@ -264,10 +260,8 @@ def test_agreement_with_mapie(method, folds):
     cv = KFold(min(folds, len(X)))
     ours = KernelRidgeCV(gamma=0.5, alphas=[0.1], fit_intercept=False, cv=cv).fit(X, y)
     theirs = mapie.CrossConformalRegressor(
-        KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1), confidence_level=0.9, method=method, cv=cv
+        KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1), confidence_level=0.9, method="plus", cv=cv
     ).fit_conformalize(X, y)
     new = data(20, 1)[0]
     expected = theirs.predict_interval(new)[1][:, :, 0]
-    name = "jackknife" if method == "base" else method
-    found = ours.predict_interval(new, 0.9, method=name)
-    assert relative_difference(found, expected) < 1e-8
+    assert relative_difference(ours.predict_interval(new, 0.9), expected) < 1e-8

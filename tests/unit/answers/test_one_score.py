@@ -373,24 +373,3 @@ def test_a_level_is_checked_everywhere():
         for level in (0.0, 1, 90, True):
             with pytest.raises(InvalidInputError, match="level must lie between 0 and 1"):
                 ask(level)
-
-
-# -- basis rows that are always trained on ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", ["remove", "keep", "train", "skip"])
-def test_intervals_of_predictions_weigh_groups_under_every_policy(policy):
-    X, y, _ = data()
-    groups = np.repeat(np.arange(9), [2, 3, 4, 5, 6, 8, 10, 10, 12])
-    model = fit(
-        X, y, groups, basis=np.arange(0, M, 5), held_out_basis=policy, cv=LeaveOneGroupOut()
-    )
-    low, high = model.predict_interval(X[:1], 0.8, "jackknife")[0]
-    held = model.held_out(alphas=[model.alpha_])
-    rows, size = held.rows, np.abs(y[held.rows] - held.values[0, :, 0])
-    count = np.bincount(groups[rows], minlength=9)
-    share = 1 / ((np.count_nonzero(count) + 1) * count[groups[rows]])
-    order = np.argsort(size)
-    reached = np.cumsum(share[order])
-    expected = size[order][np.argmax(reached >= 0.8 - 1e-12)]
-    assert high - low == pytest.approx(2 * expected)

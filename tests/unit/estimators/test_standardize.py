@@ -169,10 +169,3 @@ def test_what_it_refuses(change, word):
     with pytest.raises(NotSupportedError, match=word) as error:
         model().set_params(**change).fit(X, y)
     assert error.value.argument == "standardize"
-
-
-def test_answers_that_it_refuses():
-    X, y, _, _ = rows()
-    found = model().fit(X, y)
-    with pytest.raises(NotSupportedError, match="standardize=True"):
-        found.predict_interval(X, method="full")

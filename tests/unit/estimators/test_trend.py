@@ -198,24 +198,8 @@ def test_intervals_follow_models_that_were_really_trained():
     rank = int(np.ceil(0.9 * (M + 1)))
     upper = np.sort(values + errors[:, None], axis=0)[rank - 1]
     assert np.allclose(model.predict_interval(NEW, level=0.9)[:, 1], upper, atol=1e-9)
-    for method in ("minmax", "jackknife", "gaussian", "full"):
-        bounds = model.predict_interval(NEW, level=0.9, method=method)
-        assert (bounds[:, 0] <= bounds[:, 1]).all()
-
-
-def test_full_conformal_intervals_are_those_of_fits_with_the_new_row():
-    model = fitted(y=Y[:, 0], weights=np.ones(M))
-    bounds = model.predict_interval(NEW[:2], level=0.8, method="full")
-    for x, (low, high) in zip(NEW[:2], bounds, strict=True):
-        rows = np.vstack([X, x])
-        K, Z = kernel(rows, rows), ones_and(0, 1, 2)(rows)
-        system = np.block([[K + model.alpha_ * np.eye(M + 1), Z], [Z.T, np.zeros((4, 4))]])
-        for y, inside in ((low, True), (high, True), (low - 1e-6, False), (high + 1e-6, False)):
-            y = y + 1e-9 * (high - low) * np.sign(0.5 * (low + high) - y)
-            side = np.r_[Y[:, 0], y, np.zeros(4)]
-            errors = np.abs(np.linalg.solve(system, side)[: M + 1])
-            count = (errors[:M] >= errors[M]).sum() + 1
-            assert (count > 0.2 * (M + 1)) == inside
+    bounds = model.predict_interval(NEW, level=0.9, method="gaussian")
+    assert (bounds[:, 0] <= bounds[:, 1]).all()
 
 
 def test_influence_is_that_of_models_trained_without_the_group():

@@ -110,7 +110,7 @@ def test_intervals_make_the_held_out_models_once(monkeypatch):
     made = len(calls)
     assert made > 0
     np.testing.assert_array_equal(model.predict_interval(X[:7]), first)
-    model.predict_interval(X[:7], level=[0.5, 0.8], method="minmax")
+    model.predict_interval(X[:7], level=[0.5, 0.8])
     assert len(calls) == made
     other = KernelRidgeCV(gamma=0.5, alphas=[0.1]).fit(X, Y)
     np.testing.assert_array_equal(other.predict_interval(X[:7]), first)
