@@ -9,7 +9,6 @@ from holdfast.exceptions import (
     HoldOutError,
     InputTypeError,
     InvalidInputError,
-    NotSupportedError,
 )
 
 QUESTIONS = [
@@ -22,7 +21,6 @@ QUESTIONS = [
     (lambda m: m.predict_without(np.arange(M)), HoldOutError, ["leave some to train on"]),
     (lambda m: m.predict_interval(X, "wide"), InvalidInputError, ["level", "got 'wide'"]),
     (lambda m: m.predict_interval(X, method="fuller"), InvalidInputError, ["method", "'fuller'"]),
-    (lambda m: m.held_out().residual_covariance(), NotSupportedError, ['held_out_basis="keep"']),
     (lambda m: m.predict_without(m.basis_indices_), HoldOutError, ["every basis row"]),
     (lambda m: m.predict_without([1], alpha=-1.0), InvalidInputError, ["alpha", "greater than 0"]),
     (lambda m: m.predict_without([1], alpha=np.nan), InvalidInputError, ["alpha", "finite"]),

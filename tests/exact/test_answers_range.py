@@ -30,8 +30,6 @@ ANSWERS = {
     "gaussian": (lambda m: m.predict_interval(X_NEW, method="gaussian"), 1),
     "std": (lambda m: m.predict(X_NEW, return_std=True)[1], 1),
     "held_out_std": (lambda m: m.held_out().std, 1),
-    "decorrelated": (lambda m: m.held_out().decorrelated_residuals, 0),
-    "pit": (lambda m: m.held_out().pit(), 0),
     "cook": (lambda m: m.influence(GROUPS).cook, 0),
     "studentised": (lambda m: m.influence(GROUPS).residual, 0),
     "dffits": (lambda m: m.influence().dffits, 0),

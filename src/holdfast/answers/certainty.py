@@ -272,15 +272,14 @@ def _of_density(fitted: Fitted, level: float) -> ScoreInterval:
     def at(alphas: FloatArray) -> FloatArray:
         errors = problem.labels[rows] - model.held_out(tasks, alphas)
         moments = spread(model.held_models(tasks, alphas[:1]), alphas, errors)
-        return density_rows(scoring.name, moments, errors, owners)
+        return density_rows(moments, owners)
 
     values = at_own_penalty(at, fitted.alpha, problem.Y.shape[1])
     used = problem.weights[rows] > 0
-    weights = np.ones(rows.size) if scoring.name == "log_density" else problem.weights[rows]
     if not fitted.goal.per_target:
         values = values.mean(axis=1, keepdims=True)
     unit = fitted.units.code[rows[used]]
-    score, variance = mean_and_variance(values[used], weights[used], unit)
+    score, variance = mean_and_variance(values[used], np.ones(unit.size), unit)
     se = np.sqrt(variance)
     wide = quantile(level, fitted.units.freedom(rows[used])) * se
     return _interval(fitted, score, (score - wide, score + wide), se, level, "asymptotic")

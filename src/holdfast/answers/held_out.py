@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import log_densities, standard_deviations
-from holdfast.answers.model import Model
 from holdfast.answers.scored import scored
 from holdfast.data.frames import make_frame
-from holdfast.data.numbers import check_positive
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, Tasks
+from holdfast.experiments import Experiments
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
 from holdfast.scores.choice import check_alphas
@@ -106,8 +103,6 @@ class HeldOutPredictions:
     moments: Moments | None = None
     scoring: Scoring | None = None
     pooled: bool = True
-    _decorrelated: Callable[[], FloatArray] | None = None
-    _covariance: Callable[[float], FloatArray] | None = None
 
     def __repr__(self) -> str:
         a, k, v = self.values.shape
@@ -154,7 +149,7 @@ class HeldOutPredictions:
         ----------
         scoring : str, callable or None
             Any scikit-learn scorer, or "kendall_tau", "concordance" (how rows are ordered
-            within groups), "log_density" or "crps"; None: as the model does.
+            within groups) or "log_density"; None: as the model does.
         pooled : bool or None
             Score all held-out predictions together, or average the scores of the experiments; None:
             as the model does.
@@ -177,8 +172,8 @@ class HeldOutPredictions:
     def _known_moments(self) -> Moments:
         if self.moments is None:
             raise NotSupportedError(
-                "std, log_density and decorrelated residuals are for regression: the decision "
-                "values of a classifier are not normally distributed. Use .labels() or .score()."
+                "std and log_density are for regression: decision values of a classifier are not "
+                "normally distributed. Use .labels() or .score()."
             )
         return self.moments
 
@@ -190,79 +185,12 @@ class HeldOutPredictions:
         """
         return standard_deviations(self._known_moments().spread)
 
-    @property
-    def noise_variance(self) -> FloatArray:
-        """σ̂² of these experiments, shape (alphas, targets)."""
-        moments = self._known_moments().spread
-        return np.asarray(moments.noise * moments.unit * moments.unit)
-
-    @cached_property
-    def decorrelated_residuals(self) -> FloatArray:
-        """Residuals that are uncorrelated and of variance one if the model is right, (a, m, v).
-
-        Held-out residuals of different experiments are correlated, so their histogram or Q–Q plot
-        is misleading. Ginsbourger & Schärer 2024 decorrelate them; the symmetric way is (I − S)^½
-        √w y, one number per row whatever was held out, divided by the σ that it implies. Zero for
-        rows of weight zero. Computed when it is first asked for.
-        """
-        self._known_moments()
-        assert self._decorrelated is not None  # there whenever the moments are
-        return self._decorrelated()
-
-    def residual_covariance(self, alpha: float | None = None) -> FloatArray:
-        """Return the covariance of held-out residuals under the model, in units of σ², (k, k).
-
-        Times ``noise_variance`` it is the covariance of the residuals of all k test rows, of
-        different experiments too, and its diagonal is the square of `std` for rows that were held
-        out. Residuals along its eigenvectors, each over the root of its eigenvalue, are those of a
-        Q–Q plot. Where all rows are tested, a bias (or trend) makes as many eigenvalues zero.
-
-        Parameters
-        ----------
-        alpha : float, optional
-            The penalty; default: the first of ``alphas``.
-
-        Returns
-        -------
-        ndarray of shape (k, k)
-            nan for rows of weight zero. Takes m³ operations and m² numbers for m rows.
-
-        Notes
-        -----
-        For experiments that share one model: if basis rows leave with the rows that are held out,
-        there is an error.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holdfast import KernelRidgeCV
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(40, 2))
-        >>> y = X[:, 0] + rng.normal(size=40)
-        >>> held = KernelRidgeCV(alphas=[1.0], cv=5).fit(X, y).held_out()
-        >>> C = held.noise_variance[0, 0] * held.residual_covariance()
-        >>> bool(np.allclose(np.diag(C), held.std[0, :, 0] ** 2))
-        True
-        """
-        self._known_moments()
-        assert self._covariance is not None  # there whenever the moments are
-        return self._covariance(
-            float(self.alphas[0] if alpha is None else check_positive("alpha", alpha))
-        )
-
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).
 
         Joint densities of the rows of an experiment; experiments and targets add up.
         """
         return np.asarray(log_densities(self._known_moments().spread).sum(axis=(1, 2)))
-
-    def pit(self) -> FloatArray:
-        """Return Φ((y − prediction)/std), (alphas, k, targets): uniform if the model is right.
-
-        The probability integral transform (Dawid 1984; Gneiting, Balabdaoui & Raftery 2007).
-        """
-        return np.asarray(ndtr(self._known_moments().errors / self.std))
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a long table: experiment, row, target, alpha, y, prediction.
@@ -309,12 +237,10 @@ def held_out(
     tested = experiments
     if len(tasks) < len(experiments) or tasks.test is not experiments.test:  # what "skip" leaves
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-    moments = residuals = covariance = None
+    moments = None
     if goal.classes is None:
         errors = problem.Y[tasks.test.values] - values
         moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
-        residuals = partial(decorrelated, model, grid)
-        covariance = partial(residual_covariance, model, tasks)
     return HeldOutPredictions(
         tested,
         grid,
@@ -327,65 +253,4 @@ def held_out(
         moments,
         goal.scoring,
         goal.pooled,
-        residuals,
-        covariance,
     )
-
-
-def residual_covariance(model: Model, tasks: Tasks, alpha: float) -> FloatArray:
-    """Return the covariance (k, k) of the residuals of all test rows, in units of σ².
-
-    Under the Gaussian view the residuals of an experiment are r_H = G_HH⁻¹G_H· √w y with G = I − S,
-    and √w y has the covariance σ²G⁻¹ (apart from the unpenalised columns, which G does not see). So
-    cov(r_H, r_H') = σ² G_HH⁻¹ G_HH' G_H'H'⁻¹ (Ginsbourger & Schärer 2024). Through the root of G no
-    difference of nearly equal numbers is formed. Rows of weight zero have no residual of known
-    variance: nan.
-    """
-    smoother = model.smoother
-    _require_one_model(model, tasks)
-    root = smoother.scale.root
-    whole = smoother.retargeted(np.diag(1.0 / root))
-    if whole is None:
-        raise NotSupportedError(
-            "residual_covariance needs rows in memory; got rows that are not kept there."
-        )
-    half = whole.half_residuals(alpha) * whole.targets.unit  # the root of I − S
-    G = half @ half
-    rows = tasks.test.values
-    found = np.empty((rows.size, root.size))
-    for j in range(len(tasks)):
-        held, test = tasks.held[j], tasks.test[j]
-        solved = np.linalg.solve(G[np.ix_(held, held)], half[held])
-        outside = half[test] - G[np.ix_(test, held)] @ solved  # of rows that stay in training
-        inside = np.isin(test, held)
-        order = np.argsort(held)
-        outside[inside] = solved[order[np.searchsorted(held[order], test[inside])]]
-        found[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = outside
-    found /= root[rows, None]
-    found[~smoother.scale.trained[rows]] = np.nan
-    return np.asarray(found @ found.T)
-
-
-def _require_one_model(model: Model, tasks: Tasks) -> None:
-    """Raise if the experiments do not share one model."""
-    only = "residual_covariance is for experiments that share one model"
-    if model.problem.reselects or tasks.removed.values.size:
-        raise NotSupportedError(
-            f"{only}, and here each has basis rows of its own. Fit with "
-            'held_out_basis="keep", or a dense model.',
-            argument="held_out_basis",
-        )
-    if model.problem.standardize:
-        raise NotSupportedError(
-            f"{only}; standardize=True scales the columns of each by itself. Scale X once before "
-            "and leave standardize out.",
-            argument="standardize",
-        )
-
-
-def decorrelated(model: Model, alphas: FloatArray) -> FloatArray:
-    """Return (I − S)^½ √w y over the σ that it implies, shape (a, m, v)."""
-    smoother = model.smoother
-    free = int(smoother.scale.trained.sum()) - smoother.unpenalised.count
-    values = np.stack([smoother.half_residuals(float(alpha)) for alpha in alphas])
-    return np.asarray(values / np.sqrt(np.square(values).sum(axis=1, keepdims=True) / free))

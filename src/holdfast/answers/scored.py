@@ -70,8 +70,7 @@ def scored(
         if moments is None:
             refuse_density(scoring, "this answer")
             raise AssertionError
-        errors = labels[test.values] - values
-        return density_scores(scoring.name, moments(), errors, test.owners, weights[test.values])
+        return density_scores(moments())
     inside = unit_of(scoring, labels) if unit is None else unit
     if inside != 1.0:
         values, labels = values / inside, labels / inside

@@ -8,7 +8,6 @@
 | `PermutationDisplay` | scores of permuted targets, with the score of the model |
 | `RadiusDisplay` | held-out error over the distance to the nearest data |
 | `InfluenceDisplay` | which rows, or groups, move the model most |
-| `PITDisplay` | whether the predicted distributions are right: held-out targets as probabilities |
 
 ``from_estimator`` asks a fitted estimator and plots; ``from_result`` takes an answer that you
 already have, and ``plot`` draws it.
@@ -33,7 +32,7 @@ from holdfast.displays.answers import (
 from holdfast.displays.base import Display
 from holdfast.displays.cv_curve import CVCurveDisplay
 from holdfast.displays.group_scores import GroupScoresDisplay
-from holdfast.displays.held_out import HeldOutDisplay, PITDisplay
+from holdfast.displays.held_out import HeldOutDisplay
 from holdfast.displays.radius import RadiusDisplay
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "GroupScoresDisplay",
     "HeldOutDisplay",
     "InfluenceDisplay",
-    "PITDisplay",
     "PermutationDisplay",
     "RadiusDisplay",
 ]

@@ -69,8 +69,7 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau" and "concordance" score the order of the rows within the groups of
         `fit`, averaged over groups; for these, all rows of positive weight count equally.
-        "log_density" and "crps" score normal held-out densities instead: mean log density per row,
-        or minus the mean continuous ranked probability score.
+        "log_density" scores normal held-out densities instead: the mean log density per row.
     pooled : bool, default=True
         Compare penalties by the score of all held-out predictions together, or by the average
         over experiments.

@@ -28,7 +28,6 @@ from holdfast.scores.metrics import METRICS
 from holdfast.scores.ranking import RANKING, GroupScorer
 
 __all__ = [
-    "DENSITIES",
     "NO_WEIGHT",
     "Scoring",
     "decision_to_label_index",
@@ -44,8 +43,8 @@ NO_WEIGHT = (
 )
 
 
-#: Scores of the predictive distribution of held-out targets; greater is better.
-DENSITIES = ("log_density", "crps")
+#: The score of the predictive distribution of held-out targets; greater is better.
+DENSITY = "log_density"
 
 
 # --- from decision values to labels and probabilities -------------------------------------------
@@ -248,7 +247,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     ----------
     scoring : None, str or callable
         None means "neg_mean_squared_error" for regression and "accuracy" for
-        classification. "log_density" and "crps" score the normal distribution of
+        classification. "log_density" scores the normal distribution of
         held-out targets (regression). Otherwise the name of a scikit-learn scorer, "kendall_tau"
         or "concordance" (see `holdfast.scores.ranking`: within the groups of `fit`, averaged
         over them, all rows alike), a scorer made by ``sklearn.metrics.make_scorer``, or any
@@ -269,7 +268,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
         )
     if scoring is None:
         scoring = "neg_mean_squared_error" if classes is None else "accuracy"
-    if isinstance(scoring, str) and scoring in DENSITIES:
+    if isinstance(scoring, str) and scoring == DENSITY:
         if classes is not None:
             raise InvalidInputError(
                 f"scoring={scoring!r} is for regression: the decision values of a classifier are "
@@ -303,8 +302,8 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
 
 def _needs_law(estimator: Any, X: Any, y: Any) -> float:
     raise InvalidInputError(
-        "log_density and crps score the predictive distribution, which predictions alone do not "
-        "give. Use them as scoring of fit, or of held_out(...).score.",
+        "log_density scores the predictive distribution, which predictions alone do not "
+        "give. Use it as scoring of fit, or of held_out(...).score.",
         argument="scoring",
     )
 

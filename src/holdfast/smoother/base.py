@@ -265,10 +265,6 @@ class Smoother(ABC):
         """
 
     @abstractmethod
-    def half_residuals(self, alpha: float) -> FloatArray:
-        """Return (I − S)^½ √w y (m, v): one number per row, uncorrelated under the model."""
-
-    @abstractmethod
     def distances(self, tasks: Tasks) -> FloatArray:
         """Return about how far each row (m,) lies from the mean, squared, in the features.
 

@@ -35,7 +35,7 @@ from holdfast.smoother.features import Features, ReadyFeatures
 from holdfast.smoother.held import LOOKS, Held, HeldCoordinates
 from holdfast.smoother.moments import SetSums
 from holdfast.smoother.outputs import FeatureOutputs
-from holdfast.smoother.rows import StreamedRows, even_blocks, row_blocks
+from holdfast.smoother.rows import StreamedRows, even_blocks
 from holdfast.smoother.scale import Centre, Targets, Unpenalised
 from holdfast.smoother.source import HeldSums, Identity, Source
 from holdfast.smoother.system import (
@@ -310,18 +310,6 @@ class FeatureSmoother(Smoother):
         p, s = factor.B.shape[1], self.unpenalised.count
         moved = factor.B.total @ factor.T
         return np.asarray(np.eye(s) + (moved * factor.d(alpha)[:p]) @ moved.T)
-
-    def half_residuals(self, alpha: float) -> FloatArray:
-        """Return √w y − U h(Λ) Uᵀ√w y, h = (1 − √(α/(Λ + α)))/Λ without the cancellation."""
-        factor = self.factor(alpha)
-        D = factor.d(alpha)
-        left = np.sqrt(alpha * D) * factor.penalised  # the root of 1 − Λ/(Λ + α)
-        moved = (D / (1.0 + left))[:, None] * factor.z
-        values = self.targets.Ys.copy()
-        for rows in row_blocks(*factor.V.shape):
-            values[rows] -= factor.V[rows] @ moved
-        values[~self.scale.trained] = 0.0
-        return values
 
     def distances(self, tasks: Tasks) -> FloatArray:
         """Return ‖W_i‖² without the weights."""

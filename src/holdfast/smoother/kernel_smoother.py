@@ -434,15 +434,6 @@ class KernelSmoother(Smoother):
             )
         return KernelRows(kernel, X).diag()
 
-    def half_residuals(self, alpha: float) -> FloatArray:
-        """Return V √(α/(Λ + α)) Vᵀ√w y."""
-        factor, live = self.factor(alpha), self.scale.trained
-        V = factor.eigenvectors
-        R = np.sqrt(alpha * factor.d(alpha)[: V.shape[1]])
-        values = np.zeros(self.targets.Ys.shape)
-        values[live] = V @ (R[:, None] * factor.z[: V.shape[1]])
-        return values
-
     def distances(self, tasks: Tasks) -> FloatArray:
         """Return k(x, x) less twice its mean with all rows."""
         return np.asarray(np.diag(self.K) - 2.0 * self.K.mean(axis=1))

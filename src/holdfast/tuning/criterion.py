@@ -49,7 +49,7 @@ class Evaluation:
     ----------
     value : float
         Of all held-out predictions, over test rows and targets: the weighted mean squared error,
-        minus the mean log density per row, or the weighted mean CRPS, of targets in the unit of the
+        or minus the mean log density per row, of targets in the unit of the
         criterion.
     losses : ndarray of shape (experiments,)
         Contribution of each experiment; they add up to `value`.
@@ -88,7 +88,7 @@ class Criterion:
     A point is an array (log alpha, log gamma) or (log alpha, log gamma_1, …, log gamma_d); of sums,
     products and multiples of kernels (log alpha, logarithms of `coordinates.names`). The value is
     minus the score of ``KernelRidgeCV`` at this kernel and penalty, with scoring=None,
-    "log_density" or "crps"; the gradient comes from the adjoint of the hold-out algebra
+    or "log_density"; the gradient comes from the adjoint of the hold-out algebra
     (`holdfast.tuning.adjoint`) and the kernel's `value_and_pullback`, at two to four times the
     price of the value, whatever the number of parameters.
 
@@ -283,7 +283,7 @@ def _loss(estimator: Any) -> type[Loss]:
     if not isinstance(scoring, str) or scoring not in LOSSES:
         raise NotSupportedError(
             "tuning minimises the held-out mean squared error (scoring=None), or maximises "
-            f'"log_density" or "crps"; got scoring={estimator.scoring!r}. Take one of these, or '
+            f'or "log_density"; got scoring={estimator.scoring!r}. Take one of these, or '
             "search a grid of gammas with KernelRidgeCV, which takes any score.",
             argument="scoring",
         )

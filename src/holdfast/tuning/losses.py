@@ -1,4 +1,4 @@
-"""What tuning minimises: the squared error, minus the log density, or the CRPS of held-out targets.
+"""What tuning minimises: the squared error of held-out targets, or minus their log density.
 
 A loss is minus the score of its name, computed by the code that scores every fit
 (`holdfast.answers.scored`). What is here collects the residuals and second moments of the
@@ -10,20 +10,18 @@ variance, which all experiments share: then the adjoint takes a second walk over
 and systems are factorised again rather than kept.
 
 The noise variance σ̂² = Σ rᵀC⁻¹r / n depends on all n tested rows. It makes the density largest, so
-that the log density does not change with it to first order; the CRPS does.
+that the log density does not change with it to first order.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.gaussian import crps_slopes, standard_deviations
 from holdfast.answers.scored import scored
 from holdfast.exceptions import HoldOutError
 from holdfast.experiments import Tasks
@@ -190,39 +188,9 @@ class LogDensity(_OfDistribution):
         return Slopes(2.0 * tau * found.weighted, CovarianceSlope(level, tau))
 
 
-class RankedProbability(_OfDistribution):
-    """The continuous ranked probability score, weighted mean over rows and targets."""
-
-    score, words, power = "crps", "CRPS", 1
-
-    def add(self, found: Solved) -> None:
-        """Take in stacked experiments."""
-        super().add(found)
-        shape = found.block.shape
-        self.moments.variance[0, shape.out] = found.variances / np.square(self.root[shape.T])
-
-    def slopes(self, found: Solved) -> Slopes:
-        """Return the slopes at fixed σ̂², and those through it."""
-        sigma, spread = np.sqrt(self.noise), np.sqrt(found.variances)[:, :, None]
-        root = self.root[found.block.shape.T][:, :, None]
-        by_error, by_std = crps_slopes(found.tested, sigma * spread)
-        share = root / self.total
-        own = (share * by_std * sigma / (2.0 * spread)).sum(axis=2)
-        residual = share * by_error + 2.0 * self._through_noise * found.weighted
-        return Slopes(residual, CovarianceSlope(0.0, self._through_noise, own))
-
-    @cached_property
-    def _through_noise(self) -> FloatArray:
-        """∂L/∂σ̂² of each target over the number of tested rows: ∂L/∂(rᵀC⁻¹r), shape (v,)."""
-        test, std = self.criterion.tasks.test.values, standard_deviations(self.moments)[0]
-        _, by_std = crps_slopes(self.errors, std)
-        weights = self.criterion.problem.weights[test] / self.total
-        return np.asarray((weights @ (by_std * std)) / (2.0 * self.noise * test.size))
-
-
 #: What can be tuned for, by the name of the score in ``KernelRidgeCV``.
 LOSSES: MappingProxyType[str, type[Loss]] = MappingProxyType(
-    {loss.score: loss for loss in (SquaredError, LogDensity, RankedProbability)}
+    {loss.score: loss for loss in (SquaredError, LogDensity)}
 )
 
 

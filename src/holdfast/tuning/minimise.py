@@ -76,7 +76,7 @@ def tune(
         Kernel family, basis rows, hold-out, policy, intercept and jitter; its alphas and gamma are
         replaced by the search. The kernel may be a sum, a product or a multiple of others: all
         their widths, factors and constants are searched for. Its `scoring` says what is minimised:
-        None, the mean squared error; "log_density", minus the mean log density per row; "crps". It
+        None, the mean squared error; "log_density", minus the mean log density per row. It
         is not changed. Basis rows are chosen once.
     X, y, sample_weight, groups
         As in ``fit``.

@@ -65,7 +65,7 @@ class TuneResult:
         The exact held-out criterion there. It was minimised: for an unbiased estimate hold out
         rows that the tuning never saw.
     criterion_name : str
-        What it is: "mean squared error", "minus log density" (mean per row) or "CRPS".
+        What it is: "mean squared error" or "minus log density" (mean per row).
     standard_error : float
         Of the criterion, with the experiments as independent units.
     trials : Trials

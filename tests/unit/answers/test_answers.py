@@ -169,15 +169,6 @@ def test_held_out_predictions_can_be_pickled(model):
     assert relative_difference(copy.predict_interval(new), model.predict_interval(new)) < 1e-10
 
 
-def test_calibration(model):
-    pit = model.held_out(alphas=[model.alpha_]).pit()
-    assert pit.shape == (1, 90, 1)
-    assert 0 < pit.min() < 0.2
-    assert 0.8 < pit.max() < 1
-    found = model.held_out(alphas=[model.alpha_]).decorrelated_residuals
-    assert found.shape == (1, 90, 1)
-
-
 @pytest.mark.parametrize("cv", [None, 5])
 @pytest.mark.parametrize("path", ["auto", "spectral"])
 def test_permuted_targets_of_light_rows(cv, path):
@@ -218,8 +209,6 @@ def test_dask_rows_predict_without_them():
     std = there.predict(lazy, return_std=True)[1]
     assert relative_difference(std, here.predict(new, return_std=True)[1]) < 1e-8
     assert relative_difference(there.influence().cook, here.influence().cook) < 1e-7
-    half = there.held_out().decorrelated_residuals
-    assert relative_difference(half, here.held_out().decorrelated_residuals) < 1e-8
 
 
 # -- displays --------------------------------------------------------------------------------------
@@ -230,7 +219,7 @@ def test_displays(model):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from holdfast.displays import InfluenceDisplay, PITDisplay
+    from holdfast.displays import InfluenceDisplay
 
     groups = data()[2]
     shown = InfluenceDisplay.from_estimator(model, groups=groups, n_labels=6)
@@ -245,7 +234,6 @@ def test_displays(model):
     for box in boxes:  # six of a few groups: there is room beside the circles
         near = np.clip(centres, box.min, box.max) - centres
         assert (np.hypot(*near.T) >= radii).all()
-    assert PITDisplay.from_estimator(model).bars_ is not None
     plt.close("all")
 
 

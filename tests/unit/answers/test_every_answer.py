@@ -53,7 +53,7 @@ KINDS = {
     "classes on a basis": (THREE, {}, {"basis": BASIS}),
 }
 OF_CLASSES = ("accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc")
-DENSITIES = ("log_density", "crps")
+DENSITIES = ("log_density",)
 
 
 def worst(estimator, X, y, sample_weight=None):

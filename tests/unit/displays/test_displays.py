@@ -15,7 +15,6 @@ from holdfast.displays import (
     HeldOutDisplay,
     InfluenceDisplay,
     PermutationDisplay,
-    PITDisplay,
 )
 from holdfast.exceptions import InvalidInputError, MissingDependencyError, NotSupportedError
 
@@ -25,7 +24,6 @@ matplotlib.use("Agg")
 DISPLAYS = [
     CVCurveDisplay,
     HeldOutDisplay,
-    PITDisplay,
     GroupScoresDisplay,
     InfluenceDisplay,
     PermutationDisplay,

@@ -72,7 +72,7 @@ def test_estimator_reproduces_the_criterion():
     assert isinstance(result.kernel, Matern)
 
 
-LAWS = {"log_density": "minus log density", "crps": "CRPS"}
+LAWS = {"log_density": "minus log density"}
 
 
 @pytest.mark.filterwarnings("ignore:the best alpha is")  # of the grid
@@ -304,10 +304,7 @@ def test_targets_whose_squares_leave_the_range_of_numbers(scoring):
         np.testing.assert_allclose([other.alpha, *other.gamma], [one.alpha, *one.gamma], rtol=1e-3)
         assert other.relevance.verdicts == one.relevance.verdicts
         assert seen[0].criterion == other.trials.criterion[0]
-        if scoring == "crps":
-            assert other.criterion == pytest.approx(size * one.criterion, rel=1e-6)
-            assert other.relevance.rise[0] == pytest.approx(size * one.relevance.rise[0], rel=1e-3)
-        elif scoring == "log_density":
+        if scoring == "log_density":
             assert other.criterion == pytest.approx(one.criterion + np.log(size), abs=1e-6)
             assert other.standard_error == pytest.approx(one.standard_error, rel=1e-3)
 

@@ -58,7 +58,7 @@ def value_of(criterion):
 
 
 MODELS = [(None, "remove"), (8, "remove"), (8, "keep")]
-LAWS = ["log_density", "crps"]
+LAWS = ["log_density"]
 HOLDOUTS = ["loo", "folds", "groups", "overlapping"]
 
 
