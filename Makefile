@@ -22,7 +22,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick browser test-browser torture fuzz mutants test-lowest audit lint format types docs bench bench-smoke reproduce package dev picture clean
+.PHONY: help demo test test-quick browser test-browser torture mutants test-lowest audit lint format types docs bench bench-smoke reproduce package dev picture clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,9 +78,6 @@ test-browser: browser ## the tests of the report in a real browser; SHOTS=folder
 
 torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS=200 SEED=0 WAYS=1 JOBS=2 RECORD=file
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -W ignore -m torture --problems $(or $(PROBLEMS),200) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) $(if $(WAYS),--ways) $(if $(RECORD),--record $(RECORD))
-
-fuzz: $(VENV)/.set-test ## FILES=100000 damaged and forged files, read in processes of their own (an hour)
-	$(ONE_THREAD) HOLDFAST_FUZZ=$(or $(FILES),100000) $(BIN)/python -m pytest -n auto -q tests/files/test_fuzz.py $(PYTEST_ARGS)
 
 mutants: $(VENV)/.set-test ## small faults that tests must see: SAMPLE=300 SEED=0 (all: hours) JOBS=1
 	$(ONE_THREAD) $(BIN)/python -m tools.mutants $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) --budget $(or $(BUDGET),30)

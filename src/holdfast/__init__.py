@@ -19,8 +19,8 @@ _WHERE = {
     "compare": "holdfast.answers.comparison",
     "from_sklearn": "holdfast.model_selection.adopted",
     "Experiments": "holdfast.experiments",
-    "load": "holdfast.files",
     "show_versions": "holdfast.versions",
+    "trusted_types": "holdfast.estimators.state",
     "tune": "holdfast.tuning",
 }
 _MODULES = (
@@ -46,10 +46,10 @@ __all__ = [  # resolved by __getattr__
     "exceptions",
     "from_sklearn",
     "kernels",
-    "load",
     "model_selection",
     "show_versions",
     "splitters",
+    "trusted_types",
     "tune",
     "tuning",
 ]
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.mixture import KernelMixtureCV
     from holdfast.estimators.regression import KernelRidgeCV
+    from holdfast.estimators.state import trusted_types
     from holdfast.experiments import Experiments, HoldOut
-    from holdfast.files import load
     from holdfast.model_selection.adopted import from_sklearn
     from holdfast.tuning import tune
     from holdfast.versions import show_versions

@@ -9,8 +9,7 @@
 | `SingularBasisError` | the kernel matrix of the basis rows is numerically singular |
 | `NotSupportedError` | a combination of options has no meaning or no algorithm |
 | `MissingDependencyError` | an optional package is needed and not installed |
-| `FileFormatError` | a model file is damaged, foreign, or of an unknown version |
-| `WriteError` | a file cannot be written at the given place |
+| `FileFormatError` | a file is damaged, or of an unknown version |
 | `ClusterError` | a Dask cluster is lost, or has no workers |
 | `GridEdgeWarning` | the best penalty, or width, lies at an end of the grid |
 | `PrecisionWarning` | rounding errors matter at some penalties, which it names |
@@ -106,10 +105,6 @@ class MissingDependencyError(HoldfastError, ImportError):
 
 class FileFormatError(HoldfastError, ValueError):
     """A file is damaged, foreign, or of an unknown version."""
-
-
-class WriteError(HoldfastError, OSError):
-    """A file cannot be written at the given place; what was there before is still there."""
 
 
 class ClusterError(HoldfastError, RuntimeError):

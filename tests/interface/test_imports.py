@@ -19,7 +19,6 @@ MODULES = (
     "holdfast",
     "holdfast.estimators.regression",
     "holdfast.estimators.classification",
-    "holdfast.files",
     "holdfast.tables",
     "holdfast.displays",
     "holdfast.report",

@@ -1,10 +1,9 @@
-"""A model through fits, questions, clones, pickles and files in any order: its answers stay."""
+"""A model through fits, questions, clones and pickles in any order: its answers stay."""
 
 import copy
 import pickle
 import tempfile
 import warnings
-from pathlib import Path
 
 import numpy as np
 from hypothesis import HealthCheck, settings
@@ -19,7 +18,7 @@ from hypothesis.stateful import (
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, load
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import InvalidInputError
 from tolerances import assert_close
 
@@ -105,12 +104,6 @@ class Lives(RuleBasedStateMachine):
     @rule()
     def copy(self):
         self.model = copy.deepcopy(self.model)
-
-    @rule()
-    def save_and_load(self):
-        path = Path(self.folder.name) / "model.holdfast"
-        self.model.save(path)
-        self.model = load(path)
 
     @rule()
     def clone(self):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from numbers import Real
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,8 +46,9 @@ from holdfast.estimators.inputs import (
 )
 from holdfast.estimators.score_questions import ScoreQuestions
 from holdfast.estimators.search import Further, search
+from holdfast.estimators.state import restored, state_of
 from holdfast.estimators.widths import width_search
-from holdfast.exceptions import NotSupportedError, warn
+from holdfast.exceptions import NotSupportedError
 from holdfast.experiments import POLICIES, as_experiments
 from holdfast.holdout import PATHS
 from holdfast.kernels import Precomputed
@@ -107,7 +108,7 @@ class CrossValidatedKernelRidge(
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "gamma": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"search", "auto"}),
+            StrOptions({"search"}),
             "array-like",
             None,
         ],
@@ -137,6 +138,10 @@ class CrossValidatedKernelRidge(
         self, y: Any, n_rows: int, weights: FloatArray
     ) -> tuple[FloatArray, NDArray[Any], bool]:
         """Return (Y (m, v), labels to score with, whether y was one-dimensional)."""
+
+    def _coded(self, labels: AnyArray) -> FloatArray:
+        """Return the targets (m, v) of the algebra, from those that scores are computed with."""
+        return labels
 
     # -- fit --------------------------------------------------------------------------------------
 
@@ -186,36 +191,26 @@ class CrossValidatedKernelRidge(
                 self._publish(search(problem, self._goal(), candidates, grids, further))
         return self
 
-    def _goal(self) -> Goal:
-        """Return what the model is judged by."""
+    def _goal(self, given: Mapping[str, Any] | None = None) -> Goal:
+        """Return what the model is judged by, with these parameters or its own."""
+        given = self.get_params(deep=False) if given is None else given
         return Goal(
-            resolve_scoring(self.scoring, classes=self._classes),
-            self.pooled,
-            self.rule,
-            self.alpha_per_target,
-            self.cv,
+            resolve_scoring(given["scoring"], classes=self._classes),
+            given["pooled"],
+            given["rule"],
+            given["alpha_per_target"],
+            given["cv"],
         )
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None, names: Any = None
+        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
     ) -> tuple[Problem, list[Candidate]]:
-        """Return the problem and the kernels to compare, after all checks.
-
-        `names` are those of the columns of a frame that comes as an array.
-        """
+        """Return the problem and the kernels to compare, after all checks."""
         with refusals():
             self._validate_params()
-        if isinstance(self.gamma, str) and self.gamma == "auto":
-            warn(
-                'gamma="auto" is now called gamma="search", since "auto" means 1 / n_features in '
-                "scikit-learn; the old word will be refused in a later version.",
-                FutureWarning,
-            )
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
         objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())
         rows = check_rows(self, X, objects=objects, reset=True)
-        if names is not None:
-            self.feature_names_in_ = names
         memory = memory_bytes(self.memory_limit)
         rows = own_rows(X, rows, memory / 4.0)
         m = rows.shape[0]
@@ -312,24 +307,32 @@ class CrossValidatedKernelRidge(
         if plan is not None and isinstance(self.basis, str) and "basis" not in plan.facts:
             told = {"basis": told_basis(problem.basis, problem.weights.size)}
             plan = replace(plan, facts={**plan.facts, **told})
-        self.basis_indices_ = expanded_in(model.basis, problem.weights.size)
         fit, basis_rows = fitted.coefficients, None
         if isinstance(model.data, DaskRows) and fit.linear is None:
-            basis_rows = model.data.gather(self.basis_indices_)  # predict without a cluster
+            rows = expanded_in(model.basis, problem.weights.size)
+            basis_rows = model.data.gather(rows)  # predict without a cluster
         given = self.get_params(deep=False)
         self._fitted = replace(fitted, plan=plan, parameters=given, fit=fit, basis_rows=basis_rows)
-        self.kernel_, self.basis_selector_, self.jitter_ = (
-            model.kernel,
-            model.selector,
-            model.epsilon,
-        )
-        self.alpha_, self.best_score_, self.best_index_ = fitted.alpha, fitted.score, fitted.index
-        self.cv_results_ = fitted.results
-        self.best_params_ = {**fitted.params, "alpha": fitted.alpha}
-        self.n_splits_ = len(problem.experiments)
-        self.dual_coef_ = fitted.flat(fit.dual)
+        self.__dict__.update(self._shown(self._fitted))
+
+    def _shown(self, fitted: Fitted) -> dict[str, Any]:
+        """Return the public attributes that are taken from the fitted model."""
+        model, problem, fit = fitted.model, fitted.problem, fitted.coefficients
         intercept, _ = parted(fit.unpenalised, problem.bias)
-        self.intercept_ = float(intercept[0]) if problem.flat else intercept
+        return {
+            "basis_indices_": expanded_in(model.basis, problem.weights.size),
+            "kernel_": model.kernel,
+            "basis_selector_": model.selector,
+            "jitter_": model.epsilon,
+            "alpha_": fitted.alpha,
+            "best_score_": fitted.score,
+            "best_index_": fitted.index,
+            "cv_results_": fitted.results,
+            "best_params_": {**fitted.params, "alpha": fitted.alpha},
+            "n_splits_": len(problem.experiments),
+            "dual_coef_": fitted.flat(fit.dual),
+            "intercept_": float(intercept[0]) if problem.flat else intercept,
+        }
 
     # -- predictions ------------------------------------------------------------------------------
 
@@ -419,32 +422,25 @@ class CrossValidatedKernelRidge(
         assert self._fitted is not None
         return check_rows(self, X, objects=takes_objects(self._fitted.model.kernel), reset=False)
 
-    # -- files and scikit-learn -------------------------------------------------------------------
+    # -- pickle and scikit-learn ------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file that `holdfast.load` reads, whole or not at all.
+    def __getstate__(self) -> dict[str, Any]:
+        """Return parameters, inputs and results; factors are computed again when needed."""
+        state: dict[str, Any] = super().__getstate__()
+        if self._fitted is None:
+            return state
+        shown = self._shown(self._fitted)
+        kept = {name: value for name, value in state.items() if name not in shown}
+        return {**kept, "_fitted": state_of(self._fitted)}
 
-        Parameters
-        ----------
-        path : path
-            Where to write; ".holdfast" is the usual ending. The file holds the training rows.
-
-        Examples
-        --------
-        >>> from tempfile import TemporaryDirectory
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelRidgeCV, load
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
-        >>> with TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/diabetes.holdfast")
-        ...     again = load(f"{folder}/diabetes.holdfast")
-        >>> bool((again.predict(X) == model.predict(X)).all())
-        True
-        """
-        from holdfast.files import save
-
-        save(self, path)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what `__getstate__` returned."""
+        fitted = state.get("_fitted")
+        super().__setstate__({name: value for name, value in state.items() if name != "_fitted"})
+        if fitted is not None:
+            goal = self._goal(fitted["parameters"])
+            self._fitted = restored(fitted, self._coded(fitted["problem"]["labels"]), goal)
+            self.__dict__.update(self._shown(self._fitted))
 
     def _repr_html_inner(self) -> str:
         return self._with_curve(super()._repr_html_inner())

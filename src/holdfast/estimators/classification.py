@@ -118,12 +118,13 @@ feature_names_in_
                 "Add rows of another class.",
                 argument="y",
             )
-        self.classes_, code = np.unique(labels, return_inverse=True)
-        if self.classes_.size == 2:
-            return np.where(code == 1, 1.0, -1.0)[:, None], labels, True
-        Y = np.full((n_rows, self.classes_.size), -1.0)
-        Y[np.arange(n_rows), code] = 1.0
-        return Y, labels, False
+        self.classes_ = np.unique(labels)
+        return self._coded(labels), labels, self.classes_.size == 2
+
+    def _coded(self, labels: NDArray[Any]) -> FloatArray:
+        """Return −1 and +1 for each row and class, or for the second of two classes."""
+        shown = self.classes_[1:] if self.classes_.size == 2 else self.classes_
+        return np.where(labels[:, None] == shown, 1.0, -1.0)
 
     def _publish(self, fitted: Fitted) -> None:
         """Keep the fitted model, and calibrate one that is new."""

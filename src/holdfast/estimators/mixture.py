@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -48,6 +47,7 @@ from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.linalg import pieces_alone
 from holdfast.scores.choice import warn_at_edge
 from holdfast.scores.penalties import Penalties, default_penalties
+from holdfast.smoother.base import Fit
 
 __all__ = ["KernelMixtureCV"]
 
@@ -293,6 +293,8 @@ rule, jitter, path, memory_limit, random_state
             self.alpha_,
             self.best_score_,
             params={"weights": [candidates[i].params["weights"] for i in found.draw]},
+            parameters=self.get_params(deep=False),
+            fit=Fit(np.empty((0, v)), None, np.empty((0, v))),  # each of `models_` has its own
         )
         self.n_splits_ = len(problem.experiments)
 
@@ -370,17 +372,8 @@ rule, jitter, path, memory_limit, random_state
         self._asked()
         return super().explain()
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file that `holdfast.load` reads, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            Where to write; ".holdfast" is the usual ending. The file holds the training rows.
-        """
-        if hasattr(self, "models_"):
-            self._asked()
-        super().save(path)
+    def _shown(self, fitted: Fitted) -> dict[str, Any]:
+        return {} if hasattr(self, "models_") else super()._shown(fitted)
 
     def _of_targets(self, answer: Callable[[KernelRidgeCV], FloatArray]) -> FloatArray:
         """Return the answers of all models, with the targets, the last axis, put in order."""

@@ -31,7 +31,7 @@ from holdfast.linalg import SMALL, piece_threads, run_pieces
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, cv_results, rank, warn_at_edge
 from holdfast.scores.penalties import Penalties, extended
-from holdfast.scores.scoring import MAX_SPLITS, Scores, combine, in_units
+from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine, in_units
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
@@ -136,7 +136,7 @@ class Planned:
         added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
         scores = replace(scores, rounding=added)
         n = len(problem.experiments)
-        if n > MAX_SPLITS:
+        if n > MAX_COLUMNS:
             return replace(scores, splits=np.empty((a, 0)))
         splits = np.full((a, n), np.nan)  # nan: experiments whose test rows were all skipped
         splits[:, tasks.source] = scores.splits
@@ -348,18 +348,23 @@ def _merge(
         for key in parts[0]
         if key not in ("params", "rank_test_score")
     }
-    params = [
-        {**candidate.params, "alpha": float(alpha)}
-        for candidate, (alphas, _) in zip(candidates, finished, strict=True)
-        for alpha in alphas
-    ]
-    for name in dict.fromkeys(name for candidate in candidates for name in candidate.params):
-        column = np.empty(len(params), dtype=object)
-        for i, entry in enumerate(params):
-            column[i] = entry.get(name)
-        merged[f"param_{name}"] = column
-    merged["param_alpha"] = merged["alpha"].copy()
-    merged["params"] = params
+    sizes = [alphas.size for alphas, _ in finished]
+    merged |= argument_columns([c.params for c in candidates], sizes, merged["alpha"])
     shown = merged["pooled_test_score" if pooled else "mean_test_score"]
     merged["rank_test_score"] = rank(shown)
     return merged
+
+
+def argument_columns(
+    arguments: Sequence[dict[str, Any]], sizes: Sequence[int], alphas: FloatArray
+) -> dict[str, Any]:
+    """Return the columns that say what was tried: of each kernel, at so many penalties."""
+    tried = [own for own, size in zip(arguments, sizes, strict=True) for _ in range(size)]
+    params = [{**own, "alpha": alpha} for own, alpha in zip(tried, alphas.tolist(), strict=True)]
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for own in arguments for name in own):
+        column = np.empty(len(tried), dtype=object)
+        for i, own in enumerate(tried):
+            column[i] = own.get(name)
+        columns[f"param_{name}"] = column
+    return {**columns, "param_alpha": alphas.copy(), "params": params}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, warn
-from holdfast.scores.scoring import MAX_SPLITS, Scores
+from holdfast.scores.scoring import MAX_COLUMNS, Scores
 
 __all__ = [
     "Choice",
@@ -234,7 +234,7 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
     The keys: ``alpha``, ``params``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
     ``pooled_test_score``, ``rank_test_score`` (1 is best, equal scores share the smaller number,
     undefined ones come last), ``rounding`` (the predicted rounding error of held-out predictions,
-    over the spread of y), ``split{i}_test_score`` for at most 1,000 experiments, and
+    over the spread of y), ``split{i}_test_score`` for at most 100 experiments, and
     ``target_test_score`` of shape (a, v) with more than one target (without it the dictionary is
     ready for ``pandas.DataFrame``).
     """
@@ -242,7 +242,7 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
         "alpha": alphas.copy(),
         "params": [{"alpha": float(alpha)} for alpha in alphas],
     }
-    if scores.splits.shape[1] <= MAX_SPLITS:
+    if scores.splits.shape[1] <= MAX_COLUMNS:
         for i, split in enumerate(scores.splits.T):
             results[f"split{i}_test_score"] = split.copy()
     results["mean_test_score"] = scores.mean.copy()

@@ -30,6 +30,7 @@ from holdfast.scores.standard_errors import (
 )
 
 __all__ = [
+    "MAX_COLUMNS",
     "MAX_SPLITS",
     "Scores",
     "Scoring",
@@ -45,6 +46,8 @@ __all__ = [
 
 #: A scorer that has to be called once per experiment is not called for more experiments than this.
 MAX_SPLITS = 1000
+#: `cv_results_` has a column for each of at most so many experiments.
+MAX_COLUMNS = 100
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from holdfast.data.labels import check_labels
-from holdfast.data.paths import check_path
 from holdfast.data.texts import as_float, as_int, quoted
 from holdfast.data.values import LARGEST, refuse_large, refuse_masked, require_numbers
-from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError
+from holdfast.exceptions import HoldfastWarning, InvalidInputError
 
 
 def test_numbers_in_texts():
@@ -66,16 +65,6 @@ def test_labels():
     for labels in ([1.0, np.nan], [None, "a"], np.array(["NaT", "2020"], dtype="M8[D]")):
         with pytest.raises(InvalidInputError, match="1 missing"):
             check_labels("groups", labels, 2)
-
-
-def test_paths(tmp_path):
-    assert check_path("path", tmp_path) == str(tmp_path)
-    for path in (None, 3, b"bytes", ["a"]):
-        with pytest.raises(InputTypeError, match="path must be the name"):
-            check_path("path", path)
-    for path in ("", "a\0b"):
-        with pytest.raises(InvalidInputError, match="path must be the name"):
-            check_path("path", path)
 
 
 def test_free_memory_of_windows(monkeypatch):

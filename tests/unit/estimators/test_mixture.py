@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 
-import holdfast
 from holdfast import KernelMixtureCV, KernelRidgeCV
 from holdfast.estimators import search
 from holdfast.estimators.search import Planned
@@ -383,16 +382,6 @@ def test_pickles_and_clones(more):
     assert np.array_equal(again.predict(NEW), model.predict(NEW))
     assert np.array_equal(again.kernel_weights_, model.kernel_weights_)
     assert clone(model).get_params()["normalise"] is False
-
-
-def test_files(tmp_path):
-    model = fitted()
-    model.save(tmp_path / "m.holdfast")
-    loaded = holdfast.load(tmp_path / "m.holdfast")
-    assert isinstance(loaded, KernelMixtureCV)
-    assert np.array_equal(loaded.predict(NEW), model.predict(NEW))
-    assert np.array_equal(loaded.kernel_weights_, model.kernel_weights_)
-    assert np.allclose(loaded.held_out().matrix(), model.held_out().matrix())
 
 
 def test_a_fit_of_the_other_kind_leaves_nothing_behind():
