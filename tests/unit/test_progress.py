@@ -1,30 +1,18 @@
-import io
+"""Progress of long work, and Ctrl-C in the middle of it."""
 
+import signal
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
-from holdfast.progress import ProgressBar, bar_line, listening, report, wants_colour
+from holdfast import KernelRidgeCV
+from holdfast.progress import ProgressBar, listening, report
 
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-def run(stream, seconds_per_step, steps=20, text="fitting"):
-    clock = Clock()
-    with ProgressBar(stream, clock=clock) as bar:
-        for done in range(steps + 1):
-            bar(done, steps, text)
-            clock.now += seconds_per_step
-    return stream.getvalue()
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2))
+Y = X[:, 0] + 0.1 * RNG.normal(size=40)
 
 
 def test_reports_reach_the_listener_and_only_inside_the_block():
@@ -39,49 +27,50 @@ def test_reports_reach_the_listener_and_only_inside_the_block():
     assert heard == [(1, 3, "heard"), (3, 3, "heard")]
 
 
-def test_listener_is_removed_after_an_error():
-    heard = []
-    with pytest.raises(RuntimeError), listening(lambda *args: heard.append(args)):
-        raise RuntimeError
-    report(1, 1, "later")
-    assert heard == []
+@pytest.mark.parametrize("installed", [True, False], ids=["tqdm", "lines"])
+def test_progress_is_shown_of_what_takes_long(installed, monkeypatch, capsys):
+    if installed:
+        pytest.importorskip("tqdm")
+    else:
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    shown = KernelRidgeCV(gamma=[0.1, 1.0], cv=4, verbose=1).fit(X, Y)
+    assert capsys.readouterr().err.strip() == ""  # it is done at once
+    quiet = KernelRidgeCV(gamma=[0.1, 1.0], cv=4).fit(X, Y)
+    assert shown.nested(3).score() == quiet.nested(3).score()
+
+    with listening(ProgressBar(delay=0.0)):
+        KernelRidgeCV(gamma=[0.1, 1.0, 10.0], cv=4).fit(X, Y)
+    assert "kernels" in capsys.readouterr().err
 
 
-def test_silent_when_not_a_terminal():
-    assert run(io.StringIO(), 1.0) == ""
+def test_a_bar_takes_work_of_unknown_size_and_work_that_begins_again(capsys):
+    with ProgressBar() as bar:
+        for done in (1, 2, 1):
+            bar(done, 0, "rows")
+            bar(done, 2, "folds")
 
 
-def test_silent_for_work_under_a_second():
-    assert run(Terminal(), 0.04) == ""
+CHILD = """
+import signal, sys
+import numpy as np
+from holdfast import KernelRidgeCV
+from holdfast.progress import listening
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its jobs ignore it
+X = np.random.default_rng(0).normal(size=(800, 3))
+with listening(lambda done, total, text: print(text, flush=True)):
+    KernelRidgeCV(gamma=np.logspace(-3, 3, 5000)).fit(X, X[:, 0])
+"""
 
 
-def test_bar_shows_rate_and_remaining_time_and_cleans_up(monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    text = run(Terminal(), 1.0)
-    assert "50%" in text
-    assert "1/s" in text
-    assert "10 s left" in text
-    assert text.endswith("\r\x1b[K")
-
-
-def test_no_color(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[36m" in run(Terminal(), 1.0)
-    assert wants_colour(Terminal())
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[36m" not in run(Terminal(), 1.0)
-    assert not wants_colour(Terminal())
-    assert not wants_colour(io.StringIO())
-
-
-@pytest.mark.parametrize("width", [10, 30, 60, 200])
-@pytest.mark.parametrize("total", [0, 100])
-def test_lines_fit_the_screen(width, total):
-    for done in (0, 1, 50, 100):
-        assert len(bar_line("reading rows", done, total, 3.0, width)) <= width
-
-
-def test_long_waits_are_told_in_hours():
-    assert "2 h 46 min left" in bar_line("fit", 1, 10_001, 1.0, 80)
-    assert "1 min 39 s left" in bar_line("fit", 1, 100, 1.0, 80)
+def test_ctrl_c_ends_the_process_with_a_traceback():
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    _, error = child.communicate(timeout=60)
+    assert child.returncode != 0
+    assert error.strip().endswith("KeyboardInterrupt")

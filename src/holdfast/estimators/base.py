@@ -55,6 +55,7 @@ from holdfast.kernels import Precomputed
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
 from holdfast.linalg import pieces_alone
+from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
@@ -103,6 +104,7 @@ class CrossValidatedKernelRidge(
     path: str = "auto"
     memory_limit: float | str | None = None
     random_state: Any = None
+    verbose: int = 0
 
     # Parameters that are not here are checked where they are used, with a clearer message.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -124,6 +126,7 @@ class CrossValidatedKernelRidge(
         "jitter": [Interval(Real, 0, None, closed="left")],
         "path": [StrOptions({"auto", *PATHS})],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     # -- what the two estimators differ in ------------------------------------------------------
@@ -145,6 +148,7 @@ class CrossValidatedKernelRidge(
 
     # -- fit --------------------------------------------------------------------------------------
 
+    @shows_progress
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
     ) -> Self:

@@ -42,7 +42,7 @@ class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # ty
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
 fit_intercept, trend, standardize, scoring, pooled, alpha_per_target, rule, jitter, path, \
-memory_limit, random_state
+memory_limit, random_state, verbose
         As in `KernelRidgeCV`, but for `alpha_per_target`: the classes are one decision.
     calibration : {"sigmoid", "isotonic"} or None, default=None
         How `predict_proba` turns decision values into probabilities: by a calibrator that learns

@@ -82,7 +82,7 @@ class KernelMixtureCV(KernelRidgeCV):
     weights_per_target : bool, default=False
         Choose weights for each target separately. `alpha_per_target` does the same for penalties.
     alphas, basis, cv, held_out_basis, fit_intercept, trend, scoring, pooled, alpha_per_target, \
-rule, jitter, path, memory_limit, random_state
+rule, jitter, path, memory_limit, random_state, verbose
         As in `KernelRidgeCV`; `random_state` is also the seed of the draws.
 
     Attributes

@@ -26,6 +26,7 @@ from holdfast.data.numbers import whole_number
 from holdfast.exceptions import NotSupportedError
 from holdfast.holdout.plan import Plan
 from holdfast.holdout.verify import Verification, verify
+from holdfast.progress import shows_progress
 
 
 class Questions(ABC):
@@ -75,6 +76,7 @@ class Questions(ABC):
         assert plan is not None  # every fit has one
         return plan
 
+    @shows_progress
     def verify(self, n_experiments: int = 5, random_state: Any = 0) -> Verification:
         """Return how far the fast predictions lie from models that are really retrained.
 
@@ -124,6 +126,7 @@ class Questions(ABC):
 
     # -- held-out models ---------------------------------------------------------------------------
 
+    @shows_progress
     def held_out(
         self,
         cv: Any = None,

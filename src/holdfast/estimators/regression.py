@@ -90,6 +90,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         available memory. Beyond it they are computed again whenever they are needed.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
+    verbose : int, default=0
+        1 shows the progress of long work: by a bar where tqdm is installed, else by lines.
 
     Attributes
     ----------

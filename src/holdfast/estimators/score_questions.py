@@ -10,11 +10,13 @@ from holdfast.answers.certainty import Method, ScoreInterval, score_interval
 from holdfast.answers.nested import NestedPredictions, nested
 from holdfast.answers.permutation import PermutationTest, permutation_test
 from holdfast.estimators.questions import Questions
+from holdfast.progress import shows_progress
 
 
 class ScoreQuestions(Questions):
     """How sure a score is."""
 
+    @shows_progress
     def nested(self, cv: Any, groups: ArrayLike | None = None) -> NestedPredictions:
         """Return held-out predictions by models whose penalty was chosen without the rows.
 
@@ -57,6 +59,7 @@ class ScoreQuestions(Questions):
         """
         return nested(self._asked(), cv, groups)
 
+    @shows_progress
     def permutation_test(
         self,
         n_permutations: int = 1000,
@@ -104,6 +107,7 @@ class ScoreQuestions(Questions):
         """
         return permutation_test(self._asked(), n_permutations, within, random_state, groups)
 
+    @shows_progress
     def score_interval(
         self,
         level: float = 0.9,

@@ -18,13 +18,9 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from holdfast._typing import FloatArray
 from holdfast.exceptions import NotSupportedError
-from holdfast.linalg.interruption import LONG, answering
 
 # Rows of a triangular matrix that one step of substitution takes; measured, 64 to 128 are best.
 _SUBSTITUTION_BLOCK = 128
-
-# Routines that take seconds where the matrix is large, so that Ctrl-C must not wait for them.
-_FACTORISATIONS = frozenset(("dsyevd", "dsyevr", "dsytrd", "dpotrf"))
 
 # Prototypes of our own: the functions on `ctypes.pythonapi` are shared with other libraries.
 _capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
@@ -67,12 +63,10 @@ class _Address(NamedTuple):
 
 def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Address) -> int:
     """Call a routine and return the last integer argument: `info` where there is one."""
-    pointers, kept, order = [], [], 0
+    pointers, kept = [], []
     last = ctypes.c_int(0)
     for value in arguments:
         if isinstance(value, np.ndarray | _Address):
-            if isinstance(value, np.ndarray):
-                order = max(order, value.shape[0] if value.ndim == 2 else 0)
             pointers.append(value.ctypes.data if isinstance(value, np.ndarray) else value.at)
             continue
         scalar: ctypes.c_char | ctypes.c_int | ctypes.c_double
@@ -84,18 +78,10 @@ def call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | _Addr
             scalar = last = ctypes.c_int(value)
         else:
             scalar = ctypes.c_double(value)
-        kept.append(scalar)
+        kept.append(scalar)  # so that its address stays its own
         pointers.append(ctypes.addressof(scalar))
-    if name in _FACTORISATIONS and order >= LONG:
-        answering(lambda: _run(name, pointers, (kept, arguments)))
-    else:
-        _run(name, pointers, kept)
-    return last.value
-
-
-def _run(name: str, pointers: list[int], kept: object) -> None:
-    """Call a routine; `kept` holds the memory that it works on, even after an interruption."""
     _routine(name)(*pointers)
+    return last.value
 
 
 def _check(array: FloatArray, *shape: int) -> FloatArray:
