@@ -13,18 +13,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import FloatArray
 from holdfast.data.dask import gather, is_dask, local, on_rows
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.kernels import Precomputed
-from holdfast.smoother import Smoother
 
 __all__ = [
     "Trend",
-    "column_errors",
     "make_trend",
     "parted",
     "refuse_matrix",
@@ -45,8 +42,8 @@ class Trend:
     bias : bool
         Whether the first column is one of ones.
     columns : tuple of int or None
-        Columns of X that are the trend; None where a function or a transformer makes it.
-    function : callable, fitted transformer or None
+        Columns of X that are the trend; None where a function makes it.
+    function : callable or None
     names : tuple of str
         Of the columns, without the bias.
     """
@@ -62,7 +59,7 @@ class Trend:
             part = X[:, list(self.columns)]
             Z = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
         else:
-            Z = _checked(_applied(self.function, X), X.shape[0], len(self.names))
+            Z = _checked(self.function(X), X.shape[0], len(self.names))
         return np.hstack([np.ones((len(Z), 1)), Z]) if self.bias else Z
 
     def of_rows(self, X: Any) -> FloatArray:
@@ -82,7 +79,7 @@ def make_trend(trend: Any, X: Any, names: Iterable[str] | None, *, bias: bool) -
 
     Parameters
     ----------
-    trend : None, "linear", list of columns, callable or transformer
+    trend : None, "linear", list of columns or callable
     X : rows, checked
     names : iterable of str or None
         Names of the columns of X, if they have any.
@@ -91,22 +88,13 @@ def make_trend(trend: Any, X: Any, names: Iterable[str] | None, *, bias: bool) -
     if trend is None:
         return None
     known = None if names is None else [str(name) for name in names]
-    makes = callable(trend) or hasattr(trend, "transform")
-    if not makes:
+    if not callable(trend):
         columns = _numbers(trend, X, known)
         chosen = [f"x{j}" if known is None else known[j] for j in columns]
         return Trend(bias, tuple(columns), None, tuple(chosen))
-    learns = hasattr(trend, "transform")
-    if learns and is_dask(X):
-        raise NotSupportedError(
-            "trend=transformer learns from all rows in memory; got a Dask array. Pass columns of X "
-            "or a function, or X.compute().",
-            argument="trend",
-        )
     sample = gather(X, slice(0, FEW_ROWS)) if is_dask(X) else X
-    function = clone(trend).fit(sample) if learns else trend
-    Z = _checked(_applied(function, sample), sample.shape[0], None)
-    return Trend(bias, None, function, _names(function, known, Z.shape[1]))
+    count = _checked(trend(sample), sample.shape[0], None).shape[1]
+    return Trend(bias, None, trend, tuple(str(j) for j in range(count)))
 
 
 def refuse_matrix(trend: Any, kernels: Iterable[Any]) -> None:
@@ -154,22 +142,8 @@ def trend_of(estimator: Any) -> Trend:
     return found
 
 
-def column_errors(smoother: Smoother, alphas: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return standard errors (v, s) of the coefficients of all unpenalised columns."""
-    R, errors = smoother.unpenalised.R, []
-    alphas, noise = np.broadcast_arrays(alphas, noise)
-    for alpha, variance in zip(alphas.tolist(), noise.tolist(), strict=True):
-        half = np.linalg.solve(R, np.linalg.cholesky(smoother.level_covariance(alpha)))
-        errors.append(np.sqrt(variance * np.square(half).sum(axis=1)))
-    return np.array(errors)
-
-
 def _columns(X: Any, trend: Trend) -> FloatArray:
     return trend(X)
-
-
-def _applied(function: Any, X: Any) -> Any:
-    return function.transform(X) if hasattr(function, "transform") else function(X)
 
 
 def _numbers(trend: Any, X: Any, names: list[str] | None) -> list[int]:
@@ -185,14 +159,13 @@ def _numbers(trend: Any, X: Any, names: list[str] | None) -> list[int]:
         if trend == "linear":
             return list(range(d))
         raise InvalidInputError(
-            'trend must be None, "linear", a list of columns of X, a function or a transformer; '
+            'trend must be None, "linear", a list of columns of X or a function; '
             f"got {trend!r}. For one column pass a list: trend=[{trend!r}].",
             argument="trend",
         )
     if not isinstance(trend, list | tuple | np.ndarray) or not len(trend):
         raise InvalidInputError(
-            'trend must be None, "linear", a list of columns of X, a function or a transformer; '
-            f"got {trend!r}.",
+            f'trend must be None, "linear", a list of columns of X or a function; got {trend!r}.',
             argument="trend",
         )
     found = [_number(item, d, names) for item in trend]
@@ -228,7 +201,7 @@ def _number(item: Any, d: int, names: list[str] | None) -> int:
 
 
 def _checked(Z: Any, n_rows: int, count: int | None) -> FloatArray:
-    """Return what a function or transformer made as finite numbers (k, s)."""
+    """Return what a function made as finite numbers (k, s)."""
     Z = Z.toarray() if sp.issparse(Z) else Z
     try:
         values = np.asarray(Z, dtype=np.float64)
@@ -257,13 +230,3 @@ def _checked(Z: Any, n_rows: int, count: int | None) -> FloatArray:
             f"trend must return finite numbers; got NaN or infinity in row {row}.", argument="trend"
         )
     return values
-
-
-def _names(function: Any, names: list[str] | None, count: int) -> tuple[str, ...]:
-    """Return names of the columns that a function or transformer makes."""
-    told = getattr(function, "get_feature_names_out", None)
-    if told is not None:
-        found = [str(name) for name in (told() if names is None else told(names))]
-        if len(found) == count:
-            return tuple(found)
-    return tuple(str(j) for j in range(count))

@@ -15,14 +15,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast._typing import AnyArray, FloatArray
+from holdfast._typing import FloatArray
 from holdfast.answers.decision import column_coefficients, decision
-from holdfast.answers.dependence import trend_covariance
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import expanded_in, rows_with_kernel
 from holdfast.answers.trend import (
-    column_errors,
     make_trend,
     parted,
     refuse_matrix,
@@ -357,65 +355,11 @@ class CrossValidatedKernelRidge(
         return coef[:, 0].copy() if fitted.problem.flat else np.ascontiguousarray(coef.T)
 
     @property
-    def trend_names_(self) -> AnyArray:
-        """Names of the columns of the trend, shape (s,)."""
-        return np.array(trend_of(self).names, dtype=object)
-
-    @property
     def trend_coef_(self) -> FloatArray:
         """Coefficients of the columns of the trend: (s,), or (v, s) of v targets."""
         trend_of(self)
         _, coef = parted(self._asked().coefficients.unpenalised, self._problem.bias)
         return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
-
-    @property
-    def trend_coef_std_(self) -> FloatArray:
-        """Standard errors of ``trend_coef_`` under the Gaussian view, with ``noise_variance_``.
-
-        σ²(ZᵀC⁻¹Z)⁻¹ on the diagonal, C = K/α + W⁻¹: generalised least squares, in which the kernel
-        part is a random function of covariance σ²K/α.
-        """
-        trend_of(self)
-        smoother, alphas = self._fitted_model().smoother, np.atleast_1d(self.alpha_)
-        std = column_errors(smoother, alphas, np.atleast_1d(self.noise_variance_))
-        std = std[:, int(self._problem.bias) :]
-        return std[0] if self._problem.flat else std
-
-    def trend_covariance(self, cv: Any = None, groups: ArrayLike | None = None) -> FloatArray:
-        """Return the covariance of ``trend_coef_`` where the noise of neighbouring rows is alike.
-
-        Parameters
-        ----------
-        cv : optional
-            What is held out with each row is what its noise may be correlated with:
-            `LeaveNeighbourhoodOut`, `HBlock`, `LeaveOneGroupOut`, …. None: as in `fit`.
-        groups : array-like of shape (m,), optional
-            None: the groups of `fit`.
-
-        Returns
-        -------
-        ndarray of shape (s, s) or (v, s, s)
-            By Wood (2024), from residuals held out with their neighbourhood; see
-            `holdfast.answers.dependence`. Unlike ``trend_coef_std_`` it does not take the noise to
-            be independent. It counts the noise alone and holds for many neighbourhoods: tens, not
-            five folds.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holdfast import KernelRidgeCV
-        >>> from holdfast.splitters import HBlock
-        >>> rng = np.random.default_rng(0)
-        >>> noise = np.convolve(rng.normal(size=309), np.ones(10) / 3, "valid")  # of ten steps
-        >>> steps = np.convolve(rng.normal(size=309), np.ones(10), "valid")
-        >>> model = KernelRidgeCV(trend=[0], alphas=[1e9], cv=HBlock(10))
-        >>> model = model.fit(steps[:, None], 0.1 * steps + noise)
-        >>> std = np.sqrt(model.trend_covariance()[0, 0])
-        >>> bool(std > 2 * model.trend_coef_std_[0])
-        True
-        """
-        trend_of(self)
-        return trend_covariance(self._asked(), cv, groups)
 
     def _decision(self, X: Any) -> FloatArray:
         """Return model values for new rows, shape (k, v)."""

@@ -56,7 +56,7 @@ memory_limit, random_state, verbose
     classes_ : ndarray
         Class labels, sorted.
     alpha_, alphas_, best_score_, best_index_, cv_results_, n_splits_, basis_indices_, dual_coef_, \
-intercept_, coef_, trend_coef_, trend_coef_std_, trend_names_, jitter_, n_features_in_, \
+intercept_, coef_, trend_coef_, jitter_, n_features_in_, \
 feature_names_in_
         As in `KernelRidgeCV`, with one target per class, or a single one for two classes.
     calibration_ : Calibration or None

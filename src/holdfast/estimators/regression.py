@@ -54,12 +54,11 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
         each experiment, by retraining ("reselect").
     fit_intercept : bool, default=True
         Whether to fit a bias without penalty.
-    trend : None, "linear", list of columns, callable or transformer, default=None
+    trend : None, "linear", list of columns or callable, default=None
         Further columns without penalty beside the kernel part: all columns of X ("linear"), those
-        named (by name or number), or what ``trend(X)`` or ``trend.transform(X)`` returns for rows
-        as an array. This covers universal kriging, partially linear models and fixed effects. A
-        transformer is fitted once, to all rows. An experiment that leaves a column undetermined
-        raises an error that names it.
+        named (by name or number), or what ``trend(X)`` returns for rows as an array. This covers
+        universal kriging, partially linear models and fixed effects. An experiment that leaves a
+        column undetermined raises an error that names it.
     standardize : bool, default=False
         For a linear kernel: divide each column by its standard deviation over the training rows of
         each experiment, like a `StandardScaler` that is fitted inside each fold; the bias takes
@@ -120,10 +119,8 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     dual_coef_ : ndarray of shape (n,) or (n, v)
         Coefficients of the basis rows.
     intercept_ : float or ndarray of shape (v,)
-    trend_coef_, trend_coef_std_ : ndarray of shape (s,) or (v, s)
-        Coefficients of the columns of the trend, and their standard errors.
-    trend_names_ : ndarray of shape (s,)
-        Names of those columns.
+    trend_coef_ : ndarray of shape (s,) or (v, s)
+        Coefficients of the columns of the trend.
     coef_ : ndarray of shape (d,) or (v, d)
         For a linear kernel only: coefficients of the columns of X, as in scikit-learn's `Ridge`.
     jitter_ : float

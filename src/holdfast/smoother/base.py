@@ -257,14 +257,6 @@ class Smoother(ABC):
         """Return the variance (k, a) of f on new rows, in units of the noise."""
 
     @abstractmethod
-    def level_covariance(self, alpha: float) -> FloatArray:
-        """Return the covariance (s, s) of what `coefficients` takes, in units of the noise.
-
-        The unpenalised columns as the model has them, before they share anything with the
-        penalised part: (QᵀC⁻¹Q)⁻¹ with C = K̃/α + I.
-        """
-
-    @abstractmethod
     def distances(self, tasks: Tasks) -> FloatArray:
         """Return about how far each row (m,) lies from the mean, squared, in the features.
 

@@ -304,13 +304,6 @@ class FeatureSmoother(Smoother):
         factor = self.factor(float(alphas.min()))
         return np.asarray(np.square(self.outputs(factor)(X)) @ factor.D(alphas).T)
 
-    def level_covariance(self, alpha: float) -> FloatArray:
-        """Return I + B T D TᵀBᵀ: the features take their part along Q with them."""
-        factor = self.factor(alpha)
-        p, s = factor.B.shape[1], self.unpenalised.count
-        moved = factor.B.total @ factor.T
-        return np.asarray(np.eye(s) + (moved * factor.d(alpha)[:p]) @ moved.T)
-
     def distances(self, tasks: Tasks) -> FloatArray:
         """Return ‖W_i‖² without the weights."""
         if not self._norms.size:

@@ -415,14 +415,6 @@ class KernelSmoother(Smoother):
         centred = (K_new - u @ self._along[1][live].T) * self.scale.root[live]
         return K_new, u, centred @ factor.eigenvectors, factor
 
-    def level_covariance(self, alpha: float) -> FloatArray:
-        """Return I + (QᵀK̃Q − QᵀK̃ V D VᵀK̃Q)/α: the kernel takes its part along Q with it."""
-        factor, live = self.factor(alpha), self.scale.trained
-        p, s = factor.size - self.unpenalised.count, self.unpenalised.count
-        _, to_level, inner = self._along
-        moved = (to_level[live].T * self.scale.root[live]) @ factor.eigenvectors
-        return np.asarray(np.eye(s) + (inner - (moved * factor.d(alpha)[:p]) @ moved.T) / alpha)
-
     def _diagonal(self, X: Any) -> FloatArray:
         kernel = getattr(self.data, "kernel", None)
         if kernel is None:

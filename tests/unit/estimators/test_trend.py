@@ -8,16 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from scipy.signal import convolve
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import holdfast
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.kernels import RBF, OnColumns
-from holdfast.splitters import HBlock
+from holdfast.exceptions import InvalidInputError, NotSupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
@@ -37,6 +34,11 @@ def squares(rows):
     return np.asarray(rows)[:, 0] ** 2
 
 
+def one_for_each(rows):
+    """Return a column of ones and zeros for each of four kinds."""
+    return np.asarray(rows)[:, [0]] == np.arange(4)
+
+
 def ones_and(*columns):
     return lambda rows: np.c_[np.ones(len(rows)), rows[:, list(columns)]]
 
@@ -47,7 +49,7 @@ TRENDS = {
     "columns": ([-1, 0], ones_and(2, 0)),
     "function": (squares, lambda rows: np.c_[np.ones(len(rows)), rows[:, 0] ** 2]),
     "polynomial": (
-        PolynomialFeatures(2, include_bias=False),
+        lambda rows: PolynomialFeatures(2, include_bias=False).fit_transform(rows),
         lambda rows: PolynomialFeatures(2).fit_transform(rows),
     ),
 }
@@ -108,16 +110,14 @@ def test_held_out_models_are_those_of_least_squares(name, policy, path):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_coefficients_and_their_errors_are_those_of_generalised_least_squares(bias):
+def test_coefficients_are_those_of_generalised_least_squares(bias):
     of = ones_and(0, 1, 2)
     model = fitted(fit_intercept=bias, y=Y[:, 0])
     keep, Z = WEIGHTS > 0, of(X)[:, int(not bias) :]
     C = kernel(X[keep], X[keep]) / model.alpha_ + np.diag(1 / WEIGHTS[keep])
     information = Z[keep].T @ np.linalg.solve(C, Z[keep])
     gamma = np.linalg.solve(information, Z[keep].T @ np.linalg.solve(C, Y[keep, 0]))
-    std = np.sqrt(model.noise_variance_ * np.diag(np.linalg.inv(information)))
     assert np.allclose(model.trend_coef_, gamma[int(bias) :], rtol=1e-9)
-    assert np.allclose(model.trend_coef_std_, std[int(bias) :], rtol=1e-8)
     assert np.isclose(model.intercept_, gamma[0] if bias else 0.0, rtol=1e-9)
     # A new observation: universal kriging.
     Z_new, k = of(NEW)[:, int(not bias) :], kernel(X[keep], NEW) / model.alpha_
@@ -126,18 +126,6 @@ def test_coefficients_and_their_errors_are_those_of_generalised_least_squares(bi
     variance += (u * np.linalg.solve(information, u)).sum(axis=0)
     _, found = model.predict(NEW, return_std=True)
     assert np.allclose(found, np.sqrt(model.noise_variance_ * variance), rtol=1e-8)
-
-
-def test_errors_of_coefficients_on_basis_rows():
-    model = fitted(basis=BASIS, alpha_per_target=True)
-    Z, keep = ones_and(0, 1, 2)(X), WEIGHTS > 0
-    cross = kernel(X[keep], X[BASIS])
-    prior = cross @ np.linalg.solve(kernel(X[BASIS], X[BASIS]), cross.T)
-    for j in range(2):
-        C = prior / model.alpha_[j] + np.diag(1 / WEIGHTS[keep])
-        covariance = np.linalg.inv(Z[keep].T @ np.linalg.solve(C, Z[keep]))
-        expected = np.sqrt(model.noise_variance_[j] * np.diag(covariance))[1:]
-        assert np.allclose(model.trend_coef_std_[j], expected, rtol=1e-6)
 
 
 def test_coefficients_without_rows():
@@ -266,10 +254,10 @@ def test_a_column_that_no_row_or_only_others_determine_is_refused():
     rows = pd.DataFrame({"a": X[:, 0], "zero": 0.0})
     with pytest.raises(InvalidInputError, match="trend column 'zero'"):
         KernelRidgeCV(trend=["zero"]).fit(rows, Y)
-    with pytest.raises(InvalidInputError, match=r"trend column 'x0_3\.0'"):  # the bias is their sum
-        KernelRidgeCV(trend=OneHotEncoder()).fit(X[:, 2:], Y)
-    KernelRidgeCV(trend=OneHotEncoder(drop="first"), cv=KFold(4)).fit(X[:, 2:], Y)
-    KernelRidgeCV(trend=OneHotEncoder(), fit_intercept=False, cv=KFold(4)).fit(X[:, 2:], Y)
+    with pytest.raises(InvalidInputError, match="trend column '3'"):  # the bias is their sum
+        KernelRidgeCV(trend=one_for_each).fit(X[:, 2:], Y)
+    KernelRidgeCV(trend=lambda rows: one_for_each(rows)[:, 1:], cv=KFold(4)).fit(X[:, 2:], Y)
+    KernelRidgeCV(trend=one_for_each, fit_intercept=False, cv=KFold(4)).fit(X[:, 2:], Y)
 
 
 def test_one_row_alone_in_a_column_is_refused_for_leave_one_out():
@@ -281,15 +269,11 @@ def test_one_row_alone_in_a_column_is_refused_for_leave_one_out():
 # -- forms of input --------------------------------------------------------------------------------
 
 
-def test_names_come_from_the_frame_and_the_transformer():
+def test_columns_are_named_as_in_the_frame():
     rows = pd.DataFrame(X, columns=["east", "north", "kind"])
-    assert list(KernelRidgeCV(trend="linear").fit(rows, Y).trend_names_) == list(rows.columns)
-    model = KernelRidgeCV(trend=["north"]).fit(rows, Y)
-    assert list(model.trend_names_) == ["north"]
-    assert model.trend_coef_.shape == (2, 1)
-    model = KernelRidgeCV(trend=StandardScaler()).fit(rows, Y)
-    assert list(model.trend_names_) == list(rows.columns)
-    assert list(fitted(squares).trend_names_) == ["0"]
+    named, numbered = (KernelRidgeCV(trend=trend).fit(rows, Y) for trend in (["north"], [1]))
+    assert named.trend_coef_.shape == (2, 1)
+    assert np.array_equal(named.trend_coef_, numbered.trend_coef_)
 
 
 def test_sparse_rows_streamed_rows_and_zero_weights():
@@ -313,12 +297,6 @@ def test_rows_on_a_cluster(trend):
     assert np.allclose(new.compute(), local.predict(NEW), atol=1e-9)
     without = lazy.predict_without([1, 2], da.from_array(NEW, chunks=(3, 3)))
     assert np.allclose(without.compute(), local.predict_without([1, 2], NEW), atol=1e-9)
-
-
-def test_a_transformer_learns_from_rows_in_memory():
-    da = pytest.importorskip("dask.array")
-    with pytest.raises(NotSupportedError, match="trend=transformer"):
-        KernelRidgeCV(trend=StandardScaler(), basis=5).fit(da.from_array(X, chunks=(13, 3)), Y)
 
 
 def test_rows_that_are_objects():
@@ -356,10 +334,9 @@ def test_pickles(trend):
     assert clone(twin).trend == trend
 
 
-@pytest.mark.parametrize("trend", [squares, StandardScaler()])
-def test_pickles_of_functions_and_transformers(trend):
-    loaded = pickle.loads(pickle.dumps(fitted(trend)))
-    assert np.array_equal(loaded.predict(NEW), fitted(trend).predict(NEW))
+def test_pickles_of_functions():
+    loaded = pickle.loads(pickle.dumps(fitted(squares)))
+    assert np.array_equal(loaded.predict(NEW), fitted(squares).predict(NEW))
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -369,6 +346,7 @@ def test_pickles_of_functions_and_transformers(trend):
         ("quadratic", r"None, \"linear\", a list of columns"),
         ([], "a list of columns"),
         (3, "a list of columns"),
+        (StandardScaler(), "a list of columns of X or a function"),
         ([7], "from 0 to 2; got 7"),
         ([True], "got True"),
         ([0, -3], "a column twice"),
@@ -398,71 +376,5 @@ def test_more_refusals():
     changing = fitted(lambda rows: rows if len(rows) == M else rows[:, :2])
     with pytest.raises(InvalidInputError, match="3 columns for the training rows and 2"):
         changing.predict(NEW)
-    for name in ("trend_coef_", "trend_coef_std_", "trend_names_"):
-        with pytest.raises(AttributeError, match="no trend"):
-            getattr(fitted(None), name)
-
-
-def wood(of, alpha, held_with, y, basis=None, jitter=0.0):
-    """Return Wood's covariance of the trend, term by term, from models that are trained again."""
-
-    def coefficients(target):
-        return solution(of(X), WEIGHTS, target[:, None], alpha, basis, jitter)[2][1:, 0]
-
-    P = np.array([coefficients(unit) for unit in np.eye(M)])
-    how = {"basis": basis, "jitter": jitter, "y": y[:, None]}
-    f = [predicted(of, X[[i]], held_with[i], alpha, **how)[0, 0] for i in range(M)]
-    r, total = y - np.array(f), np.zeros((P.shape[1],) * 2)
-    for i in range(M):
-        for j in held_with[i]:
-            product = np.outer(P[i], P[j]) * r[i] * r[j]
-            total += 0.5 * (product + product.T)
-    values, vectors = np.linalg.eigh(total)
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T
-
-
-@pytest.mark.parametrize("basis", [None, BASIS])
-@pytest.mark.parametrize("by", ["neighbours", "groups"])
-def test_covariance_under_dependence_against_wood_term_by_term(basis, by):
-    cv = HBlock(2) if by == "neighbours" else LeaveOneGroupOut()
-    held_with = [np.flatnonzero(np.abs(np.arange(M) - i) <= 2) for i in range(M)]
-    if by == "groups":
-        held_with = [np.flatnonzero(GROUPS[i] == GROUPS) for i in range(M)]
-    model = KernelRidgeCV(gamma=GAMMA, trend=[0, 2], alphas=ALPHAS, alpha_per_target=True)
-    model.set_params(basis=basis, held_out_basis="keep", cv=LeaveOneGroupOut())
-    model.fit(X, Y, WEIGHTS, GROUPS)
-    found = model.trend_covariance(cv)
-    assert found.shape == (2, 2, 2)
-    for j, alpha in enumerate(model.alpha_):
-        expected = wood(ones_and(0, 2), alpha, held_with, Y[:, j], basis, model.jitter_)
-        assert np.abs(found[j] - expected).max() < 1e-8 * np.abs(expected).max()
-    one = clone(model).set_params(alpha_per_target=False, cv=cv).fit(X, Y[:, 0], WEIGHTS, GROUPS)
-    assert np.array_equal(one.trend_covariance(), one.trend_covariance(cv, GROUPS))
-
-
-def test_standard_errors_hold_where_the_noise_is_correlated():
-    rng, m, samples = np.random.default_rng(0), 300, 400  # samples are targets of one fit
-    level = np.exp(-np.arange(40) / 5.0)
-    smooth = np.convolve(rng.normal(size=m + 39), level, "valid")
-    noise = convolve(rng.normal(size=(m + 39, samples)), level[:, None], "valid")
-    rows = np.c_[np.linspace(0, 10, m), smooth]
-    model = KernelRidgeCV(
-        OnColumns(RBF(0.2), [0]), trend=[1], alphas=np.logspace(-1, 2, 7), cv=HBlock(15)
-    )
-    model.fit(rows, (smooth + 2 * np.sin(rows[:, 0]))[:, None] + noise)
-    error = np.abs(model.trend_coef_[:, 0] - 1.0)
-    robust = np.sqrt(model.trend_covariance()[:, 0, 0])
-    assert np.mean(error < 1.96 * model.trend_coef_std_[:, 0]) < 0.75
-    assert 0.9 < np.mean(error < 1.96 * robust) < 0.98
-    assert 0.9 < np.sqrt(np.mean(robust**2) / np.mean(error**2)) < 1.3
-
-
-def test_covariance_under_dependence_refuses_by_name():
-    model = KernelRidgeCV(trend=[0], alphas=[1.0], basis=8).fit(X, Y[:, 0])
-    with pytest.raises(HoldOutError, match="cv must test every row once"):
-        model.trend_covariance(ShuffleSplit(3, random_state=0))
-    with pytest.raises(AttributeError, match="trend"):
-        KernelRidgeCV(alphas=[1.0]).fit(X, Y[:, 0]).trend_covariance()
-    da = pytest.importorskip("dask.array")
-    with pytest.raises(NotSupportedError, match="needs the rows in memory"):
-        clone(model).fit(da.from_array(X, chunks=24), Y[:, 0]).trend_covariance()
+    with pytest.raises(AttributeError, match="no trend"):
+        fitted(None).trend_coef_  # noqa: B018  # asking is the point
