@@ -17,7 +17,6 @@ PAPERS = {
     r"Tanaka (?:and|&) Imai \(?2019": "tanaka2019",
     r"An et al\. \(?2007": "an2007",
     r"Bates, Hastie (?:and|&) Tibshirani \(?2024": "bates2024",
-    r"Nadeau (?:and|&) Bengio \(?2003": "nadeau2003",
     r"Liland, Skogholt (?:and|&) Indahl \(?2024": "liland2024",
 }
 #: What is left alone: code blocks, code, formulas, links, headings, and the page itself.

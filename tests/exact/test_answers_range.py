@@ -41,9 +41,6 @@ ANSWERS = {
 SCORES = {
     "interval_nested": lambda m: ends(m.score_interval(n_partitions=2, random_state=0)),
     "interval_asymptotic": lambda m: ends(m.score_interval(method="asymptotic")),
-    "interval_corrected": lambda m: ends(
-        m.score_interval(method="corrected", n_partitions=2, random_state=0)
-    ),
     "null_scores": lambda m: m.permutation_test(9, random_state=0).null_scores,
     "inner_scores": lambda m: m.nested(4).inner_scores,
     "nested_score": lambda m: np.atleast_1d(m.nested(4).score()),

@@ -1,7 +1,7 @@
 """How far the score may be from that on new rows: intervals around a cross-validation score.
 
 The errors of cross-validation are not independent: models share rows, so the standard error over
-rows, or over folds, is too small. Three ways to a better one:
+rows, or over folds, is too small. Two ways to a better one:
 
 - **nested** (Bates, Hastie & Tibshirani 2024): many random partitions into K folds; within each,
   the K(K − 1)/2 models without two folds show how far an inner cross-validation estimate lies from
@@ -10,8 +10,6 @@ rows, or over folds, is too small. Three ways to a better one:
 - **asymptotic** (Bayle, Bayle, Janson & Mackey 2020): for stable models and many rows the plain
   standard error is right. Free. It takes the experiments of the fit as they are: rows, groups or
   blocks are the units, and scores that are not means over rows are jackknifed over them.
-- **corrected** (Nadeau & Bengio 2003): for repeated splits, the variance over experiments grows by
-  the share of rows tested.
 
 Random partitions ask the question of the fit only where its rows, or groups, are exchangeable; for
 time, neighbourhoods and purged folds they raise an error. The penalty is that of the model
@@ -33,7 +31,7 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.gaussian import density_rows
 from holdfast.answers.model import at_own_penalty
-from holdfast.answers.partitions import Estimate, nested_estimate, random_folds
+from holdfast.answers.partitions import Estimate, nested_estimate
 from holdfast.answers.row_scores import NoRowMean
 from holdfast.answers.scored import refuse_density
 from holdfast.data.numbers import check_choice, check_level, whole_number
@@ -45,7 +43,6 @@ from holdfast.holdout.spread import spread
 from holdfast.scores.standard_errors import (
     jackknife,
     mean_and_variance,
-    nadeau_bengio,
     over_splits,
 )
 
@@ -59,8 +56,8 @@ __all__ = [
     "score_interval",
 ]
 
-Method = Literal["auto", "nested", "asymptotic", "corrected"]
-METHODS: tuple[Method, ...] = ("auto", "nested", "asymptotic", "corrected")
+Method = Literal["auto", "nested", "asymptotic"]
+METHODS: tuple[Method, ...] = ("auto", "nested", "asymptotic")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,8 +124,6 @@ def score_interval(
     splits = whole_number("n_splits", n_splits, 2)
     count = whole_number("n_partitions", n_partitions)
     seed = seed_of(random_state)
-    if method == "corrected":
-        return _corrected(fitted, splits, count, seed, level)
     if method == "nested":
         return _nested(fitted, splits, count, seed, level)
     if method == "auto" and fitted.units.exchangeable and fitted.goal.pooled:
@@ -221,7 +216,7 @@ def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) 
     if not fitted.goal.pooled:
         raise NotSupportedError(
             'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
-            'experiments. Use method="asymptotic" or "corrected".',
+            'experiments. Use method="asymptotic".',
             argument="method",
         )
     mean_of = partial(fitted.mean_and_variance, fitted.row_score(rows))
@@ -289,26 +284,9 @@ def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArra
     """Return the standard error of the mean of splits (c, J) and its degrees of freedom."""
     if int(np.bincount(tested.test.values).max()) > 1:
         raise NotSupportedError(
-            'method="asymptotic" of a mean over experiments (pooled=False) needs experiments that '
-            'test different rows. Use method="corrected".',
-            argument="method",
+            "a mean over experiments (pooled=False) has a standard error where experiments test "
+            "different rows; here rows are tested several times. Fit with pooled=True.",
+            argument="pooled",
         )
     defined = splits[:, np.isfinite(splits).all(axis=0)]
     return over_splits(defined), max(1, defined.shape[1] - 1)
-
-
-def _corrected(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
-    """Return the score of repeated splits with the variance of Nadeau and Bengio (2003)."""
-    experiments = fitted.problem.experiments
-    refuse_density(fitted.goal.scoring, 'score_interval(method="corrected")')
-    if int(np.bincount(experiments.test.values).max()) < 2:  # every row once: splits of our own
-        require_exchangeable(fitted, 'method="corrected" of experiments that test rows once')
-        folds = [rows for n in range(n_partitions) for rows in random_folds(fitted, K, [seed, n])]
-        made = Ragged.from_arrays(folds)
-        experiments = Experiments(made, made)
-    tested, _, values = fitted.predict(experiments)
-    score, splits = fitted.whole(values, tested.test)
-    se, inflation = nadeau_bengio(splits, tested, fitted.problem.weights)
-    wide = quantile(level, splits.shape[1] - 1) * se
-    ends = score - wide, score + wide
-    return _interval(fitted, score, ends, se, level, "corrected", inflation=inflation)

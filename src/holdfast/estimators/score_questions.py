@@ -124,15 +124,14 @@ class ScoreQuestions(Questions):
         ----------
         level : float, default 0.9
             Confidence level.
-        method : {"auto", "nested", "asymptotic", "corrected"}, default "auto"
+        method : {"auto", "nested", "asymptotic"}, default "auto"
             "nested": Bates, Hastie and Tibshirani (2024), from `n_partitions` random partitions
             into `n_splits` folds; corrected for the bias of smaller training sets. "asymptotic":
             Bayle et al. (2020), the experiments of `fit` with the plain standard error over rows,
             groups, or blocks of rows that are held out together (time, neighbourhoods, purged
-            folds); over experiments with ``pooled=False``. "corrected": Nadeau and Bengio (2003),
-            from the experiments of `fit` if they test rows repeatedly, else from the same random
-            partitions. "auto": "nested" where random partitions hold out as `cv` does (rows or
-            groups are exchangeable) and the score is a mean over rows, else "asymptotic".
+            folds); over experiments with ``pooled=False``. "auto": "nested" where random partitions
+            hold out as `cv` does (rows or groups are exchangeable) and the score is a mean over
+            rows, else "asymptotic".
         n_splits, n_partitions : int
             Folds of a random partition, and how many partitions.
         random_state : int, RandomState or None
@@ -146,8 +145,7 @@ class ScoreQuestions(Questions):
         ScoreInterval
             ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, and the
             ``.method`` that was used. "nested" is for means over rows (squared and absolute error,
-            R², accuracy, AUC, log loss, …); "asymptotic" takes any scorer, "corrected" any that
-            needs predictions only.
+            R², accuracy, AUC, log loss, …); "asymptotic" takes any scorer.
 
         Notes
         -----

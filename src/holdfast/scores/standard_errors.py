@@ -11,8 +11,6 @@ from collections.abc import Callable
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.exceptions import InvalidInputError
-from holdfast.experiments import Experiments, Ragged
 
 __all__ = [
     "experiment_blocks",
@@ -20,7 +18,6 @@ __all__ = [
     "mean_and_std",
     "mean_and_variance",
     "mean_of_defined",
-    "nadeau_bengio",
     "of_replicates",
     "over_splits",
 ]
@@ -135,28 +132,3 @@ def jackknife(
     if len(parts) < 2 or not np.isfinite(parts).all():
         return whole, np.full_like(whole, np.nan)
     return whole, of_replicates(np.stack(parts, axis=1))
-
-
-def nadeau_bengio(
-    splits: FloatArray, tested: Experiments, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the standard error of the mean of splits (c, J), and its ratio to the plain one.
-
-    Nadeau and Bengio (2003): experiments share training rows, so their scores are correlated; with
-    a correlation of n_test / n the variance of the mean is (1/J + n_test/n_train) s².
-    """
-    J, live = splits.shape[1], weights > 0
-    if J < 2 or np.isnan(splits).any():
-        raise InvalidInputError(
-            'method="corrected" needs at least two experiments, each with a defined score. Use '
-            'larger test sets, another scoring, or method="asymptotic".',
-            argument="method",
-            remedies=("scoring",),
-        )
-
-    def count(rows: Ragged) -> FloatArray:
-        return np.bincount(rows.owners, weights=live[rows.values], minlength=J).astype(float)
-
-    ratio = float(np.mean(count(tested.test) / (live.sum() - count(tested.held_out))))
-    se = np.sqrt((1.0 / J + ratio) * splits.var(axis=1, ddof=1))
-    return se, np.full_like(se, np.sqrt(1.0 + J * ratio))

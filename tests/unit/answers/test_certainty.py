@@ -14,7 +14,6 @@ from sklearn.model_selection import (
     GroupKFold,
     KFold,
     LeaveOneGroupOut,
-    RepeatedKFold,
     ShuffleSplit,
 )
 
@@ -181,38 +180,6 @@ def test_the_rule_of_one_standard_error_over_rows(cv, per_target):
     assert test.null_scores.shape == ((2, 2) if per_target else (2,))
 
 
-def test_corrected_is_nadeau_and_bengio():
-    X, y = data()
-    model = fitted(X, y, cv=ShuffleSplit(12, test_size=9, random_state=0))
-    found = model.score_interval(method="corrected")
-    index = model.best_index_
-    splits = np.array([model.cv_results_[f"split{j}_test_score"][index] for j in range(12)])
-    se = np.sqrt((1 / 12 + 9 / 36) * splits.var(ddof=1))
-    assert found.score == pytest.approx(splits.mean())
-    assert found.standard_error == pytest.approx(se)
-    assert found.high == pytest.approx(splits.mean() + stats.t.ppf(0.95, 11) * se)
-    # Folds that test every row once are replaced by random partitions.
-    again = fitted(X, y, cv=5).score_interval(
-        method="corrected", n_splits=5, n_partitions=3, random_state=0
-    )
-    assert again.inflation == pytest.approx(np.sqrt(1 + 15 * 9 / 36))
-    repeated = fitted(X, y, cv=RepeatedKFold(n_splits=5, n_repeats=2, random_state=0))
-    assert repeated.score_interval(method="corrected").score == pytest.approx(
-        np.mean(
-            [repeated.cv_results_[f"split{j}_test_score"][repeated.best_index_] for j in range(10)]
-        )
-    )
-
-
-def test_corrected_takes_any_scorer():
-    X, y = data()
-    model = fitted(X, y, scoring="explained_variance")
-    found = model.score_interval(method="corrected", n_partitions=2, n_splits=5, random_state=0)
-    assert found.low < found.score < found.high
-    with pytest.raises(NotSupportedError, match='Use method="asymptotic"'):
-        model.score_interval(method="nested", n_partitions=2, n_splits=5, random_state=0)
-
-
 # -- scores ----------------------------------------------------------------------------------------
 
 
@@ -266,7 +233,7 @@ def test_a_scorer_of_ones_own_that_is_a_mean():
     assert found.score == pytest.approx(model.best_score_)
 
 
-@pytest.mark.parametrize("method", ["nested", "asymptotic", "corrected"])
+@pytest.mark.parametrize("method", ["nested", "asymptotic"])
 def test_targets(method):
     X, Y = data(targets=3)
     options = {"method": method, "n_splits": 4, "n_partitions": 2, "random_state": 1}
@@ -288,7 +255,7 @@ def test_policies_and_weights_of_zero(policy):
     w = np.ones(M)
     w[[2, 9]] = 0.0
     model = fitted(X, y, w, basis=9, held_out_basis=policy)
-    for method in ("nested", "asymptotic", "corrected"):
+    for method in ("nested", "asymptotic"):
         found = model.score_interval(0.9, method, n_splits=4, n_partitions=2, random_state=0)
         assert found.low < found.score < found.high
 
@@ -390,9 +357,7 @@ def linear_model(rng, m=60, d=40):
 @pytest.mark.slow
 def test_coverage_where_the_plain_standard_error_fails():
     n = 100
-    found = coverage(
-        linear_model, n, ("asymptotic", "nested", "corrected"), n_splits=10, n_partitions=12
-    )
+    found = coverage(linear_model, n, ("asymptotic", "nested"), n_splits=10, n_partitions=12)
     noise = np.sqrt(0.9 * 0.1 / n)
     assert found["nested"] > 0.9 - 3 * noise, found
     assert found["asymptotic"] < found["nested"], found
