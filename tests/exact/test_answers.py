@@ -412,10 +412,6 @@ def test_influence(model, weights, bias, by):
         cook = (w[:, None] * (full - f) ** 2).sum(axis=0) / (freedom * s2)
         np.testing.assert_allclose(got.cook[j], cook, rtol=1e-7, atol=1e-12)
         assert abs(got.leverage[j] - h[rows].sum()) < 1e-10
-        moved = w[rows][:, None] * (full - f)[rows] ** 2
-        np.testing.assert_allclose(
-            np.abs(got.dffits[j]), np.sqrt(moved.sum(axis=0) / (freedom * s2)), rtol=1e-7, atol=1e-9
-        )
         C = naive.held_out_law(K, rows, rows, alpha, **how)
         kept = np.flatnonzero(w[rows] > 0)
         if not kept.size:
@@ -446,14 +442,3 @@ def test_influence_of_ordinary_least_squares():
     found = estimator.influence()
     close(found.residual, studentised, 1e-7)
     close(found.cook, studentised**2 * h / (1 - h) / 4, 1e-7)
-
-
-@each_model
-def test_influence_on_coefficients(model):
-    estimator = fitted(model, targets=1)
-    found = estimator.influence(GROUPS)
-    rows = np.flatnonzero(GROUPS == 2)
-    left = estimator.coef_without(rows)
-    change = found.change(2)
-    close(change.dual_coef, estimator.dual_coef_ - left.dual_coef)
-    assert abs(change.intercept - estimator.intercept_ + left.intercept) < 1e-12

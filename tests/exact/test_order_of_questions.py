@@ -51,7 +51,7 @@ QUESTIONS = {
     "coef_without": lambda model, X: predicted_by(model.coef_without(ROWS), model, X) / SPREAD,
     "predict_interval": lambda model, X: model.predict_interval(X[::9] * 1.001) / SPREAD,
     "influence": lambda model, X: np.stack(
-        [(found := model.influence()).leverage, found.residual, found.cook, found.dffits]
+        [(found := model.influence()).leverage, found.residual, found.cook]
     ),
     "nested": lambda model, X: np.concatenate(model.nested(KFold(4)).predictions) / SPREAD,
     "permutation_test": lambda model, X: np.append(

@@ -5,27 +5,25 @@ for groups Banerjee & Frees 1997),
 
     cook = Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²),      s² = Σ_j w_j e_j² / (m − tr S)
 
-and DFFITS is the signed root of its part on H itself. In coordinates where the Gram matrix is
-diagonal the sum over all rows is Σ_k Λ_k (β − β₋H)_k²: no row is looked at. `residual` is the
-held-out residual over its standard deviation s√(1 − S_HH)⁻¹; of a group, the root mean square of
-its decorrelated residuals with the sign of their sum. For an unpenalised linear model these are the
-textbook's internally studentised residuals and Cook's distances.
+In coordinates where the Gram matrix is diagonal the sum over all rows is Σ_k Λ_k (β − β₋H)_k²: no
+row is looked at. `residual` is the held-out residual over its standard deviation s√(1 − S_HH)⁻¹; of
+a group, the root mean square of its decorrelated residuals with the sign of their sum. For an
+unpenalised linear model these are the textbook's internally studentised residuals and Cook's
+distances. No row moves the model of a target that does not vary.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._typing import AnyArray, FloatArray
+from holdfast._typing import AnyArray, BoolArray, FloatArray
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.without import HeldOutCoefficients, change_without
 from holdfast.data.frames import make_frame
-from holdfast.exceptions import NotSupportedError
-from holdfast.experiments import Ragged, leave_group_out, leave_one_out
+from holdfast.experiments import leave_group_out, leave_one_out
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import spread
@@ -47,8 +45,6 @@ class Influence:
         Held-out residual over its standard deviation.
     cook : ndarray of shape (n,) or (n, v)
         Cook's distance.
-    dffits : ndarray of shape (n,) or (n, v)
-        Change of the fitted values on the rows themselves, signed.
     grouped : bool
         Whether these are groups.
     frames : str or None
@@ -59,46 +55,26 @@ class Influence:
     leverage: FloatArray
     residual: FloatArray
     cook: FloatArray
-    dffits: FloatArray
     grouped: bool
     frames: str | None = None
-    _of: tuple[Fitted, Ragged] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         what = "groups" if self.grouped else "rows"
         size = self.cook if self.cook.ndim == 1 else self.cook.max(axis=1)
-        top = int(np.nanargmax(size))
+        top = int(np.argmax(size))
+        if not size[top] > 0:
+            return f"<influence of {len(self.labels)} {what}: none of them moves the model>"
         return (
             f"<influence of {len(self.labels)} {what}: {self.labels[top]!s} moves the model most, "
             f"Cook's distance {size[top]:.3g}>"
         )
-
-    def change(self, label: Any) -> HeldOutCoefficients:
-        """Return how every coefficient of the model moves when a row or group leaves.
-
-        The coefficients of the model on all rows minus those without, as in ``coef_without``.
-
-        Parameters
-        ----------
-        label : row number or group
-        """
-        if self._of is None:
-            raise NotSupportedError(
-                "change needs the model, and this influence was made without one. Ask "
-                "model.influence(), or model.coef_without."
-            )
-        where = np.flatnonzero(self.labels == label)
-        if not where.size:
-            raise KeyError(label)
-        fitted, held = self._of
-        return change_without(fitted, held[int(where[0])])
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a table with one line per row or group, and target where there are several."""
         name = "group" if self.grouped else "row"
         if self.cook.ndim == 1:
             columns = {name: self.labels, "leverage": self.leverage}
-            columns |= {k: getattr(self, k) for k in ("residual", "cook", "dffits")}
+            columns |= {k: getattr(self, k) for k in ("residual", "cook")}
         else:
             v = self.cook.shape[1]
             columns = {
@@ -106,7 +82,7 @@ class Influence:
                 "target": np.tile(np.arange(v), len(self.labels)),
                 "leverage": np.broadcast_to(self.leverage.T, (v, len(self.labels))).T.ravel(),
             }
-            columns |= {k: getattr(self, k).ravel() for k in ("residual", "cook", "dffits")}
+            columns |= {k: getattr(self, k).ravel() for k in ("residual", "cook")}
         return make_frame(columns, library or self.frames)
 
 
@@ -117,14 +93,22 @@ def influence(fitted: Fitted, groups: ArrayLike | None = None) -> Influence:
     experiments = leave_one_out(m) if groups is None else leave_group_out(labels)
     tasks = fitted.model.tasks(experiments, all_tested=True)
     found = measures(fitted.model.held_models(tasks, fitted.alphas))
+    still = _constant(fitted)  # their residuals are rounding errors, and so is s²
+    found["residual"][:, still] = found["cook"][:, still] = 0.0
     shaped = {k: v if k == "leverage" else fitted.flat(v) for k, v in found.items()}
     names = labels if groups is None else np.unique(labels)
-    of = fitted, experiments.held_out
-    return Influence(names, **shaped, grouped=groups is not None, frames=fitted.frames, _of=of)
+    return Influence(names, **shaped, grouped=groups is not None, frames=fitted.frames)
+
+
+def _constant(fitted: Fitted) -> BoolArray:
+    """Return which targets (v,) are fitted exactly, being constant (or zero) on training rows."""
+    problem = fitted.problem
+    seen = problem.Y[problem.weights > 0]
+    return np.asarray((seen == (seen[:1] if problem.bias else 0.0)).all(axis=0))
 
 
 def measures(models: HeldOutModels) -> dict[str, FloatArray]:
-    """Return leverage, residual, cook and dffits of every task, whose test rows are those held.
+    """Return leverage, residual and cook of every task, whose test rows are those held.
 
     One pass over the held-out models. Each target has its own penalty, and so its own freedom;
     leverages are (n,) where all penalties are the same, else (n, v).
@@ -144,15 +128,13 @@ def measures(models: HeldOutModels) -> dict[str, FloatArray]:
     def sums(values: FloatArray) -> FloatArray:
         return np.asarray(np.add.reduceat(values, tasks.test.ptr[:-1], axis=0))
 
-    moved = errors - fitted[rows]  # (f − f₋H) on the rows themselves
-    weights, root = smoother.weights[rows][:, None], smoother.scale.root[rows][:, None]
-    own = np.sqrt(sums(weights * np.square(moved)))
-    return {
-        "leverage": sums(leverages[rows, 0] if grid.size == 1 else leverages[rows]),
-        "residual": np.copysign(np.sqrt(squares), sums(root * errors)) / np.sqrt(s2),
-        "cook": cook / (freedom * s2),
-        "dffits": np.copysign(own, sums(weights * moved)) / np.sqrt(freedom * s2),
-    }
+    signed = np.copysign(np.sqrt(squares), sums(smoother.scale.root[rows][:, None] * errors))
+    with np.errstate(divide="ignore", invalid="ignore"):  # s² of constant targets may be zero
+        return {
+            "leverage": sums(leverages[rows, 0] if grid.size == 1 else leverages[rows]),
+            "residual": signed / np.sqrt(s2),
+            "cook": cook / (freedom * s2),
+        }
 
 
 def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -19,7 +19,7 @@ from holdfast.experiments import HoldOut, as_experiments
 from holdfast.holdout.models import HeldOutModels, predict_with
 from holdfast.smoother.base import Fit
 
-__all__ = ["HeldOutCoefficients", "change_without", "coef_without", "predict_without"]
+__all__ = ["HeldOutCoefficients", "coef_without", "predict_without"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +41,6 @@ class HeldOutCoefficients:
     intercept: float | FloatArray
     coef: FloatArray | None = None
     trend_coef: FloatArray | None = None
-
-    def __sub__(self, other: HeldOutCoefficients) -> HeldOutCoefficients:
-        return HeldOutCoefficients(
-            self.dual_coef - other.dual_coef,
-            self.intercept - other.intercept,
-            _difference(self.coef, other.coef),
-            _difference(self.trend_coef, other.trend_coef),
-        )
-
-
-def _difference(a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
-    return None if a is None or b is None else np.asarray(a - b)
 
 
 def predict_without(
@@ -100,11 +88,6 @@ def coef_without(
         dual = fit.dual
         dual[gone] = 0.0
     return _shaped(fitted, fit._replace(dual=dual))
-
-
-def change_without(fitted: Fitted, rows: IntArray) -> HeldOutCoefficients:
-    """Return the coefficients on all rows minus those without some rows."""
-    return _shaped(fitted, fitted.coefficients) - coef_without(fitted, rows)
 
 
 def _shaped(fitted: Fitted, fit: Fit) -> HeldOutCoefficients:

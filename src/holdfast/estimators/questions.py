@@ -298,8 +298,7 @@ class Questions(ABC):
         Returns
         -------
         Influence
-            ``leverage``, ``residual``, ``cook``, ``dffits``, ``to_frame()``, and ``change(label)``
-            for the coefficients; groups in sorted order.
+            ``leverage``, ``residual``, ``cook``, ``to_frame()``; groups in sorted order.
 
         Notes
         -----
