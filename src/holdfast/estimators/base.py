@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast._typing import FloatArray
+from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.decision import column_coefficients, decision
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.problem import Goal, Problem
