@@ -1,7 +1,7 @@
 """Every experiment of the five papers as something to run.
 
 ``python -m reproduce`` lists them, ``python -m reproduce p000-fig1`` runs one and writes its
-numbers (JSON), a figure (PNG and SVG) and a Markdown page: the paper's setting and ours, the
+numbers (JSON), a figure (SVG) and a Markdown page: the paper's setting and ours, the
 numbers side by side, and each statement of the paper with a verdict decided by the run.
 ``make reproduce`` runs them all with few repetitions.
 

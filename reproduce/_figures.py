@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.exceptions import MissingDependencyError
-
 # One colour per role; readable in print and by colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -19,12 +17,8 @@ def axes(
     columns: int = 1, rows: int = 1, *, width: float = 5.0, height: float = 3.6, **options: Any
 ) -> tuple[Any, Any]:
     """Return a figure and its axes as a (rows, columns) array."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Figures need matplotlib, which is not installed: pip install matplotlib."
-        ) from error
+    from matplotlib.figure import Figure  # imported when something is drawn
+
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
@@ -81,13 +75,10 @@ def heat_map(figure: Any, ax: Any, values: Any, *, title: str, xlabel: str, ylab
     figure.colorbar(image, ax=ax)
 
 
-def save(figure: Any, stem: Path) -> list[Path]:
-    """Write the figure as ``stem.png`` and ``stem.svg``; the same numbers give the same bytes."""
+def save(figure: Any, path: Path) -> None:
+    """Write the figure as SVG; the same numbers give the same bytes."""
     import matplotlib
 
-    png, svg = stem.with_suffix(".png"), stem.with_suffix(".svg")
-    figure.savefig(png, dpi=150, metadata={"Software": None})
     # Without a fixed salt and with a date, every SVG would differ.
     with matplotlib.rc_context({"svg.hashsalt": "holdfast"}):
-        figure.savefig(svg, metadata={"Date": None})
-    return [png, svg]
+        figure.savefig(path, metadata={"Date": None})

@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.exceptions import InvalidInputError
-from holdfast.progress import Progress
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
-Numbers = dict[str, Any]
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
 SideBySide = Sequence[tuple[str, str, str]]
+FEW = 3  # repetitions that are not worth further processes
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,11 @@ class Options:
         Source of all chance.
     folder : path or None
         Where data files are; None: ``HOLDFAST_DATA``.
-    kept : path or None
-        File of the repetitions that are finished (`reproduce._repeat`); None: nothing is kept.
     """
 
     repetitions: int
     seed: int = 0
     folder: str | os.PathLike[str] | None = None
-    kept: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,8 @@ class Claim:
         Where a statement is decided several times, which of these this is: a kernel, a data set, a
         reading. The statement holds if it holds in every case.
     kind : {"paper", "besides", "ours"}
-        ``"paper"``: a statement of the paper in the paper's own setting; only these are counted.
-        ``"besides"``: the same for another reading of what the paper leaves open, or on other
-        data. ``"ours"``: a check of our own, which no paper states.
+        A statement of the paper in the paper's own setting, which is counted; the same for another
+        reading or on other data; or a check of our own.
     """
 
     text: str
@@ -78,23 +75,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gives back.
+    """What a run gives back: numbers, decided claims, and rows of (what, paper, ours).
 
     Attributes
     ----------
     numbers : dict
-        Everything measured; only what JSON knows (dict, list, str, float, int, bool, None).
+        Everything that the figure shows; only what JSON knows.
     claims : sequence of Claim
-        The paper's statements, decided.
-    settings : sequence of (what, paper, ours)
-        The two settings side by side.
-    comparison : sequence of (what, paper, ours)
-        The paper's printed numbers beside ours.
+    settings, comparison : sequence of (what, paper, ours)
+        The two settings, and the paper's printed numbers beside ours.
     notes : sequence of str
         What a reader must know: what differs and why, what the paper leaves open.
     """
 
-    numbers: Numbers
+    numbers: dict[str, Any]
     claims: Sequence[Claim]
     settings: SideBySide
     comparison: SideBySide = ()
@@ -112,23 +106,14 @@ class Experiment:
 
     Attributes
     ----------
-    id : str
-        Such as ``"p000-fig1"``: paper and figure or table.
-    paper : str
-        Where in which paper.
-    title : str
-        What is measured, in a line.
+    id, paper, title, caption : str
+        Such as ``"p000-fig1"``; where in which paper; what is measured; what to see.
     run, draw : callable
         Options and progress to outcome; numbers to a matplotlib figure.
     repetitions : int
         Default number of repetitions: minutes on two cores.
     paper_repetitions : int or None
         The paper's number, where it gives one.
-    decide : callable or None
-        Numbers and repetitions to claims, for long experiments: ``--again`` then decides the
-        claims again without running.
-    caption : str
-        What to see in the figure, in a sentence or two.
     """
 
     id: str
@@ -136,34 +121,19 @@ class Experiment:
     title: str
     run: Run
     draw: Draw
-    repetitions: int
+    repetitions: int = 1
     paper_repetitions: int | None = None
-    decide: Decide | None = None
     caption: str = ""
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
 
 
-def experiment(
-    id: str,
-    *,
-    paper: str,
-    title: str,
-    draw: Draw,
-    repetitions: int = 1,
-    paper_repetitions: int | None = None,
-    decide: Decide | None = None,
-    caption: str = "",
-) -> Callable[[Run], Run]:
+def experiment(id: str, *, paper: str, title: str, **more: Any) -> Callable[[Run], Run]:
     """Return a decorator that registers a function as the experiment `id`."""
 
     def register(run: Run) -> Run:
-        if id in EXPERIMENTS:
-            raise InvalidInputError(f"Two experiments are called {id!r}.")
-        EXPERIMENTS[id] = Experiment(
-            id, paper, title, run, draw, repetitions, paper_repetitions, decide, caption
-        )
+        EXPERIMENTS[id] = Experiment(id, paper, title, run, **more)
         return run
 
     return register
@@ -175,9 +145,22 @@ def silent(done: int, total: int, text: str) -> None:
 
 def besides(decide: Decide) -> Decide:
     """Return the same verdicts as those of another reading, which are not counted."""
+    return lambda numbers, repetitions: [
+        replace(claim, kind="besides") for claim in decide(numbers, repetitions)
+    ]
 
-    @wraps(decide)
-    def decided(numbers: Mapping[str, Any], repetitions: int) -> Sequence[Claim]:
-        return [replace(claim, kind="besides") for claim in decide(numbers, repetitions)]
 
-    return decided
+def repeated(
+    work: Callable[[list[int]], Floats], options: Options, progress: Progress, text: str
+) -> Floats:
+    """Return what `work` gives for the seed of each repetition, one after the other along axis 0.
+
+    The repetitions run on all cores, one BLAS thread each; few of them run here.
+    """
+    calls = (delayed(work)([options.seed, number]) for number in range(options.repetitions))
+    jobs = -1 if options.repetitions > FEW else 1
+    done: list[Floats] = []
+    for values in Parallel(n_jobs=jobs, return_as="generator")(calls):
+        done.append(values)
+        progress(len(done), options.repetitions, text)
+    return np.array(done)

@@ -12,10 +12,8 @@ from sklearn.model_selection import KFold
 
 from holdfast import KernelRidgeCV
 from holdfast.basis import FeatureVectors
-from holdfast.basis.resolve import resolve_basis
 from holdfast.kernels import RBF
-from holdfast.kernels.matrix import KernelRows
-from reproduce._approaches import expected_warnings
+from reproduce._approaches import chosen, expected_warnings
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -64,10 +62,9 @@ def choose(X: Floats, y: Floats, start: Reading, seed: int) -> Reading:
     return Reading("chosen here by Nelder–Mead", float(gamma), float(alpha))
 
 
-def select(X: Floats, y: Floats, gamma: float, selector: FeatureVectors, seed: int = 0) -> Rows:
-    """Return the feature vectors of the selector, in the order chosen."""
-    data = KernelRows(RBF(gamma), X)
-    with expected_warnings():
-        rows = resolve_basis(selector, data, y[:, None], np.ones(len(y)), rng=seed)
-    assert rows is not None
-    return rows
+def select(
+    X: Floats, y: Floats, gamma: float, selector: FeatureVectors, seed: int = 0
+) -> tuple[Rows, Floats]:
+    """Return the feature vectors in the order chosen, and the error after each."""
+    model = chosen(selector, RBF(gamma), X, y, seed)
+    return model.basis_indices_, model.basis_selector_.errors_

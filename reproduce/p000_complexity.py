@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from holdfast import Experiments, HoldOut, KernelRidgeCV
-from holdfast.experiments import as_experiments
+from holdfast import HoldOut, KernelRidgeCV
 from holdfast.kernels import RBF
-from holdfast.progress import Progress
 from reproduce._approaches import SHIFT, expected_warnings
 from reproduce._baselines import cawley_talbot
 from reproduce._figures import axes, curves
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._measure import Clock, one_core
 from reproduce._verdicts import slope_noise, times_between, told
 
@@ -76,7 +74,6 @@ def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     title="Cost of cross-validation: folds, rows held out, basis rows, penalties, outputs",
     draw=draw,
     repetitions=10,
-    decide=decide,
     caption="Cross-validation of a trained model never costs much more than training it; the fewer "
     "rows are held out at a time, the cheaper it is.",
 )
@@ -161,9 +158,9 @@ def _printed_times(X: Floats, y: Floats, clock: Clock) -> dict[str, Any]:
     return {"rows, Cawley and Talbot": {"x": list(ROWS), "leave-one-out": times}}
 
 
-def _split(n_folds: int, m: int) -> Experiments:
-    """Return the folds as experiments, made beforehand: dealing rows is no part of the cost."""
-    return as_experiments(KFold(n_folds), m, X=np.empty((m, 1)))
+def _split(n_folds: int, m: int) -> KFold | None:
+    """Return the folds; None is leave-one-out, as in the constructor."""
+    return None if n_folds == m else KFold(n_folds)
 
 
 def _sparse(n: int, path: str = "spectral") -> KernelRidgeCV:

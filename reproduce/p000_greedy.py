@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.basis import Greedy
-from holdfast.progress import Progress
 from reproduce._approaches import (
     APPROACHES,
     SHIFT,
@@ -19,8 +18,16 @@ from reproduce._approaches import (
     standard_errors,
 )
 from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import Claim, Decide, Options, Outcome, besides, experiment
-from reproduce._repeat import repeated
+from reproduce._framework import (
+    Claim,
+    Decide,
+    Options,
+    Outcome,
+    Progress,
+    besides,
+    experiment,
+    repeated,
+)
 from reproduce._verdicts import BAND, finite, mean_and_error, told, weakest
 from reproduce.p000_sinusoid import (
     ALPHAS,
@@ -94,7 +101,6 @@ def _choice(part: Mapping[str, Any], size: int) -> Claim:
     draw=draw,
     repetitions=1000,
     paper_repetitions=1000,
-    decide=decide,
     caption="Above: with 27 basis rows chosen outside the loop, the estimates that do not choose "
     "again (1, 2) are too low. Below: with 270 only the one whose basis stays (2) is, by little. "
     "Shaded: two standard errors.",
@@ -109,7 +115,6 @@ _reading = partial(
     paper="000 Figure 7, another reading",
     draw=draw,
     paper_repetitions=1000,
-    decide=besides(decide),
 )
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.kernels import Kernel, Linear
-from holdfast.progress import Progress
 from reproduce._figures import COLOURS, axes, curves, heat_map, shared_legend
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._grouped import (
     CURVES,
     STAND_IN,
@@ -79,7 +78,6 @@ def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     title="Bias of CV when basis rows of the held-out group stay",
     draw=draw_curves,
     repetitions=5,
-    decide=decide,
     caption="Top: removing the basis row of the held-out group (1) follows the error on new "
     "groups. Training on it (2) is far too low at small λ, leaving it in the basis (3) far too "
     "high. Bottom: where groups are hardly clusters, nothing of this matters.",
@@ -134,7 +132,7 @@ def _part(runs: list[dict[str, GroupErrors]], again: bool) -> dict[str, Any]:
     repetition holds all the noise.
     """
     every = {name: Draws.of([run[name] for run in runs], again) for name in runs[0]}
-    mean = {name: np.exp(draws.logs).mean(axis=0).tolist() for name, draws in every.items()}
+    mean = {name: np.exp(every[name].logs).mean(axis=0).tolist() for name in CURVES}
     found = {name: [value, finite(noise)] for name, (value, noise) in _compared(every).items()}
     return {**mean, "found": found}
 
@@ -369,7 +367,6 @@ def decide_table(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     title="Kernel values and coefficients of basis rows inside and outside the held-out group",
     draw=draw_table,
     repetitions=3,
-    decide=decide_table,
     caption="Bars: ratios found here; dashes: the paper's. With little penalty (left) the basis "
     "row of the held-out group dominates the prediction; with much (right) it does not.",
 )

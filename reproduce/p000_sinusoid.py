@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from holdfast import KernelRidgeCV
 from holdfast.basis import Random, Selector
-from holdfast.progress import Progress
 from reproduce._approaches import (
     APPROACHES,
     SHIFT,
@@ -23,9 +22,17 @@ from reproduce._approaches import (
     three_approaches,
 )
 from reproduce._figures import COLOURS, axes, curves, shared_legend
-from reproduce._framework import Claim, Decide, Options, Outcome, besides, experiment
+from reproduce._framework import (
+    Claim,
+    Decide,
+    Options,
+    Outcome,
+    Progress,
+    besides,
+    experiment,
+    repeated,
+)
 from reproduce._measure import powers_of_two
-from reproduce._repeat import repeated
 from reproduce._verdicts import (
     BAND,
     between,
@@ -277,7 +284,6 @@ def _fewer_rows(ratio: Mapping[str, Any]) -> Claim:
     draw=draw_curves,
     repetitions=1000,
     paper_repetitions=1000,
-    decide=decide,
     caption="Left: the three estimates have the same mean, lowest near λ = 2⁴. Right: a new basis "
     "in each round (3) does not lower the variance here; a basis that is never tested (2) raises "
     "it, by about the tenth of the rows that it does not test. Shaded: two standard errors.",
@@ -292,7 +298,6 @@ _reading = partial(
     paper="000 Figure 6, another reading",
     draw=draw_curves,
     paper_repetitions=1000,
-    decide=besides(decide),
 )
 
 

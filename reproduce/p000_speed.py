@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from holdfast import KernelRidgeCV
 from holdfast.kernels import RBF
-from holdfast.progress import Progress
 from reproduce._approaches import SHIFT, expected_warnings
 from reproduce._baselines import cawley_talbot, cawley_talbot_printed
 from reproduce._figures import axes, curves
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._measure import Clock, one_core, powers_of_two, relative_difference
 from reproduce._verdicts import between, slope_noise, times_between, weakest
 
@@ -125,7 +124,6 @@ def _slope(n: Sequence[float], seconds: Sequence[float]) -> float:
     title="Time of leave-one-out and of choosing λ from 20 values",
     draw=draw,
     repetitions=3,
-    decide=decide,
     caption="Left: choosing from 20 λ costs Cawley and Talbot's method 20 runs, and hardly more "
     "than one run if all λ share one training. Right: the ratios beside the paper's.",
 )

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.progress import Progress
 from reproduce._approaches import log2_labels, mean_and_variance
 from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._verdicts import BAND, finite, log_variances, mean_and_error, told, weakest
 from reproduce.datasets import load
 from reproduce.p000_variance import (
@@ -98,7 +97,6 @@ def averages(errors: Floats) -> dict[str, Any]:
     draw=draw,
     repetitions=100,
     paper_repetitions=100,
-    decide=decide,
     caption="Left: in their own units the errors vary most on Pole Telecomm by far. Right: over "
     "the squared mean they do so from λ = 2⁻⁷ on; below, Ailerons is ahead.",
 )

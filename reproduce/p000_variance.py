@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.basis import Random
-from holdfast.progress import Progress
 from reproduce._approaches import (
     APPROACHES,
     log2_labels,
@@ -18,9 +17,8 @@ from reproduce._approaches import (
     three_approaches,
 )
 from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import Claim, Decide, Options, Outcome, experiment
+from reproduce._framework import Claim, Decide, Options, Outcome, Progress, experiment, repeated
 from reproduce._measure import powers_of_two
-from reproduce._repeat import repeated
 from reproduce._verdicts import BAND, clearly_less, finite, log_ratio, told, weakest
 from reproduce.datasets import Dataset, load
 
@@ -217,7 +215,6 @@ _figure = partial(
     draw=draw,
     repetitions=300,
     paper_repetitions=100,
-    decide=decide,
     caption=CAPTION,
 )
 
@@ -245,7 +242,6 @@ def pole(options: Options, progress: Progress) -> Outcome:
     paper="000 Figure 4",
     title="Variance of ten-fold CV, Pumadyn",
     repetitions=1000,
-    decide=decide_pumadyn,
     caption=PUMADYN_CAPTION,
 )
 def pumadyn(options: Options, progress: Progress) -> Outcome:

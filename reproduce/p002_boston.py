@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from holdfast import KernelRidgeCV
 from holdfast.basis import FeatureVectors
 from holdfast.kernels import RBF
-from holdfast.progress import Progress
 from reproduce._approaches import SHIFT, expected_warnings
 from reproduce._baselines import cawley_talbot, explicit
 from reproduce._figures import COLOURS, axes, curves
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._lssvm import Reading, choose, select, ten_fold_error
 from reproduce._measure import Clock, one_core, relative_difference
 from reproduce._verdicts import slope_noise, times_between, told
@@ -99,8 +98,7 @@ def reconstruction(options: Options, progress: Progress) -> Outcome:
 
 
 def _errors(X: Floats, y: Floats, reading: Reading, selector: FeatureVectors) -> list[float]:
-    select(X, y, reading.gamma, selector)
-    return [float(value) for value in selector.errors_]
+    return [float(value) for value in select(X, y, reading.gamma, selector)[1]]
 
 
 def _negligible(label: str, value: float) -> Claim:
@@ -173,7 +171,6 @@ def decide_times(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     draw=draw_times,
     repetitions=20,
     paper_repetitions=20,
-    decide=decide_times,
     caption="The gap between explicit and fast leave-one-out widens with the number of rows.",
 )
 def times(options: Options, progress: Progress) -> Outcome:
@@ -181,7 +178,7 @@ def times(options: Options, progress: Progress) -> Outcome:
     X, y = standardised(options.folder)
     rng = np.random.default_rng(options.seed)
     reading = choose(X, y, LIKELY, options.seed)
-    basis = select(X, y, reading.gamma, FeatureVectors(N_BASIS))
+    basis = select(X, y, reading.gamma, FeatureVectors(N_BASIS))[0]
     others = rng.permutation(np.setdiff1d(np.arange(len(y)), basis))
     seconds: dict[str, list[float]] = {EXPLICIT: [], FAST: [], OURS: []}
     differences = []

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.kernels import RBF
-from holdfast.progress import Progress
 from reproduce._approaches import expected_warnings
 from reproduce._figures import axes, curves
-from reproduce._framework import Claim, Options, Outcome, experiment
-from reproduce._repeat import repeated
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment, repeated
 from reproduce._verdicts import BAND, finite, log_ratio, mean_and_error, told, weakest
 from reproduce.datasets import make_sinusoid
 
@@ -82,7 +80,6 @@ def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     title="Leave-one-out as an estimate of the error: bias and variance",
     draw=draw,
     repetitions=4000,
-    decide=decide,
     caption="Leave-one-out on 40 rows estimates the error of a model of 39 rows, which is a little "
     "above that of 40; ten-fold CV estimates that of 36.",
 )

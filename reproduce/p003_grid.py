@@ -12,11 +12,10 @@ from scipy import linalg
 
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.kernels import RBF
-from holdfast.progress import Progress
 from reproduce._approaches import expected_warnings
 from reproduce._baselines import an_et_al, eigendecomposition, naive_dense
 from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._measure import Clock, one_core, relative_difference, timed
 from reproduce._verdicts import times_between, weakest
 
@@ -72,7 +71,6 @@ def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     draw=draw,
     repetitions=5,
     paper_repetitions=100,
-    decide=decide,
     caption="The curves of An et al. and of the eigendecomposition cross where equation (21) says; "
     "from there on the eigendecomposition wins.",
 )

