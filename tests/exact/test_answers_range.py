@@ -58,7 +58,7 @@ def fitted(size, basis, scoring=None):
 
 
 @pytest.mark.parametrize("basis", [None, 20], ids=["dense", "sparse"])
-@pytest.mark.parametrize("size", [1e-170, 1e140])
+@pytest.mark.parametrize("size", [1e-170, 1e90])
 @pytest.mark.parametrize("name", ANSWERS)
 def test_targets_of_any_size_have_the_same_answers(name, size, basis):
     ask, power = ANSWERS[name]
@@ -71,10 +71,10 @@ def test_targets_of_any_size_have_the_same_answers(name, size, basis):
 @pytest.mark.parametrize(
     ("size", "scoring", "power"),
     [
-        (1e140, None, 2),
+        (1e90, None, 2),
         (1e-170, "neg_mean_absolute_error", 1),
         (1e-170, "r2", 0),
-        (1e140, "r2", 0),
+        (1e90, "r2", 0),
     ],
 )
 @pytest.mark.parametrize("name", SCORES)
@@ -85,7 +85,7 @@ def test_scores_of_targets_of_any_size(name, size, scoring, power, basis):
     assert relative_difference(got, expected) <= 1e-9, f"seed={SEED}"
 
 
-@pytest.mark.parametrize("size", [1e-170, 1e140])
+@pytest.mark.parametrize("size", [1e-170, 1e90])
 def test_log_density_counts_the_unit(size):
     got, expected = (fitted(s, 20).held_out().log_density() for s in (size, 1.0))
     assert relative_difference(got + M * np.log(size), expected) <= 1e-9

@@ -253,3 +253,27 @@ def test_rows_whose_squares_vanish_are_told():
         model = KernelRidgeCV().fit(1e160 * tiny, y)
         model.predict(tiny)  # new rows may lie anywhere
         KernelRidgeCV("precomputed", alphas=[1e-152, 1e-151]).fit(1e-152 * X @ X.T, y)
+
+
+def test_targets_beyond_the_range_of_squares_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(2, 20, 1))
+    y = y[:, 0] / np.abs(y).max()
+    with pytest.raises(
+        InvalidInputError, match=r"y must lie within ±1e\+100; got 2e\+100"
+    ) as error:
+        KernelRidgeCV().fit(X, 2e100 * y)
+    assert error.value.argument == "y"
+    assert np.isfinite(KernelRidgeCV(alphas=[0.1]).fit(X, 1e100 * y).best_score_)
+
+
+@pytest.mark.parametrize("kind", [KernelRidgeCV, KernelRidgeClassifierCV])
+def test_weights_more_than_twelve_decades_apart_are_refused(kind):
+    X, y = np.random.default_rng(0).normal(size=(2, 20, 1))
+    y = y[:, 0] if kind is KernelRidgeCV else y[:, 0] > 0
+    weights = np.ones(20)
+    weights[3:5] = 0.0, 2e-12
+    kind(alphas=[0.1]).fit(X, y, sample_weight=weights)
+    weights[4] = 1e-13
+    with pytest.raises(InvalidInputError, match=r"12 decades .* from 1e-13 to 1\. ") as error:
+        kind(alphas=[0.1]).fit(X, y, sample_weight=weights)
+    assert error.value.argument == "sample_weight"

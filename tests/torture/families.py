@@ -144,7 +144,7 @@ def leverage(rng: Rng) -> dict[str, Any]:
 def wild_weights(rng: Rng) -> dict[str, Any]:
     m = 26
     made = linear(rng, rng.normal(size=(m, 4)))
-    weights = 10.0 ** rng.uniform(-8, 8, m)
+    weights = 10.0 ** rng.uniform(-6, 6, m)
     weights[rng.choice(m, 3, replace=False)] = 0.0
     return {**made, "weights": weights}
 
@@ -172,8 +172,8 @@ def duplicates(rng: Rng) -> dict[str, Any]:
 @family
 def target_sizes(rng: Rng) -> dict[str, Any]:
     made = linear(rng, rng.normal(size=(24, 4)))
-    y, size = made["y"], 10.0 ** rng.uniform(-170, 150)
-    return {**made, "y": y * min(size, 1e150 / np.abs(y).max())}  # larger ones are refused
+    y, size = made["y"], 10.0 ** rng.uniform(-170, 100)
+    return {**made, "y": y * min(size, 1e100 / np.abs(y).max())}  # larger ones are refused
 
 
 @family
@@ -217,7 +217,7 @@ def duplicate_basis(rng: Rng) -> dict[str, Any]:
 @family
 def sparse_wild_weights(rng: Rng) -> dict[str, Any]:
     made = sparse(rng, rng.normal(size=(28, 2)), {"kernel": "rbf", "gamma": 0.5}, 8)
-    return {**made, "weights": 10.0 ** rng.uniform(-8, 8, 28)}
+    return {**made, "weights": 10.0 ** rng.uniform(-6, 6, 28)}
 
 
 @family
@@ -313,7 +313,7 @@ def dense_wide_penalties(rng: Rng) -> dict[str, Any]:
 def dense_wild_weights(rng: Rng) -> dict[str, Any]:
     kernel = {"kernel": "rbf", "gamma": 10.0 ** rng.uniform(-1, 1)}
     made = sparse(rng, rng.normal(size=(16, 2)), kernel, 4)
-    half = rng.uniform(0, 8)
+    half = rng.uniform(0, 6)
     weights = 10.0 ** rng.uniform(-half, half, 16)
     if rng.random() < 0.3:
         weights[rng.choice(16, 2, replace=False)] = 0.0

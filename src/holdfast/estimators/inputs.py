@@ -31,6 +31,11 @@ from holdfast.exceptions import (
 from holdfast.kernels import Kernel, Linear, Precomputed
 from holdfast.scores.scoring import Scoring
 
+#: The largest size of a target.
+LARGEST_TARGET = 1e100
+#: The largest ratio of two positive weights: beyond it the lighter row is lost to rounding.
+WIDEST_WEIGHTS = 1e12
+
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[None]:
@@ -212,7 +217,12 @@ def check_targets(
     Y = Y.reshape(-1, 1) if flat else Y
     if Y.shape[1] == 0:
         raise InvalidInputError("y must hold at least one target; got 0 columns.", argument="y")
-    require_finite("y", Y)
+    size = max(map(abs, require_finite("y", Y)))
+    if size > LARGEST_TARGET:
+        raise InvalidInputError(
+            f"y must lie within ±{LARGEST_TARGET:g}; got {size:.3g}. Divide y by a constant.",
+            argument="y",
+        )
     seen = Y[weights > 0]
     if bias and seen.shape[0] > 1 and (seen == seen[0]).all():
         values = f"every value is {seen[0, 0]:g}" if Y.shape[1] == 1 else "every row is the same"
@@ -275,6 +285,13 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
         raise InvalidInputError(
             "sample_weight must be positive for some rows; got zero for every row. Give the rows "
             "to train on a weight.",
+            argument="sample_weight",
+        )
+    least, most = float(weights[weights > 0].min()), float(weights.max())
+    if most > WIDEST_WEIGHTS * least:
+        raise InvalidInputError(
+            "sample_weight must lie within 12 decades where it is positive; got weights from "
+            f"{least:.3g} to {most:.3g}. Give rows that should hardly count the weight 0.",
             argument="sample_weight",
         )
     return weights

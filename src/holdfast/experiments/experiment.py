@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,7 +68,8 @@ class HoldOut:
 class Experiments:
     """A sequence of `HoldOut` experiments in compressed form.
 
-    Behaves as a read-only sequence: ``len(e)``, ``e[j]`` and iteration give `HoldOut` objects.
+    Behaves as a read-only sequence: ``len(e)``, ``e[j]`` and iteration give `HoldOut` objects, a
+    slice gives `Experiments`.
     """
 
     held_out: Ragged
@@ -76,7 +78,15 @@ class Experiments:
     def __len__(self) -> int:
         return len(self.held_out)
 
-    def __getitem__(self, j: int) -> HoldOut:
+    @overload
+    def __getitem__(self, j: int) -> HoldOut: ...
+
+    @overload
+    def __getitem__(self, j: slice) -> Experiments: ...
+
+    def __getitem__(self, j: int | slice) -> HoldOut | Experiments:
+        if isinstance(j, slice):
+            return self.select(np.arange(len(self))[j])
         if not -len(self) <= j < len(self):
             raise IndexError(f"experiment {j} of {len(self)}")
         j %= len(self)

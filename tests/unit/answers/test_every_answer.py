@@ -191,3 +191,33 @@ def test_a_value_or_a_refusal_by_name(answer, kind, scoring):
     score = ANSWERS[answer](model, rival)
     if score is not None:
         np.testing.assert_allclose(score, model.best_score_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("five", [np.int64(5), np.int32(5)])
+def test_a_number_of_folds_may_be_of_numpy(five):
+    X, y = np.random.default_rng(0).normal(size=(2, 40, 1))
+    y = y[:, 0]
+
+    def answers(cv):
+        model = KernelRidgeCV(alphas=[0.1, 1.0], cv=cv).fit(X, y)
+        return [
+            model.best_score_,
+            *model.held_out(cv).score(),
+            model.nested(cv).score(),
+            model.score_interval(n_partitions=2, random_state=0).low,
+            *model.permutation_test(3, random_state=0).null_scores,
+            holdfast.compare(model, y + 0.1, cv=cv).low,
+            KernelRidgeClassifierCV(alphas=[0.1], cv=cv).fit(X, y > 0).best_score_,
+        ]
+
+    assert answers(five) == answers(5)
+
+
+def test_results_have_a_column_for_each_of_few_splits():
+    X, y = np.random.default_rng(0).normal(size=(2, 101, 1))
+    few = KernelRidgeCV(alphas=[0.1, 1.0], cv=100).fit(X, y[:, 0]).cv_results_
+    many = KernelRidgeCV(alphas=[0.1, 1.0]).fit(X, y[:, 0]).cv_results_
+    assert sum(key.startswith("split") for key in few) == 100
+    assert not any(key.startswith("split") for key in many)
+    names = {"mean_test_score", "std_test_score", "pooled_test_score", "rank_test_score"}
+    assert names <= set(few) & set(many)

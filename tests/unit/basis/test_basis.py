@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit
 
+from holdfast import KernelRidgeCV
 from holdfast.basis import (
     BalancedOverFolds,
     FeatureVectors,
@@ -329,3 +330,10 @@ def test_selectors_stop_at_the_distinct_rows(selector):
 def test_nonsense_is_refused(selector, message):
     with pytest.raises(InvalidInputError, match=message):
         selector.select(data_kinds()["dense"], **inputs(), rng=0)
+
+
+def test_a_share_of_the_rows_is_the_nearest_number():
+    X, y = np.random.default_rng(0).normal(size=(2, 100, 2))
+    for share, count in ((0.29, 29), (0.57, 57), (0.001, 1), (1.0, 100)):
+        model = KernelRidgeCV(basis=share, alphas=[1.0], cv=5, random_state=0).fit(X, y[:, 0])
+        assert model.basis_indices_.size == count

@@ -111,6 +111,16 @@ def test_experiments_are_a_sequence():
 # -- from cv to experiments -----------------------------------------------------------------------
 
 
+def test_slices_of_experiments_are_experiments():
+    found = as_experiments(KFold(5), 20)
+    for part in (slice(2), slice(None, None, -2), slice(4, 99), slice(3, 3)):
+        some = found[part]
+        assert isinstance(some, Experiments)
+        assert [each.test.tolist() for each in some] == [
+            each.test.tolist() for each in list(found)[part]
+        ]
+
+
 def test_leave_one_out_of_a_million_rows_is_two_arrays():
     """No Python object per row: both parts share one pair of flat arrays."""
     experiments = as_experiments(None, 10**6)

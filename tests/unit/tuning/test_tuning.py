@@ -298,7 +298,7 @@ def test_targets_whose_squares_leave_the_range_of_numbers(scoring):
     X, y = wave(40)
     model = KernelRidgeCV("rbf", cv=4, scoring=scoring)
     one = tune(model, X, y, ard=True)
-    for size in (2.0**-600, 2.0**450):
+    for size in (2.0**-600, 2.0**300):
         seen = []
         other = tune(model, X, size * y, ard=True, callback=seen.append)
         np.testing.assert_allclose([other.alpha, *other.gamma], [one.alpha, *one.gamma], rtol=1e-3)
