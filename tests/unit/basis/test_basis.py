@@ -335,5 +335,7 @@ def test_nonsense_is_refused(selector, message):
 def test_a_share_of_the_rows_is_the_nearest_number():
     X, y = np.random.default_rng(0).normal(size=(2, 100, 2))
     for share, count in ((0.29, 29), (0.57, 57), (0.001, 1), (1.0, 100)):
-        model = KernelRidgeCV(basis=share, alphas=[1.0], cv=5, random_state=0).fit(X, y[:, 0])
+        model = KernelRidgeCV(basis=share, alphas=[1.0], held_out_basis="keep", random_state=0).fit(
+            X, y[:, 0]
+        )
         assert model.basis_indices_.size == count
