@@ -37,7 +37,7 @@ PURPOSES = {
     "Basis rows": "basis held_out_basis",
     "What is held out": "cv",
     "The choice of the penalty": "alphas alpha_per_target scoring pooled rule",
-    "The search over mixtures": "n_draws concentration draws n_steps normalise weights_per_target",
+    "The search over mixtures": "n_draws concentration draws normalise weights_per_target",
     "The computation": "path memory_limit random_state",
 }
 

@@ -7,14 +7,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import KFold, LeaveOneGroupOut
 
-import holdfast
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Fixed, Points
-from holdfast.exceptions import FileFormatError, InvalidInputError, NotSupportedError
+from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.holdout import PATHS
 from holdfast.kernels import RBF, FunctionKernel
 from holdfast.kernels.matrix import RowsAndPoints
-from holdfast.tuning import tune
 from reference import kernels
 from reference.retrain import POLICIES, retrain
 from tolerances import assert_close
@@ -133,19 +131,6 @@ def test_points_that_are_words():
     assert fitted.predict(["yew"]).shape == (1,)
 
 
-def test_saved_and_loaded(tmp_path):
-    fitted = model().fit(X, Y)
-    fitted.save(tmp_path / "points.holdfast")
-    again = holdfast.load(tmp_path / "points.holdfast")
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-    np.testing.assert_array_equal(again.basis_indices_, fitted.basis_indices_)
-    assert_close(again.held_out(3).matrix(), fitted.held_out(3).matrix(), "law")
-    fitted.basis_indices_ = fitted.basis_indices_ - 1
-    fitted.save(tmp_path / "points.holdfast")
-    with pytest.raises(FileFormatError, match="basis_rows are not those of the points"):
-        holdfast.load(tmp_path / "points.holdfast")
-
-
 def test_the_rows_alone_are_counted():
     data = RowsAndPoints(RBF(0.3), X, Z)
     assert len(data) == M
@@ -172,5 +157,3 @@ def test_bad_points():
         model(held_out_basis="reselect").fit(X, Y)
     with pytest.raises(NotSupportedError, match="no values for points"):
         model(kernel="precomputed").fit(K[:M, :M], Y)
-    with pytest.raises(NotSupportedError, match="tuning takes basis rows"):
-        tune(model(), X, Y[:, 0])

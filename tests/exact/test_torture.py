@@ -99,7 +99,6 @@ FOUND_ELSEWHERE = [
     ("offsets", 3, "streamed"),
     ("offsets", 3, "cluster"),
     ("time_stamps", 303, "cluster"),
-    ("dense_wild_weights", 8, "tuning"),
     ("cubic_with_outlier", 21, "cluster"),
     ("leverage", 47, "cluster"),
     ("rare_columns", 24, "cluster"),
@@ -177,7 +176,7 @@ def test_light_rows_of_a_dense_model(seed):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_cluster_reselected_rows_and_tuning(family, way):
+def test_a_cluster_and_reselected_rows(family, way):
     if way == "cluster":
         pytest.importorskip("dask.array")
     found = WAYS[way](problem(family, 0))

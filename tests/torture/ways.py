@@ -11,9 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from holdfast import HoldOut
-from holdfast.tuning.criterion import Criterion
 from torture.families import Problem
-from torture.measure import Measured, by_one_way, estimator, fitted, judged
+from torture.measure import Measured, by_one_way, fitted
 from torture.truth import of_models, truth
 
 #: Bytes into which no feature rows fit: they are made again whenever they are used.
@@ -71,32 +70,9 @@ def neighbourhoods(p: Problem) -> Measured | None:
     return by_one_way(p, "neighbourhoods", truth(p, model, tests), model)
 
 
-def tuning(p: Problem) -> Measured | None:
-    """Return the errors of the root of the tuned criterion, which move no more than predictions.
-
-    Relative to the largest prediction, or to the root itself where that is larger.
-    """
-    if p.kernel["kernel"] != "rbf" or p.y.ndim > 1:
-        return None
-    if p.policy == "train":
-        p = replace(p, policy="keep")
-    judge = truth(p, fitted(p, "auto"))
-    tested = np.concatenate(p.sets)
-    share = p.row_weights[tested] / p.row_weights[tested].sum()
-    criterion = Criterion.of(estimator(p, "auto"), p.X, p.y, sample_weight=p.weights)
-    points = [np.log([alpha, p.kernel["gamma"]]) for alpha in p.alphas]
-    values = np.array([criterion.evaluate(point, gradient=False).value for point in points])
-    found = np.sqrt(criterion.told(values))
-    exact = judge.exact[:, :, 0]
-    wrong = np.sqrt((exact - p.y[tested]) ** 2 @ share)
-    errors = np.abs(found - wrong) / np.maximum(np.abs(exact).max(axis=1), wrong)
-    return judged(p, judge, {"tuning": errors[:, None]}, {"tuning": np.zeros(p.alphas.size)})
-
-
 WAYS: dict[str, Callable[[Problem], Measured | None]] = {
     "streamed": streamed,
     "neighbourhoods": neighbourhoods,
     "cluster": cluster,
     "reselect": reselect,
-    "tuning": tuning,
 }

@@ -1,8 +1,7 @@
 """Several kernels: k = Σ w_b k_b over bands of columns or kinds of kernels, with the weights found.
 
 Weights are drawn from the simplex, its corners and its centre among them. Each draw is one kernel:
-one factorisation serves all experiments, penalties and targets. The best draw may be followed by
-steps along the gradient of the exact held-out error.
+one factorisation serves all experiments, penalties and targets.
 """
 
 from __future__ import annotations
@@ -19,27 +18,21 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import make_model
-from holdfast.answers.nested import NestedPredictions
-from holdfast.answers.permutation import PermutationTest
 from holdfast.answers.problem import Problem
 from holdfast.data.dask import local
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.estimators.bands import (
     Bands,
-    KernelImportance,
     checked_weights,
     chosen_for_targets,
     drawn_weights,
-    importance,
     same_problem,
-    stepped_weights,
     total_eigenvalues,
 )
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import unchanged_on_error
 from holdfast.estimators.regression import KernelRidgeCV
-from holdfast.estimators.search import Further
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.holdout.plan import Plan
 from holdfast.kernels import Kernel, Precomputed
@@ -72,10 +65,6 @@ class KernelMixtureCV(KernelRidgeCV):
         corners and edges; with 1 they are uniform.
     draws : array-like of shape (n, number of kernels), optional
         The weights to compare, instead of random ones.
-    n_steps : int, default=0
-        After the draws, at most this many evaluations of the held-out squared error and its
-        gradient by the logarithms of the weights. The result is compared with the draws by
-        `scoring`.
     normalise : bool, default=True
         Divide each kernel by its mean variance on the rows, so that weights are shares of the
         whole kernel; else weights multiply the kernels as they are.
@@ -100,9 +89,8 @@ rule, jitter, path, memory_limit, random_state, verbose
     Notes
     -----
     With `weights_per_target` there are as many models as weights that some target chose. `predict`,
-    `predict_interval`, `predict_without` and `kernel_importance` combine them; for other questions,
-    ask one of `models_`. `nested` and `permutation_test` repeat the choice among the draws; steps
-    along the gradient are not repeated, so they require ``n_steps=0``.
+    `predict_interval` and `predict_without` combine them; for other questions, ask one of
+    `models_`. `nested` and `permutation_test` repeat the choice among the draws.
 
     Examples
     --------
@@ -135,7 +123,6 @@ rule, jitter, path, memory_limit, random_state, verbose
     n_draws: int = 100
     concentration: float | Sequence[float] = (0.1, 1.0)
     draws: ArrayLike | None = None
-    n_steps: int = 0
     normalise: bool = True
     weights_per_target: bool = False
     # The kernel of the parent has no parameters here: it is made of `kernels`.
@@ -208,29 +195,6 @@ rule, jitter, path, memory_limit, random_state, verbose
         totals = total_eigenvalues(problem, [candidate.kernel for candidate in candidates])
         return default_penalties(totals, np.full(totals.size, np.inf))
 
-    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
-        """Return what follows the draws: steps along the gradient from the best, if wanted."""
-        n_steps = self.n_steps
-        named = self._named_kernels(problem.X.shape[1] if problem.X.ndim == 2 else None)
-        if not n_steps or len(named) < 2:
-            return None
-
-        def further(
-            tried: Sequence[tuple[Candidate, float]],
-        ) -> list[tuple[Candidate, Penalties]]:
-            if len(tried) > len(candidates):
-                return []
-            best = max(tried, key=lambda one: one[1])[0]
-            grid = self._penalties(problem, [best])[0].alphas
-            bands = Bands.of(
-                named, problem.X, problem.weights, centred=problem.bias, scaled=self.normalise
-            )
-            start = np.array(best.params["weights"])
-            made = bands.candidate(stepped_weights(problem, bands, start, grid, n_steps))
-            return [(made, self._penalties(problem, [made])[0])]
-
-        return further
-
     # -- fit ---------------------------------------------------------------------------------------
 
     def fit(
@@ -250,16 +214,8 @@ rule, jitter, path, memory_limit, random_state, verbose
         with unchanged_on_error(self):
             for name in set(vars(self)) - set(self.get_params(deep=False)):
                 delattr(self, name)  # a fit of the other kind leaves other attributes
-            n_steps = whole_number("n_steps", self.n_steps, 0)
             if not self.weights_per_target:
                 return super().fit(X, y, sample_weight, groups)
-            if n_steps:
-                raise NotSupportedError(
-                    "n_steps is for one set of weights; got weights_per_target=True. Fit with "
-                    "n_steps=0, or with weights_per_target=False.",
-                    argument="n_steps",
-                    remedies=("weights_per_target",),
-                )
             problem, candidates = self._prepare(X, y, sample_weight, groups)
             with pieces_alone(problem.weights.size):
                 self._fit_targets(problem, candidates)
@@ -317,45 +273,6 @@ rule, jitter, path, memory_limit, random_state, verbose
     def _n_features(self) -> int | None:
         X = self._problem.X
         return int(X.shape[1]) if X.ndim == 2 else None
-
-    def kernel_importance(self) -> KernelImportance:
-        """Return what each kernel adds to the held-out R², by exact held-out predictions.
-
-        Each kernel is left out in turn; the weights of the others, the penalty and the experiments
-        of `fit` do not change.
-
-        Returns
-        -------
-        KernelImportance
-            ``.delta`` (kernels, v), ``.r2``, ``.r2_without``, ``.weights``, ``.to_frame()``.
-
-        Notes
-        -----
-        If two kernels carry the same information, both differences are small. Differences need not
-        add up to R².
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelMixtureCV
-        >>> from holdfast.kernels import RBF, OnColumns
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> body, blood = OnColumns(RBF(10.0), [0, 1, 2, 3]), OnColumns(RBF(10.0), range(4, 10))
-        >>> model = KernelMixtureCV([body, blood], n_draws=5, random_state=0).fit(X, y)
-        >>> bool((model.kernel_importance().delta > 0).all())  # each adds something
-        True
-        """
-        check_is_fitted(self)
-        kernels = list(self._named_kernels(self._n_features).values())
-        v = self._problem.Y.shape[1]
-        r2, without = np.empty(v), np.empty((len(kernels), v))
-        parts: list[tuple[Any, KernelRidgeCV]] = getattr(self, "models_", [(slice(None), self)])
-        for columns, part in parts:
-            alphas = np.broadcast_to(np.asarray(part.alpha_, dtype=float), r2[columns].shape)
-            assert isinstance(part.kernel_, Kernel)
-            found = importance(part._fitted_model(), part.kernel_, kernels, alphas)
-            r2[columns], without[:, columns] = found
-        return KernelImportance(self.kernel_names_, self.kernel_weights_.T, r2, without)
 
     def _asked(self) -> Fitted:
         if hasattr(self, "models_"):
@@ -424,28 +341,3 @@ rule, jitter, path, memory_limit, random_state, verbose
         new = None if X is None else self._new_rows(X)
         found = self._of_targets(lambda model: model.predict_without(rows, new))
         return found[..., 0] if self._problem.flat else found
-
-    def nested(self, *args: Any, **kwargs: Any) -> NestedPredictions:
-        """Return held-out predictions by models whose weights and penalty were chosen without them.
-
-        As `KernelRidgeCV.nested`, for the choice among the draws.
-        """
-        self._refuse_steps("nested")
-        return super().nested(*args, **kwargs)
-
-    def permutation_test(self, *args: Any, **kwargs: Any) -> PermutationTest:
-        """Return how often permuted targets score as well as the targets themselves.
-
-        As `KernelRidgeCV.permutation_test`, with the choice among the draws repeated.
-        """
-        self._refuse_steps("permutation_test")
-        return super().permutation_test(*args, **kwargs)
-
-    def _refuse_steps(self, what: str) -> None:
-        n_steps = self._asked().parameters["n_steps"]
-        if n_steps:
-            raise NotSupportedError(
-                f"{what} repeats the choice among the draws, but steps along the gradient are not "
-                f"repeated; got n_steps={n_steps}. Fit with n_steps=0.",
-                argument="n_steps",
-            )

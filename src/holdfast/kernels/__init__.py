@@ -9,8 +9,7 @@ with each other and with numbers:
 >>> k([[0.0], [1.0]]).round(3).tolist()
 [[1.0, 0.607], [0.607, 3.0]]
 
-A kernel knows its `parameters`, `with_params` changes them, and where it is `differentiable`
-`value_and_pullback` gives the derivatives by their logarithms, also of sums and products.
+A kernel knows its `parameters`, and `with_params` changes them, also those of sums and products.
 
 | module | kernels | start from |
 |---|---|---|

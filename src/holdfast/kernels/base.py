@@ -4,20 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.data.rows import numeric_pair, numeric_rows
-from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.kernels.products import RowPair
+from holdfast.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from holdfast.kernels.compose import Normalised, Product, Scaled, Sum
 
-__all__ = ["Kernel", "Pullback", "VectorKernel"]
-
-#: From ∂L/∂K to ∂L/∂log p of every positive parameter p, by its name.
-Pullback: TypeAlias = Callable[[FloatArray], dict[str, FloatArray]]
+__all__ = ["Kernel", "VectorKernel"]
 
 
 class Kernel(ABC):
@@ -28,8 +24,6 @@ class Kernel(ABC):
     """
 
     _positive: ClassVar[tuple[str, ...]] = ()
-    _per_feature: ClassVar[tuple[str, ...]] = ()
-    _has_pullback: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
@@ -73,12 +67,6 @@ class Kernel(ABC):
         nested = self._nested(lambda part: dict.fromkeys(part.positive_parameters))
         return (*self._positive, *nested)
 
-    @property
-    def feature_parameters(self) -> tuple[str, ...]:
-        """Names of the parameters that may be one number per feature."""
-        nested = self._nested(lambda part: dict.fromkeys(part.feature_parameters))
-        return (*self._per_feature, *nested)
-
     def with_params(self, **changes: Any) -> Self:
         """Return the kernel with other values of some of its `parameters`.
 
@@ -121,52 +109,6 @@ class Kernel(ABC):
     def scaled_by_gamma(cls, X: RowData) -> FloatArray | None:
         """Return what gamma multiplies, for the pairs of some rows; None: no width suits them."""
         return None
-
-    # -- derivatives ------------------------------------------------------------------------------
-
-    @property
-    def differentiable(self) -> bool:
-        """Whether `value_and_pullback` is known."""
-        return self._has_pullback and all(part.differentiable for part in self.parts.values())
-
-    def value_and_pullback(self, X: Any, Z: Any = None) -> tuple[FloatArray, Pullback]:
-        """Return kernel values, and the way from ∂L/∂K to the gradient by the log parameters.
-
-        Parameters
-        ----------
-        X, Z : rows, or a `RowPair` alone
-            Z=None stands for X. A pair keeps what its kernels share, such as distances.
-
-        Returns
-        -------
-        K : ndarray of shape (len(X), len(Z))
-            Free to be overwritten.
-        pullback : callable(P) -> dict
-            From a matrix P of K's shape to Σ P_ik ∂k_ik/∂log p for each of the
-            `positive_parameters`, shape (1,), or one number per feature where p is so.
-
-        Raises
-        ------
-        NotSupportedError
-            If the kernel is not `differentiable`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from holdfast.kernels import RBF
-        >>> K, pullback = RBF(gamma=0.5).value_and_pullback(np.array([[0.0], [1.0]]))
-        >>> pullback(np.ones((2, 2)))["gamma"].round(3)
-        array([-0.607])
-        """
-        if not self.differentiable:
-            raise NotSupportedError(
-                f"the derivatives of kernel {self!r} are not known.", argument="kernel"
-            )
-        return self._pulled(X if isinstance(X, RowPair) else RowPair(*numeric_pair(X, Z)))
-
-    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
-        # Of a kernel without parameters; the others have methods of their own.
-        return self(pair.X, pair.Z), lambda P: {}
 
     # -- arithmetic -------------------------------------------------------------------------------
 

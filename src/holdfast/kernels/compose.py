@@ -1,6 +1,5 @@
 """Kernels made of kernels: sums, products, multiples, constants, normalised, on some columns."""
 
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -12,8 +11,8 @@ from holdfast._typing import FloatArray, RowData
 from holdfast.data.numbers import check_positive
 from holdfast.data.rows import as_rows, numeric_pair, numeric_rows
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels.base import Kernel, Pullback
-from holdfast.kernels.products import RowPair, row_blocks
+from holdfast.kernels.base import Kernel
+from holdfast.kernels.products import row_blocks
 
 __all__ = ["Constant", "Normalised", "OnColumns", "Product", "Scaled", "Sum"]
 
@@ -32,7 +31,6 @@ class _Combination(Kernel):
     """Several kernels combined entry by entry by one ufunc."""
 
     kernels: tuple[Kernel, ...]
-    _has_pullback: ClassVar[bool] = True
     _combine: ClassVar[np.ufunc]
 
     def __post_init__(self) -> None:
@@ -67,25 +65,6 @@ class _Combination(Kernel):
         """Return the values combined, in the memory of the first."""
         return reduce(lambda a, b: self._combine(a, b, out=a), values)
 
-    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
-        found = [kernel.value_and_pullback(pair) for kernel in self.kernels]
-        values = [K for K, _ in found]
-
-        def pullback(P: FloatArray) -> dict[str, FloatArray]:
-            return {
-                f"k{i + 1}__{name}": slope
-                for i, (_, pull) in enumerate(found)
-                for name, slope in pull(self._to_part(P, values, i)).items()
-            }
-
-        first, *others = values
-        return self._combined([first.copy(), *others]), pullback
-
-    @staticmethod
-    @abstractmethod
-    def _to_part(P: FloatArray, values: list[FloatArray], i: int) -> FloatArray:
-        """Return ∂L/∂K_i from P = ∂L/∂K and the values of all parts."""
-
 
 @dataclass(frozen=True)
 class Sum(_Combination):
@@ -93,20 +72,12 @@ class Sum(_Combination):
 
     _combine: ClassVar[np.ufunc] = np.add
 
-    @staticmethod
-    def _to_part(P: FloatArray, values: list[FloatArray], i: int) -> FloatArray:
-        return P
-
 
 @dataclass(frozen=True)
 class Product(_Combination):
     """The product of kernels, also written `k1 * k2`."""
 
     _combine: ClassVar[np.ufunc] = np.multiply
-
-    @staticmethod
-    def _to_part(P: FloatArray, values: list[FloatArray], i: int) -> FloatArray:
-        return reduce(np.multiply, [*values[:i], *values[i + 1 :]], P)
 
 
 @dataclass(frozen=True)
@@ -130,7 +101,6 @@ class Scaled(_OfOne):
 
     factor: float
     _positive: ClassVar[tuple[str, ...]] = ("factor",)
-    _has_pullback: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -145,17 +115,6 @@ class Scaled(_OfOne):
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self.kernel.diag(X) * self.factor
-
-    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
-        inner, pull = self.kernel.value_and_pullback(pair)
-        K = self.factor * inner
-
-        def pullback(P: FloatArray) -> dict[str, FloatArray]:
-            slopes = pull(self.factor * P)
-            of_factor = np.array([self.factor * np.vdot(P, inner)])
-            return {"factor": of_factor, **{f"kernel__{n}": slope for n, slope in slopes.items()}}
-
-        return K, pullback
 
 
 @dataclass(frozen=True)
@@ -184,7 +143,6 @@ class Constant(Kernel):
 
     value: float = 1.0
     _positive: ClassVar[tuple[str, ...]] = ("value",)
-    _has_pullback: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", check_positive("value", self.value))
@@ -202,9 +160,6 @@ class Constant(Kernel):
     def diag(self, X: Any) -> FloatArray:
         """Return the constant for every row, shape (len(X),)."""
         return np.full(as_rows(X).shape[0], self.value)
-
-    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
-        return self(pair.X, pair.Z), lambda P: {"value": np.array([self.value * P.sum()])}
 
 
 @dataclass(frozen=True)
@@ -263,7 +218,6 @@ class OnColumns(_OfOne):
     """
 
     columns: tuple[int, ...]
-    _has_pullback: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -281,11 +235,6 @@ class OnColumns(_OfOne):
         """False: rows have columns."""
         return False
 
-    @property
-    def feature_parameters(self) -> tuple[str, ...]:
-        """None: widths of single features are those of all columns."""
-        return ()
-
     def _own_parameters(self) -> dict[str, Any]:
         return {}  # columns are no number to search for
 
@@ -297,11 +246,6 @@ class OnColumns(_OfOne):
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self.kernel.diag(self._taken(numeric_rows(X)))
-
-    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
-        Z = None if pair.Z is None else self._taken(pair.Z)
-        K, pull = self.kernel.value_and_pullback(RowPair(self._taken(pair.X), Z))
-        return K, lambda P: {f"kernel__{name}": slope for name, slope in pull(P).items()}
 
     def _taken(self, X: RowData) -> RowData:
         if max(self.columns) >= X.shape[1]:

@@ -26,8 +26,6 @@ __all__ = ["Cosine", "Linear", "Polynomial", "Tanimoto"]
 class Linear(VectorKernel):
     """The inner product x·z."""
 
-    _has_pullback: ClassVar[bool] = True
-
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z)
 
@@ -95,8 +93,6 @@ class Polynomial(VectorKernel):
 class Cosine(VectorKernel):
     """The cosine x·z / (|x| |z|); zero with a row of zeros, as in scikit-learn."""
 
-    _has_pullback: ClassVar[bool] = True
-
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z, prepare=_unit_rows)
 
@@ -128,8 +124,6 @@ class Tanimoto(VectorKernel):
     >>> Tanimoto()([[1, 1, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0]]).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-
-    _has_pullback: ClassVar[bool] = True
 
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         Z_ready = _non_negative(X if Z is None else Z)

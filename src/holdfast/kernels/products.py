@@ -6,8 +6,6 @@ integer rows is ever held as float64. Sparse rows are multiplied as sparse matri
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +17,6 @@ from holdfast._typing import FloatArray, RowData
 from holdfast.linalg import SMALL, mirror, run_pieces
 
 __all__ = [
-    "RowPair",
     "distance_matrix",
     "fill_blocks",
     "float64_rows",
@@ -49,40 +46,6 @@ _FEW_FEATURES = 4
 _CANCELLED = 1e-4
 # Entries of the rows gathered at once for that second computation.
 _PAIR_ENTRIES = 2**18
-
-
-@dataclass(frozen=True, eq=False)
-class RowPair:
-    """Two sets of checked numeric rows (Z=None: X), and what several kernels of them can share."""
-
-    X: RowData
-    Z: RowData | None = None
-
-    @cached_property
-    def squared_distances(self) -> FloatArray:
-        """|x − z|² of every two rows; not to be overwritten."""
-        return distance_matrix(self.X, self.Z)
-
-    def feature_sums(self, P: FloatArray) -> FloatArray:
-        """Return Σ_ik P_ik (x_ij − z_kj)² for every feature j, shape (d,).
-
-        Σ_i P_i· x_ij² + Σ_k P_·k z_kj² − 2 Σ_k z_kj (PᵀX)_kj: 2·m·n·d flops in one product, for
-        dense rows about their mean, where it cancels less; sparse rows stay sparse.
-        """
-        X, Z = self._centred
-        if sp.issparse(X):
-            cross = np.asarray(Z.multiply((X.T @ P).T).sum(axis=0)).ravel()
-            squares = P.sum(axis=1) @ X.multiply(X) + P.sum(axis=0) @ Z.multiply(Z)
-            return np.asarray(squares).ravel() - 2.0 * cross
-        cross = np.einsum("kj,kj->j", P.T @ X, Z)
-        return np.asarray(P.sum(axis=1) @ (X * X) + P.sum(axis=0) @ (Z * Z) - 2.0 * cross)
-
-    @cached_property
-    def _centred(self) -> tuple[RowData, RowData]:
-        Z = self.X if self.Z is None else self.Z
-        centre = None if sp.issparse(Z) else _centre(Z)
-        ready = float64_rows(Z, centre=centre)
-        return ready if self.Z is None else float64_rows(self.X, centre=centre), ready
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:

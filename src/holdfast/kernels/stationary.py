@@ -13,10 +13,9 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.kernels.base import Pullback, VectorKernel
+from holdfast.kernels.base import VectorKernel
 from holdfast.kernels.checks import finite_number, positive_width
 from holdfast.kernels.products import (
-    RowPair,
     distance_matrix,
     fill_blocks,
     float64_rows,
@@ -33,7 +32,6 @@ class _Stationary(VectorKernel):
 
     gamma: Gamma
     _positive: ClassVar[tuple[str, ...]] = ("gamma",)
-    _per_feature: ClassVar[tuple[str, ...]] = ("gamma",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", positive_width("gamma", self.gamma))
@@ -57,8 +55,6 @@ class _Stationary(VectorKernel):
 
 class Euclidean(_Stationary):
     """A stationary kernel of the squared distance, q = Σ_j gamma_j (x_j − z_j)²."""
-
-    _has_pullback: ClassVar[bool] = True
 
     def from_squared_distances(self, D2: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return kernel values from |x − z|², which several widths can share; `out=D2` is allowed.
@@ -87,25 +83,6 @@ class Euclidean(_Stationary):
 
         return distance_matrix(X, Z, widths, finish)
 
-    def _pulled(self, pair: RowPair) -> tuple[FloatArray, Pullback]:
-        if isinstance(self.gamma, float):
-            q = None  # made again from the shared distances, which is cheaper than to keep it
-            K = self.from_squared_distances(pair.squared_distances)
-        else:
-            q = distance_matrix(pair.X, pair.Z, self._widths(pair.X.shape[1]))
-            K = q.copy()
-            self._profile(K)
-
-        def pullback(P: FloatArray) -> dict[str, FloatArray]:
-            at = self.gamma * pair.squared_distances if q is None else q
-            slopes = self._slopes(at)
-            slopes *= P
-            if q is None:
-                return {"gamma": np.array([np.vdot(slopes, at)])}
-            return {"gamma": np.asarray(self.gamma) * pair.feature_sums(slopes)}
-
-        return K, pullback
-
     @classmethod
     def scaled_by_gamma(cls, X: RowData) -> FloatArray:
         """Return the squared distances of all pairs of rows."""
@@ -114,10 +91,6 @@ class Euclidean(_Stationary):
     @abstractmethod
     def _profile(self, q: FloatArray) -> None:
         """Turn q into kernel values, in place."""
-
-    @abstractmethod
-    def _slopes(self, q: FloatArray) -> FloatArray:
-        """Return the slopes dk/dq, a fresh array."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +108,6 @@ class RBF(Euclidean):
     def _profile(self, q: FloatArray) -> None:
         np.negative(q, out=q)
         np.exp(q, out=q)
-
-    def _slopes(self, q: FloatArray) -> FloatArray:
-        return -np.exp(-q)
 
 
 @dataclass(frozen=True)
@@ -183,17 +153,6 @@ class Matern(Euclidean):
         np.exp(q, out=q)
         if factor is not None:
             q *= factor
-
-    def _slopes(self, q: FloatArray) -> FloatArray:
-        t = np.sqrt(4.0 * self.nu * q)
-        decay = np.exp(-t)
-        if self.nu == 0.5:
-            # Infinite at q = 0; what multiplies it, (x_j − z_j)², is zero there: such pairs do not
-            # depend on any width.
-            return -np.divide(decay, t, out=np.zeros_like(t), where=t > 0.0)
-        if self.nu == 1.5:
-            return -3.0 * decay
-        return -5.0 / 3.0 * (1.0 + t) * decay
 
 
 @dataclass(frozen=True)

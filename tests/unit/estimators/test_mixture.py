@@ -217,34 +217,6 @@ def test_rounding_is_told_of_the_kernel_that_is_kept():
     assert np.isnan(rounding).all(axis=1).sum() == len(DRAWS) - 1
 
 
-def test_importance_is_what_is_lost_when_a_kernel_leaves():
-    model = fitted(weights=WEIGHTS)
-    found, draw, alpha = model.kernel_importance(), model.kernel_weights_, model.alpha_
-    w = WEIGHTS[:, None]
-    total = (w * (Y - (w * Y).sum(axis=0) / w.sum()) ** 2).sum(axis=0) / w.sum()
-    assert np.allclose(found.r2, 1 - errors(draw, alpha) / total, rtol=1e-9)
-    for b in range(3):
-        less = draw * (np.arange(3) != b)
-        assert np.allclose(found.r2_without[b], 1 - errors(less, alpha) / total, atol=1e-9)
-    assert np.allclose(found.delta, found.r2 - found.r2_without)
-    frame = found.to_frame("pandas")
-    assert frame.shape == (9, 6)
-    each = fitted(weights_per_target=True, alpha_per_target=True)
-    assert each.kernel_importance().weights.shape == (3, 3)
-
-
-def test_what_is_left_without_the_only_kernel():
-    model = KernelMixtureCV([RBF(0.3)], alphas=[0.3], cv=LeaveOneGroupOut(), trend=[0]).fit(
-        X, Y, groups=RUNS
-    )
-    Z, held = np.c_[np.ones(M), X[:, 0]], np.empty_like(Y)
-    for run in np.unique(RUNS):
-        out = run == RUNS
-        held[out] = Z[out] @ np.linalg.lstsq(Z[~out], Y[~out], rcond=None)[0]
-    expected = 1 - ((Y - held) ** 2).sum(axis=0) / ((Y - Y.mean(axis=0)) ** 2).sum(axis=0)
-    assert np.allclose(model.kernel_importance().r2_without[0], expected, atol=1e-9)
-
-
 def test_draws_are_shares_of_kernels_of_one_size():
     model = KernelMixtureCV(BANDS, n_draws=12, cv=5, random_state=1, alphas=ALPHAS).fit(X, Y)
     draws = np.array([*map(np.array, model.cv_results_["param_weights"][:: ALPHAS.size])])
@@ -258,35 +230,6 @@ def test_draws_are_shares_of_kernels_of_one_size():
     assert np.allclose(centre(X), expected)
     again = KernelMixtureCV(BANDS, n_draws=12, cv=5, random_state=1, alphas=ALPHAS).fit(X, Y)
     assert np.array_equal(again.kernel_weights_, model.kernel_weights_)
-
-
-@pytest.mark.parametrize("basis", [None, np.arange(0, M, 3)], ids=["dense", "basis"])
-def test_steps_along_the_gradient_lower_the_error(basis):
-    y = Y[:, 0] + 0.7 * Y[:, 1]
-    options = {"y": y, "weights": WEIGHTS, "basis": basis, "held_out_basis": "keep"}
-    options["alphas"] = np.logspace(-3, 2, 21)
-    before, after = fitted(**options), fitted(n_steps=25, **options)
-    assert after.best_score_ > before.best_score_
-    assert np.isclose(after.kernel_weights_.sum(), 1)
-    if basis is None:  # no weights nearby are better
-        least = -after.best_score_
-        for change in RNG.normal(size=(10, 3)):
-            near = after.kernel_weights_ * np.exp(0.2 * change)
-            grid = [errors(near / near.sum(), a, y[:, None])[0] for a in options["alphas"]]
-            assert min(grid) > 0.999 * least
-
-
-def test_steps_of_one_kernel_and_from_a_corner():
-    one = KernelMixtureCV([RBF(0.3)], n_steps=5, cv=4, alphas=ALPHAS).fit(X, Y)
-    assert one.kernel_weights_.tolist() == [1.0]
-    plain = KernelRidgeCV(RBF(0.3), cv=4, alphas=ALPHAS).fit(X, Y)
-    assert len(one.cv_results_["alpha"]) == 3
-    scale = one.kernel_.factor if hasattr(one.kernel_, "factor") else 1.0
-    same = KernelRidgeCV(scale * RBF(0.3), cv=4, alphas=ALPHAS).fit(X, Y)
-    assert np.allclose(one.predict(NEW), same.predict(NEW))
-    assert plain.best_score_ != 0
-    corner = fitted(draws=DRAWS[:1], n_steps=10)
-    assert corner.cv_results_["param_weights"][-1] != tuple(DRAWS[0])
 
 
 def test_rows_on_a_cluster_streamed_and_with_little_memory():
@@ -369,10 +312,6 @@ def test_nested_and_permutations_repeat_the_choice_of_the_weights():
         assert np.abs(values - again.predict(X[experiment.test])).max() < 1e-8
     test = model.permutation_test(19, random_state=0)
     assert test.score == model.best_score_
-    stepped = fitted(y=Y[:, 0], n_steps=3)
-    for question in (lambda: stepped.nested(3), lambda: stepped.permutation_test(9)):
-        with pytest.raises(NotSupportedError, match=r"n_steps=3\. Fit with n_steps=0"):
-            question()
 
 
 @pytest.mark.parametrize("more", [{}, {"weights_per_target": True}], ids=["one", "each"])
@@ -412,8 +351,6 @@ def test_a_grid_that_ends_too_early_is_told():
         ({"draws": [[0.0, 0.0, 0.0]]}, InvalidInputError, "some of each row"),
         ({"draws": None, "n_draws": 0}, InvalidInputError, "n_draws must be"),
         ({"draws": None, "concentration": -1}, InvalidInputError, "concentration must be"),
-        ({"n_steps": -1}, InvalidInputError, "n_steps must be"),
-        ({"n_steps": 2, "weights_per_target": True}, NotSupportedError, "n_steps is for one"),
         ({"normalise": "yes"}, InvalidInputError, "normalise"),
     ],
 )

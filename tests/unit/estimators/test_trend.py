@@ -213,8 +213,9 @@ def test_permutations_and_intervals_of_the_score():
 
 def test_tuning_finds_a_width_beside_a_trend():
     found = holdfast.tune(KernelRidgeCV("rbf", trend="linear", cv=4), X, Y[:, 0])
-    model = KernelRidgeCV(found.kernel, alphas=[found.alpha], trend="linear", cv=4).fit(X, Y[:, 0])
-    assert np.isclose(-model.best_score_, found.criterion, rtol=1e-6)
+    options = {"gamma": found.params["gamma"], "alphas": [found.params["alpha"]]}
+    model = KernelRidgeCV(**options, trend="linear", cv=4).fit(X, Y[:, 0])
+    assert np.isclose(model.best_score_, found.score, rtol=1e-9)
 
 
 # -- undetermined columns --------------------------------------------------------------------------
