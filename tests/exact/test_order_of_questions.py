@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from holdfast import KernelRidgeCV, load
+from holdfast import KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
 
 M, D = 60, 5
@@ -37,7 +37,7 @@ MODELS = {
                   "basis": np.arange(0, M, 3)}),
 }  # fmt: skip
 
-LIVES = ("auto", "fold_gram", "single", "pickled", "saved")
+LIVES = ("auto", "fold_gram", "single", "pickled")
 
 #: The questions: from a model and its rows to numbers. Predictions are over the spread of y.
 QUESTIONS = {
@@ -91,15 +91,10 @@ def as_bytes(name, weighted):
     return pickle.dumps(fitted(name, weighted, "auto"))
 
 
-def fresh(name, weighted, life, folder):
+def fresh(name, weighted, life):
     """Return a model that was asked nothing yet."""
     if life == "pickled":
         return pickle.loads(as_bytes(name, weighted))
-    if life == "saved":
-        file = folder / f"{name}-{weighted}.holdfast"
-        if not file.exists():
-            fitted(name, weighted, life).save(file)
-        return load(file)
     return fitted(name, weighted, life)
 
 
@@ -114,17 +109,12 @@ def ask(question, model, name):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture(scope="module")
-def alone(folder):
+def alone():
     """Answers of models that were asked nothing else."""
 
     @cache
     def answer(name, weighted, life, question):
-        return ask(question, fresh(name, weighted, life, folder), name)
+        return ask(question, fresh(name, weighted, life), name)
 
     return answer
 
@@ -141,10 +131,10 @@ def seconds(name, life, first):
 @pytest.mark.parametrize("life", LIVES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weights"])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_second_answer_is_that_of_a_fresh_model(name, weighted, life, first, folder, alone):
+def test_the_second_answer_is_that_of_a_fresh_model(name, weighted, life, first, alone):
     wrong = {}
     for second in seconds(name, life, first):
-        model = fresh(name, weighted, life, folder)
+        model = fresh(name, weighted, life)
         ask(first, model, name)
         error = np.abs(ask(second, model, name) - alone(name, weighted, life, second)).max()
         if not error <= TOLERANCE:
@@ -152,12 +142,12 @@ def test_the_second_answer_is_that_of_a_fresh_model(name, weighted, life, first,
     assert not wrong, f"after {first}"
 
 
-@pytest.mark.parametrize("life", ["auto", "pickled", "saved"])
+@pytest.mark.parametrize("life", ["auto", "pickled"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weights"])
 @pytest.mark.parametrize("name", MODELS)
-def test_two_threads_ask_one_model(name, weighted, life, folder, alone):
+def test_two_threads_ask_one_model(name, weighted, life, alone):
     asked = list(QUESTIONS)
-    model = fresh(name, weighted, life, folder)
+    model = fresh(name, weighted, life)
     # Filters of warnings belong to the process, so they are set once for both threads.
     with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
         warnings.simplefilter("ignore", HoldfastWarning)
@@ -173,6 +163,6 @@ def test_lives_differ_in_nothing_but_rounding(name, weighted, alone):
     """Saving and pickling change nothing; paths that retrain or factorise give the same numbers."""
     for question in ("leave one out", "five folds", "predict_without", "coef_without", "influence"):
         expected = alone(name, weighted, "auto", question)
-        for life in ("pickled", "saved", "single"):
+        for life in ("pickled", "single"):
             error = np.abs(alone(name, weighted, life, question) - expected).max()
             assert error <= TOLERANCE, f"{question}, {life}: {error:.1e}"
