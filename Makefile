@@ -22,7 +22,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick browser test-browser torture mutants test-lowest audit lint format types docs bench bench-smoke reproduce package dev picture clean
+.PHONY: help demo test test-quick browser test-browser torture test-lowest lint format types docs bench bench-smoke reproduce package dev clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,6 @@ SET_docs := --editable ".[plot,frames]" --group docs
 SET_bench := --editable ".[plot]" --group bench
 SET_reproduce := --editable ".[plot]" --group reproduce
 SET_lint := --group lint
-SET_audit := --editable ".[all]" --group audit
 SET_release := --group release
 SET_dev := --editable ".[all]" --group dev
 
@@ -79,12 +78,6 @@ test-browser: browser ## the tests of the report in a real browser; SHOTS=folder
 torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS=200 SEED=0 WAYS=1 JOBS=2 RECORD=file
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -W ignore -m torture --problems $(or $(PROBLEMS),200) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) $(if $(WAYS),--ways) $(if $(RECORD),--record $(RECORD))
 
-mutants: $(VENV)/.set-test ## small faults that tests must see: SAMPLE=300 SEED=0 (all: hours) JOBS=1
-	$(ONE_THREAD) $(BIN)/python -m tools.mutants $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) --budget $(or $(BUDGET),30)
-
-audit: $(VENV)/.set-audit ## known weaknesses of everything that is installed; asks a public service
-	$(BIN)/python -m pip_audit --skip-editable
-
 lint: $(VENV)/.set-lint ## ruff (lint and format) and codespell
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -100,9 +93,6 @@ types: $(VENV)/.set-test $(VENV)/.set-lint ## mypy --strict on src
 docs: $(VENV)/.set-docs ## the documentation, warnings as errors: docs/_build/html/index.html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
-
-picture: $(VENV)/.set-docs ## the picture in the README
-	$(BIN)/python docs/pictures/readme.py
 
 bench: $(VENV)/.set-bench ## the benchmarks, ten minutes; DOCS=1 writes the tables of the docs
 	$(BIN)/python -m benchmarks $(if $(DOCS),--docs)
@@ -135,6 +125,6 @@ test-lowest: $(VENV_LOWEST)/.made ## the tests, without the slow ones, with the 
 	$(ONE_THREAD) $(VENV_LOWEST)/bin/python -m pytest -n auto -q -m "not slow" $(PYTEST_ARGS)
 
 clean: ## remove everything that make made, but no measurements
-	rm -rf $(VENV) $(VENV_LOWEST) $(DEMO_DIR) build dist docs/_build docs/gallery docs/api/generated
+	rm -rf $(VENV) $(VENV_LOWEST) $(DEMO_DIR) build dist docs/_build docs/gallery docs/api/generated docs/api/names.rst
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage
 	find src tests benchmarks reproduce -name __pycache__ -type d -prune -exec rm -rf {} +

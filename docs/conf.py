@@ -1,13 +1,13 @@
 """How the documentation is built: Sphinx and MyST; only Read the Docs fetches from the network."""
 
 import os
-import sys
+import re
 import warnings
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "_ext"))
 
 project = "holdfast"
 author = "The holdfast developers"
@@ -22,14 +22,13 @@ extensions = [
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
-    "api_pages",
-    "mathml",
-    "references",
-    "root_pages",
 ]
-exclude_patterns = ["_build", "_ext", "pictures", "**/GALLERY_HEADER.*"]
-nitpicky = False
-suppress_warnings = ["config.cache"]  # sphinx-gallery puts functions into the configuration
+# Records and the papers' pages are for readers of the repository.
+exclude_patterns = ["_build", "api/names.rst", "decisions", "pictures", "reproduce", "**/GALLERY_*"]
+suppress_warnings = [
+    "config.cache",  # sphinx-gallery puts functions into the configuration
+    "ref.term",  # a word of scikit-learn's glossary is plain text
+]
 if os.environ.get("READTHEDOCS"):  # elsewhere nothing is fetched from the network
     extensions.append("sphinx.ext.intersphinx")
     numpydoc_xref_param_type = True
@@ -39,22 +38,18 @@ if os.environ.get("READTHEDOCS"):  # elsewhere nothing is fetched from the netwo
         "scipy": ("https://docs.scipy.org/doc/scipy", None),
         "sklearn": ("https://scikit-learn.org/stable", None),
     }
-    suppress_warnings.append("ref.term")  # a word that their glossaries lack is plain text
 
 # --- pages ---------------------------------------------------------------------------------------
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 myst_dmath_double_inline = True
 myst_links_external_new_tab = False
-html_math_renderer = "mathml"
-math_number_all = False
 
 # --- API -----------------------------------------------------------------------------------------
-autosummary_generate = True
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autosummary_generate = ["api/names.rst"]
+autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
-numpydoc_class_members_toctree = False
 
 # --- gallery -------------------------------------------------------------------------------------
 warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")
@@ -69,8 +64,6 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # that page would load scripts from elsewhere
     "show_signature": False,
     "min_reported_time": 1e9,
-    "matplotlib_animations": False,
-    "plot_gallery": True,
 }
 
 # --- appearance ----------------------------------------------------------------------------------
@@ -89,3 +82,52 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
+
+
+def write_names():
+    """Write the list of public names, by module, for autosummary; those of two only once."""
+    package, shown, parts = import_module("holdfast"), set(), []
+    names = [name for name in package.__all__ if not name.startswith("_")]
+    modules = [name for name in names if type(getattr(package, name)) is type(package)]
+    for module in [package, *(getattr(package, name) for name in modules)]:
+        classes = {n: v for n, v in vars(module).items() if isinstance(v, type)}
+        own = [n for n, v in classes.items() if v.__module__ == module.__name__]
+        every = getattr(module, "__all__", own)
+        new = [n for n in every if n not in {*modules, *shown} and not n.startswith("_")]
+        shown.update(new)
+        if new:
+            title = f"``{module.__name__}``"
+            parts += [title, "-" * len(title), "", f".. currentmodule:: {module.__name__}", ""]
+            parts += [".. autosummary::", "   :toctree: generated", ""]
+            parts += [*(f"   {name}" for name in new), ""]
+    (HERE / "api" / "names.rst").write_text("\n".join(parts), encoding="utf-8")
+
+
+def plain_links(app, docname, source):
+    """Show links to records and papers' pages as paths in the repository."""
+    link = re.compile(r"\[([^\]]+)\]\((?:docs/)?((?:decisions|reproduce)/[^)]+)\)")
+    source[0] = link.sub(r"\1 (`docs/\2`)", source[0])
+
+
+def plain_bars(app, what, name, obj, options, lines):
+    """Let docstrings write |H| for a size, which reStructuredText takes for a substitution."""
+    lines[:] = [
+        line if line.lstrip().startswith((">>>", "...")) else line.replace("|", "\N{DIVIDES}")
+        for line in lines
+    ]
+
+
+def only_ours(app, what, name, obj, skip, options):
+    """Leave out methods that come from Python or scikit-learn: they are documented there."""
+    inside = (getattr(obj, "__module__", None) or "").startswith("holdfast")
+    return True if callable(obj) and not inside else None
+
+
+def setup(app):
+    """Connect these to Sphinx."""
+    app.connect("source-read", plain_links)
+    app.connect("autodoc-process-docstring", plain_bars, priority=900)  # after numpydoc
+    app.connect("autodoc-skip-member", only_ours)
+
+
+write_names()

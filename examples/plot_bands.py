@@ -42,7 +42,7 @@ Y = heard + seen + 1.5 * drifting(voxels)
 # One kernel for all columns, and one for each band with weights for each voxel. Both hold out
 # whole runs and choose a penalty for each voxel.
 
-alphas = np.logspace(-2, 4, 13)
+alphas = np.logspace(-2, 6, 17)
 shared = {"alphas": alphas, "cv": LeaveOneGroupOut(), "alpha_per_target": True}
 plain = KernelRidgeCV("linear", scoring="r2", **shared).fit(X, Y, groups=run)
 bands = {
@@ -52,7 +52,6 @@ bands = {
 banded = KernelMixtureCV(
     bands, n_draws=20, weights_per_target=True, scoring="r2", random_state=0, **shared
 ).fit(X, Y, groups=run)
-share = banded.kernel_weights_
 for name in ("sound", "pictures", "both", "neither"):
     of = kind == name
     print(f"{name:9} R² {plain.best_score_[of].mean():.2f} → {banded.best_score_[of].mean():.2f}")
@@ -63,10 +62,10 @@ fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for name, color in (("sound", "C0"), ("pictures", "C1"), ("both", "C2"), ("neither", "0.6")):
     of = kind == name
     axes[0].plot(plain.best_score_[of], banded.best_score_[of], ".", color=color, label=name)
-    axes[1].hist(share[of, 0], bins=np.linspace(0, 1, 11), histtype="step", color=color)
+    axes[1].plot(banded.kernel_weights_[of, 1], banded.best_score_[of], ".", color=color)
 low, high = axes[0].get_xlim()
 axes[0].plot([low, high], [low, high], color="k", lw=0.8)
 axes[0].set(xlabel="R², one kernel", ylabel="R², a kernel for each band")
 axes[0].legend(frameon=False)
-axes[1].set(xlabel="weight of the sound", ylabel="voxels")
+axes[1].set(xlabel="weight of the pictures", ylabel="R², a kernel for each band")
 plt.show()

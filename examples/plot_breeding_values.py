@@ -75,10 +75,7 @@ def accuracy(prediction, truth):
 
 def held_out(cv):
     """Held-out predictions of the training animals, in their order."""
-    found = model.held_out(cv=cv, alphas=[model.alpha_])
-    values = np.empty(old.sum())
-    values[found.experiments.test.values] = found.values[0, :, 0]
-    return values
+    return model.held_out(cv=cv, alphas=[model.alpha_]).matrix()[0, :, 0]
 
 
 by_family, by_animal = held_out(families), held_out(LeaveOneOut())

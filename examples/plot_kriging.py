@@ -5,8 +5,7 @@ Kriging with a trend
 Temperature at 120 stations: it falls with height, and what is left varies smoothly over the map.
 The stations are in the valleys, but the map should cover the mountains too. A kernel on place and
 height alone returns to its mean up there. With the height as a trend (universal kriging with an
-external drift) the fall is estimated, with a standard error, and continues above the highest
-station.
+external drift) the fall is estimated, and continues above the highest station.
 
 The data are made up: a smooth field over a square of 100 km, −6.5 °C per 1,000 m, 0.4 °C of noise.
 """

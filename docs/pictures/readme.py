@@ -1,4 +1,4 @@
-"""Draw the picture of the README: ``make picture``.
+"""Draw the picture of the README: ``python docs/pictures/readme.py``.
 
 Left: a curve through noisy points and, for each block of them, the model that never saw the block.
 Right: the error that cross-validation of those blocks shows for every penalty, and circles where

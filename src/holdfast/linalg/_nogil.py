@@ -6,7 +6,7 @@ routines are exported for Cython in `scipy.linalg.cython_lapack` and `cython_bla
 `ctypes` they run without the lock. All of them work in place on the memory that they are given.
 
 Only routines that take long are called this way: a call through `ctypes` costs some ten
-microseconds more than the wrapper, so short calls are faster with it (record 0012).
+microseconds more than the wrapper, so short calls are faster with it.
 """
 
 import ctypes

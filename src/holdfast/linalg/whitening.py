@@ -94,7 +94,7 @@ class Whitening:
     Notes
     -----
     n² flops per row, by substitution: W Cᵀ = K_{:B} then holds to eps. A product with C⁻¹ would be
-    1.2 to 1.9 times as fast, but holds only to cond(C) eps (record 0008).
+    1.2 to 1.9 times as fast, but holds only to cond(C) eps (record 0001).
     """
 
     factor: FloatArray
