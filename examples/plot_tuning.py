@@ -6,7 +6,7 @@ A grid has a direction for each parameter: two kernels with a width and a share 
 thousands of points. ``tune`` walks to the best held-out score instead (Nelder and Mead's simplex,
 as Cawley and Talbot 2004 did), and every step is an exact cross-validation.
 
-The data are made up: a slow trend over ten years of months, and a season of twelve months.
+The data are made up: a slow wave over ten years of months, and a season of twelve months.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ X = np.c_[month / 12, np.cos(angle), np.sin(angle)]  # years, and the place in t
 
 
 def truth(rows):
-    season = rows[:, 1] + 0.5 * rows[:, 1] * rows[:, 2]
-    return 0.3 * rows[:, 0] + np.sin(0.9 * rows[:, 0]) + season
+    season = 2 * np.exp(4 * (rows[:, 1] - 1)) - np.exp(3 * (rows[:, 2] - 1))  # two short peaks
+    return np.sin(1.5 * rows[:, 0]) + season
 
 
 y = truth(X) + 0.3 * rng.normal(size=month.size)
