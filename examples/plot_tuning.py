@@ -24,7 +24,7 @@ X = np.c_[month / 12, np.cos(angle), np.sin(angle)]  # years, and the place in t
 
 def truth(rows):
     season = 2 * np.exp(4 * (rows[:, 1] - 1)) - np.exp(3 * (rows[:, 2] - 1))  # two short peaks
-    return np.sin(1.5 * rows[:, 0]) + season
+    return np.sin(1.5 * rows[:, 0]) + 0.5 * np.sin(4 * rows[:, 0]) + season
 
 
 y = truth(X) + 0.3 * rng.normal(size=month.size)
