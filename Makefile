@@ -30,10 +30,10 @@ help: ## this list
 # --- environments: one stamp per set, renewed when pyproject.toml changes -------------------------
 
 # A set: extras of the package and a dependency group, as pyproject.toml has them.
-SET_demo := --editable .
+SET_demo := --editable ".[app]"
 SET_test := --editable ".[all]" --group test
 SET_browser := --editable ".[all]" --group test --group browser
-SET_docs := --editable ".[plot,frames]" --group docs
+SET_docs := --editable ".[app]" --group docs
 SET_bench := --editable ".[plot]" --group bench
 SET_reproduce := --editable ".[plot]" --group reproduce
 SET_lint := --group lint
@@ -73,7 +73,7 @@ browser: $(VENV)/.set-browser ## what the browser tests need: playwright and a C
 	$(BIN)/python tools/chromium.py
 
 test-browser: browser ## the tests of the report in a real browser; SHOTS=folder writes pictures
-	HOLDFAST_BROWSER=required HOLDFAST_SCREENSHOTS=$(SHOTS) $(ONE_THREAD) $(BIN)/python -m pytest tests/unit/report/test_report_browser.py $(PYTEST_ARGS)
+	HOLDFAST_BROWSER=required HOLDFAST_SCREENSHOTS=$(SHOTS) $(ONE_THREAD) $(BIN)/python -m pytest tests/app/test_browser.py $(PYTEST_ARGS)
 
 torture: $(VENV)/.set-test ## hard random problems against many digits: PROBLEMS=200 SEED=0 WAYS=1 JOBS=2 RECORD=file
 	$(ONE_THREAD) PYTHONPATH=tests $(BIN)/python -W ignore -m torture --problems $(or $(PROBLEMS),200) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) $(if $(WAYS),--ways) $(if $(RECORD),--record $(RECORD))

@@ -16,10 +16,8 @@ ROOT = Path(__file__).parent.parent
 #: Files of the package that no import would miss.
 NEEDED = (
     "py.typed",
-    "report/page.js",
-    "report/page.css",
-    "report/plotly/plotly-basic.min.js.gz",
-    "report/plotly/LICENSE",
+    "app/page.html",
+    "app/page.css",
 )
 
 

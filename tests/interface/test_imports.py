@@ -12,19 +12,21 @@ import holdfast
 
 # Part of the source, not of what is installed.
 BESIDE = ("benchmarks", "reproduce", "reference")
-OPTIONAL = ("pandas", "polars", "pyarrow", "matplotlib", "dask", "distributed")
+OPTIONAL = (
+    "pandas", "polars", "pyarrow", "matplotlib", "dask", "distributed",
+    "jinja2", "skops", "skrub", "tqdm",
+)  # fmt: skip
 SOURCE = Path(holdfast.__file__).parent
 # What every user of holdfast has loaded: the estimators, files, displays, reports, the commands.
 MODULES = (
     "holdfast",
     "holdfast.estimators.regression",
     "holdfast.estimators.classification",
-    "holdfast.tables",
     "holdfast.displays",
-    "holdfast.report",
-    "holdfast.cli",
-    "holdfast.cli.commands",
-    "holdfast.cli.demo",
+    "holdfast.app",
+    "holdfast.app.command",
+    "holdfast.app.fitting",
+    "holdfast.app.page",
     "holdfast.progress",
 )
 
@@ -60,7 +62,7 @@ def test_importing_holdfast_is_light():
 
 def test_help_and_version_need_no_numbers():
     """What is asked for often must not load SciPy."""
-    loaded = loaded_by("holdfast.cli", "holdfast.cli.parser")
+    loaded = loaded_by("holdfast.app", "holdfast.app.command")
     assert "sklearn" not in loaded
     assert "scipy" not in loaded
 

@@ -30,7 +30,7 @@ def test_conda_recipe_repeats_the_bounds():
     recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text("utf-8")
     asked = dict(re.findall(r"^    - ([\w-]+) >=([\d.]+)$", recipe, re.MULTILINE))
     extras = PROJECT["optional-dependencies"]
-    wanted = [*PROJECT["dependencies"], *extras["plot"], *extras["cli"], *extras["frames"]]
+    wanted = [*PROJECT["dependencies"], *extras["plot"], *extras["app"]]
     for requirement in wanted:
         name, bound = requirement.split(">=")
         assert asked[{"matplotlib": "matplotlib-base"}.get(name, name)] == bound
@@ -66,4 +66,4 @@ def test_extras_of_the_readme_write_the_report_that_it_promises():
     readme = (ROOT / "README.md").read_text("utf-8")
     line = re.search(r'pip install "\.\[(\w+)\]".*\n +holdfast cv .*--report \w+\.html', readme)
     names = {r.split(">=")[0] for r in PROJECT["optional-dependencies"][line[1]]}
-    assert {"pandas", "pyarrow"} <= names
+    assert {"pandas", "pyarrow", "jinja2", "matplotlib"} <= names

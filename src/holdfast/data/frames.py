@@ -39,6 +39,6 @@ def make_frame(columns: Mapping[str, NDArray[Any]], library: str | None) -> Any:
         package = import_module(library)
     except ImportError as error:
         raise MissingDependencyError(
-            f"to_frame() needs {library}, which is not installed: pip install 'holdfast[frames]'."
+            f"to_frame() needs {library}, which is not installed: pip install {library}."
         ) from error
     return package.DataFrame(dict(columns))

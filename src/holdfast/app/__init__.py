@@ -1,0 +1,70 @@
+"""The command ``holdfast``: a table in, an answer out.
+
+It stands on what people already use, all in the extra ``app``: pandas and pyarrow read, skrub
+encodes text and dates, matplotlib draws, jinja2 makes the page, tqdm shows progress, skops keeps
+models. Of holdfast it uses public names only.
+
+| module | does |
+|---|---|
+| `command` | options, commands, exit codes |
+| `reading` | a file as typed columns |
+| `columns` | which columns are asked and used, and what makes an answer doubtful |
+| `fitting` | fits within a time budget; what each doubt does to the score |
+| `findings` | the answer in words, once, for terminal, page and JSON |
+| `page` | the page, with the library's own displays |
+| `model_file` | models in files that may be opened without trust |
+| `demo` | a study where single held-out rows mislead |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command ``holdfast`` and return its exit code.
+
+    0: answered; 2: the command line asks for something impossible; 3: the data cannot be used;
+    130: interrupted.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process by default.
+
+    Examples
+    --------
+    >>> from holdfast.app import main
+    >>> main(["cv", "no_such_file.csv", "--target", "y"])
+    2
+    """
+    import signal
+    import sys
+
+    interrupted = False
+
+    def on_interrupt(number: int, frame: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough
+        sys.unraisablehook = lambda problem: None
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGINT, on_interrupt)
+    except ValueError:  # not the main thread: whoever runs it deals with signals
+        before = None
+    try:
+        from holdfast.app.command import run
+
+        return run(argv)
+    except BaseException:
+        if not interrupted:  # a library may turn an interrupt into an error of its own
+            raise
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    finally:
+        if before is not None and not interrupted:
+            signal.signal(signal.SIGINT, before)
