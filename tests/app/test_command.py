@@ -54,7 +54,7 @@ def test_dates_warn_when_later_rows_are_harder(tmp_path, found):
 
 
 def test_copies_are_found_and_held_out_together(tmp_path, found):
-    findings = found(*write(tmp_path, "copies"))
+    findings = found(*write(tmp_path, "copies"), "--gamma", "5")
     together = findings["numbers"]["compared"]["copies held out together"]
     assert "copy" in said(findings)
     assert together > 1.3 * findings["numbers"]["value"]
