@@ -103,7 +103,7 @@ BASIS = np.union1d(RNG.choice(M, 15, replace=False), [FAR])
 def with_a_far_row(policy, alpha):
     options = {"gamma": 0.5, "alphas": [alpha], "basis": BASIS, "held_out_basis": policy}
     model = KernelRidgeCV(**options).fit(X_FAR, Y_FAR)
-    assert model._leverages()[FAR] > 0.999
+    assert model.influence().leverage[FAR] > 0.999
     return model
 
 
@@ -136,7 +136,7 @@ def test_models_without_a_far_row(policy, alpha, rows):
 @pytest.mark.parametrize("policy", ["keep", "remove"])
 def test_influence_of_a_far_row(policy, alpha):
     model = with_a_far_row(policy, alpha)
-    found, h = model.influence(), model._leverages()
+    found, h = model.influence(), model.influence().leverage
     full = model.predict(X_FAR)
     s2 = np.square(Y_FAR - full).sum() / (M - h.sum())
     for row in (FAR, 10):
@@ -168,9 +168,9 @@ def test_large_sets_with_a_far_row_are_trained(bias):
     basis = np.r_[FAR, 10:1200:100]
     options = {"gamma": 0.5, "alphas": [1e-8], "basis": basis, "held_out_basis": "keep"}
     model = KernelRidgeCV(**options, fit_intercept=bias).fit(X, y)
-    assert model._leverages()[FAR] > 0.999
+    assert model.influence().leverage[FAR] > 0.999
     smoother, full = model._fitted_model().smoother, model.predict(X)
-    found, h = model.influence(groups), model._leverages()
+    found, h = model.influence(groups), model.influence().leverage
     s2 = np.square(y - full).sum() / (1200 - h.sum())
     for group in range(3):
         rows, none = np.flatnonzero(groups == group), np.empty(0, dtype=np.int64)

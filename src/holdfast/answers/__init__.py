@@ -3,8 +3,8 @@
 These questions cost hundreds to thousands of refits elsewhere. They all start from the fitted model
 as a value: `Fitted` (`fitted`) is a `Problem` with a `Goal` (`problem`), a kernel on its rows with
 its smoother (`model`, `rows`), and a choice. Each module above is one answer: a small frozen
-result, and a function of `Fitted` that returns it. The estimators have a method for each. All score
-held-out predictions by one function (`scored`).
+result, printed as a sentence, and a function that returns it, with the documentation that users
+see: the estimators have it as a method. All score held-out predictions by one function (`scored`).
 
 | module | answers |
 |---|---|
@@ -17,14 +17,33 @@ held-out predictions by one function (`scored`).
 | `nested` | what does the choice of penalty and kernel do to the score? |
 | `certainty` | how far may the score be from the error on new rows? |
 | `permutation` | how well would chance have done? |
-| `comparison` | is one model better than another, and which rows decide? |
+| `comparison` | is one model better than another? |
+| `checks` | how was the model fitted, and are its predictions those of retrained models? |
 """
 
+from holdfast.answers import certainty as certainty
+from holdfast.answers import checks as checks
+from holdfast.answers import held_out as held_out
+from holdfast.answers import influence as influence
+from holdfast.answers import intervals as intervals
+from holdfast.answers import nested as nested
+from holdfast.answers import permutation as permutation
+from holdfast.answers import without as without
 from holdfast.answers.calibration import Calibration, CalibrationScores
+from holdfast.answers.certainty import ScoreInterval
+from holdfast.answers.comparison import Comparison
 from holdfast.answers.influence import Influence
+from holdfast.answers.nested import NestedPredictions
+from holdfast.answers.permutation import PermutationTest
+from holdfast.answers.without import HeldOutCoefficients
 
 __all__ = [
     "Calibration",
     "CalibrationScores",
+    "Comparison",
+    "HeldOutCoefficients",
     "Influence",
+    "NestedPredictions",
+    "PermutationTest",
+    "ScoreInterval",
 ]

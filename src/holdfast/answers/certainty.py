@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.fitted import Fitted
+from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.gaussian import density_rows
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.partitions import Estimate, nested_estimate
@@ -40,6 +40,7 @@ from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.experiments import Experiments, Ragged
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.spread import spread
+from holdfast.progress import shows_progress
 from holdfast.scores.standard_errors import (
     jackknife,
     mean_and_variance,
@@ -106,16 +107,64 @@ class ScoreInterval:
         return f"<{self.scoring}: {text}, {self.level:.0%} by {self.method}, {self.units}>"
 
 
+@shows_progress
 def score_interval(
-    fitted: Fitted,
+    estimator: Estimator,
     level: float = 0.9,
     method: Method = "auto",
     n_splits: int = 10,
     n_partitions: int = 50,
     random_state: Any = None,
+    *,
     groups: ArrayLike | None = None,
 ) -> ScoreInterval:
-    """Return the score with an interval."""
+    """Return the score with an interval for the score on new rows.
+
+    Parameters
+    ----------
+    level : float, default 0.9
+        Confidence level.
+    method : {"auto", "nested", "asymptotic"}, default "auto"
+        "nested": Bates, Hastie and Tibshirani (2024), from `n_partitions` random partitions
+        into `n_splits` folds; corrected for the bias of smaller training sets. "asymptotic":
+        Bayle et al. (2020), the experiments of `fit` with the plain standard error over rows,
+        groups, or blocks of rows that are held out together (time, neighbourhoods, purged
+        folds); over experiments with ``pooled=False``. "auto": "nested" where random partitions
+        hold out as `cv` does (rows or groups are exchangeable) and the score is a mean over
+        rows, else "asymptotic".
+    n_splits, n_partitions : int
+        Folds of a random partition, and how many partitions.
+    random_state : int, RandomState or None
+        Seed of the partitions.
+    groups : array-like of shape (m,), optional
+        Groups that are held out whole and count as the independent units; None: the groups of
+        `fit`, if its experiments hold out whole groups.
+
+    Returns
+    -------
+    ScoreInterval
+        ``.score``, ``.low``, ``.high``, ``.standard_error`` on the scale of the score, and the
+        ``.method`` that was used. "nested" is for means over rows (squared and absolute error,
+        R², accuracy, AUC, log loss, …); "asymptotic" takes any scorer.
+
+    Notes
+    -----
+    The penalty stays `alpha_`; how much choosing it flattered the score is the optimism of
+    `nested`. The nested standard error is kept between the plain one and √K times that. R² is
+    taken relative to the variance of the tested targets, as `best_score_` is. Scores that are
+    not means over rows are jackknifed: at most 20 parts of the units are left out in turn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelRidgeCV(gamma=10.0, scoring="r2", cv=10).fit(X, y)
+    >>> found = model.score_interval(n_partitions=5, random_state=0)
+    >>> bool(found.low < found.score < found.high)
+    True
+    """
+    fitted = estimator._asked()
     check_choice("method", method, METHODS)
     if groups is not None:
         given = check_groups(groups, fitted.problem.weights.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,7 @@ from holdfast.scores.scoring import Scores
 from holdfast.scores.standard_errors import mean_and_variance
 from holdfast.smoother.base import Fit
 
-__all__ = ["Fitted", "LeftOut"]
+__all__ = ["Estimator", "Fitted", "LeftOut"]
 
 #: Parameters of an estimator that kernels come from.
 KERNEL_ARGUMENTS = ("kernel", "gamma", "degree", "coef0", "kernel_params")
@@ -430,6 +430,18 @@ class Fitted:
     def flat(self, values: FloatArray) -> FloatArray:
         """Return values (k, v) as (k,) where y was one-dimensional."""
         return values[:, 0] if self.problem.flat else values
+
+
+class Estimator(Protocol):
+    """A fitted estimator, as answers see it: they are its methods."""
+
+    def _asked(self) -> Fitted:
+        """Return the fitted model as a value."""
+        ...
+
+    def _new_rows(self, X: Any) -> Any:
+        """Return new rows, checked."""
+        ...
 
 
 def _models(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.fitted import Fitted
+from holdfast.answers.fitted import Estimator
 from holdfast.answers.gaussian import log_densities, standard_deviations
 from holdfast.answers.scored import scored
 from holdfast.data.frames import make_frame
@@ -20,6 +20,7 @@ from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedErr
 from holdfast.experiments import Experiments
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.spread import Spread, spread
+from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import (
     Scores,
@@ -215,13 +216,43 @@ class HeldOutPredictions:
         return make_frame(columns, library or self.frames)
 
 
+@shows_progress
 def held_out(
-    fitted: Fitted,
+    estimator: Estimator,
     cv: Any = None,
     groups: ArrayLike | None = None,
     alphas: ArrayLike | None = None,
 ) -> HeldOutPredictions:
-    """Return held-out predictions of some experiments, or of those of the fit."""
+    """Return exact held-out predictions of the training rows for any way of holding out.
+
+    Parameters
+    ----------
+    cv : optional
+        As in the constructor; None: the experiments of `fit`.
+    groups : array-like of shape (m,), optional
+        For splitters and scores that use groups; None: the groups of `fit`.
+    alphas : array-like, optional
+        Penalties; None: the grid of `fit`.
+
+    Notes
+    -----
+    The held-out predictions of `fit` are kept if they are small (16 MB), and returned for its
+    experiments and penalties. Otherwise its factors give the answer and nothing is retrained,
+    with two exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments
+    whose rounding errors would pass the promise of 1e-8.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import KFold
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.1, 1.0, 10.0], scoring="r2").fit(X, y)
+    >>> found = model.held_out(cv=KFold(10, shuffle=True, random_state=0))
+    >>> found.score().round(2)  # one for each penalty
+    array([0.48, 0.51, 0.45])
+    """
+    fitted = estimator._asked()
     model, problem, goal = fitted.model, fitted.problem, fitted.goal
     labels = problem.groups if groups is None else np.asarray(groups)
     if cv is None and groups is not None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray
-from holdfast.answers.fitted import Fitted
+from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.data.frames import make_frame
 from holdfast.experiments import leave_group_out, leave_one_out
 from holdfast.experiments.splits import check_groups
@@ -86,8 +86,37 @@ class Influence:
         return make_frame(columns, library or self.frames)
 
 
-def influence(fitted: Fitted, groups: ArrayLike | None = None) -> Influence:
-    """Return how much each row, or each group, moves the model at its penalty."""
+def influence(estimator: Estimator, groups: ArrayLike | None = None) -> Influence:
+    """Return how much each row, or each group, moves the model.
+
+    Parameters
+    ----------
+    groups : array-like of shape (m,), optional
+        "Which subject moves the model most?"; None: row by row.
+
+    Returns
+    -------
+    Influence
+        ``leverage``, ``residual``, ``cook``, ``to_frame()``; groups in sorted order.
+
+    Notes
+    -----
+    At ``alpha_``, or at each target's own penalty if there are several. Cook's distance of H is
+    Σ_j w_j (f − f₋H)(x_j)² / (tr S · s²), s² = Σ w e²/(m − tr S); see `holdfast.answers`.
+    ``leverage`` is of shape (n, v) where the penalties of the targets differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> y[7] += 1000.0  # a slip of the pen
+    >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X, y)
+    >>> int(np.argmax(model.influence().cook))
+    7
+    """
+    fitted = estimator._asked()
     m = fitted.problem.weights.size
     labels = np.arange(m) if groups is None else check_groups(groups, m)
     experiments = leave_one_out(m) if groups is None else leave_group_out(labels)

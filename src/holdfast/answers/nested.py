@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast import holdout
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.fitted import Fitted
+from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.problem import Goal
 from holdfast.answers.scored import refuse_density, scored, whole
@@ -38,7 +38,7 @@ from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experi
 from holdfast.experiments.splits import check_groups
 from holdfast.holdout.costs import COSTS, RATES
 from holdfast.holdout.plan import PLANNED, make_plan
-from holdfast.progress import report
+from holdfast.progress import report, shows_progress
 from holdfast.scores.scoring import Scores, decision_to_label_index
 from holdfast.smoother import Sizes, Smoother
 
@@ -184,7 +184,51 @@ class NestedPredictions:
         return make_frame(columns, library or self.frames)
 
 
-def nested(
+@shows_progress
+def nested(estimator: Estimator, cv: Any, groups: ArrayLike | None = None) -> NestedPredictions:
+    """Return held-out predictions by models whose penalty was chosen without the rows.
+
+    For every outer experiment the penalty, and the kernel if there is a grid of them, is chosen
+    on the remaining rows by the model's own `cv`, which splits them again (as scikit-learn's
+    ``GridSearchCV`` inside ``cross_val_score``; explicit lists of experiments lose the outer
+    rows). Then the outer rows are predicted.
+
+    Parameters
+    ----------
+    cv : None, int, splitter or iterable
+        The outer experiments, as in the constructor.
+    groups : array-like of shape (m,), optional
+        For splitters of either loop that use groups; None: the groups of `fit`.
+
+    Returns
+    -------
+    NestedPredictions
+        ``.predictions``, ``.alphas``, ``.kernels``, ``.score()``, ``.optimism``,
+        ``.to_frame()``.
+
+    Notes
+    -----
+    ``gamma="search"`` compares nine widths, a factor of 2 apart, about the median distance of
+    the rows that an outer experiment leaves: as fine as the search of `fit`, which may also go
+    beyond them. Basis rows are those of the fit; `held_out_basis` says what happens to them in
+    the outer and in the inner experiments. With "reselect" each chooses its own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelRidgeCV(gamma=[1.0, 10.0], alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
+    >>> found = model.nested(cv=5)
+    >>> found.alphas.shape, len(found.kernels)
+    ((5,), 5)
+    >>> round(float(found.score() / model.best_score_), 1)
+    1.0
+    """
+    return nested_predictions(estimator._asked(), cv, groups)
+
+
+def nested_predictions(
     fitted: Fitted, cv: Any, groups: ArrayLike | None = None, way: Way | None = None
 ) -> NestedPredictions:
     """Return predictions of the outer rows, with everything chosen on the rows that are left."""

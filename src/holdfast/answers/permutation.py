@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
-from holdfast.answers.fitted import Fitted
+from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
@@ -25,7 +25,7 @@ from holdfast.experiments.splits import check_groups
 from holdfast.holdout.costs import COSTS
 from holdfast.holdout.models import HeldOutModels
 from holdfast.holdout.plan import PLANNED
-from holdfast.progress import report
+from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE
 
 __all__ = ["PermutationTest", "Shuffle", "permutation_test"]
@@ -73,14 +73,53 @@ class PermutationTest:
         return PermutationDisplay.from_result(self).plot(ax, **kwargs)
 
 
+@shows_progress
 def permutation_test(
-    fitted: Fitted,
+    estimator: Estimator,
     n_permutations: int = 1000,
     within: ArrayLike | None = None,
     random_state: Any = None,
+    *,
     groups: ArrayLike | None = None,
 ) -> PermutationTest:
-    """Return the test of a model's score against permuted targets."""
+    """Return how often permuted targets score as well as the targets themselves.
+
+    The whole search is repeated for every permutation: the penalty, and the kernel if there is
+    a grid of them, is chosen again. Rows, factors and experiments are those of `fit`.
+
+    Parameters
+    ----------
+    n_permutations : int, default 1000
+    within : array-like of shape (m,), optional
+        Labels; targets change places within a label only.
+    random_state : int, RandomState or None
+        Seed of the permutations.
+    groups : array-like of shape (m,), optional
+        Labels of groups that change places as a whole: for rows that depend on each other
+        within a group. If the targets are the same within every group, any two groups may
+        change places; otherwise only groups of the same size.
+
+    Returns
+    -------
+    PermutationTest
+        ``.p_value``, ``.score`` (`best_score_`), ``.null_scores``, ``.plot()``.
+
+    Notes
+    -----
+    p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
+    no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
+    by them are not made again for permuted targets.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelRidgeCV(gamma=10.0, alphas=[0.01, 0.1, 1.0, 10.0], cv=5).fit(X, y)
+    >>> model.permutation_test(99, random_state=0).p_value
+    0.01
+    """
+    fitted = estimator._asked()
     problem, Y = fitted.problem, fitted.problem.Y
     m, count = problem.weights.size, whole_number("n_permutations", n_permutations)
     shuffle = Shuffle.of(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.fitted import Fitted
+from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.rows import expanded_in
 from holdfast.answers.trend import parted
 from holdfast.data.dask import on_rows
@@ -44,13 +44,41 @@ class HeldOutCoefficients:
 
 
 def predict_without(
-    fitted: Fitted, rows: ArrayLike, new: Any = None, alpha: float | ArrayLike | None = None
+    estimator: Estimator, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
 ) -> FloatArray:
-    """Return predictions of new rows, or of the held-out rows, by the model without some rows.
+    """Return predictions by the model that never saw `rows`.
 
-    f₋H(x) = v(x)·β₋H with β₋H = M(z − V_Hᵀr_H): Cawley and Talbot (2004, A.4), Pahikkala et al.
-    (2006, f_L).
+    Parameters
+    ----------
+    rows : array-like of int
+        Training rows to hold out; `held_out_basis` says what happens to basis rows among them.
+    X : rows, optional
+        Rows to predict, in any form that `predict` takes: rows that were held out, rows that
+        were trained on, new ones. None: the held-out rows themselves.
+    alpha : float or ndarray of shape (v,), optional
+        Penalty, or one per target; default: the chosen ``alpha_``.
+
+    Returns
+    -------
+    ndarray of shape (k,) or (k, v)
+        One row per predicted row; decision values for a classifier. Lazy for a Dask X.
+
+    Notes
+    -----
+    f₋H(x) = v(x)·β₋H with β₋H = M(z − V_Hᵀr_H): Cawley and Talbot (2004, A.4),
+    Pahikkala et al. (2006, f_L).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from holdfast import KernelRidgeCV
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = KernelRidgeCV(gamma=1.0, alphas=[1e-3]).fit(X, np.sin(X[:, 0]))
+    >>> model.predict_without([3, 4], X=[[0.5], [3.0]]).shape
+    (2,)
     """
+    fitted = estimator._asked()
+    new = None if X is None else estimator._new_rows(X)
     held, alphas = _rows_to_leave(fitted, rows), fitted.penalties(alpha)
     if new is not None:
         outputs, coefficients = _models_without(fitted, held, alphas).only()
@@ -67,9 +95,32 @@ def predict_without(
 
 
 def coef_without(
-    fitted: Fitted, rows: ArrayLike, alpha: float | ArrayLike | None = None
+    estimator: Estimator, rows: ArrayLike, alpha: float | ArrayLike | None = None
 ) -> HeldOutCoefficients:
-    """Return the coefficients of the model that never saw some rows."""
+    """Return the coefficients of the model that never saw `rows`.
+
+    Parameters
+    ----------
+    rows : array-like of int
+    alpha : float or ndarray of shape (v,), optional
+        Penalty, or one per target; default: the chosen ``alpha_``.
+
+    Returns
+    -------
+    HeldOutCoefficients
+        ``dual_coef``, ``intercept`` and, for a linear kernel, ``coef``. Coefficients of basis
+        rows that left the basis are zero, as are those of held-out rows of a dense model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelRidgeCV("linear", alphas=[1.0]).fit(X, y)
+    >>> model.coef_without([0, 1, 2]).coef.shape == model.coef_.shape
+    True
+    """
+    fitted = estimator._asked()
     held, problem = _rows_to_leave(fitted, rows), fitted.problem
     if problem.reselects:
         raise NotSupportedError(

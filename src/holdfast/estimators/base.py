@@ -31,6 +31,7 @@ from holdfast.data.dask import local
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
 from holdfast.data.seeds import seed_of
+from holdfast.estimators.answers import Answers
 from holdfast.estimators.automatic import automatic_basis, told_basis
 from holdfast.estimators.inputs import (
     check_rows,
@@ -42,7 +43,6 @@ from holdfast.estimators.inputs import (
     unchanged_on_error,
     warn_of_groups,
 )
-from holdfast.estimators.score_questions import ScoreQuestions
 from holdfast.estimators.search import Further, search
 from holdfast.estimators.state import restored, state_of
 from holdfast.estimators.widths import width_search
@@ -80,7 +80,7 @@ class KernelParameters:
 @dataclass(eq=False, repr=False)
 class CrossValidatedKernelRidge(
     KernelParameters,
-    ScoreQuestions,
+    Answers,
     BaseEstimator,  # type: ignore[misc]  # sklearn is untyped
     ABC,
 ):

@@ -14,7 +14,7 @@ from holdfast.holdout.accuracy import PROMISE, data_floor
 from holdfast.progress import report
 from holdfast.smoother import Smoother
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "verify_tasks"]
 
 #: Two ways to compute the same numbers may differ by this many times what double precision cannot
 #: represent.
@@ -93,7 +93,7 @@ class Verification:
         return f"<{self.words()}>"
 
 
-def verify(
+def verify_tasks(
     smoother: Smoother,
     tasks: Tasks,
     alphas: FloatArray,

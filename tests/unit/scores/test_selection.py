@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 from holdfast.scores.choice import check_alphas, choose, cv_results, warn_at_edge
-from holdfast.scores.scoring import MAX_SPLITS, Scores, resolve_scoring, score_experiments
+from holdfast.scores.scoring import MAX_COLUMNS, Scores, resolve_scoring, score_experiments
 
 NAN = np.nan
 
@@ -244,7 +244,7 @@ def test_cv_results_of_many_targets():
     np.testing.assert_allclose(results["target_test_score"].mean(axis=1), scores.pooled)
 
 
-@pytest.mark.parametrize(("n", "listed"), [(MAX_SPLITS, True), (MAX_SPLITS + 1, False)])
+@pytest.mark.parametrize(("n", "listed"), [(MAX_COLUMNS, True), (MAX_COLUMNS + 1, False)])
 def test_cv_results_list_the_splits_up_to_a_number(n, listed):
     scores, alphas = real_scores(n_experiments=n, m=n, a=2)
     keys = [k for k in cv_results(scores, alphas, pooled=True) if k.startswith("split")]

@@ -1,0 +1,71 @@
+"""What `fit` did, and whether its fast predictions are those of models that are retrained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holdfast.answers.fitted import Estimator
+from holdfast.data.numbers import whole_number
+from holdfast.exceptions import NotSupportedError
+from holdfast.holdout.plan import Plan
+from holdfast.holdout.verify import Verification, verify_tasks
+from holdfast.progress import shows_progress
+
+__all__ = ["explain", "verify"]
+
+
+def explain(estimator: Estimator) -> Plan:
+    """Return the plan of `fit`: the path taken; cost and memory of each, and why.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> KernelRidgeCV(gamma=10.0).fit(X, y).explain().path
+    'spectral'
+    """
+    plan = estimator._asked().plan
+    assert plan is not None  # every fit has one
+    return plan
+
+
+@shows_progress
+def verify(estimator: Estimator, n_experiments: int = 5, random_state: Any = 0) -> Verification:
+    """Return how far the fast predictions lie from models that are really retrained.
+
+    Parameters
+    ----------
+    n_experiments : int
+        How many experiments of `fit` to retrain, drawn at random.
+    random_state : int, RandomState or None
+        Seed of the draw.
+
+    Returns
+    -------
+    Verification
+        ``verified``, ``max_relative_error``; it prints what was found in a sentence.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from holdfast import KernelRidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> KernelRidgeCV(gamma=10.0).fit(X, y).verify(3).verified
+    True
+    """
+    fitted = estimator._asked()
+    model, problem = fitted.model, fitted.problem
+    if problem.reselects:
+        raise NotSupportedError(
+            'held_out_basis="reselect" retrains every experiment already: there is no fast '
+            "prediction to verify.",
+            argument="held_out_basis",
+        )
+    count = whole_number("n_experiments", n_experiments)
+    tasks = model.tasks(problem.experiments)
+    path = model.plan(tasks, problem.alphas.size).path
+    chosen = np.flatnonzero(np.isin(problem.alphas, fitted.alpha))
+    return verify_tasks(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
