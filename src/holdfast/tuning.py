@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
-from holdfast.estimators.base import CrossValidatedKernelRidge
+from holdfast.estimators.base import OneKernel
 from holdfast.exceptions import (
     GridEdgeWarning,
     HoldfastWarning,
@@ -76,7 +76,7 @@ class Tuned:
 
 
 def tune(
-    model: CrossValidatedKernelRidge,
+    model: OneKernel,
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
@@ -149,7 +149,7 @@ def tune(
 
 def _fixed(model: Any, random_state: Any) -> Any:
     """Return the model with one kernel, and with seeds, so that all trials can be compared."""
-    if not isinstance(model, CrossValidatedKernelRidge) or not hasattr(model, "kernel"):
+    if not isinstance(model, OneKernel):
         raise InvalidInputError(
             "model must be a KernelRidgeCV or KernelRidgeClassifierCV, not fitted or fitted; got "
             f"{type(model).__name__}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.decision import column_coefficients, decision
-from holdfast.answers.fitted import Fitted
+from holdfast.answers.fitted import KERNEL_ARGUMENTS, Fitted
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import expanded_in, rows_with_kernel
 from holdfast.answers.trend import (
@@ -62,24 +62,7 @@ from holdfast.smoother.standardise import StandardisedColumns
 
 
 @dataclass(eq=False, repr=False)
-class KernelParameters:
-    """The parameters that kernels come from; each field is an argument of the constructor."""
-
-    kernel: Any = "rbf"
-    _: KW_ONLY
-    gamma: Any = None
-    degree: Any = 3
-    coef0: Any = 1.0
-    kernel_params: dict[str, Any] | None = None
-
-    def _arguments(self) -> dict[str, Any]:
-        """Return them by name."""
-        return {one.name: getattr(self, one.name) for one in fields(KernelParameters)}
-
-
-@dataclass(eq=False, repr=False)
 class CrossValidatedKernelRidge(
-    KernelParameters,
     Answers,
     BaseEstimator,  # type: ignore[misc]  # sklearn is untyped
     ABC,
@@ -93,7 +76,6 @@ class CrossValidatedKernelRidge(
     held_out_basis: str = "remove"
     fit_intercept: bool = True
     trend: Any = None
-    standardize: bool = False
     scoring: Any = None
     pooled: bool = True
     alpha_per_target: bool = False
@@ -106,18 +88,8 @@ class CrossValidatedKernelRidge(
 
     # Parameters that are not here are checked where they are used, with a clearer message.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gamma": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"search"}),
-            "array-like",
-            None,
-        ],
-        "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "coef0": [Real, "array-like"],
-        "kernel_params": [dict, None],
         "held_out_basis": [StrOptions(set(POLICIES))],
         "fit_intercept": ["boolean"],
-        "standardize": ["boolean"],
         "pooled": ["boolean"],
         "alpha_per_target": ["boolean"],
         "rule": [StrOptions({"best", "1se"})],
@@ -127,7 +99,10 @@ class CrossValidatedKernelRidge(
         "verbose": ["verbose"],
     }
 
-    # -- what the two estimators differ in ------------------------------------------------------
+    # -- what the estimators differ in ------------------------------------------------------------
+
+    #: Whether columns are in units of their standard deviation; a parameter of some estimators.
+    standardize: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -139,6 +114,10 @@ class CrossValidatedKernelRidge(
         self, y: Any, n_rows: int, weights: FloatArray
     ) -> tuple[FloatArray, NDArray[Any], bool]:
         """Return (Y (m, v), labels to score with, whether y was one-dimensional)."""
+
+    @abstractmethod
+    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
+        """Return the kernels to compare on these rows; without rows, kernels of their kind."""
 
     def _coded(self, labels: AnyArray) -> FloatArray:
         """Return the targets (m, v) of the algebra, from those that scores are computed with."""
@@ -267,25 +246,9 @@ class CrossValidatedKernelRidge(
         state = self.random_state  # scikit-learn counts True as the seed 1
         return seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
 
-    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
-        """Return the kernels to compare on these rows; without rows, kernels of their kind."""
-        n_features: int | None = 1
-        widths = None
-        if X is not None and weights is not None:
-            n_features = X.shape[1] if X.ndim == 2 else None
-            widths = partial(typical_widths, X=X, weights=weights)
-        return kernel_grid(**self._arguments(), n_features=n_features, widths=widths)
-
     def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
-        """Return what names further kernels while they are compared: widths, if one is searched."""
-        if not isinstance(self.gamma, str):
-            return None
-
-        def penalties(found: list[Candidate]) -> list[Penalties]:
-            # They belong to the sequence of the first kernel.
-            return self._penalties(problem, [candidates[0], *found])[1:]
-
-        return width_search(self.kernel_params, problem.X, penalties)
+        """Return what names further kernels while they are compared, or None."""
+        return None
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
@@ -406,6 +369,63 @@ class CrossValidatedKernelRidge(
         from holdfast.displays.notebook import curve_html
 
         return html + curve_html(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class OneKernel(CrossValidatedKernelRidge):
+    """An estimator with one kernel, or with a grid of kernels to choose from."""
+
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    gamma: Any = None
+    degree: Any = 3
+    coef0: Any = 1.0
+    kernel_params: dict[str, Any] | None = None
+    standardize: bool = False  # type: ignore[misc]  # a constant for other estimators
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CrossValidatedKernelRidge._parameter_constraints,
+        "gamma": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"search"}),
+            "array-like",
+            None,
+        ],
+        "degree": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "coef0": [Real, "array-like"],
+        "kernel_params": [dict, None],
+        "standardize": ["boolean"],
+    }
+
+    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
+        """Return the kernels to compare on these rows; without rows, kernels of their kind."""
+        n_features: int | None = 1
+        widths = None
+        if X is not None and weights is not None:
+            n_features = X.shape[1] if X.ndim == 2 else None
+            widths = partial(typical_widths, X=X, weights=weights)
+        return kernel_grid(
+            **{name: getattr(self, name) for name in KERNEL_ARGUMENTS},
+            n_features=n_features,
+            widths=widths,
+        )
+
+    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
+        """Return what names further kernels while they are compared: widths, if one is searched."""
+        if not isinstance(self.gamma, str):
+            return None
+
+        def penalties(found: list[Candidate]) -> list[Penalties]:
+            # They belong to the sequence of the first kernel.
+            return self._penalties(problem, [candidates[0], *found])[1:]
+
+        return width_search(self.kernel_params, problem.X, penalties)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -25,14 +25,14 @@ from holdfast.answers.fitted import Fitted
 from holdfast.data.dask import on_rows
 from holdfast.data.labels import check_labels
 from holdfast.data.values import refuse_masked
-from holdfast.estimators.base import CrossValidatedKernelRidge
+from holdfast.estimators.base import OneKernel
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.scorers import decision_to_label_index, decision_to_proba
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidgeClassifierCV(ClassifierMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
+class KernelRidgeClassifierCV(ClassifierMixin, OneKernel):  # type: ignore[misc]  # sklearn is untyped
     """Kernel least-squares classifier (LS-SVM) with exact held-out predictions.
 
     Two classes are regressed as −1 and +1; more classes one against the rest, all sharing one
@@ -86,7 +86,7 @@ feature_names_in_
     calibration: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CrossValidatedKernelRidge._parameter_constraints,
+        **OneKernel._parameter_constraints,
         "calibration": [StrOptions(set(CALIBRATIONS)), None],
     }
 

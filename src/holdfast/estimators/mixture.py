@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,30 +19,31 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import make_model
 from holdfast.answers.problem import Problem
+from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_selection
 from holdfast.data.dask import local
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
-from holdfast.estimators.bands import (
-    Bands,
-    checked_weights,
-    chosen_for_targets,
-    drawn_weights,
-    same_problem,
-    total_eigenvalues,
-)
+from holdfast.data.values import require_numbers
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import unchanged_on_error
-from holdfast.estimators.regression import KernelRidgeCV
+from holdfast.estimators.regression import KernelRidgeCV, Regression
+from holdfast.estimators.search import Planned, search, together
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.holdout.plan import Plan
-from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels import Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.grid import Candidate, kernel_grid
+from holdfast.kernels.shared import distinct_parts, factors_and_parts
+from holdfast.kernels.typical import total_eigenvalue
 from holdfast.linalg import pieces_alone
+from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import warn_at_edge
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.smoother.base import Fit
 
 __all__ = ["KernelMixtureCV"]
+
+#: Weights below this share of all are none.
+NOTHING = 1e-4
 
 
 class _NoSingleModelError(NotSupportedError, AttributeError):
@@ -50,7 +51,7 @@ class _NoSingleModelError(NotSupportedError, AttributeError):
 
 
 @dataclass(eq=False, repr=False)
-class KernelMixtureCV(KernelRidgeCV):
+class KernelMixtureCV(Regression):
     """Kernel ridge regression on a weighted sum of kernels, with exact held-out predictions.
 
     Parameters
@@ -125,13 +126,6 @@ rule, jitter, path, memory_limit, random_state, verbose
     draws: ArrayLike | None = None
     normalise: bool = True
     weights_per_target: bool = False
-    # The kernel of the parent has no parameters here: it is made of `kernels`.
-    kernel: Any = field(default=None, init=False)
-    gamma: Any = field(default=None, init=False)
-    degree: Any = field(default=3, init=False)
-    coef0: Any = field(default=1.0, init=False)
-    kernel_params: dict[str, Any] | None = field(default=None, init=False)
-    standardize: bool = field(default=False, init=False)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CrossValidatedKernelRidge._parameter_constraints,
@@ -174,29 +168,33 @@ rule, jitter, path, memory_limit, random_state, verbose
     def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
         """Return the sums to compare on these rows; without rows, sums of their kind."""
         n_features = 1 if X is None else X.shape[1] if X.ndim == 2 else None
-        named = self._named_kernels(n_features)
+        kernels = list(self._named_kernels(n_features).values())
+        units = np.ones(len(kernels))
         if X is None or weights is None:
-            one = Bands.of(named)
-            return [one.candidate(np.full(len(named), 1.0 / len(named)))]
-        bands = Bands.of(named, X, weights, centred=self.fit_intercept, scaled=self.normalise)
-        return [bands.candidate(draw) for draw in self._drawn(len(named))]
+            return [_candidate(kernels, units, units / units.size)]
+        if self.normalise:
+            centred, rows = self.fit_intercept, [rows_with_kernel(k, X, None) for k in kernels]
+            traces = [total_eigenvalue(one, weights, centred=centred) for one in rows]
+            units = np.array(traces) / float(weights.sum())
+        return [_candidate(kernels, units, draw) for draw in self._weights(len(kernels))]
 
-    def _drawn(self, count: int) -> FloatArray:
+    def _weights(self, count: int) -> FloatArray:
         """Return the weights to compare, shape (n, kernels)."""
         if self.draws is not None:
-            return checked_weights(self.draws, count)
+            return _checked(self.draws, count)
         n_draws = whole_number("n_draws", self.n_draws)
-        return drawn_weights(count, n_draws, self.concentration, seed_of(self.random_state))
+        return _drawn(count, n_draws, self.concentration, seed_of(self.random_state))
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each sum: their sizes add up, band by band."""
         if problem.alphas.size:
             return [Penalties(problem.alphas)] * len(candidates)
-        totals = total_eigenvalues(problem, [candidate.kernel for candidate in candidates])
+        totals = _traces(problem, [candidate.kernel for candidate in candidates])
         return default_penalties(totals, np.full(totals.size, np.inf))
 
     # -- fit ---------------------------------------------------------------------------------------
 
+    @shows_progress
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
     ) -> Self:
@@ -216,6 +214,13 @@ rule, jitter, path, memory_limit, random_state, verbose
                 delattr(self, name)  # a fit of the other kind leaves other attributes
             if not self.weights_per_target:
                 return super().fit(X, y, sample_weight, groups)
+            if self.rule != "best":
+                raise NotSupportedError(
+                    f'weights_per_target=True takes the best weights of each target; got rule="'
+                    f'{self.rule}". Fit with rule="best", or with weights_per_target=False.',
+                    argument="rule",
+                    remedies=("weights_per_target",),
+                )
             problem, candidates = self._prepare(X, y, sample_weight, groups)
             with pieces_alone(problem.weights.size):
                 self._fit_targets(problem, candidates)
@@ -224,35 +229,77 @@ rule, jitter, path, memory_limit, random_state, verbose
     def _fit_targets(self, problem: Problem, candidates: list[Candidate]) -> None:
         """Choose weights for each target, and fit one model for each set of weights chosen."""
         alphas = self._penalties(problem, candidates)[0].alphas
-        found = chosen_for_targets(problem, candidates, alphas, self._goal())
-        warn_at_edge(found.alpha if self.alpha_per_target else found.alpha[:1], alphas)
-        options = {"scoring": self.scoring, "pooled": self.pooled, "alpha_per_target": True}
+        draw, index = self._chosen(problem, candidates, alphas)
+        warn_at_edge(index if self.alpha_per_target else index[:1], alphas)
+        v, goal = problem.Y.shape[1], replace(self._goal(), per_target=True)
         self.models_: list[tuple[IntArray, KernelRidgeCV]] = []
-        v = problem.Y.shape[1]
-        self.alpha_, self.best_score_ = np.empty(v), np.empty(v)
-        for number in np.unique(found.draw).tolist():
-            columns = np.flatnonzero(found.draw == number)
-            grid = np.unique(alphas[found.alpha[columns]])
-            part = KernelRidgeCV(
-                candidates[number].kernel, alphas=grid, **options, **same_problem(problem)
-            )
+        self.alpha_, self.best_score_ = alphas[index], np.empty(v)
+        for number in np.unique(draw).tolist():
+            columns = np.flatnonzero(draw == number)
+            grid = np.unique(self.alpha_[columns])
+            part, Y = self._part(candidates[number].kernel, grid), problem.Y[:, columns]
+            own = replace(problem, Y=Y, labels=Y, alphas=grid, flat=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GridEdgeWarning)  # it was looked for above
-                part.fit(problem.X, problem.Y[:, columns], problem.weights, problem.groups)
+                part._publish(search(own, goal, [candidates[number]], [Penalties(grid)]))
             self.models_.append((columns, part))
             self.alpha_[columns], self.best_score_[columns] = part.alpha_, part.best_score_
         # Of all targets together nothing is asked but what they are and what was chosen.
-        first = candidates[int(found.draw[0])].kernel
+        first = candidates[int(draw[0])].kernel
         self._fitted = Fitted(
             make_model(replace(problem, alphas=alphas), first, None, None),
             self._goal(),
             self.alpha_,
             self.best_score_,
-            params={"weights": [candidates[i].params["weights"] for i in found.draw]},
+            params={"weights": [candidates[i].params["weights"] for i in draw]},
             parameters=self.get_params(deep=False),
             fit=Fit(np.empty((0, v)), None, np.empty((0, v))),  # each of `models_` has its own
         )
         self.n_splits_ = len(problem.experiments)
+
+    def _part(self, kernel: Any, alphas: FloatArray) -> KernelRidgeCV:
+        """Return the estimator of some targets, without a fit."""
+        shared = set(KernelRidgeCV._get_param_names()) & set(self._get_param_names())
+        own = {name: getattr(self, name) for name in shared}
+        part = KernelRidgeCV(**{**own, "kernel": kernel, "alphas": alphas})
+        part.alpha_per_target = True
+        if hasattr(self, "n_features_in_"):
+            part.n_features_in_ = self.n_features_in_
+        return part
+
+    def _chosen(
+        self, problem: Problem, candidates: Sequence[Candidate], alphas: FloatArray
+    ) -> tuple[IntArray, IntArray]:
+        """Return the best draw (v,) and the place of its penalty (v,), its own or one for all.
+
+        One factorisation for each draw. Beside it only the best score so far of each penalty and
+        target is kept, and which draw that was.
+        """
+        v, goal = problem.Y.shape[1], replace(self._goal(), per_target=True)
+        best, draw = np.full((alphas.size, v), -np.inf), np.zeros((alphas.size, v), dtype=np.int64)
+        provider = DataProvider(problem, candidates)
+        warn_of_selection(problem, provider.selector)
+        done, count = 0, 1
+        while done < len(candidates):
+            report(done, len(candidates), "kernels")
+            some = candidates[done : done + count]
+            planned = [Planned.of(provider, goal, one, alphas.size) for one in some]
+            for k, found in enumerate(together(planned, [alphas] * len(some))):
+                each = found.per_target if goal.pooled else found.per_target_mean
+                if each is None:  # one target
+                    each = (found.pooled if goal.pooled else found.mean)[:, None]
+                better = each > best
+                best[better], draw[better] = each[better], done + k
+            done, count = done + len(some), planned[0].at_once()
+        if not np.isfinite(best.max(axis=0)).all():
+            raise InvalidInputError(
+                "the score of some target is undefined for every penalty and every weight; choose "
+                "another scoring.",
+                argument="scoring",
+            )
+        shared = np.full(v, int(best.mean(axis=1).argmax()))
+        index = best.argmax(axis=0) if self.alpha_per_target else shared
+        return draw[index, np.arange(v)], index
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -341,3 +388,73 @@ rule, jitter, path, memory_limit, random_state, verbose
         new = None if X is None else self._new_rows(X)
         found = self._of_targets(lambda model: model.predict_without(rows, new))
         return found[..., 0] if self._problem.flat else found
+
+
+# -- weights -------------------------------------------------------------------------------------
+
+
+def _candidate(kernels: Sequence[Kernel], units: FloatArray, weights: FloatArray) -> Candidate:
+    """Return the sum with these weights, each over its unit, without kernels of weight zero."""
+    parts = tuple(
+        kernel if weight == unit else Scaled(kernel, float(weight / unit))
+        for kernel, weight, unit in zip(kernels, weights, units, strict=True)
+        if weight > 0
+    )
+    kernel = parts[0] if len(parts) == 1 else Sum(parts)
+    return Candidate(kernel, {"kernel": kernel, "weights": tuple(weights.tolist())})
+
+
+def _checked(draws: ArrayLike, count: int) -> FloatArray:
+    """Return a user's weights as (n, kernels), each row adding up to one."""
+    values = np.atleast_2d(np.asarray(require_numbers("draws", draws), dtype=np.float64))
+    if values.ndim != 2 or values.shape[1] != count or not len(values):
+        raise InvalidInputError(
+            f"draws must have one column for each of the {count} kernels; got shape "
+            f"{np.shape(draws)}.",
+            argument="draws",
+        )
+    if not np.isfinite(values).all() or values.min() < 0 or not (values.sum(axis=1) > 0).all():
+        raise InvalidInputError(
+            "draws must be finite and not negative, and some of each row positive.",
+            argument="draws",
+        )
+    return np.asarray(values / values.sum(axis=1, keepdims=True))
+
+
+def _drawn(count: int, n_draws: int, concentration: Any, seed: int) -> FloatArray:
+    """Return the centre of the simplex, its corners, and random weights: (n_draws, kernels)."""
+    levels = np.atleast_1d(np.asarray(require_numbers("concentration", concentration), dtype=float))
+    if levels.ndim != 1 or not levels.size or not (np.isfinite(levels) & (levels > 0)).all():
+        raise InvalidInputError(
+            f"concentration must be positive numbers; got {concentration!r}.",
+            argument="concentration",
+        )
+    if count == 1:
+        return np.ones((1, 1))
+    fixed = np.vstack([np.full((1, count), 1.0 / count), np.eye(count)])[:n_draws]
+    rng = np.random.default_rng(seed)
+    drawn = [
+        rng.dirichlet(np.full(count, levels[i % levels.size])) for i in range(n_draws - len(fixed))
+    ]
+    weights = np.vstack([fixed, *drawn]) if drawn else fixed
+    weights[weights < NOTHING] = 0.0
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _traces(problem: Problem, kernels: Sequence[Kernel | Precomputed]) -> FloatArray:
+    """Return the sum of the eigenvalues of each kernel, which are sums of the same few."""
+    parts = distinct_parts(kernels)
+    assert parts is not None  # kernels of a mixture are functions of rows
+    own = [
+        total_eigenvalue(
+            rows_with_kernel(part, problem.X, problem.basis), problem.weights, centred=problem.bias
+        )
+        for part in parts
+    ]
+    return np.array(
+        [
+            sum(factor * own[parts.index(part)] for factor, part in factors_and_parts(kernel))
+            for kernel in kernels
+            if isinstance(kernel, Kernel)
+        ]
+    )

@@ -10,11 +10,71 @@ from sklearn.base import RegressorMixin
 from holdfast._typing import FloatArray
 from holdfast.answers.intervals import standard_deviation
 from holdfast.data.dask import local
-from holdfast.estimators.base import CrossValidatedKernelRidge
+from holdfast.estimators.base import CrossValidatedKernelRidge, OneKernel
 from holdfast.estimators.inputs import check_targets
 
 
-class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
+class Regression(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[misc]  # sklearn is untyped
+    """What estimators of numbers have in common."""
+
+    @property
+    def _classes(self) -> None:
+        return None
+
+    def _targets(
+        self, y: Any, n_rows: int, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], bool]:
+        Y, flat = check_targets(y, n_rows, weights, bias=self.fit_intercept)
+        return Y, Y, flat
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+
+    def predict(
+        self, X: Any, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return predictions for new rows, shape (k,) or (k, v).
+
+        Parameters
+        ----------
+        X : rows
+        return_std : bool
+            Also return the standard deviation of a new observation of weight one, under the
+            Gaussian view with ``noise_variance_``: σ²(1 + φᵀDφ) on basis rows, for a dense model
+            that of Gaussian-process regression.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from holdfast import KernelRidgeCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X[:400], y[:400])
+        >>> mean, std = model.predict(X[400:], return_std=True)
+        >>> mean.shape == std.shape == (42,)
+        True
+        """
+        values, flat = self._decision(X), self._problem.flat
+        values = values[:, 0] if flat else values
+        if not return_std:
+            return values
+        std = self._deviation(X)
+        return local(values), std[:, 0] if flat else std
+
+    def _deviation(self, X: Any) -> FloatArray:
+        """Return the standard deviation of new observations, shape (k, v)."""
+        return standard_deviation(self._asked(), self._new_rows(X))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class KernelRidgeCV(Regression, OneKernel):
     """Kernel ridge regression (RLS, LS-SVM) with exact held-out predictions for every penalty.
 
     Parameters
@@ -150,59 +210,3 @@ class KernelRidgeCV(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[
     >>> model.held_out(cv=5).matrix().shape
     (30, 200, 1)
     """
-
-    @property
-    def _classes(self) -> None:
-        return None
-
-    def _targets(
-        self, y: Any, n_rows: int, weights: FloatArray
-    ) -> tuple[FloatArray, NDArray[Any], bool]:
-        Y, flat = check_targets(y, n_rows, weights, bias=self.fit_intercept)
-        return Y, Y, flat
-
-    @overload
-    def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
-
-    @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
-
-    def predict(
-        self, X: Any, return_std: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Return predictions for new rows, shape (k,) or (k, v).
-
-        Parameters
-        ----------
-        X : rows
-        return_std : bool
-            Also return the standard deviation of a new observation of weight one, under the
-            Gaussian view with ``noise_variance_``: σ²(1 + φᵀDφ) on basis rows, for a dense model
-            that of Gaussian-process regression.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from holdfast import KernelRidgeCV
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> model = KernelRidgeCV(gamma=10.0, alphas=[1.0]).fit(X[:400], y[:400])
-        >>> mean, std = model.predict(X[400:], return_std=True)
-        >>> mean.shape == std.shape == (42,)
-        True
-        """
-        values, flat = self._decision(X), self._problem.flat
-        values = values[:, 0] if flat else values
-        if not return_std:
-            return values
-        std = self._deviation(X)
-        return local(values), std[:, 0] if flat else std
-
-    def _deviation(self, X: Any) -> FloatArray:
-        """Return the standard deviation of new observations, shape (k, v)."""
-        return standard_deviation(self._asked(), self._new_rows(X))
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

@@ -321,6 +321,7 @@ def test_pickles_and_clones(more):
     assert np.array_equal(again.predict(NEW), model.predict(NEW))
     assert np.array_equal(again.kernel_weights_, model.kernel_weights_)
     assert clone(model).get_params()["normalise"] is False
+    assert not {"kernel", "gamma", "standardize"} & model.get_params().keys()
 
 
 def test_a_fit_of_the_other_kind_leaves_nothing_behind():
@@ -352,6 +353,7 @@ def test_a_grid_that_ends_too_early_is_told():
         ({"draws": None, "n_draws": 0}, InvalidInputError, "n_draws must be"),
         ({"draws": None, "concentration": -1}, InvalidInputError, "concentration must be"),
         ({"normalise": "yes"}, InvalidInputError, "normalise"),
+        ({"rule": "1se", "weights_per_target": True}, NotSupportedError, "rule="),
     ],
 )
 def test_bad_calls_are_refused_and_change_nothing(options, error, message):
