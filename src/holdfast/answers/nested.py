@@ -94,8 +94,8 @@ class NestedPredictions:
     def __repr__(self) -> str:
         score, optimism = np.mean(self.score()), np.mean(self.optimism)
         return (
-            f"<nested cross-validation: {len(self.experiments)} outer experiments, score "
-            f"{score:.4g}, optimism of best_score_ {optimism:.2g}>"
+            f"<score {score:.4g} of {len(self.experiments)} outer experiments that had no part in "
+            f"the choice, which flatters best_score_ by {optimism:.2g}>"
         )
 
     @property

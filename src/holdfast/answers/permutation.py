@@ -57,7 +57,11 @@ class PermutationTest:
 
     def __repr__(self) -> str:
         p = np.array2string(np.asarray(self.p_value), precision=4)
-        return f"<permutation test: p = {p} from {len(self.null_scores)} permutations>"
+        better = np.array2string((self.null_scores >= self.score).sum(axis=0))
+        return (
+            f"<{better} of {len(self.null_scores)} permutations reach the model's "
+            f"{self.scoring}: p = {p}>"
+        )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
         """Plot the distribution of the null scores with the score of the model; the display.

@@ -22,7 +22,7 @@ from holdfast.smoother.base import Fit
 __all__ = ["HeldOutCoefficients", "coef_without", "predict_without"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeldOutCoefficients:
     """The coefficients of a model that never saw some rows, shaped like those of `fit`.
 
@@ -41,6 +41,13 @@ class HeldOutCoefficients:
     intercept: float | FloatArray
     coef: FloatArray | None = None
     trend_coef: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        intercept = np.array2string(np.asarray(self.intercept), precision=4)
+        return (
+            f"<the model without some rows has {len(self.dual_coef)} dual coefficients and the "
+            f"intercept {intercept}>"
+        )
 
 
 def predict_without(

@@ -154,6 +154,7 @@ def test_frames_and_words(model):
     frame = found.to_frame()
     assert list(frame.columns) == ["group", "leverage", "residual", "cook"]
     assert "10 groups" in repr(found)
+    assert "25 dual coefficients" in repr(model.coef_without([1, 2]))
     assert "row" in model.influence().to_frame().columns
     two = KernelRidgeCV(alphas=ALPHAS, cv=3).fit(X, np.column_stack([y, -y]))
     assert "target" in two.influence().to_frame().columns

@@ -245,8 +245,8 @@ def test_targets(method):
         alone = fitted(X, Y[:, t], alphas=[0.1]).score_interval(**options)
         assert each.low[t] == pytest.approx(alone.low)
         assert each.standard_error[t] == pytest.approx(alone.standard_error)
-    assert "by" in repr(each)
-    assert "by" in repr(joint)
+    assert "between" in repr(each)
+    assert "between" in repr(joint)
 
 
 @pytest.mark.parametrize("policy", ["remove", "keep", "train", "skip", "reselect"])
@@ -299,6 +299,17 @@ def test_which_groups_are_held_out():
     assert found.units == "groups"
 
 
+@pytest.mark.parametrize("n_groups", [2, 3, 5, 7, 18])
+def test_few_groups_have_intervals_by_default(n_groups):
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(n_groups), 6)
+    X = rng.normal(size=(groups.size, 2))
+    model = fitted(X, X[:, 0] + rng.normal(size=groups.size), groups=groups, cv=LeaveOneGroupOut())
+    found = model.score_interval(n_partitions=2, random_state=0)
+    assert found.low < found.score < found.high
+    assert found.method == ("nested" if n_groups >= 6 else "asymptotic")
+    assert found.units == "groups"
+
+
 def test_bad_input():
     X, y = data()
     model = fitted(X, y)
@@ -310,9 +321,9 @@ def test_bad_input():
     with pytest.raises(InvalidInputError, match="at least 3"):
         model.score_interval(n_splits=2)
     with pytest.raises(InvalidInputError, match="at most the number of rows"):
-        model.score_interval(n_splits=50)
+        model.score_interval(method="nested", n_splits=50)
     with pytest.raises(InvalidInputError, match="at least two rows"):
-        model.score_interval(n_splits=30, n_partitions=1)
+        model.score_interval(method="nested", n_splits=30, n_partitions=1)
     with pytest.raises(InvalidInputError, match="n_partitions"):
         model.score_interval(n_partitions=0)
     two = fitted(X, data(targets=2)[1], scoring="neg_root_mean_squared_error")
@@ -321,10 +332,10 @@ def test_bad_input():
     labels = np.where(np.arange(M) < 5, "rare", "usual")
     rare = fitted(X, labels, classifier=True, scoring="roc_auc")
     with pytest.raises(InvalidInputError, match="both classes"):
-        rare.score_interval(n_splits=9, n_partitions=1)
+        rare.score_interval(method="nested", n_splits=9, n_partitions=1)
     skipped = fitted(X, y, basis=np.arange(40), held_out_basis="skip")
     with pytest.raises(HoldOutError, match="no row to test"):
-        skipped.score_interval(n_splits=20, n_partitions=1, random_state=0)
+        skipped.score_interval(method="nested", n_splits=20, n_partitions=1, random_state=0)
 
 
 # -- coverage --------------------------------------------------------------------------------------
