@@ -9,7 +9,6 @@
 | `SingularBasisError` | the kernel matrix of the basis rows is numerically singular |
 | `NotSupportedError` | a combination of options has no meaning or no algorithm |
 | `MissingDependencyError` | an optional package is needed and not installed |
-| `FileFormatError` | a file is damaged, or of an unknown version |
 | `ClusterError` | a Dask cluster is lost, or has no workers |
 | `GridEdgeWarning` | the best penalty, or width, lies at an end of the grid |
 | `PrecisionWarning` | rounding errors matter at some penalties, which it names |
@@ -101,10 +100,6 @@ class NotSupportedError(HoldfastError, NotImplementedError):
 
 class MissingDependencyError(HoldfastError, ImportError):
     """An optional package is needed and not installed."""
-
-
-class FileFormatError(HoldfastError, ValueError):
-    """A file is damaged, foreign, or of an unknown version."""
 
 
 class ClusterError(HoldfastError, RuntimeError):

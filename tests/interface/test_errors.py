@@ -16,7 +16,7 @@ from holdfast.exceptions import GridEdgeWarning, HoldfastError, InvalidInputErro
 
 SOURCE = Path(holdfast.__file__).parent
 #: These speak of files, packages and clusters.
-OTHERS = ("FileFormatError", "MissingDependencyError", "ClusterError")
+OTHERS = ("MissingDependencyError", "ClusterError")
 ERRORS = [
     name
     for name, kind in vars(exceptions).items()

@@ -55,12 +55,6 @@ class CVCurve:
             return None
         return {0: "smallest", len(self.alphas) - 1: "largest"}.get(self.best)
 
-    @property
-    def chosen_index(self) -> int:
-        """Index of the first chosen penalty; the best if it is not in the grid."""
-        hits = np.flatnonzero(np.isclose(self.alphas, self.chosen[0], rtol=1e-12, atol=0))
-        return int(hits[0]) if hits.size else self.best
-
 
 def curve_of_scores(
     alphas: FloatArray,

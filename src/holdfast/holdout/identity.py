@@ -415,14 +415,6 @@ class HeldSystem:
         """Logarithm of det(I − S_HH), shape (b,): also that of the smaller system."""
         return self._system.log_det
 
-    def inverse_diagonal(self) -> FloatArray:
-        """Return the diagonal of (I − S_HH)⁻¹, shape (b, h)."""
-        if self._V is not None:
-            inner = self._system.solve(self._V.swapaxes(1, 2))
-            return np.asarray(1.0 + np.einsum("bhp,bph->bh", self._V, inner))
-        ones = np.broadcast_to(np.eye(self._h), (self._b, self._h, self._h))
-        return np.array(np.einsum("bhh->bh", self._system.solve(ones)))
-
 
 def _interpolated(h: int, index: int) -> HoldOutError:
     return HoldOutError(
