@@ -6,7 +6,7 @@ least squares by QR, which never squares a condition number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -61,40 +61,55 @@ def questions(problem: Problem, data: Data) -> dict[str, list[Any]]:
     return {"experiments": at.tolist(), "alphas": alphas}
 
 
-def deviation(
-    problem: Problem,
-    data: Data,
-    asked: Mapping[str, Sequence[int]],
-    answer: Mapping[str, Any],
-) -> float | None:
-    """Return how far an answer lies from retraining, over the standard deviation of the target.
+class Truth:
+    """Retrained models of one problem, each made once.
 
-    An answer has ``predictions`` (asked experiments × asked penalties), mean squared ``errors`` of
-    the same, or ``best``, the score of its own choice over all folds; None if it has none of them.
+    Parameters
+    ----------
+    problem : Problem
+    data : Data
     """
-    jitter = answer.get("jitter", 0.0)
-    spread = float(data.y.reshape(problem.m, -1)[:, 0].std())
-    y = data.y.reshape(problem.m, -1)[:, 0]
 
-    def naive(j: int, alpha: float) -> Floats:
-        return retrained(problem, data, data.folds[j], alpha, jitter)
+    def __init__(self, problem: Problem, data: Data) -> None:
+        self.problem, self.data = problem, data
+        self.asked = questions(problem, data)
+        self.y = data.y.reshape(problem.m, -1)[:, 0]
+        self._made: dict[tuple[int, float, float], Floats] = {}
 
-    if "best" in answer:
-        if problem.experiments > 10:
-            return None
-        alpha, score = answer["best"]
-        every = [np.mean((y[f] - naive(j, alpha)) ** 2) for j, f in enumerate(data.folds)]
-        return float(abs(np.mean(every) - score) / spread**2)
-    worst = None
-    for which, j in enumerate(asked["experiments"]):
-        for other, a in enumerate(asked["alphas"]):
-            truth = naive(j, float(problem.alphas[a]))
-            if "predictions" in answer:
-                gap = np.abs(np.array(answer["predictions"][which][other]) - truth).max() / spread
-            elif "errors" in answer:
-                mse = float(np.mean((y[data.folds[j]] - truth) ** 2))
-                gap = abs(answer["errors"][which][other] - mse) / spread**2
-            else:
-                return None
-            worst = max(worst or 0.0, float(gap))
-    return worst
+    def predictions(self, j: int, alpha: float, jitter: float) -> Floats:
+        """Return the predictions of an experiment's rows by a model without them."""
+        key = j, alpha, jitter
+        if key not in self._made:
+            held = self.data.folds[j]
+            self._made[key] = retrained(self.problem, self.data, held, alpha, jitter)
+        return self._made[key]
+
+    def deviation(self, answer: Mapping[str, Any]) -> float | None:
+        """Return how far an answer lies from retraining, over the standard deviation of the target.
+
+        An answer has ``predictions`` (asked experiments × asked penalties), mean squared ``errors``
+        of the same, or ``best``, the score of its own choice over all folds; None without them.
+        """
+        jitter, variance = answer.get("jitter", 0.0), float(self.y.var())
+        if "best" in answer and self.problem.experiments <= 10:
+            alpha, score = answer["best"]
+            every = range(len(self.data.folds))
+            return (
+                abs(float(np.mean([self._mse(j, alpha, jitter) for j in every])) - score) / variance
+            )
+        gaps = []
+        for which, j in enumerate(self.asked["experiments"]):
+            for other, a in enumerate(self.asked["alphas"]):
+                alpha = float(self.problem.alphas[a])
+                if "predictions" in answer:
+                    found = np.array(answer["predictions"][which][other])
+                    gap = np.abs(found - self.predictions(j, alpha, jitter)).max()
+                    gaps.append(float(gap) / variance**0.5)
+                elif "errors" in answer:
+                    gap = answer["errors"][which][other] - self._mse(j, alpha, jitter)
+                    gaps.append(abs(gap) / variance)
+        return max(gaps, default=None)
+
+    def _mse(self, j: int, alpha: float, jitter: float) -> float:
+        errors = self.y[self.data.folds[j]] - self.predictions(j, alpha, jitter)
+        return float(np.mean(errors**2))

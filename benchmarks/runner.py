@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import naive
 from benchmarks.measure import machine, versions
+from benchmarks.naive import Truth
 from benchmarks.problems import Problem, generate
 from benchmarks.rivals import OURS, RIVALS, Rival
 
@@ -153,8 +153,7 @@ def _one(
     problem: Problem, processes: Sequence[Process], options: Options, share: float
 ) -> list[dict[str, Any]]:
     """Return the records of one problem: rounds in which all take turns, while time is left."""
-    data = generate(problem)
-    asked = naive.questions(problem, data)
+    naive = Truth(problem, generate(problem))
     started = time.monotonic()
     entries = {
         process: Entry(process.rival.name, process.threads)
@@ -170,7 +169,7 @@ def _one(
                 entry.why = entry.why or _too_slow(options)
                 continue
             try:
-                _turn(process, entry, problem, asked if turn == 0 else None, options.limit)
+                _turn(process, entry, problem, naive.asked if turn == 0 else None, options.limit)
             except TooSlowError:
                 entry.why = _too_slow(options)
                 slow.add(entry.library)
@@ -179,7 +178,7 @@ def _one(
         if not entry.why:
             process.ask(options.limit, "forget")
     truth = next((e.answer["value"] for e in _others(entries) if "value" in e.answer), None)
-    return [_record(problem, data, asked, entry, truth) for entry in entries.values()]
+    return [_record(naive, entry, truth) for entry in entries.values()]
 
 
 def _too_slow(options: Options) -> str:
@@ -207,16 +206,14 @@ def _turn(process: Process, entry: Entry, problem: Problem, asked: Any, limit: f
         entry.answer = process.ask(limit + 60.0, "read", asked=asked)
 
 
-def _record(
-    problem: Problem, data: Any, asked: Any, entry: Entry, truth: list[float] | None
-) -> dict[str, Any]:
+def _record(naive: Truth, entry: Entry, truth: list[float] | None) -> dict[str, Any]:
     """Return a record: the fastest round, memory, and the deviation from retraining."""
-    far = None
+    problem, far = naive.problem, None
     if "value" in entry.answer and truth is not None and entry.library == OURS:
         ours = np.array(entry.answer["value"])
         far = float(np.abs(ours - truth).max() / np.abs(truth).max())
     elif problem.job == "cross-validate" and entry.answer:
-        far = naive.deviation(problem, data, asked, entry.answer)
+        far = naive.deviation(entry.answer)
     return {
         "problem": problem.name,
         "title": str(problem),
