@@ -10,9 +10,7 @@ This package is part of the source, not of what is installed.
 | module | experiments |
 |---|---|
 | `p000_speed` | paper 000, Table 1 |
-| `p000_complexity` | paper 000, Corollaries 3–5; 001; 004 |
 | `p000_variance` | paper 000, Figures 1–4 |
-| `p000_tasks` | paper 000 §6.2, the four tasks of Figures 1–4 side by side |
 | `p000_sinusoid` | paper 000, Figures 5 and 6 |
 | `p000_greedy` | paper 000, Figure 7 |
 | `p000_groups` | paper 000, Figures 8 and 9, Table 2 |
@@ -33,9 +31,7 @@ __all__ = ["EXPERIMENTS", "Claim", "Experiment", "Options", "Outcome", "main", "
 # Importing a module registers its experiments, so the list is in this order.
 for _module in (
     "p000_speed",
-    "p000_complexity",
     "p000_variance",
-    "p000_tasks",
     "p000_sinusoid",
     "p000_greedy",
     "p000_groups",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -141,13 +141,6 @@ def experiment(id: str, *, paper: str, title: str, **more: Any) -> Callable[[Run
 
 def silent(done: int, total: int, text: str) -> None:
     """Take no note of progress."""
-
-
-def besides(decide: Decide) -> Decide:
-    """Return the same verdicts as those of another reading, which are not counted."""
-    return lambda numbers, repetitions: [
-        replace(claim, kind="besides") for claim in decide(numbers, repetitions)
-    ]
 
 
 def repeated(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from sklearn.model_selection import KFold
 
-from holdfast import KernelRidgeCV
+from holdfast import KernelRidgeCV, tune
 from holdfast.basis import FeatureVectors
 from holdfast.kernels import RBF
 from reproduce._approaches import chosen, expected_warnings
@@ -50,16 +48,11 @@ def choose(X: Floats, y: Floats, start: Reading, seed: int) -> Reading:
     -----
     Nelder–Mead on the logarithms of both (paper 002 §3.1), from `start`.
     """
-
-    def error(p: Floats) -> float:
-        gamma, alpha = np.exp(np.clip(p, -30.0, 30.0)).tolist()
-        return ten_fold_error(X, y, Reading("on the way", gamma, alpha), seed)
-
-    first = np.log([start.gamma, start.alpha])
-    options: dict[str, Any] = {"xatol": 0.03, "fatol": 1e-2, "maxfev": 100}
-    found = minimize(error, first, method="Nelder-Mead", options=options)
-    gamma, alpha = np.exp(found.x)
-    return Reading("chosen here by Nelder–Mead", float(gamma), float(alpha))
+    folds = KFold(10, shuffle=True, random_state=seed)
+    model = KernelRidgeCV(gamma=start.gamma, alphas=[start.alpha], cv=folds)
+    with expected_warnings():
+        found = tune(model, X, y, random_state=seed).params
+    return Reading("chosen here by Nelder–Mead", found["gamma"], found["alpha"])
 
 
 def select(

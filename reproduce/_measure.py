@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,11 +62,6 @@ class Clock:
         result, seconds = timed(work, self.trials)
         self.every.append(seconds)
         return result, seconds
-
-    def least(self, work: Callable[[], Any]) -> float:
-        """Return the least CPU seconds of a job, after one call to warm up."""
-        work()
-        return min(self(work)[1])
 
     @property
     def noise(self) -> float:

@@ -20,24 +20,18 @@ from reproduce._approaches import (
 from reproduce._figures import axes, curves, shared_legend
 from reproduce._framework import (
     Claim,
-    Decide,
     Options,
     Outcome,
     Progress,
-    besides,
     experiment,
     repeated,
 )
 from reproduce._verdicts import BAND, finite, mean_and_error, told, weakest
 from reproduce.p000_sinusoid import (
     ALPHAS,
-    NARROW_NOTE,
     UNIT_NOTE,
-    WIDE_NOTE,
-    Preliminary,
     one_repetition,
     preliminary,
-    reading,
     settings,
 )
 
@@ -107,44 +101,7 @@ def _choice(part: Mapping[str, Any], size: int) -> Claim:
 )
 def unit(options: Options, progress: Progress) -> Outcome:
     """Return the outcome with γ = 1."""
-    return _greedy(reading(0), decide, UNIT_NOTE, options, progress)
-
-
-_reading = partial(
-    experiment,
-    paper="000 Figure 7, another reading",
-    draw=draw,
-    paper_repetitions=1000,
-)
-
-
-@_reading(
-    "p000-fig7-wide",
-    title="Bias of CV when basis rows are chosen greedily outside the loop, γ by leave-one-out",
-    repetitions=500,
-    caption="With a wide kernel a few basis rows suffice, whichever they are: there is hardly "
-    "anything to be optimistic about.",
-)
-def wide(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome with the width that predicts best."""
-    return _greedy(preliminary(), besides(decide), f"{WIDE_NOTE} {_CHANCE}", options, progress)
-
-
-@_reading(
-    "p000-fig7-narrow",
-    title="Bias of CV when basis rows are chosen greedily outside the loop, γ = 2²",
-    repetitions=100,
-    caption="With a narrow kernel the choice of basis rows matters more, and the bias is larger.",
-)
-def narrow(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome with a narrow kernel."""
-    return _greedy(reading(2), besides(decide), NARROW_NOTE, options, progress)
-
-
-def _greedy(
-    found: Preliminary, verdicts: Decide, note: str, options: Options, progress: Progress
-) -> Outcome:
-    """Return mean and variance over repetitions for 27 and for 270 greedily chosen basis rows."""
+    found = preliminary()
     gamma, alpha = found.gamma, found.alpha
 
     numbers: dict[str, Any] = {
@@ -184,10 +141,10 @@ def _greedy(
     basis = "30, 27 left / 27 / 27; 300, 270 left / 270 / 270"
     return Outcome(
         numbers,
-        verdicts(numbers, options.repetitions),
+        decide(numbers, options.repetitions),
         [*settings(gamma, basis), *rows],
         comparison,
-        [note, *_NOTES],
+        [UNIT_NOTE, *_NOTES],
     )
 
 
@@ -254,11 +211,6 @@ def _many(part: Mapping[str, Any], few: Mapping[str, Any]) -> list[Claim]:
     ]
 
 
-_CHANCE = (
-    "An earlier run of 1,000 other samples found a bias of +0.0033 ± 0.0004 for approach 1 with 27 "
-    "basis rows, 2.7 standard errors from the one above. Today's code gives +0.0033 again on the "
-    "samples of that run: what differs is the samples."
-)
 _NOTES = (
     "The selection needs a λ of its own, which the paper does not give: here it is the one with "
     "the lowest leave-one-out error in the preliminary experiment, the same for all points of "

@@ -24,11 +24,9 @@ from reproduce._approaches import (
 from reproduce._figures import COLOURS, axes, curves, shared_legend
 from reproduce._framework import (
     Claim,
-    Decide,
     Options,
     Outcome,
     Progress,
-    besides,
     experiment,
     repeated,
 )
@@ -58,37 +56,27 @@ PRELIMINARY_SEED = 2**20  # its data are used for nothing else
 
 
 class Preliminary(NamedTuple):
-    """What the preliminary experiment found."""
+    """What the preliminary experiment found: for γ = 1, and the best log₂ λ for each log₂ γ."""
 
     gamma: float
     alpha: float
-    best_log2_alpha: dict[str, float]  # for each log₂ γ
+    best_log2_alpha: dict[str, float]
 
 
 def preliminary() -> Preliminary:
-    """Return kernel width γ and penalty with the lowest leave-one-out error on a separate sample.
+    """Return the penalty with the lowest leave-one-out error on a separate sample.
 
     Notes
     -----
-    The paper does not print γ for this task; for the others it speaks of "a preliminary
-    experiment". This is ours, on data that no figure uses.
+    The paper speaks of "a preliminary experiment". This is ours, on data that no figure uses.
     """
     data = make_sinusoid(seed=PRELIMINARY_SEED)
     options = {"basis": N_BASIS, "jitter": SHIFT, "random_state": 0, "kernel": "rbf"}
-    table = [cv_mse(data.X, data.y, ALPHAS, gamma=gamma, **options) for gamma in GAMMAS]
-    best = np.unravel_index(np.argmin(table), (GAMMAS.size, ALPHAS.size))
-    per_gamma = {
-        f"{np.log2(gamma):.0f}": float(np.log2(ALPHAS[np.argmin(errors)]))
-        for gamma, errors in zip(GAMMAS, table, strict=True)
-    }
-    return Preliminary(float(GAMMAS[best[0]]), float(ALPHAS[best[1]]), per_gamma)
-
-
-def reading(log2_gamma: int) -> Preliminary:
-    """Return a width that is read, not chosen: γ = 2^log2_gamma with its best penalty."""
-    found = preliminary()
-    best = found.best_log2_alpha[str(log2_gamma)]
-    return found._replace(gamma=2.0**log2_gamma, alpha=2.0**best)
+    best = {}
+    for gamma in GAMMAS:
+        errors = cv_mse(data.X, data.y, ALPHAS, gamma=gamma, **options)
+        best[f"{np.log2(gamma):.0f}"] = float(np.log2(ALPHAS[errors.argmin()]))
+    return Preliminary(UNIT, 2.0 ** best["0"], best)
 
 
 def settings(gamma: float, n_basis: str) -> list[tuple[str, str, str]]:
@@ -110,17 +98,7 @@ def settings(gamma: float, n_basis: str) -> list[tuple[str, str, str]]:
 UNIT_NOTE = (
     "The paper does not print γ. γ = 1 is the plainest reading (Tanaka and Imai 2019, §6, use it "
     "for such data), and it fits what the paper tells: the best λ lies near 2⁵ and small λ overfit "
-    "visibly. Two other readings have their own pages, with “-wide” (γ = 2⁻⁴, chosen by "
-    "leave-one-out) and “-narrow” (γ = 2²)."
-)
-WIDE_NOTE = (
-    "Another reading of what the paper does not print: γ is chosen by leave-one-out on a separate "
-    "sample, from 2⁻⁸ … 2³. With it the best λ is far below the paper's 2⁵ and small λ hardly "
-    "overfit, so it is hardly what the paper used."
-)
-NARROW_NOTE = (
-    "Another reading of what the paper does not print: γ = 2², the narrowest kernel whose best λ "
-    "is near the paper's 2⁵ and that overfits at small λ."
+    "visibly."
 )
 
 
@@ -290,44 +268,7 @@ def _fewer_rows(ratio: Mapping[str, Any]) -> Claim:
 )
 def unit(options: Options, progress: Progress) -> Outcome:
     """Return mean and variance over repetitions with γ = 1."""
-    return _many_basis_rows(reading(0), decide, UNIT_NOTE, options, progress)
-
-
-_reading = partial(
-    experiment,
-    paper="000 Figure 6, another reading",
-    draw=draw_curves,
-    paper_repetitions=1000,
-)
-
-
-@_reading(
-    "p000-fig6-wide",
-    title="Mean and variance of ten-fold CV, sinusoid, 270 basis rows, γ by leave-one-out",
-    repetitions=150,
-    caption="With the kernel width that predicts best, small λ hardly overfit.",
-)
-def wide(options: Options, progress: Progress) -> Outcome:
-    """Return mean and variance over repetitions with the width that predicts best."""
-    return _many_basis_rows(preliminary(), besides(decide), WIDE_NOTE, options, progress)
-
-
-@_reading(
-    "p000-fig6-narrow",
-    title="Mean and variance of ten-fold CV, sinusoid, 270 basis rows, γ = 2²",
-    repetitions=64,
-    caption="With a narrow kernel the means look as the paper describes; 64 repetitions are too "
-    "few to compare variances.",
-)
-def narrow(options: Options, progress: Progress) -> Outcome:
-    """Return mean and variance over repetitions with a narrow kernel."""
-    return _many_basis_rows(reading(2), besides(decide), NARROW_NOTE, options, progress)
-
-
-def _many_basis_rows(
-    found: Preliminary, verdicts: Decide, note: str, options: Options, progress: Progress
-) -> Outcome:
-    """Return mean and variance over repetitions, each with new data."""
+    found = preliminary()
     work = partial(one_repetition, found.gamma, (N_BASIS,), Random)
     errors = repeated(work, options, progress, "sinusoid")[:, 0]
     mean, variance = mean_and_variance(errors)
@@ -351,7 +292,7 @@ def _many_basis_rows(
     best = ", ".join(f"2^{value:.0f}" for value in numbers["best_log2_alpha"])
     return Outcome(
         numbers,
-        verdicts(numbers, options.repetitions),
+        decide(numbers, options.repetitions),
         settings(found.gamma, "300, 270 left (approach 1); 270 (2 and 3)"),
         [
             ("best λ", "around 2⁵", f"{best} (approaches 1, 2, 3)"),
@@ -361,7 +302,7 @@ def _many_basis_rows(
                 ", ".join(f"{g}: {a:.0f}" for g, a in found.best_log2_alpha.items()),
             ),
         ],
-        [note],
+        [UNIT_NOTE],
     )
 
 
