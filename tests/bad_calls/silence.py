@@ -254,7 +254,6 @@ NUMBERS = [
     case("kernel_params-list", {"kernel_params": []}, INVALID, "'kernel_params'", "[]"),
     case("seed-negative", {"random_state": -1}, INVALID, "'random_state'", "-1"),
     case("seed-float", {"random_state": 1.5}, INVALID, "'random_state'", "1.5"),
-    case("memory-1_0GB", {"memory_limit": "1_0GB"}, INVALID, "memory_limit", "'1_0GB'"),
     case("memory-negative", {"memory_limit": "-1GB"}, INVALID, "memory_limit", "'-1GB'"),
     case("memory-empty", {"memory_limit": ""}, INVALID, "memory_limit", "''"),
     case("basis-1_0", {"basis": "1_0"}, INVALID, "basis='1_0'"),

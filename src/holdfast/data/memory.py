@@ -7,7 +7,6 @@ import os
 import struct
 from contextlib import suppress
 
-from holdfast.data.texts import as_float
 from holdfast.exceptions import InvalidInputError
 
 #: Share of the available memory that is used unless the user says otherwise.
@@ -82,7 +81,7 @@ def memory_bytes(limit: float | str | None) -> float:
             raise TypeError
         if isinstance(limit, str):
             text = limit.strip().lower()
-            value = as_float(text[:-2]) * _UNITS[text[-2:]]
+            value = float(text[:-2]) * _UNITS[text[-2:]]
         else:
             value = float(limit)
     except (KeyError, TypeError, ValueError):

@@ -115,8 +115,8 @@ rule, jitter, path, memory_limit, random_state, verbose
     True
     >>> bool(model.nested(cv=5).score() > -0.1)  # weights and penalty chosen without the rows
     True
-    >>> model.permutation_test(19, random_state=0)  # weights and penalty chosen each time
-    <permutation test: p = 0.05 from 19 permutations>
+    >>> model.permutation_test(19, random_state=0).p_value  # weights and penalty chosen each time
+    0.05
     """
 
     kernels: Any

@@ -50,7 +50,7 @@ def test_arrays_follow_the_configuration(monkeypatch):
     with pytest.raises(InvalidInputError, match="pandas, polars; got 'excel'"):
         held.to_frame("excel")
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingDependencyError, match=r"holdfast\[frames\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install polars"):
         held.to_frame("polars")
 
 

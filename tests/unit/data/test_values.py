@@ -6,26 +6,8 @@ import numpy as np
 import pytest
 
 from holdfast.data.labels import check_labels
-from holdfast.data.texts import as_float, as_int, quoted
 from holdfast.data.values import LARGEST, refuse_large, refuse_masked, require_numbers
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
-
-
-def test_numbers_in_texts():
-    assert as_float(" 1e3 ") == 1000.0
-    assert as_int("12") == 12
-    for text in ("1_000", "_1", "1_0.5", "one", ""):
-        with pytest.raises(ValueError, match=r"convert|invalid"):
-            as_float(text)
-        with pytest.raises(ValueError, match="invalid"):
-            as_int(text)
-
-
-def test_texts_in_messages_are_short():
-    assert quoted("it's") == '"it\'s"'
-    assert quoted(3) == "'3'"
-    assert quoted("x" * 60) == repr("x" * 60)
-    assert quoted("x" * 10**6) == repr("x" * 59 + "…")
 
 
 def test_what_passes_comes_back_as_it_is():
