@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reproduce._framework import EXPERIMENTS, Options, silent
-from reproduce._pages import record, summary, write, write_index
+from reproduce._pages import record, summary, write
 from reproduce.datasets import DataNotFoundError
 
 QUICK = 2  # the fewest that have a variance
@@ -59,7 +59,6 @@ def run(
     outcome = experiment.run(options, _told if sys.stderr.isatty() else silent)
     entry = record(experiment, options, outcome, time.perf_counter() - start)
     write(experiment, entry, out)
-    write_index(out)
     return entry
 
 

@@ -1,7 +1,6 @@
 """What a run gave, as JSON, figure (SVG) and a short Markdown page with the verdicts.
 
 A statement may be decided in several cases (two kernels, say); it holds if it holds in every one.
-Only what a paper states, in the paper's own setting, is counted.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ SECTIONS = {
 }
 PAGE_ONLY = ("caption", "settings", "comparison", "notes")
 DIGITS, MOST = 3, 400  # of the numbers in a file: significant digits, and how many in a list
-MARKS = ("<!-- headline -->", "<!-- end of headline -->")
 Entry = Mapping[str, Any]
 
 
@@ -170,63 +168,6 @@ def summary(entry: Entry, folder: Path) -> str:
     return "\n".join([*lines, f"  page: {folder / entry['id']}.md"])
 
 
-def write_index(folder: Path) -> None:
-    """Write a page that lists all runs in `folder`, and the headline of the page above it."""
-    order = {id: position for position, id in enumerate(EXPERIMENTS)}
-    entries = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    entries.sort(key=lambda entry: (order.get(entry["id"], -1), entry["id"]))
-    (folder / "index.md").write_text(index(entries), encoding="utf-8")
-    above = folder.parent / "reproductions.md"
-    if above.exists():
-        before, first, rest = above.read_text(encoding="utf-8").partition(MARKS[0])
-        _, last, after = rest.partition(MARKS[1])
-        said = headline(entries, f"{folder.name}/")
-        above.write_text(f"{before}{first}\n{said}\n{last}{after}", encoding="utf-8")
-
-
-def index(entries: Sequence[Entry]) -> str:
-    """Return a Markdown page that lists runs and how many of the papers' statements hold."""
-    rows, total = [], [0, 0, 0]
-    for entry in entries:
-        numbers = counts(statements(_claims(entry), "paper"))
-        total = [a + b for a, b in zip(total, numbers, strict=True)]
-        link = f"[{entry['id']}]({entry['id']}.md)"
-        rows.append((link, named(entry["paper"]), entry["title"], *map(str, numbers)))
-    rows.append(("all", "", "", *map(str, total)))
-    lead = (
-        "Each page shows one experiment: the paper's setting and ours, the numbers side by side, "
-        "and whether each statement of the paper holds in our run. The run itself decides, by "
-        "rules fixed beforehand. A statement that the noise of the run cannot decide is open."
-    )
-    titles = ("id", "paper", "what", "hold", "do not hold", "open")
-    parts = ["# The papers, reproduced", lead, headline(entries), table(titles, rows)]
-    return "\n\n".join(parts) + "\n"
-
-
-def headline(entries: Sequence[Entry], pages: str = "") -> str:
-    """Return how many statements hold in the papers' own settings, and which do not, and why.
-
-    `pages` is put before the addresses of the pages.
-    """
-    every = [(entry, one) for entry in entries for one in statements(_claims(entry), "paper")]
-    hold, fail, unknown = counts([one for _, one in every])
-    text = (
-        f"The papers make {len(every)} statements that can be checked. In the papers' own settings "
-        f"{hold} hold, {fail} do not, and {unknown} stay open."
-    )
-    parts = [text]
-    for verdict, head in ((False, "These do not hold:"), (None, "These stay open:")):
-        lines = [
-            f"- {named(entry['paper'])}, [{entry['id']}]({pages}{entry['id']}.md): {one.text}."
-            + _because(one)
-            for entry, one in every
-            if one.holds is verdict
-        ]
-        if lines:
-            parts.append("\n".join([head, "", *lines]))
-    return "\n\n".join(parts)
-
-
 def statements(claims: Sequence[Claim], kind: str) -> list[Statement]:
     """Return the statements of one kind, each with its cases, in the order of the claims."""
     found: dict[str, list[Claim]] = {}
@@ -234,12 +175,6 @@ def statements(claims: Sequence[Claim], kind: str) -> list[Statement]:
         if claim.kind == kind:
             found.setdefault(claim.text, []).append(claim)
     return [Statement(text, cases) for text, cases in found.items()]
-
-
-def counts(found: Sequence[Statement]) -> tuple[int, int, int]:
-    """Return how many statements hold, how many do not, and how many are open."""
-    verdicts = [statement.holds for statement in found]
-    return verdicts.count(True), verdicts.count(False), verdicts.count(None)
 
 
 def named(paper: str) -> str:
@@ -287,12 +222,3 @@ def _reasons(claims: Sequence[Claim]) -> list[str]:
         if claim.holds is False and claim.why:
             failed.setdefault(claim.why, []).append(_full(claim))
     return [f"*{'; '.join(texts)}*: {why}" for why, texts in failed.items()]
-
-
-def _because(statement: Statement) -> str:
-    """Return why a statement does not hold, or the numbers that leave it open."""
-    claim = next(claim for claim in statement.claims if claim.holds is statement.holds)
-    if claim.holds is False and claim.why:
-        return f" {claim.why[0].upper()}{claim.why[1:]}"
-    where = f" ({claim.case})" if claim.case else ""
-    return f" Here{where}: {claim.evidence}."
