@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.exceptions import HoldOutError
+from holdfast._typing import FloatArray, IntArray
 from holdfast.experiments import Shape, Tasks
 from holdfast.holdout.accuracy import LOST
 from holdfast.holdout.conjugate import solve_cg
@@ -29,7 +28,6 @@ from holdfast.smoother.factor import Coordinates
 from holdfast.smoother.held import PIECE_DOUBLES
 
 __all__ = [
-    "HeldSystem",
     "Residuals",
     "held_out",
     "most_growth",
@@ -364,61 +362,3 @@ def _held_rows(factor: Factor, part: Shape, found: Residuals, values: FloatArray
                 ratio = found.size[a, :, None] / targets.yardstick(values[a])
                 own[:] = (grown[a][..., None] * ratio).max(axis=(1, 2))
     return np.where(np.isfinite(error), error, np.inf)
-
-
-class HeldSystem:
-    """I − S_HH of stacked tasks at one penalty, factorised once for several right-hand sides.
-
-    Where more rows are held out than there are coordinates, the smaller system is solved instead:
-    (I − V Vᵀ)⁻¹ = I + V (I − VᵀV)⁻¹ Vᵀ with V = V_H M_E.
-
-    Parameters
-    ----------
-    held : Held
-        With one penalty; coordinates in which D = 1.
-    """
-
-    def __init__(self, held: Held) -> None:
-        a, b, h, _ = held.shape
-        assert a == 1
-        self._held, self._b, self._h = held, b, h
-        self._V: FloatArray | None = None
-        if isinstance(held, HeldCoordinates) and held.kappa and h > held.row_size:
-            self._V = held.constrained_rows()
-            M = self._V.swapaxes(1, 2) @ self._V
-            np.negative(M, out=M)
-            M[:, np.arange(held.row_size), np.arange(held.row_size)] += 1.0
-        else:
-            M = held.gaps(slice(0, b))[:, 0]
-        self._system = Definite(M)
-        if self._system.failed.any():
-            raise _interpolated(h, int(np.argmax(self._system.failed)))
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Return (I − S_HH)⁻¹ right for (b, h, v): for errors, the held-out residuals."""
-        if self._V is None:
-            return self._system.solve(right)
-        inner = self._system.solve(self._V.swapaxes(1, 2) @ right)
-        return np.asarray(right + self._V @ inner)
-
-    def lost(self, spread: FloatArray, root: FloatArray) -> BoolArray:
-        """Return which sets (b,) have errors beyond the promise; √w of their rows is `root`."""
-        if not self._h:
-            return np.zeros(self._b, dtype=bool)
-        held, errors = self._held, self._held.errors()
-        grown = (np.abs(self.solve(held.looks()[0])).max(axis=2) / root).max(axis=1)  # (b,)
-        length = held.length[0] + held.moved(self.solve(errors[0])[None], errors)[0]
-        return np.asarray(~(grown * (held.unit[0] * length / spread).max(axis=1) <= LOST))
-
-    @property
-    def log_det(self) -> FloatArray:
-        """Logarithm of det(I − S_HH), shape (b,): also that of the smaller system."""
-        return self._system.log_det
-
-
-def _interpolated(h: int, index: int) -> HoldOutError:
-    return HoldOutError(
-        f"the model interpolates the {h} rows of held-out set {index} exactly, so what it would "
-        "predict without them cannot be computed in double precision. Use larger alphas.",
-        argument="alphas",
-    )

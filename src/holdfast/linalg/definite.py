@@ -48,12 +48,6 @@ class Definite:
         smallest = self._pivots.min(axis=1, initial=np.inf)
         self.failed = ~(smallest > floors).reshape(self._stack)
 
-    @property
-    def log_det(self) -> FloatArray:
-        """The logarithms of the determinants, shape (…); −∞ where there is no factor."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._pivots).sum(axis=1).reshape(self._stack))
-
     def _factorise(self, diagonal: IntArray) -> FloatArray:
         """Return the squared diagonals of the Cholesky factors, 0 where there is none."""
         M = self._M

@@ -326,12 +326,6 @@ class HeldCoordinates(Held):
         run_pieces(work, self.pieces((e + h + v) * max(p, a * e)))
         return J, t
 
-    def constrained_rows(self) -> FloatArray:
-        """Return V_H (I − OOᵀ), which is V_H M where D = 1, shape (b, h, p)."""
-        if self.O is None:
-            return self.V
-        return np.asarray(self.V - (self.V @ self.O) @ self.O.swapaxes(1, 2))
-
     def constrained(self, rows: FloatArray) -> FloatArray:
         """Return rows·M (b, a, k, p) for rows (b, k, p)."""
         moved = rows[:, None] * self.D[:, None]
