@@ -109,7 +109,7 @@ def tune(
     random_state : int, RandomState or None
         Seed of the places to start from, and of a model and its `cv` that have none.
     verbose : int
-        1 shows the progress.
+        1 shows the progress, and so does that of the model.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def tune(
         whole_number("max_trials", max_trials),
     )
     rng = np.random.default_rng(seed_of(random_state))
-    with showing(verbose):
+    with showing(verbose or getattr(model, "verbose", 0)):
         search = _Search(_fixed(model, random_state), (X, y, sample_weight, groups), bounds or {})
         for number in range(n_starts):
             report(number, n_starts, "starts")
@@ -190,7 +190,7 @@ class _Search:
         self.error: Exception | None = None
         with warnings.catch_warnings(), listening(None):
             warnings.simplefilter("ignore", HoldfastWarning)
-            self.first = type(model)(**model.get_params(deep=False)).fit(*data)
+            self.first = type(model)(**{**model.get_params(deep=False), "verbose": 0}).fit(*data)
         self.kernel = self.first.kernel_
         own = self.kernel.parameters if isinstance(self.kernel, Kernel) else {}
         numbers = {name: float(v) for name, v in own.items() if np.ndim(v) == 0 and v > 0}
@@ -262,7 +262,9 @@ class _Search:
         with warnings.catch_warnings(), listening(None):
             warnings.simplefilter("ignore", HoldfastWarning)
             try:
-                return float(np.mean(self.made(point).fit(*self.data).best_score_))
+                return float(
+                    np.mean(self.made(point).set_params(verbose=0).fit(*self.data).best_score_)
+                )
             except (HoldOutError, KernelError, SingularBasisError) as error:
                 self.error = error
                 return np.nan
