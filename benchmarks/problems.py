@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Job = Literal[
-    "cross-validate", "search", "classify", "nested", "permutation", "interval", "mixture"
+    "cross-validate",
+    "search",
+    "classify",
+    "nested",
+    "permutation",
+    "interval",
+    "drop-in",
+    "mixture",
 ]
 
 BANDS = 3
@@ -110,6 +117,7 @@ class Problem:
             "nested": f"nested, {OUTER_FOLDS} outer folds, {penalties} inside",
             "permutation": f"{N_PERMUTATIONS} permutations, {split}, one penalty",
             "interval": f"jackknife+ intervals of {NEW_ROWS} new rows, one penalty",
+            "drop-in": f"cross_val_predict, {split}, one penalty",
             "mixture": f"{self.draws} weights of three kernels, {penalties}",
         }[self.job]
         return f"{what}: {model}{basis}, {self.m:,} × {self.d}{many}"
@@ -199,6 +207,8 @@ TABLE = (
     Problem("permutation-300", 300, 10, job="permutation", split="folds", parts=5, n_alphas=1),
     Problem("interval-300", 300, 10, job="interval", n_alphas=1),
     Problem("interval-1000", 1_000, 10, job="interval", n_alphas=1),
+    Problem("drop-in-300", 300, 10, job="drop-in", n_alphas=1),
+    Problem("drop-in-linear", 2_000, 30, "linear", job="drop-in", n_alphas=1),
     Problem(
         "bands-narrow", 1_000, 180, "linear", job="mixture", split="folds", parts=5, n_alphas=10,
         targets=100, draws=5,
@@ -217,7 +227,8 @@ SMOKE = tuple(
     in {
         "linear-100", "linear-folds", "linear-groups", "linear-targets", "dense-100",
         "dense-folds-100", "dense-groups-1000", "basis-5000", "basis-folds", "search-300",
-        "classify-linear", "nested-300", "permutation-300", "interval-300", "bands-narrow",
+        "classify-linear", "nested-300", "permutation-300", "interval-300",
+        "drop-in-300", "bands-narrow",
     }
 )  # fmt: skip
 

@@ -11,6 +11,11 @@ from benchmarks.rivals import OURS, RIVALS
 START, END = "<!-- table: start -->", "<!-- table: end -->"
 Record = Mapping[str, Any]
 
+NOTE = (
+    "Cells are times as multiples of ours, each library with its better number of threads; in "
+    "bold: faster than ours. A dash: the library does not do the job, or would take many minutes."
+)
+
 #: Rows of the README: the problem, and what scikit-learn calls its way.
 README = {
     "dense-folds-1000": "`GridSearchCV(KernelRidge())`",
@@ -98,18 +103,24 @@ def facts(done: Mapping[str, Any]) -> str:
 
 def page(done: Mapping[str, Any]) -> str:
     """Return what stands between the marks of docs/benchmarks.md."""
-    return "\n\n".join([facts(done), overview(done), "### Every figure", details(done)])
+    return "\n\n".join(
+        ["## Figures", facts(done), NOTE, overview(done), "### Every figure", details(done)]
+    )
 
 
 def readme(done: Mapping[str, Any]) -> str:
-    """Return the rows of the README."""
+    """Return the rows of the README, and a line that says what was measured."""
     found = best(done["records"])
     rows = [("job", "scikit-learn", OURS)]
     for name, way in README.items():
         if {"scikit-learn", OURS} <= set(found.get(name, {})):
             theirs, ours = found[name]["scikit-learn"], found[name][OURS]
             rows.append((ours["title"], f"{time_of(theirs)} ({way})", time_of(ours)))
-    return table(rows)
+    said = (
+        f"{done['versions']['holdfast']}, {done['machine']['cores']} cores, each library with its "
+        "better number of threads; [all figures](docs/benchmarks.md) beside himalaya and NumPy."
+    )
+    return f"{table(rows)}\n\nVersion {said}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

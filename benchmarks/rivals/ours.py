@@ -6,13 +6,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, LeaveOneGroupOut
+from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 
 from benchmarks.problems import BANDS, N_PERMUTATIONS, OUTER_FOLDS, Data, Problem
 from benchmarks.rivals.base import Answer, Asked, Done, Rival, nothing, value
+from benchmarks.rivals.by_scikit_learn import single
 from holdfast import KernelMixtureCV, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning
 from holdfast.kernels import Linear, OnColumns
+from holdfast.model_selection import cross_val_predict
 
 #: ε of a sparse model, the estimator's default; the RBF kernel has a diagonal of ones.
 JITTER = 1e-10
@@ -82,6 +84,11 @@ def _interval(problem: Problem, data: Data) -> Done:
     return value(model.predict_interval(data.new, level=0.9))
 
 
+def _drop_in(problem: Problem, data: Data) -> Done:
+    cv = splitter(problem) or LeaveOneOut()
+    return value(cross_val_predict(single(problem), data.X, data.y, cv=cv))
+
+
 def _mixture(problem: Problem, data: Data) -> Done:
     width = problem.d // BANDS
     bands = [OnColumns(Linear(), range(b * width, (b + 1) * width)) for b in range(BANDS)]
@@ -106,6 +113,7 @@ WAYS = {
     "nested": _nested,
     "permutation": _permutation,
     "interval": _interval,
+    "drop-in": _drop_in,
     "mixture": _mixture,
 }
 
