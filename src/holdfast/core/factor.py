@@ -1,0 +1,345 @@
+"""A smoother in coordinates where the penalty is diagonal: factorise once, ask many questions.
+
+With D = 1/(Λ + α·penalised), coordinates V_i of each row and z = Vᵀ√w y, the model on all rows is
+f = out · D z, and the model without the rows H is f = out · M(z − V_Hᵀ r_H). There are two kinds:
+
+- `FeatureFactor`: S = V D Vᵀ and out = V/√w. From the spectrum of the Gram matrix it holds for
+  every α; from a Cholesky factor for one (Cawley and Talbot 2004), where D = 1.
+- `KernelFactor`: I − S = α V D Vᵀ, zero at the unpenalised columns. From the spectrum K̃ = VΛVᵀ it
+  holds for every α (Tanaka and Imai 2019 (16)); at one α, with K̃ + αI = LLᵀ, V = L⁻ᵀ and D = 1
+  (An et al. 2007).
+
+A factor is a value, and knows the size of its own rounding errors (`size_of_errors`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from holdfast._typing import FloatArray, Index, IntArray
+from holdfast.core.block import FeatureBlock, HeldOutBlock, KernelBlock
+from holdfast.core.data import WeightedData
+from holdfast.core.features import Features
+from holdfast.core.lapack import noise
+from holdfast.core.rows import FeatureRows, StreamedRows, row_chunks
+from holdfast.core.tasks import Shape
+
+__all__ = ["Factor", "FeatureFactor", "KernelFactor", "SingleRows"]
+
+
+class SingleRows(NamedTuple):
+    """The smoother on rows that are held out one by one.
+
+    Attributes
+    ----------
+    errors : ndarray of shape (a, b, v)
+        √w (y − ŷ) of the model on all rows.
+    gap : ndarray of shape (a, b)
+        1 − S_ii.
+    amplification : ndarray of shape (a, b)
+        How much rounding errors of unit size grow on the way to the held-out residual.
+    """
+
+    errors: FloatArray
+    gap: FloatArray
+    amplification: FloatArray
+
+
+@dataclass(frozen=True)
+class Factor(ABC):
+    """What factors have in common.
+
+    Attributes
+    ----------
+    data : WeightedData
+    V : ndarray or StreamedRows of shape (m, p)
+        Coordinates of the rows times √w, the unpenalised columns last.
+    Lambda : ndarray of shape (p,)
+    penalised : ndarray of shape (p,)
+        1 where α adds to Λ, 0 for the unpenalised columns.
+    z : ndarray of shape (p, v)
+        Vᵀ√w y.
+    rounding : float
+        Rounding errors of the factor, relative to the length of a model.
+    least : float
+        The smallest penalty that it serves.
+    only : bool
+        Whether it serves no other.
+    """
+
+    data: WeightedData
+    V: FeatureRows
+    Lambda: FloatArray
+    penalised: FloatArray
+    z: FloatArray
+    rounding: float
+    least: float
+    only: bool
+
+    @property
+    def size(self) -> int:
+        """The number p of coordinates."""
+        return int(self.Lambda.size)
+
+    @property
+    def parallel(self) -> bool:
+        """Whether several threads may ask for rows at the same time."""
+        return not isinstance(self.V, StreamedRows) or self.V.features.parallel
+
+    def select(self, columns: slice | IntArray) -> Self:
+        """Return the same factor for some of the targets."""
+        return replace(self, z=self.z[:, columns], data=self.data.select(columns))
+
+    def with_targets(self, data: WeightedData, z: FloatArray) -> Self:
+        """Return the same factor for other targets."""
+        return replace(self, data=data, z=z)
+
+    def serves(self, alphas: FloatArray) -> bool:
+        """Whether this factor holds at all of these penalties."""
+        if self.only:
+            return bool((alphas == self.least).all())
+        return bool(alphas.min() >= self.least)
+
+    def D(self, alphas: FloatArray) -> FloatArray:
+        """Return 1/(Λ + α·penalised), shape (a, p); ones where the factor serves one penalty."""
+        if self.only:
+            return np.ones((alphas.size, self.size))
+        return np.asarray(1.0 / (self.Lambda + np.multiply.outer(alphas, self.penalised)))
+
+    def size_of_errors(self, alphas: FloatArray) -> FloatArray:
+        """Return how large rounding errors are before they grow, over the std of y (a,)."""
+        return np.asarray(self.rounding * (self.length(alphas) / self.data.targets.std).max(axis=1))
+
+    @abstractmethod
+    def length(self, alphas: FloatArray) -> FloatArray:
+        """Return the length of the model on all rows (a, v) that `rounding` is relative to."""
+
+    @abstractmethod
+    def block(self, shape: Shape, alphas: FloatArray) -> HeldOutBlock:
+        """Return the smoother on the held-out rows of stacked tasks."""
+
+    @abstractmethod
+    def single_rows(
+        self, rows: Index, removed: IntArray | None, alphas: FloatArray, scaled: FloatArray
+    ) -> SingleRows:
+        """Return the smoother on rows that are held out one by one, a basis row with each or none.
+
+        `scaled` is what `scaled_z` gives: D z for all penalties.
+        """
+
+    @abstractmethod
+    def scaled_z(self, alphas: FloatArray) -> FloatArray:
+        """Return the map from rows of V to fitted values, or errors: (a v, p) in C order."""
+
+    @abstractmethod
+    def outputs(self, rows: IntArray) -> FloatArray:
+        """Return out (…, p) of rows of the data: f = out · β."""
+
+    @abstractmethod
+    def reach(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
+        """Return how much unit rounding errors grow on the way to f on rows out (…, p): (…, a)."""
+
+    @abstractmethod
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return S_ii of every row (m,); 0 for rows that are not trained on."""
+
+    def _squares(self, d: FloatArray) -> FloatArray:
+        """Return Σ_j V_ij² d_j of every row (m,)."""
+        parts = [np.square(self.V[rows]) @ d for rows in row_chunks(*self.V.shape)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _by_row(self, V: FloatArray, scaled: FloatArray, a: int) -> FloatArray:
+        """Return V times D z of every penalty, (a, b, v)."""
+        if len(scaled) == a:  # one target: already in place
+            return np.asarray((scaled @ V.T)[:, :, None])
+        return (scaled @ V.T).reshape(a, -1, len(V)).swapaxes(1, 2)
+
+    def _trained_only(self, diagonal: FloatArray) -> FloatArray:
+        weights = self.data.weights
+        diagonal = np.clip(diagonal, 0.0, 1.0)
+        return diagonal if weights.all_trained else np.where(weights.trained, diagonal, 0.0)
+
+
+@dataclass(frozen=True)
+class FeatureFactor(Factor):
+    """S = V D Vᵀ: models of features, sparse or linear.
+
+    Attributes
+    ----------
+    features : Features
+    B : ndarray of shape (s, p')
+        The features' part along the unpenalised columns, before the map T.
+    N : ndarray of shape (n, p)
+        Coefficients of the basis rows, or of the columns of X, from coordinates.
+    T : ndarray of shape (p', p')
+        θ = T β for the penalised coordinates β, where the penalty is α‖θ‖².
+    """
+
+    features: Features
+    B: FloatArray
+    N: FloatArray
+    T: FloatArray
+
+    def length(self, alphas: FloatArray) -> FloatArray:
+        """Return ‖√D z‖."""
+        return np.asarray(np.sqrt(self.D(alphas) @ np.square(self.z)))
+
+    def block(self, shape: Shape, alphas: FloatArray) -> FeatureBlock:
+        """Return the smoother on the held-out rows of stacked tasks."""
+        D, Y = self.D(alphas), self.data.targets.Ys[shape.H]
+        return FeatureBlock(self.V[shape.H], D, D, self.z, Y, self.constraints(shape.E))
+
+    def constraints(self, E: IntArray) -> FloatArray | None:
+        """Return O (b, p, e), orthonormal bases of the rows N_E; None if none are removed.
+
+        Rows of N that nearly depend on each other are asked of the features: the map T has rounded
+        away what two nearly equal basis rows differ by.
+        """
+        e = E.shape[1]
+        if e == 0:
+            return None
+        rows = self.N[E]
+        if e == 1:  # normalise all at once
+            return np.asarray((rows / np.linalg.norm(rows, axis=2, keepdims=True)).swapaxes(1, 2))
+        O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
+        with np.errstate(all="ignore"):  # what is left of a row when those before it are taken away
+            share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
+        for j in np.flatnonzero(~(share.min(axis=1) >= 1e-4)).tolist():
+            p = len(self.T)
+            O[j], O[j, :p] = 0.0, np.linalg.qr(self.T.T @ self.features.span(E[j]))[0]
+        return np.asarray(O)
+
+    def scaled_z(self, alphas: FloatArray) -> FloatArray:
+        """Return D z, (a v, p)."""
+        return _scaled(self.D(alphas), self.z)
+
+    def single_rows(
+        self, rows: Index, removed: IntArray | None, alphas: FloatArray, scaled: FloatArray
+    ) -> SingleRows:
+        """Return the smoother on single rows: products of squared coordinates with D."""
+        a, D, V = alphas.size, self.D(alphas), self.V[rows]
+        fitted, leverage = self._by_row(V, scaled, a), D @ (V * V).T
+        if removed is not None:
+            O = self.constraints(removed[:, None])  # noqa: E741
+            assert O is not None
+            o = O[:, :, 0]
+            oDo, VDo = D @ (o * o).T, D @ (V * o).T
+            fitted = fitted - (VDo / oDo)[..., None] * self._by_row(o, scaled, a)
+            leverage -= VDo * VDo / oDo
+        gap = np.subtract(1.0, leverage)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            amplification = np.sqrt(np.abs(leverage, out=leverage), out=leverage)
+            amplification /= np.abs(gap)
+        errors = self.data.targets.Ys[rows] - fitted
+        return SingleRows(errors, gap, amplification)
+
+    def outputs(self, rows: IntArray) -> FloatArray:
+        """Return V without the weights."""
+        weights, V = self.data.weights, self.V[rows]
+        return V if weights.uniform else V / weights.root[rows][..., None]
+
+    def reach(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
+        """Return √(out² D)."""
+        return np.asarray(np.sqrt(np.square(out) @ self.D(alphas).T))
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return Σ_j V_ij² D_j."""
+        return self._trained_only(self._squares(self.D(np.array([alpha]))[0]))
+
+
+@dataclass(frozen=True)
+class KernelFactor(Factor):
+    """I − S = α V D Vᵀ over the penalised coordinates: dense models.
+
+    Attributes
+    ----------
+    new_outputs : callable
+        From rows of the data to their output coordinates, from their kernel values.
+    """
+
+    new_outputs: Callable[[Factor, IntArray], FloatArray]
+
+    def R(self, alphas: FloatArray) -> FloatArray:
+        """Return D on the penalised coordinates: dual coefficients are c = V R z."""
+        return np.asarray(self.D(alphas) * self.penalised)
+
+    @cached_property
+    def _trained(self) -> FloatArray:
+        """V of the rows that are trained on."""
+        V, weights = np.asarray(self.V), self.data.weights
+        return V if weights.all_trained else V[weights.trained]
+
+    @cached_property
+    def noise_z(self) -> FloatArray:
+        """Vᵀg for random targets g."""
+        return np.asarray(self._trained.T @ noise(len(self._trained)))
+
+    def length(self, alphas: FloatArray) -> FloatArray:
+        """Return ‖c‖."""
+        R = self.R(alphas)
+        if not self.only:  # V is orthonormal
+            return np.asarray(np.sqrt(np.square(R) @ np.square(self.z)))
+        return np.linalg.norm(self._trained @ (R[:, :, None] * self.z), axis=1)
+
+    def block(self, shape: Shape, alphas: FloatArray) -> KernelBlock:
+        """Return the smoother on the held-out rows of stacked tasks."""
+        D = self.D(alphas)
+        R = D * self.penalised * alphas[:, None]
+        return KernelBlock(np.asarray(self.V)[shape.H], D, R, self.z, self.noise_z)
+
+    def scaled_z(self, alphas: FloatArray) -> FloatArray:
+        """Return α R z, (a v, p)."""
+        return _scaled(self.R(alphas) * alphas[:, None], self.z)
+
+    def single_rows(
+        self, rows: Index, removed: IntArray | None, alphas: FloatArray, scaled: FloatArray
+    ) -> SingleRows:
+        """Return the smoother on single rows; amplification is ‖G_i‖ / G_ii."""
+        V = np.asarray(self.V)[rows]
+        squares, R = V * V, self.R(alphas)
+        G = R @ squares.T
+        if self.only:  # the squared length of row i of VVᵀ; of random numbers about as long
+            lengths = np.linalg.norm(V @ self.noise_z, axis=1)[None]
+        else:
+            lengths = np.sqrt(np.square(R) @ squares.T)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            amplification = lengths / np.abs(G)
+        G *= alphas[:, None]
+        return SingleRows(self._by_row(V, scaled, alphas.size), G, amplification)
+
+    def outputs(self, rows: IntArray) -> FloatArray:
+        """Return V Λ without the weights; kernel values times V where that is not the spectrum."""
+        weights = self.data.weights
+        if self.only or not weights.trained[rows].all():
+            return self.new_outputs(self, rows)
+        out = np.asarray(self.V)[rows] * self.Lambda
+        return np.asarray(out if weights.uniform else out / weights.root[rows][..., None])
+
+    def reach(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
+        """Return the length of G k_x, √(out² R²)."""
+        if self.only:  # out Vᵀ, estimated by random numbers
+            lengths = np.sqrt(np.square(out @ self.noise_z).mean(axis=-1))
+            return np.asarray(lengths[..., None])
+        return np.asarray(np.sqrt(np.square(out) @ np.square(self.R(alphas)).T))
+
+    def leverages(self, alpha: float) -> FloatArray:
+        """Return 1 − α Σ_j V_ij² R_j."""
+        return self._trained_only(1.0 - alpha * self._squares(self.R(np.array([alpha]))[0]))
+
+    def duals(self, beta: FloatArray) -> FloatArray:
+        """Return √w-scaled dual coefficients V β over the penalised coordinates, (…, n)."""
+        p = int(np.count_nonzero(self.penalised))
+        return np.asarray(beta[..., :p] @ self._trained[:, :p].T)
+
+
+def _scaled(D: FloatArray, z: FloatArray) -> FloatArray:
+    """Return D z as rows (a v, p)."""
+    (a, p), v = D.shape, z.shape[1]
+    return np.ascontiguousarray(D[:, None] * z.T).reshape(a * v, p)
+

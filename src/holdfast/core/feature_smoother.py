@@ -1,0 +1,595 @@
+"""The smoother of features: sparse models, and linear ones with fewer columns than rows.
+
+W (m × (p + s)) holds the features √w(φ − uB), orthogonal to the unpenalised columns, and those
+columns √w u themselves; WᵀW is its Gram matrix. The model is f(x) = φ(x)·θ, the penalty α‖θ‖².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import RLock
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from holdfast._typing import FloatArray, Index, IntArray
+from holdfast.core import folds, refit
+from holdfast.core.accuracy import PROMISE
+from holdfast.core.complement import Complement
+from holdfast.core.coordinates import Coordinates, at_one_penalty, for_every_penalty
+from holdfast.core.data import NewColumns, WeightedData
+from holdfast.core.experiments import Ragged
+from holdfast.core.factor import Factor, FeatureFactor
+from holdfast.core.features import Features, MadeFeatures
+from holdfast.core.lapack import evenly_spaced, run_pieces
+from holdfast.core.rows import FeatureRows, StreamedRows, even_chunks
+from holdfast.core.smoother import Fit, Form, OtherBasis, Outputs, Sizes, Smoother, by_penalty
+from holdfast.core.source import Source, Sums
+from holdfast.core.sums import SetSums, System
+from holdfast.core.tasks import Tasks
+from holdfast.exceptions import HoldOutError
+
+__all__ = ["FeatureOutputs", "FeatureSmoother"]
+
+#: Sums of held-out sets, and models of folds, that are there at once, in doubles beside W.
+SETS_AT_ONCE = 2**24
+#: Rows that the error of a model is looked at.
+SAMPLED_ROWS = 256
+
+
+class FeatureSmoother(Smoother):
+    """The smoother of features.
+
+    Parameters
+    ----------
+    features : Features
+    data : WeightedData
+    memory : float
+        Bytes that feature rows may take; if they need more, they are computed again whenever they
+        are used.
+    make_source : callable
+        From features and data to the rows, wherever they are.
+
+    Notes
+    -----
+    What is kept is the system of a pass over the rows, and the factor for the smallest penalty so
+    far, as far as there is room. Rows are mapped in place only by the pass that made them, before
+    anyone else has seen them.
+    """
+
+    form: ClassVar[Form] = "features"
+
+    def __init__(
+        self,
+        features: Features,
+        data: WeightedData,
+        memory: float = float("inf"),
+        make_source: Callable[[Features, WeightedData], Source] = Source,
+    ) -> None:
+        super().__init__(data, memory)
+        self.features, self._make_source = features, make_source
+        self.source = make_source(features, data)
+        self._system: System | None = None
+        self._factor: FeatureFactor | None = None
+
+    # -- the system and its factors ----------------------------------------------------------------
+
+    def system(self, sets: Ragged | None = None) -> System:
+        """Return the sums over all rows; if the pass is to come, also those of disjoint sets."""
+        with self._lock:
+            if self._system is None:
+                self._system = self._build(sets)
+                if not self._room_for_both:
+                    self._factor = None
+            return self._system
+
+    @property
+    def _room_for_both(self) -> bool:
+        return not self._keeps_rows or 16.0 * len(self.data) * self.order <= self.memory
+
+    @property
+    def _keeps_rows(self) -> bool:
+        return self.source.keeps and 8.0 * len(self.data) * self.order <= self.memory
+
+    def _build(self, sets: Ragged | None) -> System:
+        """Return the system in one pass over chunks of rows.
+
+        Cost: m n d for the kernel, m p² for whitening and m p² for the Gram matrix. The same pass
+        sums disjoint sets of trained rows, which takes p² numbers of memory for each set.
+        """
+        Ys, Q, data = self.data.targets.Ys, self.data.unpenalised.Q, self.data
+        m, p, s = len(data), self.features.size, data.unpenalised.count
+        W = np.empty((m, p + s)) if self._keeps_rows else None
+        rough = self.source.level()
+        total, parts = self.source.moments(rough, W, sets)
+        missed = total.drift
+        gram, z = total.settled(missed, Q, Ys)
+        gram[p:, :p], gram[:p, p:], gram[p:, p:] = 0.0, 0.0, np.eye(s)
+        of_sets = None
+        if sets is not None:
+            rows = [sets[j] for j in range(len(sets))]
+            settled = [
+                part.settled(missed, Q[own], Ys[own]) for part, own in zip(parts, rows, strict=True)
+            ]
+            of_sets = SetSums.of(sets, settled, m)
+        kept: FeatureRows = StreamedRows(self.features, rough + missed, data)
+        if W is not None:
+            if s:
+                self._settle_rows(W, missed)
+            kept = W
+        return System(kept, gram, z, self.features.to_coefficients, rough + missed, of_sets)
+
+    def _settle_rows(self, W: FloatArray, missed: FloatArray) -> None:
+        """Subtract what the first estimate of B missed from the rows, and append √w u."""
+        weights, unpenalised, p = self.data.weights, self.data.unpenalised, missed.shape[1]
+
+        def work(rows: slice) -> None:
+            level, U = unpenalised.level(rows, missed), unpenalised.U[rows]
+            root = weights.root[rows, None]
+            W[rows, :p] -= level if weights.uniform else root * level
+            W[rows, p:] = U if weights.uniform else root * U
+
+        run_pieces(work, even_chunks(*W.shape))
+
+    def factor(self, least: float) -> FeatureFactor:
+        """Return the factor for every penalty from `least` on."""
+        with self._lock:
+            known = self._factor
+            if known is None or known.least > least:
+                mine = self._system is None and known is None  # rows that nothing else refers to
+                system = self._build(None) if self._system is None else self._system
+                known = self._factorised(system, least, for_every_penalty, overwrite=mine)
+                if not self._room_for_both:
+                    self._system = None
+                self._factor = known
+            return known
+
+    def factor_at(self, alpha: float) -> FeatureFactor:
+        """Return a Cholesky factor at one penalty."""
+        return self._factorised(self.system(), alpha, at_one_penalty, overwrite=False)
+
+    def factors_for(self, alphas: FloatArray) -> list[tuple[float, IntArray, Factor]]:
+        """Return the one factor that serves all penalties."""
+        factor = self.factor(float(alphas.min()))
+        return [(alpha, columns, factor.select(columns)) for alpha, columns in by_penalty(alphas)]
+
+    def _factorised(
+        self, system: System, alpha: float, way: Callable[..., Coordinates], *, overwrite: bool
+    ) -> FeatureFactor:
+        """Return the factor in some coordinates (Pahikkala et al. 2012 (15), (23))."""
+        p, s = system.p, self.data.unpenalised.count
+        gram, z = system.gram[:p, :p], system.z.copy()
+        normal: Callable[[FloatArray], FloatArray] = partial(self.source.normal, system.W, p)
+        if isinstance(system.W, StreamedRows):  # another pass over the rows costs too much
+            normal = gram.__matmul__
+        triangle = partial(self.source.triangle, system.W, p)
+        found = way(gram, z[:p], alpha, normal, triangle)
+        T, N = found.T, np.zeros((len(system.N), p + s))
+        z[:p] = T.T @ system.z[:p]
+        V: FeatureRows
+        pairs = [(system.N, N)]
+        if isinstance(system.W, StreamedRows):
+            V = StreamedRows(self.features, system.B, self.data, T)
+        else:
+            V = system.W if overwrite else np.empty_like(system.W)
+            V[:, p:] = system.W[:, p:]
+            pairs.append((system.W, V))
+
+        def work(piece: tuple[FloatArray, FloatArray, slice]) -> None:
+            old, new, rows = piece
+            new[rows, :p] = old[rows, :p] @ T
+
+        run_pieces(work, [(*pair, rows) for pair in pairs for rows in even_chunks(*pair[0].shape)])
+        return FeatureFactor(
+            data=self.data,
+            V=V,
+            Lambda=np.append(found.Lambda, np.ones(s)),
+            penalised=np.repeat([1.0, 0.0], [p, s]),
+            z=z,
+            rounding=found.rounding,
+            least=alpha,
+            only=found.only,
+            features=self.features,
+            B=system.B,
+            N=N,
+            T=T,
+        )
+
+    # -- sizes -------------------------------------------------------------------------------------
+
+    @property
+    def learned(self) -> bool:  # type: ignore[override]
+        """Whether columns have units of their own in each experiment."""
+        return self.features.learned
+
+    @property
+    def n_basis(self) -> int | None:
+        """The number n of basis rows; None for a linear kernel."""
+        return self.features.n_basis
+
+    @property
+    def order(self) -> int:
+        """The number of coordinates."""
+        return self.features.size + self.data.unpenalised.count
+
+    def sizes(self, tasks: Tasks) -> Sizes:
+        """Return what a plan for these tasks needs to know."""
+        return Sizes(
+            form=self.form,
+            m=len(self.data),
+            p=self.order,
+            v=self.data.targets.count,
+            basis=self.n_basis,
+            memory=self.memory if self.source.keeps else 0.0,
+            factorised=self._factor is not None,
+            learned=self.learned,
+            summed=self._disjoint_sets(tasks) is not None or self._atoms(tasks) is not None,
+        )
+
+    def refit_work(self, held: int) -> float:
+        """Return about 6 m p² for a QR factorisation, and its triangle."""
+        p, v = float(self.order), self.data.targets.count
+        return 6.0 * (len(self.data) - held) * p * (p + v) + 4.0 * p**3
+
+    def fit_work(self) -> float:
+        """Return what the rows, their Gram matrix and its spectrum take."""
+        p, v = float(self.order), self.data.targets.count
+        return 4.0 * len(self.data) * p * (p + v) + 10.0 * p**3
+
+    # -- the model on all rows ---------------------------------------------------------------------
+
+    def fit(self, alphas: FloatArray) -> Fit:
+        """Return the model on all rows; that of a linear kernel also by its columns."""
+        return self._published(*self._solution(alphas), alphas)
+
+    def fitted_outputs(self, alphas: FloatArray) -> tuple[FeatureOutputs, FloatArray]:
+        """Return the model on all rows as outputs and coefficients (v, p + s)."""
+        B, theta = self._solution(alphas)
+        columns = self.data.unpenalised.elsewhere()
+        theta[B.shape[1] :] += self.data.targets.level
+        return FeatureOutputs(self.source.portable(), B, None, columns), theta.T
+
+    def _solution(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return B and the model θ (p + s, v) of features without uB, true to the promise."""
+        factor = self._factor
+        if factor is None or factor.least > alphas.min():
+            B, theta, error = self._solution_by_sums(alphas)
+        else:
+            B, p = factor.B, len(factor.T)
+            error = float(factor.size_of_errors(np.unique(alphas)).max())
+            beta = (factor.D(alphas) * factor.z.T).T
+            theta = np.vstack([factor.T @ beta[:p], beta[p:]])
+        if not error / self.data.weights.root.min() <= PROMISE:
+            B = self.source.level()
+            rows = StreamedRows(self.features, B, self.data)
+            for alpha, columns in by_penalty(alphas):
+                theta[:, columns] = self._refitted(self, rows, np.array([alpha]), columns)[0]
+        return B, theta
+
+    def _solution_by_sums(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Return the same with its error, by the normal equations, where there is no factor."""
+        system, targets = self.system(), self.data.targets
+        p = system.p
+        theta, error = np.empty_like(system.z), 0.0
+        rows = self.data.weights.rows
+        sample = system.W[rows[evenly_spaced(rows.size, SAMPLED_ROWS)]][:, :p]
+        for alpha, columns in by_penalty(alphas):
+            equations = folds.FoldEquations(
+                system.gram[:p, :p],
+                system.z[:p, columns],
+                np.sqrt(np.diag(system.gram)[:p]),
+                np.linalg.norm(targets.Ys[:, columns], axis=0),
+                np.zeros((p, 0)),
+            )
+            found = folds.solve(equations, np.array([alpha]), targets.std[columns])
+            theta[:p, columns], theta[p:, columns] = found.theta[0], system.z[p:, columns]
+            error = max(error, float(np.abs(sample @ found.probes[0]).max(initial=0.0)))
+            error = np.inf if found.failed[0] else error
+        return system.B, theta, error
+
+    def _published(self, B: FloatArray, theta: FloatArray, alphas: FloatArray) -> Fit:
+        """Return θ (p + s, v) by basis rows; without any, by rows and by columns."""
+        p, targets, unpenalised = B.shape[1], self.data.targets, self.data.unpenalised
+        along = theta[p:] - B @ theta[:p] + targets.level
+        coef, level = self.features.to_coefficients @ theta[:p], unpenalised.coefficients(along)
+        if self.n_basis is not None:
+            return Fit(coef, None, level)
+        rows = StreamedRows(self.features, B, self.data)
+        every, weights = np.arange(len(self.data)), self.data.weights
+        fitted = self.source.fitted(rows, every, theta[None])[0] + self.data.level(every)
+        return Fit(weights.values[:, None] * (targets.Y - fitted) / alphas, coef, level)
+
+    # -- models as coefficients --------------------------------------------------------------------
+
+    def outputs(self, factor: Factor) -> FeatureOutputs:
+        """Return v(x) in the coordinates of a factor."""
+        assert isinstance(factor, FeatureFactor)
+        columns = self.data.unpenalised.elsewhere()
+        return FeatureOutputs(self.source.portable(), factor.B, factor.T, columns)
+
+    def coefficients(self, factor: Factor, betas: FloatArray, held: IntArray) -> FloatArray:
+        """Return β with the level of the targets."""
+        s = self.data.unpenalised.count
+        if s:
+            betas[..., -s:] += factor.data.targets.level.T
+        return betas
+
+    def published(self, factor: Factor, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
+        assert isinstance(factor, FeatureFactor)
+        p = len(factor.T)
+        theta = np.vstack([factor.T @ coefficients.T[:p], coefficients.T[p:]])
+        theta[p:] -= self.data.targets.level
+        return self._published(factor.B, theta, alphas)
+
+    def fitted_rows(self, factor: Factor, coefficients: FloatArray, rows: IntArray) -> FloatArray:
+        """Return V β without the weights."""
+        return np.asarray(self.source.fitted(factor.V, rows, coefficients.T[None])[0])
+
+    def fitted_squares(self, factor: Factor, coefficients: FloatArray) -> FloatArray:
+        """Return Σ_j Λ_j β_j²: no row is looked at."""
+        assert not factor.only, "the spectrum of all rows"
+        return np.asarray(np.square(coefficients) @ factor.Lambda)
+
+    # -- the Gaussian view -------------------------------------------------------------------------
+
+    def posterior(self, rows: IntArray, alphas: FloatArray) -> FloatArray:
+        """Return φ D φᵀ."""
+        factor = self.factor(float(alphas.min()))
+        out = factor.outputs(rows)
+        return np.asarray((out * factor.D(alphas)[:, None]) @ out.T)
+
+    def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
+        """Return φ·Dφ."""
+        factor = self.factor(float(alphas.min()))
+        return np.asarray(np.square(self.outputs(factor)(X)) @ factor.D(alphas).T)
+
+    # -- models without some rows ------------------------------------------------------------------
+
+    def held_out(
+        self, factor: Factor, tasks: Tasks, alphas: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return predictions by the identity, computed where the rows are."""
+        assert isinstance(factor, FeatureFactor)
+        return self.source.held_out(factor, tasks, alphas)
+
+    def _disjoint_sets(self, tasks: Tasks) -> Ragged | None:
+        """Return the held-out sets if the pass that makes the system should sum them.
+
+        That takes disjoint sets of about twice as many rows as coordinates, so that the matrices
+        are small beside W, and room for both. Matrices of smaller sets are made faster one by one.
+        """
+        if self._system is not None:
+            return None
+        m, p, n, held = len(self.data), self.order, len(tasks), tasks.held.values
+        kept = 8.0 * m * p if self._keeps_rows else 0.0
+        roomy = 1.9 * n * p <= m and kept + 8.0 * (n + 3) * p**2 <= self.memory
+        disjoint = roomy and int(np.bincount(held, minlength=1).max()) <= 1
+        return tasks.held if disjoint else None
+
+    def _atoms(self, tasks: Tasks) -> Ragged | None:
+        """Return the atoms of held-out sets that share many rows, if they are few and find room."""
+        m, p, held = len(self.data), self.order, tasks.held
+        if 3 * np.count_nonzero(np.bincount(held.values, minlength=1)) > 2 * held.values.size:
+            return None  # little to share
+        pieces = held.atoms
+        roomy = len(pieces) * p <= 4 * m and 8.0 * (len(pieces) + 3) * p**2 <= self.memory
+        return pieces if roomy else None
+
+    def per_fold(
+        self, tasks: Tasks, alphas: FloatArray, columns: slice
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return predictions of each task from the equations of all rows less those held out.
+
+        |H| p² for the Gram matrix of the held-out rows, unless the pass that made the system has
+        it, or they are a union of a few atoms.
+        """
+        system = self.system(self._disjoint_sets(tasks))
+        data, z, own = self.data.select(columns), system.z[:, columns], columns
+        known, atoms = system.sets, self._atoms(tasks)
+        if atoms is not None:
+            sums = self.source.sums(system.W, atoms, data.targets.Ys)
+            known, own = SetSums.of(atoms, sums, len(data)), slice(None)
+        units = self.features.units_without(tasks.held) if self.learned else None
+        values = np.empty((alphas.size, tasks.test.values.size, data.targets.count))
+        error = np.empty((alphas.size, len(tasks)))
+        step = max(8, SETS_AT_ONCE // self.order**2)
+        for start in range(0, len(tasks), step):
+            batch = range(start, min(start + step, len(tasks)))
+            found = [None if known is None else known.find(tasks.held[j]) for j in batch]
+            missing = np.array([j for j, each in zip(batch, found, strict=True) if each is None])
+            fresh: Iterator[Sums] = iter(())
+            if missing.size:
+                fresh = iter(self.source.sums(system.W, tasks.held.items(missing), data.targets.Ys))
+            sums = [next(fresh) if each is None else (each[0], each[1][:, own]) for each in found]
+            solved: list[Any] = [None] * len(sums)
+
+            def solve(
+                i: int,
+                batch: range = batch,
+                sums: list[Sums] = sums,
+                solved: list[Any] = solved,
+            ) -> None:
+                j = batch[i]
+                unit = None if units is None else units[j]
+                left = system.gram - sums[i][0], z - sums[i][1]
+                solved[i] = self._fold(system, *left, tasks.removed[j], alphas, data, unit)
+
+            run_pieces(solve, range(len(sums)))
+            tests = tasks.test.items(np.arange(batch.start, batch.stop))
+            fits = self.source.fitted_each(system.W, tests, [models for models, _ in solved])
+            for j, f, (_, solution) in zip(batch, fits, solved, strict=True):
+                rows, a, v = tasks.test[j], alphas.size, data.targets.count
+                out = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
+                values[:, out] = f[:, : a * v].reshape(-1, a, v).swapaxes(0, 1) + data.level(rows)
+                error[:, j] = fold_errors(f[:, a * v :], solution)
+        return values, error
+
+    def _fold(
+        self,
+        system: System,
+        A: FloatArray,
+        b: FloatArray,
+        removed: IntArray,
+        alphas: FloatArray,
+        data: WeightedData,
+        units: FloatArray | None,
+    ) -> tuple[FloatArray, folds.FoldSolution]:
+        """Return models and probes side by side (p + s, c), from WᵀW and WᵀYs of a task's rows."""
+        p, targets = system.p, data.targets
+        lengths, cross = np.sqrt(np.diag(system.gram)[:p]), A[p:, :p]
+        try:  # the unpenalised columns are eliminated
+            mean, level = (np.linalg.solve(A[p:, p:], side) for side in (cross, b[p:]))
+        except np.linalg.LinAlgError as error:
+            raise HoldOutError(
+                "the rows that an experiment leaves to train on weigh next to nothing beside those "
+                "that it holds out. Use weights that are less far apart.",
+                argument="sample_weight",
+            ) from error
+        rhs, A = b[:p] - cross.T @ level, A[:p, :p] - cross.T @ mean
+        # Where heavy rows left, what was taken away for the mean counts as well.
+        lengths = np.sqrt(np.square(lengths) + np.square(mean).sum(axis=0))
+        if units is not None:
+            A, rhs, lengths = A / units / units[:, None], rhs / units[:, None], lengths / units
+        O = self.features.span(removed) if removed.size else np.zeros((p, 0))  # noqa: E741
+        sizes = np.linalg.norm(targets.Ys, axis=0)
+        equations = folds.FoldEquations(A, rhs, lengths, sizes, O)
+        found = folds.solve(equations, alphas, targets.std)
+        theta, probes = found.theta, found.probes
+        if units is not None:
+            theta, probes = theta / units[:, None], probes / units[:, None]
+        theta = np.concatenate([theta, level - mean @ theta], axis=1)
+        probes = np.concatenate([probes, -mean @ probes], axis=1)
+        flat = [part.transpose(1, 0, 2).reshape(self.order, -1) for part in (theta, probes)]
+        return np.hstack(flat), found
+
+    @staticmethod
+    def _refitted(
+        own: FeatureSmoother, rows: StreamedRows, alphas: FloatArray, columns: Any
+    ) -> FloatArray:
+        """Return models θ (a, p + s, v) of a smoother by QR of its rows."""
+        train = own.data.weights.rows
+        R = own.source.reduced(rows, train, own.data.targets.Ys[train][:, columns])
+        return refit.ridge_models(R, alphas, own.features.size, own.data.unpenalised.count)
+
+    def refit(
+        self,
+        held: IntArray,
+        removed: IntArray,
+        test: IntArray,
+        alphas: FloatArray,
+        columns: slice = slice(None),
+        basis: OtherBasis | None = None,
+    ) -> FloatArray:
+        """Return predictions of a model made from its own training rows and basis rows by QR."""
+        own = self.without(held, removed, basis)
+        rows = StreamedRows(own.features, own.source.level(), own.data)
+        models = self._refitted(own, rows, alphas, columns)
+        return own.source.fitted(rows, test, models) + own.data.select(columns).level(test)
+
+    def without(self, held: IntArray, removed: IntArray, basis: OtherBasis | None = None) -> Self:
+        """Return the smoother without rows and basis rows, whitened by itself."""
+        data = self.data.without(held)
+        features = self.features.on_basis(removed, basis).trained_on(data.weights.values)
+        return type(self)(features, data, self.memory, self._make_source)
+
+    def on_remaining_rows(self, held: IntArray, removed: IntArray) -> Self | None:
+        """Return the smoother of the rows that are left, on the feature rows that are there.
+
+        m p² for the Gram matrix; no kernel is evaluated and nothing is whitened.
+        """
+        data = self.data.without(held)
+        if self.learned:
+            return type(self)(self.features.trained_on(data.weights.values), data, self.memory)
+        factor = self._factor
+        if factor is None:
+            system = self.system()
+            W, N, p = system.W, system.N, system.p
+        else:
+            W, p = factor.V, len(factor.T)
+            N = factor.N[:, :p]
+        if not isinstance(W, np.ndarray):
+            return None
+        root = None if self.data.weights.uniform else self.data.weights.root
+
+        def made(index: Index) -> FloatArray:
+            # The rows have lost their part along the unpenalised columns of all rows; any such part
+            # may be missing, as those columns make up for it.
+            block = np.array(W[index][:, :p], order="C")
+            return block if root is None else block / root[index, None]
+
+        Z = None
+        if removed.size:
+            O = self.features.span(removed)  # noqa: E741
+            if factor is not None:
+                O = np.linalg.qr(factor.T.T @ O)[0]  # noqa: E741
+            Z = Complement.of(O).lift(np.eye(p - removed.size))
+            N = np.delete(N, removed, axis=0) @ Z
+        features = MadeFeatures(made, N, Z, self.features, removed)
+        return type(self)(features, data, self.memory)
+
+    def with_targets(self, Y: FloatArray) -> Self | None:
+        """Return the smoother with other targets: m p for each of them."""
+        if not self.source.keeps:
+            return None
+        other = copy(self)
+        other._lock, other.data = RLock(), self.data.with_targets(Y)
+        other.source = self._make_source(self.features, other.data)
+        Ys, every = other.data.targets.Ys, Ragged.from_arrays([np.arange(len(Y))])
+        if self._factor is not None:
+            (z,) = self.source.products(self._factor.V, every, Ys)
+            other._factor = self._factor.with_targets(other.data, z)
+        if self._system is not None or self._factor is None:
+            system = self.system()
+            (z,) = self.source.products(system.W, every, Ys)
+            sets = system.sets
+            if sets is not None:
+                sets = sets.with_products(self.source.products(system.W, sets.rows, Ys))
+            other._system = replace(system, z=z, sets=sets)
+        return other
+
+
+def fold_errors(probed: FloatArray, solution: folds.FoldSolution) -> FloatArray:
+    """Return the errors of a fold (a,) from what its test rows make of the probes (k, c)."""
+    count = len(solution.probes)
+    grown = np.abs(probed).max(axis=0, initial=0.0).reshape(count, -1).max(axis=1)
+    grown = np.where(np.isfinite(grown), grown, np.inf)[solution.owner]
+    return np.where(solution.failed, np.inf, grown)
+
+
+@dataclass(frozen=True)
+class FeatureOutputs(Outputs):
+    """Features without their part along the unpenalised columns, then those columns.
+
+    Attributes
+    ----------
+    features : Features
+    B : ndarray of shape (s, p)
+        The features' part along the unpenalised columns.
+    T : ndarray of shape (p, p) or None
+        The map that follows.
+    columns : NewColumns
+        The unpenalised columns u(x).
+    """
+
+    features: Features
+    B: FloatArray
+    T: FloatArray | None
+    columns: NewColumns
+
+    @property
+    def size(self) -> int:
+        """The number p + s of coordinates."""
+        return sum(self.B.shape)
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return [(φ(x) − uB)T, u]."""
+        block, u = self.features.new_rows(X), self.columns(X)
+        if u.shape[1]:
+            block -= u @ self.B
+        if self.T is not None:
+            block = block @ self.T
+        return np.hstack([block, np.broadcast_to(u, (len(block), u.shape[1]))])
