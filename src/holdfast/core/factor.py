@@ -179,12 +179,15 @@ class FeatureFactor(Factor):
         Coefficients of the basis rows, or of the columns of X, from coordinates.
     T : ndarray of shape (p', p')
         θ = T β for the penalised coordinates β, where the penalty is α‖θ‖².
+    basis : ndarray of int or None
+        Which basis rows the rows of N belong to; None: all of them.
     """
 
     features: Features
     B: FloatArray
     N: FloatArray
     T: FloatArray
+    basis: IntArray | None = None
 
     def length(self, alphas: FloatArray) -> FloatArray:
         """Return ‖√D z‖."""
@@ -211,8 +214,9 @@ class FeatureFactor(Factor):
         with np.errstate(all="ignore"):  # what is left of a row when those before it are taken away
             share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
         for j in np.flatnonzero(~(share.min(axis=1) >= 1e-4)).tolist():
-            p = len(self.T)
-            O[j], O[j, :p] = 0.0, np.linalg.qr(self.T.T @ self.features.span(E[j]))[0]
+            p, removed = len(self.T), E[j] if self.basis is None else self.basis[E[j]]
+            O[j] = 0.0
+            O[j, :p] = np.linalg.qr(self.T.T @ self.features.span(removed))[0]
         return np.asarray(O)
 
     def scaled_z(self, alphas: FloatArray) -> FloatArray:
