@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import HoldOut, KernelRidgeCV
+from holdfast.core.predict import PATHS
 from holdfast.exceptions import PrecisionWarning
-from holdfast.holdout import PATHS
 from reference import printed
 from reference.oracle import Problem, conditioned_problem, exact_retrain
 from reference.retrain import SOLVERS, Policy, policy_experiment, retrain

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 Comparison = Literal["retraining", "law", "printed"]
 
 #: What the package promises: its algebra adds at most this, over the yardstick, …
-PROMISE = 1e-8
+PROMISE = 1e-6
 #: … beside this many times the rounding error that it predicts, or the error of retraining.
 TIMES = 10.0
 #: Errors below this count as this where two are compared: both round their answers.

@@ -15,10 +15,10 @@ _WHERE = {
     "KernelMixtureCV": "holdfast.estimators.mixture",
     "KernelRidgeCV": "holdfast.estimators.regression",
     "KernelRidgeClassifierCV": "holdfast.estimators.classification",
-    "HoldOut": "holdfast.experiments",
+    "HoldOut": "holdfast.core.experiments",
     "compare": "holdfast.answers.comparison",
     "from_sklearn": "holdfast.model_selection.adopted",
-    "Experiments": "holdfast.experiments",
+    "Experiments": "holdfast.core.experiments",
     "show_versions": "holdfast.versions",
     "trusted_types": "holdfast.estimators.state",
     "tune": "holdfast.tuning",
@@ -65,11 +65,11 @@ if TYPE_CHECKING:
         tuning,
     )
     from holdfast.answers.comparison import compare
+    from holdfast.core.experiments import Experiments, HoldOut
     from holdfast.estimators.classification import KernelRidgeClassifierCV
     from holdfast.estimators.mixture import KernelMixtureCV
     from holdfast.estimators.regression import KernelRidgeCV
     from holdfast.estimators.state import trusted_types
-    from holdfast.experiments import Experiments, HoldOut
     from holdfast.model_selection.adopted import from_sklearn
     from holdfast.tuning import tune
     from holdfast.versions import show_versions

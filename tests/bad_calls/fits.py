@@ -271,7 +271,7 @@ KERNELS = [
             "positive semidefinite",
             X=K - 3 * np.eye(M),
         )
-        for path in ("fold_gram", "single")
+        for path in ("per_fold", "cholesky")
     ),
     case(
         "indefinite-basis",

@@ -6,8 +6,8 @@ from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
 from bad_calls.fits import GROUPS, LABELS, WEIGHTS, K, M, X, Y, case
 from holdfast import Experiments, HoldOut
+from holdfast.core.experiments import Ragged
 from holdfast.exceptions import HoldOutError, InputTypeError, InvalidInputError, KernelError
-from holdfast.experiments import Ragged
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

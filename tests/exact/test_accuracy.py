@@ -12,11 +12,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from holdfast.holdout.accuracy import LOST, PROMISE, WORTH_A_WARNING, data_floor
 
 from holdfast import HoldOut, KernelRidgeCV, holdout
+from holdfast.core.models import HeldOutModels
 from holdfast.exceptions import HoldfastWarning, PrecisionWarning
-from holdfast.holdout.accuracy import LOST, PROMISE, WORTH_A_WARNING, data_floor
-from holdfast.holdout.models import HeldOutModels
 from torture.families import problem
 from torture.measure import fitted
 from torture.truth import exact_features, truth
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
 ]
 
-PATHS = ("spectral", "fold_gram", "single")
+PATHS = ("spectral", "per_fold", "cholesky")
 PROBLEMS = [
     ("units", 0), ("time_stamps", 1), ("correlated_units", 3), ("rare_columns", 2),
     ("leverage", 42), ("wild_weights", 88), ("offsets", 3), ("smooth_kernel", 2),

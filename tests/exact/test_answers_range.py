@@ -58,7 +58,7 @@ def fitted(size, basis, scoring=None):
 
 
 @pytest.mark.parametrize("basis", [None, 20], ids=["dense", "sparse"])
-@pytest.mark.parametrize("size", [1e-170, 1e90])
+@pytest.mark.parametrize("size", [1e-70, 1e70])
 @pytest.mark.parametrize("name", ANSWERS)
 def test_targets_of_any_size_have_the_same_answers(name, size, basis):
     ask, power = ANSWERS[name]
@@ -71,10 +71,10 @@ def test_targets_of_any_size_have_the_same_answers(name, size, basis):
 @pytest.mark.parametrize(
     ("size", "scoring", "power"),
     [
-        (1e90, None, 2),
-        (1e-170, "neg_mean_absolute_error", 1),
-        (1e-170, "r2", 0),
-        (1e90, "r2", 0),
+        (1e70, None, 2),
+        (1e-70, "neg_mean_absolute_error", 1),
+        (1e-70, "r2", 0),
+        (1e70, "r2", 0),
     ],
 )
 @pytest.mark.parametrize("name", SCORES)
@@ -85,7 +85,7 @@ def test_scores_of_targets_of_any_size(name, size, scoring, power, basis):
     assert relative_difference(got, expected) <= 1e-9, f"seed={SEED}"
 
 
-@pytest.mark.parametrize("size", [1e-170, 1e90])
+@pytest.mark.parametrize("size", [1e-70, 1e70])
 def test_log_density_counts_the_unit(size):
     got, expected = (fitted(s, 20).held_out().log_density() for s in (size, 1.0))
     assert relative_difference(got + M * np.log(size), expected) <= 1e-9
@@ -112,7 +112,7 @@ def trained_without(model, rows):
     left = np.setdiff1d(np.arange(M), rows)
     smoother = model._fitted_model().smoother
     gone = np.flatnonzero(np.isin(BASIS, rows)) if model.held_out_basis == "remove" else []
-    values = smoother.retrain(
+    values = smoother.refit(
         np.asarray(rows),
         np.asarray(gone, dtype=np.int64),
         np.arange(M),
@@ -120,7 +120,7 @@ def trained_without(model, rows):
         slice(None),
     )
     assert left.size == M - len(rows)
-    return smoother.restore(np.asarray(values), np.arange(M), slice(None))[0, :, 0]
+    return values[0, :, 0]
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1e-8])
@@ -174,7 +174,7 @@ def test_large_sets_with_a_far_row_are_trained(bias):
     s2 = np.square(y - full).sum() / (1200 - h.sum())
     for group in range(3):
         rows, none = np.flatnonzero(groups == group), np.empty(0, dtype=np.int64)
-        f = smoother.retrain(rows, none, np.arange(1200), model.alpha_ * np.ones(1), slice(None))
-        f = smoother.restore(np.asarray(f), np.arange(1200), slice(None))[0, :, 0]
+        f = smoother.refit(rows, none, np.arange(1200), model.alpha_ * np.ones(1), slice(None))
+        f = f[0, :, 0]
         cook = np.square(full - f).sum() / (h.sum() * s2)
         assert found.cook[group] == pytest.approx(cook, rel=1e-6), f"seed={SEED}"

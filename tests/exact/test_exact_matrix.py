@@ -28,7 +28,7 @@ from sklearn.model_selection import (
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Random
-from holdfast.holdout import PATHS
+from holdfast.core.predict import PATHS
 from holdfast.kernels import RBF, Linear, Polynomial
 from reference import kernels
 from reference.retrain import policy_experiment, retrain

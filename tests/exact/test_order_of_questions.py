@@ -37,7 +37,7 @@ MODELS = {
                   "basis": np.arange(0, M, 3)}),
 }  # fmt: skip
 
-LIVES = ("auto", "fold_gram", "single", "pickled")
+LIVES = ("auto", "per_fold", "cholesky", "pickled")
 
 #: The questions: from a model and its rows to numbers. Predictions are over the spread of y.
 QUESTIONS = {
@@ -78,8 +78,8 @@ def predicted_by(found, model, X):
 def fitted(name, weighted, life):
     """Return a fitted model."""
     rows, options = MODELS[name]
-    path = life if life in ("fold_gram", "single") else "auto"
-    cv = KFold(6) if life == "fold_gram" else None
+    path = life if life in ("per_fold", "cholesky") else "auto"
+    cv = KFold(6) if life == "per_fold" else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         model = KernelRidgeCV(**options, path=path, cv=cv)
@@ -163,6 +163,6 @@ def test_lives_differ_in_nothing_but_rounding(name, weighted, alone):
     """Saving and pickling change nothing; paths that retrain or factorise give the same numbers."""
     for question in ("leave one out", "five folds", "predict_without", "coef_without", "influence"):
         expected = alone(name, weighted, "auto", question)
-        for life in ("pickled", "single"):
+        for life in ("pickled", "cholesky"):
             error = np.abs(alone(name, weighted, life, question) - expected).max()
             assert error <= TOLERANCE, f"{question}, {life}: {error:.1e}"

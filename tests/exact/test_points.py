@@ -9,8 +9,8 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Fixed, Points
+from holdfast.core.predict import PATHS
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.holdout import PATHS
 from holdfast.kernels import RBF, FunctionKernel
 from holdfast.kernels.matrix import RowsAndPoints
 from reference import kernels

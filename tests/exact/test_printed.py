@@ -16,7 +16,7 @@ from tolerances import assert_close, yardstick_error
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 
-PATHS = ("spectral", "fold_gram", "single")
+PATHS = ("spectral", "per_fold", "cholesky")
 SEED = 4
 M = 40
 ALPHAS = [1e-3, 1e-1, 10.0]

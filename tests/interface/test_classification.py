@@ -1,5 +1,7 @@
 """Classification: one against the rest on ±1, one factorisation, scores of held-out rows."""
 
+import holdfast.smoother.kernel_smoother
+import holdfast.smoother.make
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs
@@ -13,8 +15,6 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import holdfast.smoother.kernel_smoother
-import holdfast.smoother.make
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 
 SEED = 11

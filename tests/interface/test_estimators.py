@@ -64,8 +64,8 @@ SETTINGS = {
     "basis": ({"basis": 0.5}, RANDOM_ROWS),
     "linear": ({"kernel": "linear", "alphas": [0.1, 1.0]}, None),
     "streamed": ({"basis": 0.3, "memory_limit": 1, "path": "spectral"}, RANDOM_ROWS),
-    "plain": ({"fit_intercept": False, "path": "single", "alphas": [0.5, 2.0]}, None),
-    "grid": ({"gamma": [0.1, 1.0], "path": "fold_gram", "cv": 3, "rule": "1se"}, None),
+    "plain": ({"fit_intercept": False, "path": "cholesky", "alphas": [0.5, 2.0]}, None),
+    "grid": ({"gamma": [0.1, 1.0], "path": "per_fold", "cv": 3, "rule": "1se"}, None),
     "sums": ({"kernel": RBF(0.3) + RBF(2.0), "pooled": False, "cv": 4}, None),
 }
 
@@ -144,7 +144,7 @@ def copies(fitted, folder):
     [
         {},
         {"basis": 12},
-        {"basis": Random(8), "path": "fold_gram"},
+        {"basis": Random(8), "path": "per_fold"},
         {"kernel": "linear"},
         {"gamma": [0.1, 1.0]},
         {"basis": 10, "held_out_basis": "reselect"},
@@ -550,7 +550,7 @@ def test_a_precomputed_kernel_with_the_basis_rows_only():
     np.testing.assert_allclose(whole.predict(K[:6]), plain.predict(X[:6]), rtol=1e-8)
 
 
-@pytest.mark.parametrize("path", ["spectral", "fold_gram", "single"])
+@pytest.mark.parametrize("path", ["spectral", "per_fold", "cholesky"])
 @pytest.mark.parametrize("kernel", ["cosine", "precomputed"])
 def test_data_far_from_the_origin_are_no_indefinite_kernel(kernel, path):
     """The bias takes nearly all of such a kernel; what is left is small, its rounding is not."""

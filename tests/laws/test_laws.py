@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, LeaveOneOut
 
-import holdfast.holdout
+import holdfast.core.predict
 from holdfast import HoldOut, KernelRidgeCV
 from tolerances import assert_close
 
@@ -32,7 +32,7 @@ law = settings(
     database=None,
 )
 
-PATHS = tuple(holdfast.holdout.PATHS)
+PATHS = tuple(holdfast.core.predict.PATHS)
 ALPHAS = np.array([1e-2, 1.0, 30.0])
 Floats = NDArray[np.float64]
 

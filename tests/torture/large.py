@@ -25,7 +25,7 @@ from torture.measure import FACTOR, PROMISE, TIMES, answered, fitted
 from torture.truth import yardstick
 
 #: Paths that are compared with the twin.
-PATHS = ("spectral", "fold_gram", "single")
+PATHS = ("spectral", "per_fold", "cholesky")
 
 
 def dense(rng: Rng, X: Any) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def judged(which: tuple[str, int]) -> tuple[str, int, dict[str, float], float]:
     """Return the largest ratio of each path, and the largest error."""
     warnings.simplefilter("ignore")
     p = problem(*which)
-    twin = answered(fitted(p, "retrain"), p.alphas)[0][0]
+    twin = answered(fitted(p, "refit"), p.alphas)[0][0]
     mean, spread = yardstick(p)
     size, ratios, largest = np.maximum(spread, np.abs(twin - mean)), {}, 0.0
     errors = {}
@@ -115,7 +115,7 @@ def judged(which: tuple[str, int]) -> tuple[str, int, dict[str, float], float]:
         largest = max(largest, float(errors[path].max()))
     if max(ratios.values()) > FACTOR:
         other, where = reordered(p)
-        again = answered(fitted(other, "retrain"), p.alphas)[0][0][:, where]
+        again = answered(fitted(other, "refit"), p.alphas)[0][0][:, where]
         own = TIMES * (np.abs(again - twin) / size).max(axis=(1, 2))
         for path in PATHS:
             allowed = np.maximum(PROMISE + TIMES * told, own)

@@ -84,7 +84,7 @@ def _by_grid_search(p: Problem) -> Floats:
     """
     X, kernel = p.X, "linear"
     if p.kernel["kernel"] != "linear":
-        X, kernel = np.asarray(fitted(p, "fold_gram").kernel_(p.X)), "precomputed"
+        X, kernel = np.asarray(fitted(p, "per_fold").kernel_(p.X)), "precomputed"
     every = np.arange(len(p.X))
     found: dict[float, list[Floats]] = {float(alpha): [] for alpha in p.alphas}
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-from holdfast.holdout.accuracy import WORTH_A_WARNING
+from holdfast.core.accuracy import PROMISE
 from torture.families import FAMILIES, problem
 from torture.measure import FACTOR, measure
 from torture.ways import WAYS
@@ -60,9 +60,7 @@ def judged(family: str, seed: int, ways: bool) -> Judged:
         return Judged(family, seed, failed=f"{type(error).__name__}: {error}")
     ratios = {path: found.excess(path) for found in parts for path in found.paths}
     told = {
-        path: int((found.told[path] > WORTH_A_WARNING).sum())
-        for found in parts
-        for path in found.paths
+        path: int((found.told[path] > PROMISE).sum()) for found in parts for path in found.paths
     }
     return Judged(family, seed, ratios, {path: count for path, count in told.items() if count})
 

@@ -34,18 +34,18 @@ from holdfast.answers.model import at_own_penalty
 from holdfast.answers.partitions import Estimate, nested_estimate
 from holdfast.answers.row_scores import NoRowMean
 from holdfast.answers.scored import refuse_density
+from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.gaussian import second_moments
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, Ragged
-from holdfast.experiments.splits import check_groups
-from holdfast.holdout.spread import spread
 from holdfast.progress import shows_progress
 from holdfast.scores.standard_errors import (
     jackknife,
     mean_and_variance,
     over_splits,
 )
+from holdfast.splitters.cv import check_groups
 
 __all__ = [
     "METHODS",
@@ -236,15 +236,15 @@ def _interval(
         return float(np.ravel(x)[0])
 
     return ScoreInterval(
-        fitted.told(plain(score)),
-        fitted.told(plain(ends[0])),
-        fitted.told(plain(ends[1])),
-        fitted.told(plain(standard_error)),
+        plain(score),
+        plain(ends[0]),
+        plain(ends[1]),
+        plain(standard_error),
         level,
         method,
         fitted.goal.scoring.name,
         units or fitted.units.name,
-        fitted.told(plain(bias)),
+        plain(bias),
         plain(inflation),
     )
 
@@ -325,7 +325,7 @@ def _of_density(fitted: Fitted, level: float) -> ScoreInterval:
 
     def at(alphas: FloatArray) -> FloatArray:
         errors = problem.labels[rows] - model.held_out(tasks, alphas)
-        moments = spread(model.held_models(tasks, alphas[:1]), alphas, errors)
+        moments = second_moments(model.held_models(tasks, alphas[:1]), alphas, errors)
         return density_rows(moments, owners)
 
     values = at_own_penalty(at, fitted.alpha, problem.Y.shape[1])

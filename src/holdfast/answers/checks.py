@@ -1,4 +1,4 @@
-"""What `fit` did, and whether its fast predictions are those of models that are retrained."""
+"""What `fit` did, and whether its fast predictions are those of refitted models."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from holdfast.answers.fitted import Estimator
+from holdfast.core.plan import Plan
+from holdfast.core.verify import Verification, verify_tasks
 from holdfast.data.numbers import whole_number
+from holdfast.data.seeds import seed_of
 from holdfast.exceptions import NotSupportedError
-from holdfast.holdout.plan import Plan
-from holdfast.holdout.verify import Verification, verify_tasks
 from holdfast.progress import shows_progress
 
 __all__ = ["explain", "verify"]
@@ -34,12 +35,12 @@ def explain(estimator: Estimator) -> Plan:
 
 @shows_progress
 def verify(estimator: Estimator, n_experiments: int = 5, random_state: Any = 0) -> Verification:
-    """Return how far the fast predictions lie from models that are really retrained.
+    """Return how far the fast predictions lie from models that are really refitted.
 
     Parameters
     ----------
     n_experiments : int
-        How many experiments of `fit` to retrain, drawn at random.
+        How many experiments of `fit` to refit, drawn at random.
     random_state : int, RandomState or None
         Seed of the draw.
 
@@ -60,7 +61,7 @@ def verify(estimator: Estimator, n_experiments: int = 5, random_state: Any = 0) 
     model, problem = fitted.model, fitted.problem
     if problem.reselects:
         raise NotSupportedError(
-            'held_out_basis="reselect" retrains every experiment already: there is no fast '
+            'held_out_basis="reselect" refits every experiment already: there is no fast '
             "prediction to verify.",
             argument="held_out_basis",
         )
@@ -68,4 +69,5 @@ def verify(estimator: Estimator, n_experiments: int = 5, random_state: Any = 0) 
     tasks = model.tasks(problem.experiments)
     path = model.plan(tasks, problem.alphas.size).path
     chosen = np.flatnonzero(np.isin(problem.alphas, fitted.alpha))
-    return verify_tasks(model.smoother, tasks, problem.alphas, path, count, random_state, chosen)
+    seed = seed_of(random_state)
+    return verify_tasks(model.smoother, tasks, problem.alphas, path, count, seed, chosen)

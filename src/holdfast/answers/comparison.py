@@ -21,12 +21,12 @@ from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
 from holdfast.answers.row_scores import NoRowMean
 from holdfast.answers.scored import refuse_density
+from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments, Ragged
-from holdfast.experiments.splits import check_groups
 from holdfast.scores.standard_errors import jackknife, mean_and_variance
+from holdfast.splitters.cv import check_groups
 
 __all__ = ["Comparison", "compare"]
 
@@ -160,13 +160,13 @@ def compare(
     called = _names(known, names)
     nested = method == "nested"
     difference, se, freedom = pair.nested(splits, count, seed) if nested else pair.asymptotic()
-    wide, told = quantile(level, freedom) * se, pair.by.told
+    wide = quantile(level, freedom) * se
     return Comparison(
-        difference=told(difference),
-        low=told(difference - wide),
-        high=told(difference + wide),
+        difference=difference,
+        low=difference - wide,
+        high=difference + wide,
         method="nested" if nested else "asymptotic",
-        scores=(told(pair.scores[0]), told(pair.scores[1])),
+        scores=(pair.scores[0], pair.scores[1]),
         names=called,
         scoring=pair.by.goal.scoring.name,
         level=level,
@@ -353,7 +353,7 @@ def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray,
                 "Pass cv=, the outer experiments of `nested`, to compare.",
                 argument="cv",
             )
-        return test.owners, test.values, given.values / by.unit
+        return test.owners, test.values, given.values
     m, v = problem.weights.size, 1 if problem.labels.ndim == 1 else problem.labels.shape[1]
     if isinstance(given, list | tuple) and len(given) == len(experiments) and np.ndim(given[0]) > 0:
         parts = [np.asarray(part) for part in given]
@@ -401,7 +401,7 @@ def _as_values(by: Fitted, i: int, array: AnyArray) -> FloatArray:
             f"{array.dtype}.",
             argument="predictions",
         )
-    return values.astype(float) / by.unit
+    return values.astype(float)
 
 
 def _aligned(

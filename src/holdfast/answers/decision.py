@@ -10,11 +10,11 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.rows import expanded_in, rows_with_kernel
 from holdfast.answers.trend import parted, trend_values
-from holdfast.cluster.rows import expand
+from holdfast.core.rows import row_chunks
 from holdfast.data.dask import is_dask, on_rows
+from holdfast.kernels.dask_rows import expand
 from holdfast.kernels.matrix import KernelData, KernelRows
 from holdfast.kernels.shared import column_factors
-from holdfast.smoother.rows import row_blocks
 
 __all__ = ["column_coefficients", "decision"]
 
@@ -41,7 +41,7 @@ def _without_trend(fitted: Fitted, rows: Any) -> FloatArray:
         lazy: FloatArray = on_rows(expand, rows, model, columns=dual.shape[1])
         return lazy
     values = np.empty((rows.shape[0], dual.shape[1]))
-    for block in row_blocks(rows.shape[0], columns.size):
+    for block in row_chunks(rows.shape[0], columns.size):
         values[block] = data.predict_block(rows[block], columns) @ dual
     return np.asarray(values + intercept)
 

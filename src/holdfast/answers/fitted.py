@@ -15,8 +15,14 @@ from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.row_scores import NoRowMean, RowScore, row_score
 from holdfast.answers.rows import DataProvider
-from holdfast.answers.scored import scored, unit_of, whole
+from holdfast.answers.scored import scored, whole
 from holdfast.answers.units import Units, codes_of, held_out_units, rows_in_order, units_of
+from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.gaussian import second_moments
+from holdfast.core.models import HeldOutModels
+from holdfast.core.plan import Plan
+from holdfast.core.smoother import Fit
+from holdfast.core.tasks import Tasks
 from holdfast.data.dask import is_dask
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import (
@@ -24,19 +30,15 @@ from holdfast.exceptions import (
     InvalidInputError,
     NotSupportedError,
 )
-from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments
-from holdfast.holdout.models import HeldOutModels
-from holdfast.holdout.plan import Plan
-from holdfast.holdout.spread import spread
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData
 from holdfast.kernels.typical import fine_widths
 from holdfast.scores.choice import check_alphas
-from holdfast.scores.metrics import METRICS
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.scoring import Scores
 from holdfast.scores.standard_errors import mean_and_variance
-from holdfast.smoother.base import Fit
+from holdfast.splitters.base import Splitter
+from holdfast.splitters.cv import as_experiments
 
 __all__ = ["Estimator", "Fitted", "LeftOut"]
 
@@ -127,17 +129,6 @@ class Fitted:
         return np.broadcast_to(np.asarray(self.alpha, dtype=float), self.problem.Y.shape[1])
 
     @cached_property
-    def unit(self) -> float:
-        """The unit that scores are computed in, where squares of targets leave the range, or 1."""
-        return unit_of(self.goal.scoring, self.problem.labels)
-
-    @cached_property
-    def targets(self) -> AnyArray:
-        """Targets in that unit (m, v), or class labels (m,)."""
-        labels = self.problem.labels
-        return labels if self.unit == 1.0 else labels / self.unit
-
-    @cached_property
     def units(self) -> Units:
         """What counts as one observation of the score, under the experiments of the problem."""
         scoring, seen = self.goal.scoring, self.given_units
@@ -161,8 +152,7 @@ class Fitted:
         """The coefficients of the model on all rows."""
         if self.fit is not None:
             return self.fit
-        smoother = self.model.smoother
-        return smoother.fit(self.alphas).times(smoother.targets.unit)
+        return self.model.smoother.fit(self.alphas)
 
     def left_out(self) -> LeftOut:
         """Return the held-out models of the fit at the chosen penalty.
@@ -188,13 +178,13 @@ class Fitted:
     def noise(self) -> FloatArray:
         """σ̂ (v,) that makes the held-out targets of the fit most likely.
 
-        σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H|; it has a value where its square leaves the range.
+        σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H|.
         """
         tasks = self.model.tasks(self.problem.experiments)
         grid, index = np.unique(self.alphas, return_inverse=True)
         errors = self.problem.Y[tasks.test.values] - self.model.held_out(tasks, grid)
-        moments = spread(self.model.held_models(tasks, grid[:1]), grid, errors)
-        return np.asarray(np.sqrt(moments.noise[index, np.arange(index.size)]) * moments.unit)
+        moments = second_moments(self.model.held_models(tasks, grid[:1]), grid, errors)
+        return np.sqrt(moments.noise[index, np.arange(index.size)])
 
     # -- the same, asked in another way ------------------------------------------------------------
 
@@ -277,33 +267,33 @@ class Fitted:
         for candidate, model in _models(problem, candidates):
             yield candidate.params, replace(self, model=model(), fit=None)
 
-    # -- predictions and their scores, in `unit` ---------------------------------------------------
+    # -- predictions and their scores --------------------------------------------------------------
 
     def predict(
         self, experiments: Experiments, times: int = 1
     ) -> tuple[Experiments, IntArray, FloatArray]:
-        """Return what was tested, of which experiment, and predictions (k, v) in `unit`.
+        """Return what was tested, of which experiment, and predictions (k, v).
 
         The plan expects to be asked this many `times` for such experiments.
         """
         tasks = self.model.tasks(experiments)
         values = self.model.at(tasks, self.alphas, times)
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
-        return tested, tasks.source, values if self.unit == 1.0 else values / self.unit
+        return tested, tasks.source, values
 
     def scores(
         self, values: FloatArray, tasks: Tasks, models: HeldOutModels | None = None
     ) -> Scores:
         """Return the scores of predictions (a, k, v) of targets as they were given.
 
-        In `unit`, with the standard errors that the rule asks for. Scores of a distribution need
+        With the standard errors that the rule asks for. Scores of a distribution need
         the held-out models.
         """
         problem, goal, rows = self.problem, self.goal, tasks.test.values
         moments = None
         if models is not None:
             errors = problem.labels[rows] - values
-            moments = partial(spread, models, problem.alphas, errors)
+            moments = partial(second_moments, models, problem.alphas, errors)
 
         found = scored(
             goal.scoring,
@@ -314,14 +304,13 @@ class Fitted:
             problem.groups,
             each_target=goal.per_target,
             moments=moments,
-            unit=self.unit,
         )
         if goal.rule == "best":
             return found
         best = np.atleast_1d(goal.choose(found, problem.alphas, "best").indices)
         v = values.shape[2]
         chosen = values[np.broadcast_to(best, v), :, np.arange(v)].T  # (k, v)
-        return self.with_errors(found, chosen / self.unit, rows)
+        return self.with_errors(found, chosen, rows)
 
     def with_errors(self, scores: Scores, chosen: FloatArray, rows: IntArray) -> Scores:
         """Return scores with the standard error over units, if they have one.
@@ -350,7 +339,7 @@ class Fitted:
         each = self.goal.per_target if per_target is None else per_target
         return row_score(
             self.goal.scoring,
-            self.targets,
+            self.problem.labels,
             self.problem.weights,
             rows,
             per_target=each,
@@ -378,7 +367,7 @@ class Fitted:
         columns = [[t] for t in range(values.shape[1])] if goal.per_target else [slice(None)]
         found = []
         for c in columns:
-            labels = self.targets if goal.classes is not None else self.targets[:, c]
+            labels = problem.labels if goal.classes is not None else problem.labels[:, c]
             found.append(
                 scored(
                     goal.scoring,
@@ -387,31 +376,10 @@ class Fitted:
                     labels,
                     problem.weights,
                     problem.groups,
-                    unit=1.0,
                 )
             )
         total = [whole(s, pooled=goal.pooled, per_target=False)[0] for s in found]
         return np.array(total), np.array([s.splits[0] for s in found])
-
-    def score_in_unit(self) -> float | FloatArray:
-        """Return the held-out score of the fit, in `unit`."""
-        if self.unit == 1.0:
-            return self.score
-        tested, _, values = self.predict(self.problem.experiments)
-        found = self.whole(values, tested.test)[0]
-        return found if self.goal.per_target else float(found[0])
-
-    def told(self, scores: Any) -> Any:
-        """Return scores of the targets as they were given, from scores in `unit`.
-
-        They may leave the range of numbers, as `best_score_` does.
-        """
-        fast = self.goal.scoring.fast
-        if self.unit == 1.0 or fast is None:
-            return scores
-        with np.errstate(over="ignore", under="ignore"):
-            found = scores * np.float64(self.unit) ** METRICS[fast].power
-        return found if np.ndim(found) else float(found)
 
     def value(self, scores: Scores) -> float:
         """Return what kernels are compared by: the best score, averaged over targets."""

@@ -1,7 +1,7 @@
 """The Gaussian view: how likely the held-out targets were.
 
 With noise variance σ²/w and prior covariance (σ²/α)k the held-out targets are normal about their
-predictions, with the covariances of `holdfast.holdout.spread`. The log density of a group is
+predictions, with the covariances of `holdfast.core.gaussian`. The log density of a group is
 
     −½(|H| log 2πσ² + log det C + rᵀC⁻¹r/σ²),      C = (I − S_HH)⁻¹
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.holdout.spread import Spread
+from holdfast.core.gaussian import SecondMoments
 from holdfast.scores.scoring import Scores, summarise
 
 __all__ = [
@@ -25,36 +25,36 @@ __all__ = [
 ]
 
 
-def log_densities(spread: Spread) -> FloatArray:
+def log_densities(moments: SecondMoments) -> FloatArray:
     """Return the joint log density (a, J, v) of the test rows of each experiment."""
-    noise = spread.noise[:, None]
-    n = spread.count[None, :, None]
+    noise = moments.noise[:, None]
+    n = moments.count[None, :, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = np.log(2.0 * np.pi * noise) + 2.0 * np.log(spread.unit)
-        found = n * level + spread.log_det[..., None] + spread.square / noise
+        level = np.log(2.0 * np.pi * noise)
+        found = n * level + moments.log_det[..., None] + moments.square / noise
     return np.asarray(-0.5 * found)
 
 
-def standard_deviations(spread: Spread) -> FloatArray:
+def standard_deviations(moments: SecondMoments) -> FloatArray:
     """Return the standard deviation (a, k, v) of each tested row's target."""
-    return np.sqrt(spread.variance[..., None] * spread.noise[:, None]) * spread.unit
+    return np.sqrt(moments.variance[..., None] * moments.noise[:, None])
 
 
-def density_rows(spread: Spread, owners: IntArray) -> FloatArray:
+def density_rows(moments: SecondMoments, owners: IntArray) -> FloatArray:
     """Return values (a, k, v) of the test rows whose mean is the score of `density_scores`.
 
     Rows that are tested together share their joint log density equally.
     """
-    share = log_densities(spread) / np.maximum(1, spread.count)[:, None]
+    share = log_densities(moments) / np.maximum(1, moments.count)[:, None]
     return np.asarray(share[:, owners])
 
 
-def density_scores(spread: Spread) -> Scores:
+def density_scores(moments: SecondMoments) -> Scores:
     """Return the score "log_density" of held-out predictions; greater is better.
 
     The mean log density per row, of joint densities where an experiment tests several rows.
     """
-    total, size = log_densities(spread), spread.count.astype(float)  # (a, J, v)
+    total, size = log_densities(moments), moments.count.astype(float)  # (a, J, v)
     used = size > 0
     by_target = total[:, used].sum(axis=1) / size.sum()  # (a, v)
     splits = np.full(total.shape, np.nan)

@@ -15,11 +15,11 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator
 from holdfast.answers.gaussian import log_densities, standard_deviations
 from holdfast.answers.scored import scored
+from holdfast.core.experiments import Experiments
+from holdfast.core.gaussian import SecondMoments, second_moments
+from holdfast.core.models import HeldOutModels
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.experiments import Experiments
-from holdfast.holdout.models import HeldOutModels
-from holdfast.holdout.spread import Spread, spread
 from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.scoring import (
@@ -50,14 +50,14 @@ class Moments:
     ) -> None:
         self._models: Callable[[], HeldOutModels] | None = models
         self._alphas, self.errors = alphas, errors
-        self._spread: Spread | None = None
+        self._spread: SecondMoments | None = None
 
     @property
-    def spread(self) -> Spread:
+    def second_moments(self) -> SecondMoments:
         """The moments; the model is released once they are computed."""
         if self._spread is None:
             assert self._models is not None
-            self._spread = spread(self._models(), self._alphas, self.errors)
+            self._spread = second_moments(self._models(), self._alphas, self.errors)
             self._models = None
         return self._spread
 
@@ -167,7 +167,7 @@ class HeldOutPredictions:
             self.y,
             self.weights,
             self.groups,
-            moments=lambda: self._known_moments().spread,
+            moments=lambda: self._known_moments().second_moments,
         )
 
     def _known_moments(self) -> Moments:
@@ -184,14 +184,14 @@ class HeldOutPredictions:
 
         √(σ̂² [(I − S_HH)⁻¹]_ii / w_i), σ̂² being that of these experiments at each alpha.
         """
-        return standard_deviations(self._known_moments().spread)
+        return standard_deviations(self._known_moments().second_moments)
 
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).
 
         Joint densities of the rows of an experiment; experiments and targets add up.
         """
-        return np.asarray(log_densities(self._known_moments().spread).sum(axis=(1, 2)))
+        return np.asarray(log_densities(self._known_moments().second_moments).sum(axis=(1, 2)))
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a long table: experiment, row, target, alpha, y, prediction.

@@ -22,11 +22,12 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray
 from holdfast.answers.fitted import Estimator, Fitted
+from holdfast.core.experiments import leave_group_out, leave_one_out
+from holdfast.core.gaussian import second_moments
+from holdfast.core.models import HeldOutModels
+from holdfast.core.smoother import by_penalty
 from holdfast.data.frames import make_frame
-from holdfast.experiments import leave_group_out, leave_one_out
-from holdfast.experiments.splits import check_groups
-from holdfast.holdout.models import HeldOutModels
-from holdfast.holdout.spread import spread
+from holdfast.splitters.cv import check_groups
 
 __all__ = ["Influence", "influence", "measures"]
 
@@ -145,19 +146,18 @@ def measures(models: HeldOutModels) -> dict[str, FloatArray]:
     smoother, tasks = models.smoother, models.tasks
     grid, index = np.unique(models.alphas, return_inverse=True)
     leverages = np.stack([smoother.leverages(float(alpha)) for alpha in grid], axis=1)[:, index]
-    freedom, m = leverages.sum(axis=0), int(smoother.scale.trained.sum())
-    Y = smoother.targets.Y + smoother.unpenalised.U @ smoother.targets.level
-    factor = smoother.coordinates(models.alphas)
-    whole = smoother.model(factor, models.alphas)
-    fitted = Y - smoother.fitted_rows(factor, whole, np.arange(len(Y)))
-    s2 = smoother.weights @ np.square(fitted) / (m - freedom)  # (v,)
-    errors, squares, cook = _one_pass(models, Y)
+    freedom, m = leverages.sum(axis=0), smoother.data.weights.rows.size
+    Y, weights = smoother.data.targets.Y, smoother.data.weights
+    whole = _on_all_rows(models)
+    fitted = Y - smoother.fitted_rows(models.factor, whole, np.arange(len(Y)))
+    s2 = weights.values @ np.square(fitted) / (m - freedom)  # (v,)
+    errors, squares, cook = _one_pass(models, whole)
     rows = tasks.test.values
 
     def sums(values: FloatArray) -> FloatArray:
         return np.asarray(np.add.reduceat(values, tasks.test.ptr[:-1], axis=0))
 
-    signed = np.copysign(np.sqrt(squares), sums(smoother.scale.root[rows][:, None] * errors))
+    signed = np.copysign(np.sqrt(squares), sums(weights.root[rows][:, None] * errors))
     with np.errstate(divide="ignore", invalid="ignore"):  # s² of constant targets may be zero
         return {
             "leverage": sums(leverages[rows, 0] if grid.size == 1 else leverages[rows]),
@@ -166,37 +166,55 @@ def measures(models: HeldOutModels) -> dict[str, FloatArray]:
         }
 
 
-def _one_pass(models: HeldOutModels, Y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _on_all_rows(models: HeldOutModels) -> FloatArray:
+    """Return the coefficients (v, q) of the model on all rows."""
+    nothing, parts = np.zeros((1, 0), dtype=np.int64), {}
+    for alpha, columns, factor in models.factors:
+        beta = factor.D(np.array([alpha])) * factor.z.T
+        own = models.smoother.coefficients(factor, beta[None], nothing)[0]
+        parts |= dict(zip(columns.tolist(), own, strict=True))
+    return np.stack([parts[t] for t in range(len(parts))])
+
+
+def _one_pass(
+    models: HeldOutModels, whole: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return y − f₋H (k, v) on the test rows, and two numbers (n, v) of every task.
 
     The mean square of the decorrelated residuals, and Σ_j w_j (f − f₋H)(x_j)².
     """
-    smoother, tasks = models.smoother, models.tasks
-    predictions = np.zeros((1, tasks.test.values.size, models.alphas.size))
-    squares, cook = (np.empty((len(models), models.alphas.size)) for _ in range(2))
-    factor = smoother.coordinates(models.alphas)
-    whole = smoother.model(factor, models.alphas)
+    smoother, tasks, v = models.smoother, models.tasks, models.alphas.size
+    data, every = smoother.data, np.arange(len(smoother.data))
+    errors = np.zeros((tasks.test.values.size, v))
+    squares, cook = (np.empty((len(models), v)) for _ in range(2))
     for stack in models.stacks():
-        predictions[0, stack.shape.out] = stack.predictions.swapaxes(1, 2)
-        squares[stack.index] = stack.squares[..., 0] / max(1, stack.shape.H.shape[1])
-        cook[stack.index] = smoother.fitted_squares(factor, whole - stack.models)
-    every = np.arange(len(Y))
-    full = smoother.fitted_rows(factor, whole, every) if models.again.any() else None
-    for j, own, coordinates, coefficients in models.retrained():
+        if stack.shape.same_rows:
+            root = data.weights.root[stack.shape.H][..., None]
+            errors[stack.shape.out] = stack.residuals / root
+        else:
+            for shape_out, T, own in zip(stack.shape.out, stack.shape.T, stack.models, strict=True):
+                f = smoother.fitted_rows(models.factor, own, T)
+                errors[shape_out] = data.targets.Y[T] - f
+        squares[stack.index] = stack.squares / max(1, stack.shape.H.shape[1])
+        cook[stack.index] = smoother.fitted_squares(models.factor, whole - stack.models)
+    full = smoother.fitted_rows(models.factor, whole, every) if models.refitted.any() else None
+    for j, own in models.smoothers():
         assert full is not None
-        f = own.fitted_rows(coordinates, coefficients, every)
-        predictions[0, tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = f[tasks.test[j]]
-        cook[j] = smoother.weights @ np.square(full - f)
-    errors = Y[tasks.test.values] - predictions[0]
-    # Rows that are tested and not held out, and models trained again: by their whole distribution.
-    other = np.flatnonzero(models.again | (tasks.held.sizes < tasks.test.sizes))
+        nothing = np.arange(0)
+        f = np.empty((every.size, v))
+        for alpha, columns in by_penalty(models.alphas):
+            f[:, columns] = own.refit(nothing, nothing, every, np.array([alpha]))[0][:, columns]
+        rows = tasks.test[j]
+        errors[tasks.test.ptr[j] : tasks.test.ptr[j + 1]] = data.targets.Y[rows] - f[rows]
+        cook[j] = data.weights.values @ np.square(full - f)
+    # Rows that are tested and not held out, and refitted models: by their whole distribution.
+    other = np.flatnonzero(models.refitted | (tasks.held.sizes < tasks.test.sizes))
     if other.size:
         part = replace(models, tasks=tasks.select(other))
         mine = np.isin(tasks.test.owners, other)
-        unit = smoother.targets.unit  # what `spread` takes are targets as they were given
         grid, index = np.unique(models.alphas, return_inverse=True)
-        repeated = np.repeat(errors[None, mine] * unit, grid.size, axis=0)
-        moments = spread(replace(part, alphas=grid[:1]), grid, repeated)
+        repeated = np.repeat(errors[None, mine], grid.size, axis=0)
+        moments = second_moments(replace(part, alphas=grid[:1]), grid, repeated)
         square = moments.square[index, :, np.arange(index.size)].T
         squares[other] = square / np.maximum(1, moments.count)[:, None]
         alone = np.flatnonzero(moments.count == 0)  # nothing there was trained on

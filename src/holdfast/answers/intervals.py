@@ -27,15 +27,15 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.decision import decision
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.units import held_out_units
+from holdfast.core.models import HeldOutModels
+from holdfast.core.rows import row_chunks
+from holdfast.core.tasks import Tasks
 from holdfast.data.dask import is_dask
 from holdfast.data.numbers import check_level
 from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,
 )
-from holdfast.experiments import Tasks
-from holdfast.holdout.models import HeldOutModels
-from holdfast.smoother.rows import row_blocks
 
 __all__ = [
     "METHODS",
@@ -260,7 +260,7 @@ def standard_deviation(fitted: Fitted, rows: Any) -> FloatArray:
     parts = []
     for part in _local_parts(rows):
         variance = np.empty((part.shape[0], index.size))
-        for block in row_blocks(part.shape[0], smoother.order):
+        for block in row_chunks(part.shape[0], smoother.order):
             variance[block] = smoother.variances(part[block], grid)[:, index]
         parts.append(variance)
     return np.asarray(fitted.noise * np.sqrt(1.0 + np.concatenate(parts)))

@@ -11,28 +11,23 @@ from zlib import crc32
 import numpy as np
 from sklearn.base import clone
 
-from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.problem import Problem
 from holdfast.answers.rows import rows_with_kernel
 from holdfast.basis import Selector
 from holdfast.basis.resolve import resolve_basis
-from holdfast.cluster import DaskRows, DaskSource, cluster_features
-from holdfast.experiments import Experiments, Tasks, resolve
-from holdfast.holdout import Predicted
-from holdfast.holdout.models import HeldOutModels
-from holdfast.holdout.plan import Plan, make_plan
+from holdfast.core.data import WeightedData
+from holdfast.core.experiments import Experiments
+from holdfast.core.features import basis_epsilon
+from holdfast.core.models import HeldOutModels
+from holdfast.core.plan import Plan, make_plan
+from holdfast.core.predict import Prediction, predict_with_error
+from holdfast.core.smoother import OtherBasis, Smoother
+from holdfast.core.tasks import Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData
+from holdfast.kernels.smoothers import make_smoother, require_symmetric
 from holdfast.progress import report
-from holdfast.smoother import (
-    FeatureSmoother,
-    OtherBasis,
-    Smoother,
-    basis_epsilon,
-)
-from holdfast.smoother.make import make_smoother, require_symmetric
-from holdfast.smoother.standardise import StandardisedColumns
 
 __all__ = ["Model", "at_own_penalty", "make_model"]
 
@@ -79,29 +74,15 @@ class Model:
         if self.made is not None:
             return self.made
         problem = self.problem
-        unpenalised = problem.unpenalised
-        if isinstance(self.data, DaskRows):
-            return FeatureSmoother(
-                cluster_features(self.data, self.basis, self.epsilon),
-                problem.weights,
-                problem.Y,
-                unpenalised,
-                problem.memory,
-                partial(DaskSource, X=self.data.X),
-            )
-        if problem.standardize:
-            columns = StandardisedColumns(problem.X, problem.weights)
-            return FeatureSmoother(columns, problem.weights, problem.Y, unpenalised, problem.memory)
         return make_smoother(
             self.kernel,
             self.data,
             problem.X,
-            problem.weights,
-            problem.Y,
-            unpenalised,
+            WeightedData.of(problem.Y, problem.weights, problem.unpenalised),
             basis=self.basis,
             epsilon=self.epsilon,
             memory=problem.memory,
+            standardize=problem.standardize,
         )
 
     # -- other models ------------------------------------------------------------------------------
@@ -110,12 +91,12 @@ class Model:
         """Return this model on a problem that differs in what the smoother does not depend on."""
         return replace(self, problem=problem, known=None, made=self.smoother)
 
-    def retargeted(self, Y: FloatArray) -> Model | None:
+    def with_targets(self, Y: FloatArray) -> Model | None:
         """Return this model for other targets (m, c), by the same factors; None: not in memory.
 
         Basis rows that each experiment chooses again are those of the targets as they were.
         """
-        other = self.smoother.retargeted(Y)
+        other = self.smoother.with_targets(Y)
         if other is None:
             return None
         problem = self.problem if self.problem.reselects else replace(self.problem, Y=Y)
@@ -140,7 +121,9 @@ class Model:
 
     def held_out(self, tasks: Tasks, alphas: FloatArray, path: str | None = None) -> FloatArray:
         """Return held-out predictions (a, k, v), by the path of the plan unless one is named."""
-        return self.judged(tasks, alphas, path or self.plan(tasks, alphas.size).path).values
+        return self.predict_with_error(
+            tasks, alphas, path or self.plan(tasks, alphas.size).path
+        ).values
 
     def at(self, tasks: Tasks, alphas: FloatArray, times: int = 1) -> FloatArray:
         """Return held-out predictions (k, v), each target at its own penalty (v,)."""
@@ -148,15 +131,15 @@ class Model:
         predict = partial(self.held_out, tasks, path=path)
         return at_own_penalty(predict, alphas, self.problem.Y.shape[1])
 
-    def judged(
+    def predict_with_error(
         self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
-    ) -> Predicted:
-        """Return held-out predictions with what the algebra adds to them."""
+    ) -> Prediction:
+        """Return held-out predictions with their estimated rounding errors."""
         if self.problem.reselects:
             values = self._reselected(tasks, alphas, columns)
-            found = Predicted(values, np.zeros((alphas.size, len(tasks))))
+            found = Prediction(values, np.zeros((alphas.size, len(tasks))))
         else:
-            found = holdout.judged(self.smoother, tasks, alphas, path, columns)
+            found = predict_with_error(self.smoother, tasks, alphas, path, columns)
         if self.problem.bias and self.problem.coded:
             _without_some_class(self.problem, tasks, found.values, columns)
         return found
@@ -170,16 +153,15 @@ class Model:
         """Return predictions of models whose basis rows come from their own training rows.
 
         All targets take part in the choice, whichever columns are predicted. There is only one
-        path: training from scratch.
+        path: refitting.
         """
         smoother, parts = self.smoother, []
         for j in range(len(tasks)):
             held, removed, test = tasks.held[j], tasks.removed[j], tasks.test[j]
             basis = self.chosen_basis(held)
-            parts.append(smoother.retrain(held, removed, test, alphas, columns, basis))
-            report(j + 1, len(tasks), "retraining on reselected basis rows")
-        values = np.concatenate(parts, axis=1)
-        return smoother.restore(values, tasks.test.values, columns)
+            parts.append(smoother.refit(held, removed, test, alphas, columns, basis))
+            report(j + 1, len(tasks), "refits on reselected basis rows")
+        return np.concatenate(parts, axis=1)
 
     def chosen_basis(self, held: IntArray) -> OtherBasis:
         """Return the basis rows that are chosen without some rows.

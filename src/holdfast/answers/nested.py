@@ -7,8 +7,8 @@ numbers of the inner experiments I, and the cheapest is taken:
 - **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
   matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
 - **without**: the smoother of the rows that are left, as a smoother in its own right
-  (`Smoother.remaining`), in which the inner experiments, leave-one-out too, run as always. It uses
-  the feature rows or the kernel matrix that already exist.
+  (`Smoother.on_remaining_rows`), in which the inner experiments, leave-one-out too, run as always.
+  It uses the feature rows or the kernel matrix that already exist.
 
 A policy for basis rows in O applies to the whole outer experiment: with "remove" they leave the
 basis of all its inner models, with "train" they are trained on by all of them.
@@ -25,22 +25,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from holdfast import holdout
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.problem import Goal
 from holdfast.answers.scored import refuse_density, scored, whole
+from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.plan import GEMM, PLANNED, TOUCH, estimate, make_plan
+from holdfast.core.predict import predict
+from holdfast.core.smoother import Sizes, Smoother
+from holdfast.core.tasks import Tasks, resolve
 from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
-from holdfast.experiments import Experiments, Ragged, Splitter, Tasks, as_experiments, resolve
-from holdfast.experiments.splits import check_groups
-from holdfast.holdout.costs import COSTS, RATES
-from holdfast.holdout.plan import PLANNED, make_plan
 from holdfast.progress import report, shows_progress
 from holdfast.scores.scoring import Scores, decision_to_label_index
-from holdfast.smoother import Sizes, Smoother
+from holdfast.splitters.base import Splitter
+from holdfast.splitters.cv import as_experiments, check_groups
 
 __all__ = ["NestedPredictions", "Way", "nested"]
 
@@ -262,7 +263,7 @@ def nested_predictions(
         values=np.concatenate([found.values for found in chosen]),
         alphas=np.array([found.alpha for found in chosen]),
         kernels=[found.params for found in chosen],
-        inner_scores=fitted.told(np.array([found.score for found in chosen])),
+        inner_scores=np.array([found.score for found in chosen]),
         ways=[found.way for found in chosen],
         best_score=fitted.score,
         y=problem.labels,
@@ -340,7 +341,7 @@ class _Outer:
         fitted, model = self.fitted, self.fitted.model
         smoother: Smoother | None = None
         if way != "unions" and self._may_leave(way):
-            smoother = model.smoother.remaining(self.task.held[0], self.task.removed[0])
+            smoother = model.smoother.on_remaining_rows(self.task.held[0], self.task.removed[0])
         predict: Callable[[FloatArray], FloatArray] = partial(model.held_out, self.task)
         if smoother is not None:
             taken, (scores, predict) = "without", self._inside(smoother)
@@ -382,7 +383,7 @@ class _Outer:
         outside = float(self.task.held[0].size)
         together = self._seconds(sizes, held + outside, removed, test)
         p = sizes.p - self.task.removed[0].size
-        build = (1.5 * sizes.m * p**2) / RATES.gemm + 4.0 * sizes.m * p * RATES.touch
+        build = (1.5 * sizes.m * p**2) / GEMM + 4.0 * sizes.m * p * TOUCH
         if sizes.form == "kernel":
             p, build = sizes.m - int(outside), 0.0
         disjoint = int(np.bincount(self.inner.held_out.values, minlength=1).max()) <= 1
@@ -397,9 +398,8 @@ class _Outer:
 
     def _seconds(self, sizes: Sizes, h: FloatArray, e: FloatArray, t: FloatArray) -> float:
         problem = self.fitted.problem
-        job = COSTS[sizes.form](sizes, h, e, t, problem.alphas.size)
-        paths = PLANNED if problem.path == "auto" else (problem.path,)
-        return min(job.seconds(path) for path in paths)
+        costs = [estimate(path, sizes, h, e, t, problem.alphas.size) for path in PLANNED]
+        return min(c.seconds for c in costs if problem.path in ("auto", c.path))
 
     # -- the two ways ------------------------------------------------------------------------------
 
@@ -408,20 +408,21 @@ class _Outer:
         problem, basis = self.fitted.problem, self.fitted.model.basis
         if basis is not None:
             basis = np.delete(basis, self.task.removed[0])
-        tasks = resolve(self.inner, weights=smoother.weights, basis=basis, policy=problem.policy)
+        tasks = resolve(
+            self.inner, weights=smoother.data.weights.values, basis=basis, policy=problem.policy
+        )
         path = make_plan(tasks, smoother.sizes(tasks), problem.alphas.size, problem.path).path
-        values = holdout.predict(smoother, tasks, problem.alphas, path)
+        values = predict(smoother, tasks, problem.alphas, path)
         scores = self.fitted.scores(values, tasks)
         none = Ragged.empty(1)
         outside = Tasks(none, none, self.task.test, np.array([0]))
         known = smoother.sizes(outside).factorised
 
-        def predict(alphas: FloatArray) -> FloatArray:
+        def outer(alphas: FloatArray) -> FloatArray:
             # Nothing is held out here: the rows have left already.
-            how = "spectral" if known else "fold_gram"
-            return holdout.predict(smoother, outside, alphas, how)
+            return predict(smoother, outside, alphas, "spectral" if known else "per_fold")
 
-        return scores, predict
+        return scores, outer
 
     def _unions(self) -> Scores:
         """Return inner scores by held-out models of all rows."""

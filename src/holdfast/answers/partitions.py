@@ -15,8 +15,8 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
+from holdfast.core.experiments import Experiments, Ragged
 from holdfast.exceptions import HoldOutError, InvalidInputError
-from holdfast.experiments import Experiments, Ragged
 from holdfast.progress import report
 
 __all__ = ["Estimate", "nested_estimate", "partitions", "random_folds"]

@@ -17,16 +17,16 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
+from holdfast.core.experiments import Ragged
+from holdfast.core.models import HeldOutModels
+from holdfast.core.plan import PLANNED, estimate
+from holdfast.core.tasks import Tasks
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.experiments import Ragged, Tasks
-from holdfast.experiments.splits import check_groups
-from holdfast.holdout.costs import COSTS
-from holdfast.holdout.models import HeldOutModels
-from holdfast.holdout.plan import PLANNED
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE
+from holdfast.splitters.cv import check_groups
 
 __all__ = ["PermutationTest", "Shuffle", "permutation_test"]
 
@@ -133,7 +133,7 @@ def permutation_test(
         None if groups is None else check_groups(groups, m),
         seed_of(random_state),
     )
-    best_score = fitted.score_in_unit()
+    best_score = fitted.score
     values, null = np.full(count, -np.inf), np.empty((count, *np.shape(best_score)))
     for _, kernel in fitted.kernels():
         tasks, alphas = kernel.model.tasks(problem.experiments), kernel.problem.alphas
@@ -152,7 +152,7 @@ def permutation_test(
     threshold = np.asarray(best_score) - TIE * np.abs(best_score)
     p = (1.0 + (null >= threshold).sum(axis=0)) / (1.0 + count)
     name = fitted.goal.scoring.name
-    return PermutationTest(p if p.ndim else float(p), fitted.score, fitted.told(null), name)
+    return PermutationTest(p if p.ndim else float(p), fitted.score, null, name)
 
 
 def _predictor(fitted: Fitted, tasks: Tasks, columns: int) -> Callable[[FloatArray], FloatArray]:
@@ -163,7 +163,7 @@ def _predictor(fitted: Fitted, tasks: Tasks, columns: int) -> Callable[[FloatArr
         model.smoother.factor(float(alphas.min()))  # copies with other targets share it
 
     def predict(Y: FloatArray) -> FloatArray:
-        other = model.retargeted(Y)
+        other = model.with_targets(Y)
         if other is None:
             raise NotSupportedError(
                 "permutation_test needs the rows in memory; this model was fitted on a Dask "
@@ -181,9 +181,9 @@ def _path(fitted: Fitted, tasks: Tasks, columns: int) -> str:
         return problem.path
     sizes = replace(fitted.model.smoother.sizes(tasks), v=columns)
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
-    job = COSTS[sizes.form](sizes, h, e, t, problem.alphas.size)
+    costs = [estimate(path, sizes, h, e, t, problem.alphas.size) for path in PLANNED]
     # A factor for each penalty would be made again for every block.
-    return min((path for path in PLANNED if path != "single"), key=job.seconds)
+    return min((c for c in costs if c.path != "cholesky"), key=lambda cost: cost.seconds).path
 
 
 def _scores(

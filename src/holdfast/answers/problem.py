@@ -10,10 +10,11 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.trend import Trend
-from holdfast.experiments import Experiments, Policy
+from holdfast.core.data import Unpenalised
+from holdfast.core.experiments import Experiments
+from holdfast.core.tasks import Policy
 from holdfast.scores.choice import Choice, choose
 from holdfast.scores.scoring import Scores, Scoring
-from holdfast.smoother import Unpenalised
 
 __all__ = ["Goal", "Problem"]
 

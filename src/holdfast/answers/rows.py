@@ -12,7 +12,6 @@ from holdfast._typing import IntArray
 from holdfast.answers.problem import Problem
 from holdfast.basis import Fixed, Points, Selector
 from holdfast.basis.resolve import as_selector, resolve_basis
-from holdfast.cluster import DaskRows
 from holdfast.data.dask import is_dask
 from holdfast.data.indices import row_numbers
 from holdfast.exceptions import (
@@ -22,10 +21,11 @@ from holdfast.exceptions import (
     warn,
 )
 from holdfast.kernels import Kernel, Precomputed
+from holdfast.kernels.dask_rows import DaskRows
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, RowsAndPoints
 from holdfast.kernels.shared import Distances, SharedRows, common_parts
-from holdfast.smoother.make import is_primal
+from holdfast.kernels.smoothers import is_primal
 
 __all__ = [
     "DataProvider",

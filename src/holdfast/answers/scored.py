@@ -8,18 +8,12 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.gaussian import density_scores
+from holdfast.core.experiments import Ragged
+from holdfast.core.gaussian import SecondMoments
 from holdfast.exceptions import NotSupportedError
-from holdfast.experiments import Ragged
-from holdfast.holdout.spread import Spread
-from holdfast.scores.scoring import Scores, Scoring, in_units, score_experiments
-from holdfast.smoother.scale import target_unit
+from holdfast.scores.scoring import Scores, Scoring, score_experiments
 
-__all__ = ["refuse_density", "scored", "unit_of"]
-
-
-def unit_of(scoring: Scoring, labels: AnyArray) -> float:
-    """Return the unit of targets whose squares would leave the range of numbers, else 1."""
-    return target_unit(labels) if scoring.fast is not None and scoring.classes is None else 1.0
+__all__ = ["refuse_density", "scored", "whole"]
 
 
 def refuse_density(scoring: Scoring, answer: str) -> None:
@@ -42,8 +36,7 @@ def scored(
     groups: AnyArray | None = None,
     *,
     each_target: bool = False,
-    moments: Callable[[], Spread] | None = None,
-    unit: float | None = None,
+    moments: Callable[[], SecondMoments] | None = None,
 ) -> Scores:
     """Return the scores of held-out predictions.
 
@@ -62,19 +55,13 @@ def scored(
         Whether the scores of each target are wanted by experiment.
     moments : callable, optional
         Makes the second moments of the test rows, for scores of their distribution.
-    unit : float, optional
-        Give the scores of targets in this unit. None: compute in a unit in which no square leaves
-        the range of numbers, and give the scores of the targets as they are.
     """
     if scoring.density:
         if moments is None:
             refuse_density(scoring, "this answer")
             raise AssertionError
         return density_scores(moments())
-    inside = unit_of(scoring, labels) if unit is None else unit
-    if inside != 1.0:
-        values, labels = values / inside, labels / inside
-    found = score_experiments(
+    return score_experiments(
         scoring,
         values,
         test.values,
@@ -84,7 +71,6 @@ def scored(
         groups=groups,
         each_target=each_target,
     )
-    return in_units(found, scoring, inside) if unit is None else found
 
 
 def whole(scores: Scores, *, pooled: bool, per_target: bool) -> FloatArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
-from holdfast.experiments import Experiments, Ragged
+from holdfast.core.experiments import Experiments, Ragged
 
 __all__ = ["Units", "codes_of", "held_out_units", "rows_in_order", "units_of"]
 

@@ -12,12 +12,13 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.rows import expanded_in
 from holdfast.answers.trend import parted
+from holdfast.core.experiments import HoldOut
+from holdfast.core.models import HeldOutModels, predict_with
+from holdfast.core.smoother import Fit
 from holdfast.data.dask import on_rows
 from holdfast.data.indices import row_numbers
 from holdfast.exceptions import HoldOutError, NotSupportedError
-from holdfast.experiments import HoldOut, as_experiments
-from holdfast.holdout.models import HeldOutModels, predict_with
-from holdfast.smoother.base import Fit
+from holdfast.splitters.cv import as_experiments
 
 __all__ = ["HeldOutCoefficients", "coef_without", "predict_without"]
 

@@ -22,7 +22,7 @@ from holdfast.data.numbers import is_number
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 
 if TYPE_CHECKING:
-    from holdfast.experiments import Experiments
+    from holdfast.core.experiments import Experiments
     from holdfast.kernels.matrix import KernelData
 
 SQRT_EPS = float(np.sqrt(np.finfo(np.float64).eps))

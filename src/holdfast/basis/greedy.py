@@ -3,7 +3,7 @@
 Each criterion is a sum of squares over rows and outputs in weighted coordinates, so a row of
 weight w counts w times. Residuals after adding a candidate are e - t · gain, and the smoother
 gains t tᵀ / σ (`holdfast.basis.growing`); held-out residuals follow from
-``r_H = (I - S_HH)⁻¹ e_H`` (`holdfast.holdout`).
+``r_H = (I - S_HH)⁻¹ e_H`` (`holdfast.core`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from holdfast.basis.base import Pool, Selector, how_many, warn_short
 from holdfast.basis.growing import Additions, GrowingModel
 from holdfast.data.numbers import check_choice, check_positive, whole_number
 from holdfast.exceptions import InvalidInputError
-from holdfast.holdout.identity import rows_without_themselves
 
 
 class Greedy(Selector):
@@ -184,7 +183,7 @@ class LeaveOneOutError(Criterion):
         total = np.zeros(len(additions.sigma))
         for target in range(model.Y.shape[1]):
             residuals = model.residuals[:, [target]] - additions.moves * additions.gain[:, target]
-            total += np.square(rows_without_themselves(residuals, leverage)).sum(axis=0)
+            total += np.square(residuals / (1.0 - leverage)[:, None]).sum(axis=0)
         return total
 
     def added(self, model: GrowingModel) -> None:

@@ -34,7 +34,7 @@ import scipy.linalg
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import Pool
 from holdfast.basis.pivoted_cholesky import low_rank_factor
-from holdfast.smoother.scale import RowScale, Unpenalised
+from holdfast.core.data import Unpenalised, Weights
 
 if TYPE_CHECKING:
     from holdfast.kernels.matrix import KernelData
@@ -93,7 +93,7 @@ class GrowingModel:
     ) -> None:
         self.data: KernelData = pool.data
         self.alpha = alpha
-        self.scale = RowScale.of(pool.weights)
+        self.weights = Weights.of(pool.weights)
         self.unpenalised = Unpenalised.bias(pool.weights, fit_intercept)
         self.diagonal = pool.data.diag()
         self.epsilon = jitter * float(np.mean(self.diagonal))
@@ -111,7 +111,7 @@ class GrowingModel:
 
     def _weighted(self, values: FloatArray) -> FloatArray:
         """Return (I − QQᵀ)√w values, a fresh array."""
-        return self.unpenalised.project_out(self.scale.root[:, None] * values)
+        return self.unpenalised.project_out(self.weights.root[:, None] * values)
 
     def _rotate(self, most: int) -> FloatArray | None:
         """Put Y into coordinates along few directions; return kernel columns there, in rows.

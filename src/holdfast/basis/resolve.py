@@ -17,7 +17,7 @@ from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from holdfast.experiments import Experiments
+    from holdfast.core.experiments import Experiments
     from holdfast.kernels.matrix import KernelData
 
 Basis = Selector | ArrayLike | None

@@ -26,8 +26,6 @@ state it at the chosen penalty.
 
 from __future__ import annotations
 
-import numpy as np
-
 from holdfast._typing import FloatArray
 from holdfast.exceptions import PrecisionWarning, warn
 

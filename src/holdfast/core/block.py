@@ -2,9 +2,9 @@
 
 Tasks of one shape (held-out rows H, removed basis rows E, test rows T) are stacked. A block knows
 the smoother S on those rows, and not what it is used for. Everything is truly scaled: rows times
-√w, I − S_HH itself. Features know S = V D Vᵀ; dense models know I − S = V R Vᵀ with R = α D, so that
-nothing cancels at tiny penalties. `probes` are right-hand sides made of rounding errors of unit
-size: solved like the others, they show how much those errors grow (`holdfast.core.accuracy`).
+√w, I − S_HH itself. Features know S = V D Vᵀ; dense models know I − S = V R Vᵀ with R = α D, so
+that nothing cancels at tiny penalties. `probes` are right-hand sides made of rounding errors of
+unit size: solved like the others, they show how much those errors grow (`holdfast.core.accuracy`).
 
 Removed basis rows. A model on B∖E is the same problem under the constraint N_E β = 0, where row j
 of N gives the coefficient of basis row j (Pahikkala et al. 2012, Proposition 1). With O an
@@ -51,7 +51,8 @@ def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArra
 
 def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and diagonals D (a, p)."""
-    (g, h, p), a = V.shape, len(D)
+    g, h, _ = V.shape
+    a = len(D)
     if h <= min(PAIRED, PAIRED_PER_ALPHA * a):
         return _pair_products(V, D)
     M, scaled = np.empty((g, a, h, h)), np.empty_like(V)

@@ -184,9 +184,7 @@ class DaskSource(Source):
             trees.append(_tree([_call(_chunk_sums, *part, shared) for *part, _ in parts], _add))
         return list(_compute(*trees))
 
-    def fitted_each(
-        self, W: Any, sets: Ragged, models: Sequence[FloatArray]
-    ) -> list[FloatArray]:
+    def fitted_each(self, W: Any, sets: Ragged, models: Sequence[FloatArray]) -> list[FloatArray]:
         """Return f (k, c) on each of some sets of rows by its own models (p + s, c).
 
         Models travel to the chunks that hold their rows.

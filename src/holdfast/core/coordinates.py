@@ -1,4 +1,4 @@
-"""Coordinates in which the penalised Gram matrix of features is diagonal, and how accurate they are.
+"""Coordinates in which the penalised Gram matrix of features is diagonal, and their accuracy.
 
 Three ways, the cheapest that is accurate: the eigendecomposition of the Gram matrix; a Cholesky
 factor of the Gram matrix with columns scaled to unit length; a QR factor of the rows. The last two
@@ -23,7 +23,7 @@ from holdfast.core.lapack import EPS, eigh, evenly_spaced, threads_for
 __all__ = ["Coordinates", "Triangle", "at_one_penalty", "for_every_penalty", "triangle_of_rows"]
 
 #: Coordinates whose measured error is at most this are accurate.
-ACCURATE = 1e-10
+ACCURATE = 1e-12
 #: Targets that the error is measured with.
 MOST_TARGETS = 3
 
@@ -176,7 +176,7 @@ def triangle_of_rows(blocks: Iterable[FloatArray], p: int, ridge: float) -> Tria
 
 
 def _singular_vectors(triangle: Triangle, ridge: float) -> Coordinates:
-    """Return T = R⁻¹ U s with R = U s Vᵀ: V in exact arithmetic, and true to each singular value."""
+    """Return T = R⁻¹ U s with R = U s Vᵀ: V in exact arithmetic, true to each singular value."""
     R, order = triangle
     U, s, _ = np.linalg.svd(R)
     T = np.empty_like(U)

@@ -168,7 +168,7 @@ class HoldOut:
 
 @dataclass(frozen=True, eq=False)
 class Experiments:
-    """A read-only sequence of `HoldOut` experiments in compressed form; slices are sequences too."""
+    """A read-only sequence of `HoldOut` experiments, compressed; slices are sequences too."""
 
     held_out: Ragged
     test: Ragged

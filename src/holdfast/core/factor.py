@@ -346,4 +346,3 @@ def _scaled(D: FloatArray, z: FloatArray) -> FloatArray:
     """Return D z as rows (a v, p)."""
     (a, p), v = D.shape, z.shape[1]
     return np.ascontiguousarray(D[:, None] * z.T).reshape(a * v, p)
-

@@ -126,7 +126,8 @@ class Features(ABC):
 
     def on_basis(self, removed: IntArray, other: tuple[IntArray, float] | None) -> Features:
         """Return the features without some basis rows (by position), or on others with their ε."""
-        assert not removed.size and other is None, "only features of basis rows can change them"
+        assert not removed.size, "only features of basis rows can lose some"
+        assert other is None, "only features of basis rows can change them"
         return self
 
 

@@ -54,9 +54,7 @@ class SecondMoments:
         return np.asarray(self.square.sum(axis=1) / max(1, int(self.count.sum())))
 
 
-def second_moments(
-    models: HeldOutModels, alphas: FloatArray, errors: FloatArray
-) -> SecondMoments:
+def second_moments(models: HeldOutModels, alphas: FloatArray, errors: FloatArray) -> SecondMoments:
     """Return the second moments of the test rows of all tasks.
 
     Parameters
@@ -90,7 +88,9 @@ def second_moments(
         C[:, _not_joint(outside)] = 0.0
         C[:, np.arange(rows.size), np.arange(rows.size)] += 1.0
         place = np.array([j]), out
-        _store(found, *place, C[None], errors[:, None, out], root[None], weights.trained[rows][None])
+        _store(
+            found, *place, C[None], errors[:, None, out], root[None], weights.trained[rows][None]
+        )
     return found
 
 

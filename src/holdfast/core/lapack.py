@@ -229,7 +229,9 @@ def _routine(name: str) -> Any:
     return prototype(_capsule_pointer(capsule, signature))
 
 
-def _call(name: str, *arguments: str | int | float | np.ndarray[Any, Any] | ctypes.c_void_p) -> None:
+def _call(
+    name: str, *arguments: str | int | float | np.ndarray[Any, Any] | ctypes.c_void_p
+) -> None:
     """Call a routine on scalars, arrays and addresses; what it writes to is changed in place."""
     pointers: list[Any] = []
     kept: list[Any] = []
@@ -267,7 +269,8 @@ def substitute(C: FloatArray, B: FloatArray) -> None:
     One block of rows of C at a time: `dtrsm` solves for it, `dgemm` subtracts it from those below.
     """
     n, k = B.shape
-    assert C.flags.f_contiguous and B.flags.f_contiguous and B.flags.writeable, "Fortran order"
+    assert C.flags.f_contiguous, "Fortran order"
+    assert B.flags.f_contiguous, "Fortran order"
     factor, right = C.ctypes.data, B.ctypes.data
     for start in range(0, n, SUBSTITUTED):
         stop = min(start + SUBSTITUTED, n)
@@ -438,7 +441,9 @@ class Tridiagonal:
         block = self.reflectors.T.ravel()[1 : 1 + p * (p - 1)].reshape(p, p - 1, order="F")
         tail = np.ascontiguousarray(rows[:, 1:])
         lwork = len(rows) * REFLECTORS
-        result, _, info = lapack.dormqr("L", trans, block, self.scales, tail.T, lwork, overwrite_c=1)
+        result, _, info = lapack.dormqr(
+            "L", trans, block, self.scales, tail.T, lwork, overwrite_c=1
+        )
         assert not info, info
         rows[:, 1:] = result.T
         return rows

@@ -93,20 +93,20 @@ class HeldOutModels:
         """Estimated rounding errors of the predictions of each task, shape (tasks,)."""
         error = np.zeros(len(self))
         for shape in self._shapes:
-            for alpha, columns, factor in self._factors:
+            for alpha, _, factor in self.factors:
                 _, own = self._solved(shape, alpha, factor)
                 error[shape.index] = np.maximum(error[shape.index], own)
         return error
 
     @cached_property
-    def _factors(self) -> list[tuple[float, IntArray, Factor]]:
+    def factors(self) -> list[tuple[float, IntArray, Factor]]:
         """(penalty, its targets, the factor) for each penalty."""
         self.smoother.data.unpenalised.require_determined(self.tasks.held)
         return self.smoother.factors_for(self.alphas)
 
     @cached_property
     def _shapes(self) -> list[Shape]:
-        size = self._factors[0][2].size
+        size = self.factors[0][2].size
         return [part for shape in self.tasks.shapes() for part in shape.stacks(size, CHUNK)]
 
     def _solved(
@@ -125,7 +125,7 @@ class HeldOutModels:
     @property
     def factor(self) -> Factor:
         """The factor whose coordinates the models have."""
-        return self._factors[0][2]
+        return self.factors[0][2]
 
     @cached_property
     def outputs(self) -> Outputs:
@@ -144,7 +144,7 @@ class HeldOutModels:
             shape = shape if keep.all() else shape.cut(keep)
             b, h = shape.H.shape
             models, r_all, squares = None, np.empty((b, h, v)), np.empty((b, v))
-            for alpha, columns, factor in self._factors:
+            for alpha, columns, factor in self.factors:
                 (block, r), _ = self._solved(shape, alpha, factor)
                 betas = block.betas(r, slice(None))[:, 0]
                 own = self.smoother.coefficients(factor, betas, shape.H)
@@ -206,7 +206,7 @@ class HeldOutModels:
             yield rows, values
 
     def _predict_kept(self, X: Any, kept: FloatArray | None, values: FloatArray) -> None:
-        """Put predictions of a block of rows by the models that are not refitted in their places."""
+        """Put predictions of some rows by the models that are not refitted in their places."""
         if self.refitted.all():
             return
         U = self.outputs(X)

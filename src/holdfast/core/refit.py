@@ -17,9 +17,7 @@ from holdfast._typing import FloatArray, IntArray
 __all__ = ["dense_models", "reduced", "ridge_models", "stacked_triangle", "unpenalised_first"]
 
 
-def reduced(
-    blocks: Iterable[tuple[FloatArray, FloatArray]], p: int, s: int
-) -> FloatArray:
+def reduced(blocks: Iterable[tuple[FloatArray, FloatArray]], p: int, s: int) -> FloatArray:
     """Return the triangle (p + s, p + s + v) of rows (W, Ys), given in blocks, by QR.
 
     The unpenalised columns come first. Within a block the longest rows come first, so that rows of

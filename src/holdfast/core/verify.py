@@ -18,7 +18,7 @@ from holdfast.core.smoother import Smoother
 from holdfast.core.tasks import Tasks
 from holdfast.progress import report
 
-__all__ = ["Verification", "rounding_floor", "verify"]
+__all__ = ["Verification", "rounding_floor", "verify_tasks"]
 
 #: Two ways to the same numbers may differ by this many times what double precision cannot
 #: represent.
@@ -85,7 +85,7 @@ class Verification:
         return f"<{found}; double precision represents them to {floor:.0e}.>"
 
 
-def verify(
+def verify_tasks(
     smoother: Smoother,
     tasks: Tasks,
     alphas: FloatArray,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
+from holdfast.core.experiments import Experiments, Ragged
 from holdfast.displays.base import Display, band, check_fitted_estimator
 from holdfast.displays.curve_data import model_scale
 from holdfast.exceptions import InvalidInputError
-from holdfast.experiments import Experiments, Ragged
 from holdfast.splitters import LeaveNeighbourhoodOut
 
 if TYPE_CHECKING:

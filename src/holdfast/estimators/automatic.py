@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.data.dask import is_dask
 from holdfast.kernels import Kernel, Precomputed
-from holdfast.smoother.make import is_primal
+from holdfast.kernels.smoothers import is_primal
 
 __all__ = ["automatic_basis", "told_basis"]
 

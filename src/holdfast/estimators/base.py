@@ -26,7 +26,10 @@ from holdfast.answers.trend import (
     refuse_matrix,
     trend_of,
 )
-from holdfast.cluster.rows import DaskRows
+from holdfast.core.features import StandardisedColumns
+from holdfast.core.lapack import pieces_alone
+from holdfast.core.predict import PATHS
+from holdfast.core.tasks import POLICIES
 from holdfast.data.dask import local
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
@@ -47,18 +50,16 @@ from holdfast.estimators.search import Further, search
 from holdfast.estimators.state import restored, state_of
 from holdfast.estimators.widths import width_search
 from holdfast.exceptions import NotSupportedError
-from holdfast.experiments import POLICIES, as_experiments
-from holdfast.holdout import PATHS
 from holdfast.kernels import Precomputed
+from holdfast.kernels.dask_rows import DaskRows
 from holdfast.kernels.grid import Candidate, kernel_grid
+from holdfast.kernels.smoothers import is_primal, primal_columns
 from holdfast.kernels.typical import least_eigenvalue, total_eigenvalue, typical_widths
-from holdfast.linalg import pieces_alone
 from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
 from holdfast.scores.scoring import resolve_scoring
-from holdfast.smoother.make import is_primal, primal_columns
-from holdfast.smoother.standardise import StandardisedColumns
+from holdfast.splitters.cv import as_experiments
 
 
 @dataclass(eq=False, repr=False)

@@ -32,7 +32,7 @@ from holdfast.kernels import Kernel, Linear, Precomputed
 from holdfast.scores.scoring import Scoring
 
 #: The largest size of a target.
-LARGEST_TARGET = 1e100
+LARGEST_TARGET = 1e75
 #: The largest ratio of two positive weights: beyond it the lighter row is lost to rounding.
 WIDEST_WEIGHTS = 1e12
 
@@ -218,9 +218,10 @@ def check_targets(
     if Y.shape[1] == 0:
         raise InvalidInputError("y must hold at least one target; got 0 columns.", argument="y")
     size = max(map(abs, require_finite("y", Y)))
-    if size > LARGEST_TARGET:
+    if not (size == 0.0 or 1.0 / LARGEST_TARGET <= size <= LARGEST_TARGET):
         raise InvalidInputError(
-            f"y must lie within ±{LARGEST_TARGET:g}; got {size:.3g}. Divide y by a constant.",
+            f"y must reach between {1.0 / LARGEST_TARGET:g} and {LARGEST_TARGET:g} in size; got "
+            f"{size:.3g}. Divide y by {size:.0e}.",
             argument="y",
         )
     seen = Y[weights > 0]
@@ -362,10 +363,10 @@ def refuse_standardize(estimator: Any, X: Any, kernels: Sequence[Any]) -> None:
             argument="standardize",
             remedies=("basis",),
         )
-    if estimator.path in ("spectral", "single"):
+    if estimator.path in ("spectral", "cholesky"):
         raise NotSupportedError(
             f"standardize=True gives every experiment equations of its own; got path="
-            f'{estimator.path!r}, which shares one factor. Use path="auto" or "fold_gram".',
+            f'{estimator.path!r}, which shares one factor. Use path="auto" or "per_fold".',
             argument="standardize",
             remedies=("path",),
         )

@@ -20,6 +20,9 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import make_model
 from holdfast.answers.problem import Problem
 from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_selection
+from holdfast.core.lapack import pieces_alone
+from holdfast.core.plan import Plan
+from holdfast.core.smoother import Fit
 from holdfast.data.dask import local
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
@@ -29,16 +32,13 @@ from holdfast.estimators.inputs import unchanged_on_error
 from holdfast.estimators.regression import KernelRidgeCV, Regression
 from holdfast.estimators.search import Planned, search, together
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
-from holdfast.holdout.plan import Plan
 from holdfast.kernels import Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.shared import distinct_parts, factors_and_parts
 from holdfast.kernels.typical import total_eigenvalue
-from holdfast.linalg import pieces_alone
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import warn_at_edge
 from holdfast.scores.penalties import Penalties, default_penalties
-from holdfast.smoother.base import Fit
 
 __all__ = ["KernelMixtureCV"]
 

@@ -141,8 +141,8 @@ class KernelRidgeCV(Regression, OneKernel):
     jitter : float, default=1e-10
         ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is λ aᵀ(K_BB + εI)a.
         Part of the model's definition; never increased silently.
-    path : {"auto", "spectral", "fold_gram", "single", "retrain"}, default="auto"
-        How held-out predictions are computed; all give the same numbers. "retrain" really trains
+    path : {"auto", "spectral", "per_fold", "cholesky", "refit"}, default="auto"
+        How held-out predictions are computed; all give the same numbers. "refit" really trains
         every experiment from scratch, which is slow and meant for checks.
     memory_limit : float, str or None, default=None
         Bytes (or text such as "4GB") that the m × n feature rows may take; None: half of the

@@ -19,19 +19,18 @@ from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import DataProvider, warn_of_selection
 from holdfast.answers.scored import scored
+from holdfast.core.accuracy import warn_of_rounding
+from holdfast.core.gaussian import second_moments
+from holdfast.core.lapack import SMALL, piece_threads, run_pieces
+from holdfast.core.plan import MOST_PREDICTIONS, Plan
+from holdfast.core.tasks import Tasks
 from holdfast.estimators.inputs import takes_objects
 from holdfast.estimators.widths import family, warn_at_end
-from holdfast.experiments import Tasks
-from holdfast.holdout.accuracy import WORTH_A_WARNING, data_floor, warn_of_rounding
-from holdfast.holdout.costs import COPIES_OF_SETS, MOST_PREDICTIONS
-from holdfast.holdout.plan import Plan
-from holdfast.holdout.spread import spread
 from holdfast.kernels.grid import Candidate
-from holdfast.linalg import SMALL, piece_threads, run_pieces
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, cv_results, rank, warn_at_edge
 from holdfast.scores.penalties import Penalties, extended
-from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine, in_units
+from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
@@ -41,15 +40,15 @@ KEPT_DOUBLES = 2**21
 class Planned:
     """A candidate on all rows, with the tasks that judge it and the plan for them.
 
-    `seen` collects its held-out predictions, with the penalties they are for, and `added` what the
-    algebra adds to them at each penalty.
+    `seen` collects its held-out predictions, with the penalties they are for, and `rounding` their
+    estimated errors at each penalty.
     """
 
     fitted: Fitted
     tasks: Tasks
     plan: Plan
     seen: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-    added: dict[float, float] = field(default_factory=dict)
+    rounding: dict[float, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, provider: DataProvider, goal: Goal, candidate: Candidate, n: int) -> Planned:
@@ -77,17 +76,6 @@ class Planned:
             return 1
         return max(1, min(piece_threads(), int(self.fitted.problem.memory / bytes_needed[0])))
 
-    def floor(self, alphas: FloatArray) -> FloatArray:
-        """Return what double precision cannot represent at each penalty."""
-        return data_floor(self.fitted.model.smoother, self.tasks, alphas)
-
-    def resolved(self, grid: Penalties) -> Penalties:
-        """Return a default grid without the penalties that double precision cannot resolve."""
-        if grid.unit is None:
-            return grid
-        floor = self.floor(grid.alphas)
-        return grid.without_lowest(np.isfinite(floor) & (floor > WORTH_A_WARNING))
-
     def known(self, alphas: FloatArray) -> FloatArray | None:
         """Return the predictions at all of these penalties, or None where they were too many."""
         grids = [grid for grid, _ in self.seen]
@@ -99,21 +87,21 @@ class Planned:
         return np.asarray(values[np.argsort(np.concatenate(grids), kind="stable")])
 
     def scores(self, alphas: FloatArray) -> Scores:
-        """Return the scores at some penalties, in the unit of the targets.
+        """Return the scores at some penalties, of the targets as they are.
 
         Very many targets are scored in chunks, and splits that are too many are not reported.
         """
         fitted, tasks = self.fitted, self.tasks
         problem, model, goal = fitted.problem, fitted.model, fitted.goal
         v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
-        room = min(MOST_PREDICTIONS, int(problem.memory / (8 * COPIES_OF_SETS)))
+        room = min(MOST_PREDICTIONS, int(problem.memory / 40))
         step = v if problem.labels.ndim == 1 else max(1, room // (a * k))
         parts, sizes = [], []
         for start in range(0, v, step):
             columns = slice(start, min(start + step, v))
-            values, error = model.judged(tasks, alphas, self.plan.path, columns)
+            values, error = model.predict_with_error(tasks, alphas, self.plan.path, columns)
             for alpha, largest in zip(alphas.tolist(), error.max(axis=1, initial=0.0), strict=True):
-                self.added[alpha] = max(self.added.get(alpha, 0.0), float(largest))
+                self.rounding[alpha] = max(self.rounding.get(alpha, 0.0), float(largest))
             if a * k * v <= KEPT_DOUBLES:
                 self.seen.append((alphas, values))
             labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
@@ -127,14 +115,13 @@ class Planned:
                 problem.groups,
                 each_target=goal.per_target,
                 moments=moments,
-                unit=fitted.unit,
             )
             parts.append(found)
             sizes.append(columns.stop - columns.start)
             report(columns.stop, v, "targets")
         scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
-        added = np.array([self.added.get(alpha, 0.0) for alpha in alphas.tolist()])
-        scores = replace(scores, rounding=added)
+        rounding = np.array([self.rounding.get(alpha, 0.0) for alpha in alphas.tolist()])
+        scores = replace(scores, rounding=rounding)
         n = len(problem.experiments)
         if n > MAX_COLUMNS:
             return replace(scores, splits=np.empty((a, 0)))
@@ -148,7 +135,7 @@ def _moments(
 ) -> Any:
     """Return the second moments of the test rows of all tasks."""
     errors = labels[tasks.test.values] - values
-    return spread(model.held_models(tasks, alphas[:1]), alphas, errors)
+    return second_moments(model.held_models(tasks, alphas[:1]), alphas, errors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +168,8 @@ def search(
 
     Notes
     -----
-    A default grid loses the penalties that double precision cannot resolve. If its best penalty
-    lies at an end, it is extended there with the same factors. When all candidates are compared,
-    `further` may name more, until it names none.
+    If the best penalty of a default grid lies at an end, the grid is extended there with the same
+    factors. When all candidates are compared, `further` may name more, until it names none.
 
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
@@ -198,9 +184,8 @@ def search(
         some = waiting[:count]
         report(len(trials), len(trials) + len(waiting), "kernels")
         made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
-        left = [one.resolved(grid) for one, (_, grid) in zip(made, some, strict=True)]
-        scores = together(made, [grid.alphas for grid in left])
-        for parts in zip(some, made, left, scores, strict=True):
+        scores = together(made, [grid.alphas for _, grid in some])
+        for parts in zip(some, made, scores, strict=True):
             _add(trials, _trial(*parts))
         count = made[0].at_once()
         del waiting[: len(some)]
@@ -229,14 +214,13 @@ def together(made: Sequence[Planned], alphas: Sequence[FloatArray]) -> list[Scor
     return [found[i] for i in range(len(made))]
 
 
-def _trial(
-    asked: tuple[Candidate, Penalties], planned: Planned, grid: Penalties, scores: Scores
-) -> _Trial:
+def _trial(asked: tuple[Candidate, Penalties], planned: Planned, scores: Scores) -> _Trial:
     """Return a candidate with its scores, beyond an end of a default grid if need be."""
+    grid = asked[1]
     problem, goal, known = planned.fitted.problem, planned.fitted.goal, (grid.alphas, scores)
     if not problem.constant:
         best = np.atleast_1d(goal.choose(scores, grid.alphas, "best").indices)
-        known = extended(grid, scores, best, planned.scores, planned.floor)
+        known = extended(grid, scores, best, planned.scores)
     return _Trial(*asked, *known, _value(problem, goal, *known), planned)
 
 
@@ -260,12 +244,10 @@ def _place(kinds: list[str], trial: _Trial) -> tuple[int, float]:
 
 
 def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
-    """Return the outcome, with the penalty chosen by the rule and scores in the users' unit."""
+    """Return the outcome, with the penalty chosen by the rule."""
     alphas, scores = best.alphas, best.scores
-    assert scores.rounding is not None
-    # What double precision cannot represent is looked at for the kernel that is kept, and no other.
-    rounding = np.maximum(kept.floor(alphas), scores.rounding)
-    scores = replace(scores, rounding=rounding)
+    rounding = scores.rounding
+    assert rounding is not None
     values, fitted = kept.known(alphas), kept.fitted.changed(alphas=alphas)
     goal = fitted.goal
     if fitted.problem.constant:
@@ -277,21 +259,16 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
         warn_at_edge(choice.best, alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
     warn_of_rounding(alphas[chosen_ones], rounding[chosen_ones])
-    shown = []
-    for trial in trials:
-        told = rounding if trial is best else np.full(trial.alphas.size, np.nan)
-        own = replace(trial.scores, rounding=told)
-        shown.append((trial.alphas, in_units(own, goal.scoring, fitted.unit)))
+    shown = [(trial.alphas, trial.scores) for trial in trials]
     start = sum(trial.alphas.size for trial in trials[: trials.index(best)])
     plan = _told(kept.plan, best.grid.alphas, alphas)
     worst = float(rounding[chosen_ones].max(initial=0.0))
-    facts = {**plan.facts, "rounding": f"{worst:.0e} of the spread of y at the chosen penalty"}
+    facts = {**plan.facts, "rounding": f"about {worst:.0e} standard deviations of y"}
     return replace(
         fitted,
         model=replace(fitted.model, known=values),
         alpha=choice.alpha,
-        # Penalties are compared in a unit in which scores neither over- nor underflow.
-        score=fitted.told(choice.score),
+        score=choice.score,
         results=_merge([trial.candidate for trial in trials], shown, goal.pooled),
         params=best.candidate.params,
         index=choice.indices + start,
@@ -335,7 +312,7 @@ def _with_row_errors(
         values = fitted.model.at(tasks, np.asarray(best.alpha))
     else:
         values = known[np.broadcast_to(best.indices, v), :, np.arange(v)].T
-    return fitted.with_errors(scores, values / fitted.unit, tasks.test.values)
+    return fitted.with_errors(scores, values, tasks.test.values)
 
 
 def _merge(

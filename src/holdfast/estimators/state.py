@@ -25,13 +25,13 @@ from holdfast.answers.model import Model
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import rows_with_kernel
 from holdfast.answers.trend import Trend
+from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.plan import Cost, Plan
+from holdfast.core.smoother import Fit
 from holdfast.data.memory import memory_bytes
 from holdfast.estimators.search import argument_columns
-from holdfast.experiments import Experiments, Ragged
-from holdfast.holdout.plan import Cost, Plan
 from holdfast.kernels.matrix import KernelRows
 from holdfast.scores.penalties import kernel_parts
-from holdfast.smoother.base import Fit
 
 __all__ = ["restored", "state_of", "trusted_types"]
 

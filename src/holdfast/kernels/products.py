@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from holdfast._typing import FloatArray, RowData
-from holdfast.linalg import SMALL, mirror, run_pieces
+from holdfast.core.lapack import SMALL, mirror, run_pieces
 
 __all__ = [
     "distance_matrix",

@@ -2,7 +2,7 @@
 
 `Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
 fixed hyper-parameters are linear smoothers, and so are pipelines of these after transformers that
-learn nothing. Their held-out predictions follow from one fit (`holdfast.holdout`). Everything else
+learn nothing. Their held-out predictions follow from one fit (`holdfast.core`). Everything else
 is left to scikit-learn, with a warning that names what has no closed form: changing an import never
 breaks code.
 

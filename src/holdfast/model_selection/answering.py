@@ -17,9 +17,9 @@ from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from holdfast._typing import FloatArray
+from holdfast.core.experiments import Experiments
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import HoldfastError, HoldfastWarning, warn
-from holdfast.experiments import Experiments
 from holdfast.model_selection.held_out import experiments_of, predictions
 from holdfast.model_selection.recognise import Form, Refit, form_of, is_known, penalty_of
 from holdfast.model_selection.stand_in import (

@@ -7,20 +7,24 @@ from collections.abc import Iterable
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from holdfast import holdout
 from holdfast._typing import FloatArray, IntArray
+from holdfast.core.data import Unpenalised, WeightedData
+from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.feature_smoother import FeatureSmoother
+from holdfast.core.features import StandardisedColumns
+from holdfast.core.kernel_smoother import KernelSmoother
+from holdfast.core.lapack import pieces_alone
+from holdfast.core.plan import make_plan
+from holdfast.core.predict import predict
+from holdfast.core.smoother import Smoother
+from holdfast.core.tasks import Tasks, resolve
 from holdfast.data.memory import memory_bytes
 from holdfast.exceptions import HoldfastError, HoldfastWarning, warn
-from holdfast.experiments import Experiments, Ragged, Tasks, resolve
-from holdfast.holdout.plan import make_plan
 from holdfast.kernels import Precomputed
 from holdfast.kernels.matrix import KernelRows, PrecomputedRows
-from holdfast.linalg import pieces_alone
+from holdfast.kernels.smoothers import make_smoother, require_room
 from holdfast.model_selection import least_squares
 from holdfast.model_selection.recognise import Form, Refit
-from holdfast.smoother import FeatureSmoother, KernelSmoother, Smoother, Unpenalised
-from holdfast.smoother.make import make_smoother, require_room
-from holdfast.smoother.standardise import StandardisedColumns
 
 __all__ = ["experiments_of", "predictions", "prepared", "tasks_of"]
 
@@ -91,11 +95,11 @@ def predictions(
     try:
         with pieces_alone(len(Y)):
             if smoother is not None:
-                smoother = smoother.retargeted(Y)
+                smoother = smoother.with_targets(Y)
             if smoother is None:
                 smoother = _smoother(form, Y)
             path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
-            values = holdout.predict(smoother, tasks, grid, path)
+            values = predict(smoother, tasks, grid, path)
     except (HoldfastError, np.linalg.LinAlgError) as error:
         raise _failed(error) from error
     if form.less_mean:
@@ -141,26 +145,15 @@ def _unpenalised(form: Form, tasks: Tasks) -> FloatArray:
 
 def _smoother(form: Form, Y: FloatArray) -> Smoother:
     assert form.kernel is not None
-    unpenalised, memory = Unpenalised.bias(form.weights, form.bias), memory_bytes(None)
+    memory = memory_bytes(None)
+    data = WeightedData.of(Y, form.weights, Unpenalised.bias(form.weights, form.bias))
     if isinstance(form.kernel, Precomputed):
         require_room(len(Y), memory)
-        data = PrecomputedRows(form.rows)
-        return KernelSmoother(data, form.weights, Y, unpenalised, memory, trusted=True)
+        return KernelSmoother(PrecomputedRows(form.rows), data, memory)
     if form.unit_weights is not None:
-        features = StandardisedColumns(form.rows, form.unit_weights)
-        return FeatureSmoother(features, form.weights, Y, unpenalised, memory)
+        return FeatureSmoother(StandardisedColumns(form.rows, form.unit_weights), data, memory)
     rows = KernelRows(form.kernel, form.rows)
-    return make_smoother(
-        form.kernel,
-        rows,
-        form.rows,
-        form.weights,
-        Y,
-        unpenalised,
-        basis=None,
-        epsilon=0.0,
-        memory=memory,
-    )
+    return make_smoother(form.kernel, rows, form.rows, data, memory=memory)
 
 
 def _training_means(Y: FloatArray, tasks: Tasks, weights: FloatArray) -> FloatArray:

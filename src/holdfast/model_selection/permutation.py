@@ -25,13 +25,13 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.core.experiments import Experiments
+from holdfast.core.smoother import Smoother
 from holdfast.estimators.regression import KernelRidgeCV
-from holdfast.experiments import Experiments
 from holdfast.model_selection.answering import case_of, form_and_penalty, refitting, routed
 from holdfast.model_selection.held_out import experiments_of, predictions, prepared
 from holdfast.model_selection.recognise import Form, Refit
 from holdfast.model_selection.stand_in import Answers, Case, on_rows, r2, stand_in
-from holdfast.smoother import Smoother
 
 __all__ = ["permutation_test_score"]
 

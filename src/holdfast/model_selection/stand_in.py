@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import unique_labels
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.experiments import Experiments
+from holdfast.core.experiments import Experiments
 
 __all__ = [
     "Answers",

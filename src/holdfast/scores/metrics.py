@@ -63,15 +63,12 @@ class Metric:
         Whether `finish` uses the weighted variance of y over the same rows.
     linear : bool
         Whether the score of the mean is the mean of the scores of single rows, the spread given.
-    power : int
-        The score of targets in another unit is this power of the unit times as large.
     """
 
     row_value: Callable[[FloatArray, FloatArray], FloatArray]
     finish: Callable[[FloatArray, FloatArray], FloatArray]
     uses_spread: bool = False
     linear: bool = True
-    power: int = 0
 
 
 def _squared_error(predictions: FloatArray, y: FloatArray) -> FloatArray:
@@ -100,11 +97,11 @@ def _r2(mean_square: FloatArray, spread: FloatArray) -> FloatArray:
 
 
 METRICS: dict[str, Metric] = {
-    "neg_mean_squared_error": Metric(_squared_error, lambda mean, _: -mean, power=2),
+    "neg_mean_squared_error": Metric(_squared_error, lambda mean, _: -mean),
     "neg_root_mean_squared_error": Metric(
-        _squared_error, lambda mean, _: -np.sqrt(mean), linear=False, power=1
+        _squared_error, lambda mean, _: -np.sqrt(mean), linear=False
     ),
-    "neg_mean_absolute_error": Metric(_absolute_error, lambda mean, _: -mean, power=1),
+    "neg_mean_absolute_error": Metric(_absolute_error, lambda mean, _: -mean),
     "r2": Metric(_squared_error, _r2, uses_spread=True),
     "accuracy": Metric(_hit, lambda mean, _: mean),
 }

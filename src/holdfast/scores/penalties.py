@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast._typing import FloatArray, IntArray
 from holdfast.scores.choice import TIE, check_alphas
 from holdfast.scores.scoring import Scores
 
@@ -25,13 +25,10 @@ __all__ = ["Penalties", "default_penalties", "extended", "kernel_parts"]
 
 #: Penalties of the default grid, and the decades that they span.
 COUNT, DECADES = 30, 9.0
-#: Penalties that are added beyond an end: two decades down, to the limit of double precision, or
-#: four up.
+#: Penalties that are added beyond an end: two decades down, or four up.
 BELOW, ABOVE = 7, 14
 #: A grid begins this far under the smallest eigenvalue of few, but not below this share of T.
 UNDER, LOWEST = 1e-6, 1e-16
-#: A predicted rounding error from which a penalty is not worth comparing.
-UNRESOLVED = 1e-6
 _STEP = DECADES / (COUNT - 1)
 
 
@@ -48,26 +45,16 @@ class Penalties:
         extended.
     first : int
         Steps from the unit to the smallest penalty.
-    lowest : bool
-        Whether double precision cannot resolve smaller penalties.
     """
 
     alphas: FloatArray
     unit: float | None = None
     first: int = 0
-    lowest: bool = False
 
     @classmethod
     def given(cls, alphas: Any) -> Penalties:
         """Return a grid of the user's own, checked."""
         return cls(check_alphas(alphas))
-
-    def without_lowest(self, unresolved: BoolArray) -> Penalties:
-        """Return the grid above the penalties that cannot be resolved, or its upper half."""
-        if not unresolved.any():
-            return self
-        start = min(int(np.flatnonzero(unresolved)[-1]) + 1, self.alphas.size // 2)
-        return Penalties(self.alphas[start:], self.unit, self.first + start, lowest=True)
 
     def beyond(self, best: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the penalties below and above the grid, where the best lie at its ends."""
@@ -75,7 +62,7 @@ class Penalties:
         if self.unit is None:
             return empty, empty
         a = self.alphas.size
-        low, high = bool((best == 0).any()) and not self.lowest, bool((best == a - 1).any())
+        low, high = bool((best == 0).any()), bool((best == a - 1).any())
         below = _steps(self.unit, self.first - BELOW, BELOW) if low else empty
         above = _steps(self.unit, self.first + a, ABOVE) if high else empty
         # Neither zero nor infinite, however extreme the kernel.
@@ -119,7 +106,6 @@ def extended(
     scores: Scores,
     best: IntArray,
     score: Callable[[FloatArray], Scores],
-    floor: Callable[[FloatArray], FloatArray] = np.zeros_like,
 ) -> tuple[FloatArray, Scores]:
     """Return the penalties compared and their scores, beyond an end of a default grid if need be.
 
@@ -132,16 +118,11 @@ def extended(
         Places of the best of them, one for each choice to be made.
     score : callable
         From further penalties to their scores.
-    floor : callable
-        From penalties to what double precision cannot represent there: none is added that it
-        cannot resolve.
     """
     alphas, shown = penalties.alphas, scores.pooled
     if np.nanmax(shown) - np.nanmin(shown) <= TIE * np.nanmax(np.abs(shown)):
         return alphas, scores  # all penalties are alike
     below, above = penalties.beyond(best)
-    if below.size:
-        below = below[floor(below) <= UNRESOLVED]
     if below.size:
         alphas, scores = np.concatenate([below, alphas]), _joined(score(below), scores)
     if above.size:

@@ -6,7 +6,7 @@ scorer.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,6 @@ __all__ = [
     "combine",
     "decision_to_label_index",
     "decision_to_proba",
-    "in_units",
     "resolve_scoring",
     "score_experiments",
     "summarise",
@@ -85,21 +84,6 @@ class Scores:
     per_target_mean: FloatArray | None = None
     per_target_se: FloatArray | None = None
     rounding: FloatArray | None = None
-
-
-def in_units(scores: Scores, scoring: Scoring, unit: float) -> Scores:
-    """Return scores of targets that were divided by `unit` as those of the targets themselves."""
-    power = METRICS[scoring.fast].power if scoring.fast is not None else 0
-    if unit == 1.0 or power == 0:
-        return scores
-    with np.errstate(over="ignore", under="ignore"):
-        factor = float(np.float64(unit) ** power)
-        changed = {
-            f.name: getattr(scores, f.name) * factor
-            for f in fields(scores)
-            if getattr(scores, f.name) is not None and f.name != "rounding"
-        }
-    return replace(scores, **changed)
 
 
 def score_experiments(

@@ -15,7 +15,7 @@ experiments directly, so that no list of training rows is ever written. Neighbou
 trees, never by a matrix of all distances.
 """
 
-from holdfast.experiments.splitter import Splitter
+from holdfast.splitters.base import Splitter
 from holdfast.splitters.neighbourhood import LeaveNeighbourhoodOut
 from holdfast.splitters.time_order import HBlock, PurgedKFold, TimeSteps
 

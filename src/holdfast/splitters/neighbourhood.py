@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 from sklearn.neighbors import VALID_METRICS, NearestNeighbors
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
+from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.numbers import check_positive
 from holdfast.exceptions import HoldOutError, InvalidInputError
-from holdfast.experiments.experiment import Experiments
-from holdfast.experiments.ragged import Ragged
-from holdfast.experiments.splitter import Splitter, count_rows, plain
+from holdfast.splitters.base import Splitter, count_rows, plain
 
 __all__ = ["AroundRows", "LeaveNeighbourhoodOut", "require_training_rows"]
 

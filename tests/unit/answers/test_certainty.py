@@ -21,8 +21,8 @@ from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.partitions import partitions
 from holdfast.answers.units import held_out_units
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.experiments import as_experiments
 from holdfast.scores.standard_errors import mean_and_variance
+from holdfast.splitters.cv import as_experiments
 
 M = 45
 ALPHAS = np.logspace(-2, 1, 4)
@@ -271,8 +271,8 @@ def test_unions_of_folds_equal_the_path(policy):
     pairs = [HoldOut(np.append(a, b)) for i, a in enumerate(folds) for b in folds[:i]]
     pairs.append(HoldOut(np.arange(30)))  # most of the basis leaves
     tasks = asked.tasks(as_experiments(pairs, M))
-    values = asked.held_out(tasks, ALPHAS[:2], "fold_gram")
-    expected = asked.held_out(tasks, ALPHAS[:2], "retrain")
+    values = asked.held_out(tasks, ALPHAS[:2], "per_fold")
+    expected = asked.held_out(tasks, ALPHAS[:2], "refit")
     np.testing.assert_allclose(values, expected, rtol=1e-8, atol=1e-9)
 
 

@@ -19,9 +19,9 @@ from sklearn.model_selection import (
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.nested import nested_predictions
 from holdfast.exceptions import HoldOutError, InvalidInputError
-from holdfast.experiments import as_experiments
 from holdfast.kernels.typical import fine_widths
 from holdfast.splitters import HBlock, LeaveNeighbourhoodOut, TimeSteps
+from holdfast.splitters.cv import as_experiments
 from reference.retrain import retrain
 
 M = 48
@@ -135,7 +135,7 @@ def test_dense_and_linear_equal_refits(kernel, weighted, inner, fit_intercept):
     check(model, X, y, 5, weights)
 
 
-@pytest.mark.parametrize("path", ["spectral", "fold_gram", "single", "retrain"])
+@pytest.mark.parametrize("path", ["spectral", "per_fold", "cholesky", "refit"])
 def test_every_path_gives_the_same(path):
     X, y = data()
     for basis in (None, basis_rows()):
@@ -338,7 +338,7 @@ def test_most_of_the_basis_leaves():
 def test_factors_of_the_model_stay_as_they_are():
     X, y = data()
     for basis in (None, basis_rows()):
-        for path in ("spectral", "fold_gram"):
+        for path in ("spectral", "per_fold"):
             model = fitted(X, y, basis=basis, path=path)
             before = model.held_out(cv=6).values
             for way in WAYS:

@@ -71,7 +71,7 @@ SPLITS = {
 }
 
 
-@pytest.mark.parametrize("path", ["auto", "spectral", "fold_gram", "single"])
+@pytest.mark.parametrize("path", ["auto", "spectral", "per_fold", "cholesky"])
 @pytest.mark.parametrize("cv", SPLITS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "linear"])
@@ -125,7 +125,7 @@ def test_three_classes_and_a_basis():
 def test_rules_means_and_scorers(options):
     X, y = data()
     check(fitted(X, y, **options), X, y)
-    check(fitted(X, y, basis=BASIS, path="fold_gram", **options), X, y)
+    check(fitted(X, y, basis=BASIS, path="per_fold", **options), X, y)
 
 
 def test_kernels_are_chosen_anew():
@@ -136,7 +136,7 @@ def test_kernels_are_chosen_anew():
 
 def test_blocks_change_nothing(monkeypatch):
     X, y = data()
-    for options in ({}, {"basis": BASIS, "path": "fold_gram"}, {"basis": 9, "path": "spectral"}):
+    for options in ({}, {"basis": BASIS, "path": "per_fold"}, {"basis": 9, "path": "spectral"}):
         model = fitted(X, y, **options)
         whole = model.permutation_test(23, random_state=1).null_scores
         monkeypatch.setattr(permutation, "BLOCK_DOUBLES", 5 * M * 4)
@@ -168,7 +168,7 @@ def test_no_more_than_a_block_of_predictions(monkeypatch):
 
 def test_the_model_stays_as_it_is():
     X, y = data()
-    for options in ({}, {"basis": 9}, {"basis": BASIS, "path": "fold_gram"}):
+    for options in ({}, {"basis": 9}, {"basis": BASIS, "path": "per_fold"}):
         model = fitted(X, y, **options)
         before = model.held_out(cv=4).values
         model.permutation_test(5, random_state=0)

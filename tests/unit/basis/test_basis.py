@@ -22,9 +22,9 @@ from holdfast.basis import (
 from holdfast.basis.random import even_shares
 from holdfast.basis.resolve import as_selector, resolve_basis
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
-from holdfast.experiments import as_experiments
 from holdfast.kernels import RBF, FunctionKernel, Linear
 from holdfast.kernels.matrix import KernelRows, PrecomputedRows
+from holdfast.splitters.cv import as_experiments
 
 M = 40
 SELECTORS = [

@@ -12,13 +12,17 @@ import uuid
 from functools import partial
 from types import SimpleNamespace
 
+import holdfast.smoother.rows as feature_rows
 import numpy as np
 import pytest
+from holdfast.smoother import ColumnFeatures, FeatureSmoother, Unpenalised, WhitenedFeatures
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, ShuffleSplit
 
-import holdfast.smoother.rows as feature_rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Greedy, RandomlyPivotedCholesky
+from holdfast.core.experiments import Ragged
+from holdfast.core.predict import PATHS, predict
+from holdfast.core.tasks import Tasks
 from holdfast.exceptions import (
     GridEdgeWarning,
     InvalidInputError,
@@ -26,11 +30,8 @@ from holdfast.exceptions import (
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.experiments import Ragged, Tasks
-from holdfast.holdout import PATHS, predict
 from holdfast.kernels import RBF, Linear
 from holdfast.kernels.matrix import KernelRows
-from holdfast.smoother import ColumnFeatures, FeatureSmoother, Unpenalised, WhitenedFeatures
 from tolerances import assert_close, relative_difference
 
 dask = pytest.importorskip("dask", reason="dask is not installed (extra holdfast[dask])")
@@ -102,8 +103,8 @@ SPLITS = {
 RUNS = [
     (split, path)
     for split in SPLITS
-    for path in ("spectral", "fold_gram", "single")
-    if (split, path) != ("leave-one-out", "fold_gram")
+    for path in ("spectral", "per_fold", "cholesky")
+    if (split, path) != ("leave-one-out", "per_fold")
 ]
 
 
@@ -157,7 +158,7 @@ def test_blocks_within_a_chunk(data, monkeypatch):
     monkeypatch.setattr(feature_rows, "BLOCK_BYTES", 1)
     monkeypatch.setattr(feature_rows, "LEAST_ROWS", 64)
     monkeypatch.setattr(feature_rows, "KEEP_BYTES", 0)
-    for path in ("spectral", "fold_gram"):
+    for path in ("spectral", "per_fold"):
         assert_same(here, pair(data, cv=KFold(2), path=path)[1], data)
         options = {"basis": 20, "gamma": 0.3, "alphas": ALPHAS, "cv": KFold(2), "random_state": 0}
         streamed = KernelRidgeCV(**options, path=path, memory_limit=1.0).fit(data.X, data.y)
@@ -437,7 +438,7 @@ def cluster(request):
 
 @pytest.mark.parametrize(
     ("split", "path"),
-    [("leave-one-out", "spectral"), ("folds", "fold_gram"), ("groups", "spectral")],
+    [("leave-one-out", "spectral"), ("folds", "per_fold"), ("groups", "spectral")],
 )
 def test_cluster_gives_the_same_numbers(data, cluster, split, path):
     options = {"cv": SPLITS[split], "path": path, "basis": 20, "gamma": 0.3, "alphas": ALPHAS}

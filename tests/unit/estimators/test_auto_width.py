@@ -80,7 +80,7 @@ def test_a_best_width_at_an_end_is_told():
 def test_the_winner_scores_what_retraining_says(rows):
     X, y = rows
     model = KernelRidgeCV(gamma="search", cv=KFold(4)).fit(X, y)
-    alone = KernelRidgeCV(gamma=model.best_params_["gamma"], cv=KFold(4), path="retrain")
+    alone = KernelRidgeCV(gamma=model.best_params_["gamma"], cv=KFold(4), path="refit")
     alone.set_params(alphas=[model.alpha_]).fit(X, y)
     assert alone.best_score_ == pytest.approx(model.best_score_, rel=1e-8)
 

@@ -57,7 +57,7 @@ LABELS = np.repeat(["a", "b", "c"], 10)
 
 
 @pytest.mark.parametrize("basis", [None, np.arange(0, 30, 2)], ids=["dense", "basis"])
-@pytest.mark.parametrize("path", ["auto", "single", "retrain"])
+@pytest.mark.parametrize("path", ["auto", "cholesky", "refit"])
 @pytest.mark.parametrize(
     "weights", [None, RNG.uniform(0.1, 3.0, size=30)], ids=["plain", "weights"]
 )

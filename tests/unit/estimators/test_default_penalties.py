@@ -2,14 +2,14 @@
 
 import warnings
 
+import holdfast.smoother.kernel_smoother as kernel_smoother
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-import holdfast.smoother.kernel_smoother as kernel_smoother
 from holdfast import KernelRidgeCV
+from holdfast.core.accuracy import PROMISE
 from holdfast.exceptions import GridEdgeWarning
-from holdfast.holdout.accuracy import WORTH_A_WARNING
 from holdfast.kernels import RBF, Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.kernels.typical import total_eigenvalue
@@ -103,7 +103,7 @@ def noise(m=60):
 
 def lowest(model):
     """Return how many penalties a default grid lost: double precision cannot resolve them."""
-    assert model.cv_results_["rounding"].max() <= WORTH_A_WARNING
+    assert model.cv_results_["rounding"].max() <= PROMISE
     X = model._problem.X
     total = total_eigenvalue(KernelRows(model.kernel_, X), np.ones(len(X)), centred=True)
     (whole,) = default_penalties(np.array([total]))

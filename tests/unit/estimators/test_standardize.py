@@ -80,12 +80,12 @@ def test_a_column_that_some_experiments_leave_constant():
     )
 
 
-@pytest.mark.parametrize("path", ["auto", "fold_gram", "retrain"])
+@pytest.mark.parametrize("path", ["auto", "per_fold", "refit"])
 def test_paths(path):
     X, y, _, _ = rows()
     found = model(cv=4, path=path).fit(X, y)
     close(found.held_out().matrix()[0, :, 0], cross_val_predict(twin(), X, y, cv=4))
-    assert "fold_gram" in str(found.explain()) or path == "retrain"
+    assert "per_fold" in str(found.explain()) or path == "refit"
 
 
 def test_answers():
@@ -161,7 +161,7 @@ def test_pickles():
         ({"kernel": ["linear", "rbf"]}, "kernel"),
         ({"basis": 5}, "basis"),
         ({"path": "spectral"}, "path"),
-        ({"path": "single"}, "path"),
+        ({"path": "cholesky"}, "path"),
     ],
 )
 def test_what_it_refuses(change, word):

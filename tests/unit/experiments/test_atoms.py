@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.experiments import Ragged
+from holdfast.core.experiments import Ragged
 
 
 def test_every_set_is_a_union_of_atoms():

@@ -17,15 +17,10 @@ from sklearn.model_selection import (
 )
 
 from holdfast import Experiments, HoldOut
+from holdfast.core.experiments import Ragged, leave_group_out, leave_one_out
+from holdfast.core.tasks import POLICIES, resolve
 from holdfast.exceptions import HoldOutError, NotSupportedError
-from holdfast.experiments import (
-    POLICIES,
-    Ragged,
-    as_experiments,
-    leave_group_out,
-    leave_one_out,
-    resolve,
-)
+from holdfast.splitters.cv import as_experiments
 from reference.retrain import policy_experiment
 
 ragged_lists = st.lists(st.lists(st.integers(0, 30), max_size=6), max_size=8)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from holdfast.core.experiments import Experiments, HoldOut, Ragged, leave_one_out
 from holdfast.exceptions import HoldfastError, HoldOutError
-from holdfast.experiments import Experiments, HoldOut, Ragged
-from holdfast.experiments.cv import as_experiments, leave_one_out
+from holdfast.splitters.cv import as_experiments
 
 
 def experiments(*held):

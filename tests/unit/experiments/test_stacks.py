@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from holdfast.core.experiments import Experiments, HoldOut, Ragged
+from holdfast.core.tasks import Tasks, resolve
 from holdfast.exceptions import HoldOutError, InvalidInputError
-from holdfast.experiments import Experiments, HoldOut, Ragged, Tasks, as_experiments
-from holdfast.experiments.splits import check_groups, held_and_tested
-from holdfast.experiments.splitter import Splitter, count_rows, plain
-from holdfast.experiments.tasks import resolve
+from holdfast.splitters.base import Splitter, count_rows, plain
+from holdfast.splitters.cv import as_experiments, check_groups, held_and_tested
 
 
 def ragged(sets):

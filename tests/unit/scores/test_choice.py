@@ -16,8 +16,8 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
+import holdfast.core.predict
 import holdfast.estimators.search
-import holdfast.holdout
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.answers.model import Model
 from holdfast.basis import Greedy, Random
@@ -213,7 +213,7 @@ def test_no_edge_no_warning():
     ids=["loo", "folds", "groups", "shuffle", "overlapping"],
 )
 @pytest.mark.parametrize("basis", [None, 15])
-@pytest.mark.parametrize("path", ["spectral", "fold_gram", "single"])
+@pytest.mark.parametrize("path", ["spectral", "per_fold", "cholesky"])
 def test_one_penalty_for_each_target_under_any_cv(cv, basis, path):
     options = {"cv": cv, "basis": basis, "path": path}
     joint = quiet(model(alpha_per_target=True, **options), X, TARGETS, groups=GROUPS)

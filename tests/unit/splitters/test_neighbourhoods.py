@@ -21,14 +21,15 @@ from sklearn.model_selection import (
 
 import holdfast
 from holdfast import KernelRidgeCV
+from holdfast.core.experiments import Experiments
 from holdfast.exceptions import HoldOutError, InvalidInputError
-from holdfast.experiments import Experiments, as_experiments
 from holdfast.splitters import (
     HBlock,
     LeaveNeighbourhoodOut,
     PurgedKFold,
     TimeSteps,
 )
+from holdfast.splitters.cv import as_experiments
 from reference.retrain import policy_experiment, retrain
 from tolerances import assert_close
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, Index
+from holdfast.core.rows import row_chunks
 from holdfast.data.dask import gather, is_dask, local, on_rows
 from holdfast.data.indices import row_index
 from holdfast.kernels import Kernel
 from holdfast.kernels.matrix import KernelData, KernelRows
-from holdfast.smoother.rows import row_blocks
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def expand(X: FloatArray, constants: tuple[KernelData, FloatArray, FloatArray]) 
     """Return the values of a model given as (basis rows, coefficients, intercept)."""
     basis, coef, intercept = constants
     values = np.empty((X.shape[0], coef.shape[1]))
-    for block in row_blocks(X.shape[0], len(basis)):
+    for block in row_chunks(X.shape[0], len(basis)):
         values[block] = basis.predict_block(X[block], slice(None)) @ coef + intercept
     return values
 

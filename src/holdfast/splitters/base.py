@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
 from holdfast._typing import IntArray
+from holdfast.core.experiments import Experiments
 from holdfast.data.numbers import whole_number
 from holdfast.exceptions import InvalidInputError
-from holdfast.experiments.experiment import Experiments
 
 
 class Splitter(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carries no types

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from holdfast._typing import FloatArray, IntArray
-from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels import FunctionKernel, Kernel, Precomputed
-from holdfast.kernels.matrix import KernelData
-from holdfast.kernels.shared import column_factors
-from holdfast.smoother.base import Smoother
-from holdfast.smoother.feature_smoother import FeatureSmoother
-from holdfast.smoother.features import (
+from holdfast._typing import IntArray
+from holdfast.core.cluster import DaskSource
+from holdfast.core.data import WeightedData
+from holdfast.core.feature_smoother import FeatureSmoother
+from holdfast.core.features import (
+    BasisFeatures,
     ColumnFeatures,
     Features,
+    StandardisedColumns,
     WeightedColumns,
-    WhitenedFeatures,
+    whiten,
 )
-from holdfast.smoother.kernel_smoother import KernelSmoother
-from holdfast.smoother.scale import Unpenalised
+from holdfast.core.kernel_smoother import KernelSmoother
+from holdfast.core.lapack import inverse_of_triangle
+from holdfast.core.smoother import Smoother
+from holdfast.exceptions import InvalidInputError, KernelError
+from holdfast.kernels import FunctionKernel, Kernel, Precomputed
+from holdfast.kernels.dask_rows import CrossRows, DaskRows
+from holdfast.kernels.matrix import KernelData, KernelRows
+from holdfast.kernels.shared import column_factors
 
 __all__ = [
     "column_features",
@@ -38,59 +45,79 @@ MAX_SPARSE_FEATURES = 2000
 
 def make_smoother(
     kernel: Kernel | Precomputed,
-    data: KernelData,
+    rows: KernelData,
     X: Any,
-    weights: FloatArray,
-    Y: FloatArray,
-    unpenalised: Unpenalised,
+    data: WeightedData,
     *,
-    basis: IntArray | None,
-    epsilon: float,
-    memory: float,
+    basis: IntArray | None = None,
+    epsilon: float = 0.0,
+    memory: float = float("inf"),
+    standardize: bool = False,
 ) -> Smoother:
     """Return the smoother of a model on all rows.
 
     Parameters
     ----------
-    kernel, data, X
+    kernel, rows, X
         The kernel, the rows with it, and the rows.
-    weights : ndarray of shape (m,)
-    Y : ndarray of shape (m, v)
-    unpenalised : Unpenalised
+    data : WeightedData
+        Weights, unpenalised columns and targets.
     basis : ndarray of int or None
         Basis rows; None for a dense model.
     epsilon : float
         ε of a sparse model.
     memory : float
         Bytes that the smoother may use.
+    standardize : bool
+        Whether columns are in units of their standard deviation, in each experiment its own.
     """
     features: Features
-    if basis is not None:
-        features = WhitenedFeatures.of(data, basis, epsilon)
+    if isinstance(rows, DaskRows):
+        features = _features_of_dask(rows, basis, epsilon)
+        return FeatureSmoother(features, data, memory, partial(DaskSource, X=rows.X))
+    if standardize:
+        features = StandardisedColumns(X, data.weights.values)
+    elif basis is not None:
+        features = BasisFeatures.of(rows, basis, epsilon)
     elif is_primal(kernel, X):
         features = column_features(kernel, X)
     else:
-        return _kernel_smoother(kernel, data, weights, Y, unpenalised, memory)
-    return FeatureSmoother(features, weights, Y, unpenalised, memory)
+        require_room(len(rows), memory)
+        return KernelSmoother(rows, data, memory)
+    return FeatureSmoother(features, data, memory)
 
 
-def _kernel_smoother(
-    kernel: Kernel | Precomputed,
-    data: KernelData,
-    weights: FloatArray,
-    Y: FloatArray,
-    unpenalised: Unpenalised,
-    memory: float,
-) -> KernelSmoother:
-    require_room(len(data), memory)
-    return KernelSmoother(
-        data,
-        weights,
-        Y,
-        unpenalised,
-        memory,
-        trusted=not (isinstance(kernel, Precomputed) or kernel.accepts_objects),
-    )
+@dataclass(frozen=True)
+class GatheredFeatures(BasisFeatures):
+    """Whitened kernel values of rows on a cluster with basis rows that were brought here."""
+
+    def on_basis(self, removed: IntArray, other: tuple[IntArray, float] | None) -> BasisFeatures:
+        """Return the features on fewer or other basis rows, brought here as well."""
+        if other is None and not removed.size:
+            return self
+        assert isinstance(self.data, CrossRows)
+        basis, epsilon = other or (np.delete(self.basis, removed), self.epsilon)
+        return _gathered(DaskRows(self.data.kernel, self.data.X), basis, epsilon)
+
+
+def _features_of_dask(rows: DaskRows, basis: IntArray | None, epsilon: float) -> Features:
+    """Return the features of a sparse model, or those of a linear kernel without basis rows."""
+    if basis is not None:
+        return _gathered(rows, basis, epsilon)
+    if not primal_columns(rows.kernel, rows.X):
+        raise InvalidInputError(
+            "a dense model needs the kernel matrix of all rows, which Dask rows do not fit; "
+            "pass basis=1000 (or another number of basis rows).",
+            argument="basis",
+        )
+    return column_features(rows.kernel, rows.X)
+
+
+def _gathered(rows: DaskRows, basis: IntArray, epsilon: float) -> GatheredFeatures:
+    Z, every = np.asarray(rows.gather(basis).X, dtype=np.float64), slice(None)
+    C = whiten(KernelRows(rows.kernel, Z).block(every, every), epsilon)
+    cross = CrossRows(rows.kernel, rows.X, Z)
+    return GatheredFeatures(cross, basis, C, epsilon, inverse_of_triangle(C))
 
 
 def require_room(m: int, memory: float) -> None:

@@ -1,5 +1,6 @@
-"""From a splitter, or an iterable of splits, to the rows that are held out and tested.
+"""Everything that is called cross-validation, as a sequence of experiments.
 
+From None, a number, a splitter or an iterable of splits to the rows that are held out and tested.
 Row numbers and group labels are checked here, once, with messages that name the split.
 """
 
@@ -11,12 +12,63 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, check_cv
 
 from holdfast._typing import IntArray
+from holdfast.core.experiments import Experiments, Ragged, leave_group_out, leave_one_out
 from holdfast.data.indices import row_numbers
 from holdfast.data.labels import check_labels
 from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast.splitters.base import Splitter
+
+__all__ = ["as_experiments", "check_groups", "held_and_tested"]
+
+
+def as_experiments(
+    cv: Any,
+    n_rows: int,
+    *,
+    X: Any = None,
+    y: Any = None,
+    groups: ArrayLike | None = None,
+    classifier: bool = False,
+) -> Experiments:
+    """Return the experiments that `cv` stands for, checked against the number of rows.
+
+    Parameters
+    ----------
+    cv : None, int, splitter, or iterable
+        None: leave-one-out. int: that many folds (stratified for a classifier). Any scikit-learn
+        splitter, or one of `holdfast.splitters`. An iterable of (train, test) index pairs, where
+        every row that is not in train is held out, or of `HoldOut` objects; or `Experiments`.
+    n_rows : int
+        Number of rows of the data.
+    X, y : optional
+        Passed to the splitter.
+    groups : array-like of shape (n_rows,), optional
+        Passed to the splitter.
+    classifier : bool
+        Whether an integer `cv` means stratified folds.
+
+    Notes
+    -----
+    Leave-one-out, leave-one-group-out and the splitters of `holdfast.splitters` never go through
+    scikit-learn's `split`, whose training indices would cost O(n_rows²).
+    """
+    labels = None if groups is None else check_groups(groups, n_rows)
+    if isinstance(cv, Experiments):
+        experiments = cv
+    elif isinstance(cv, Splitter):
+        experiments = cv.experiments(n_rows)
+    elif cv is None or isinstance(cv, LeaveOneOut):
+        experiments = leave_one_out(n_rows)
+    elif isinstance(cv, LeaveOneGroupOut) and labels is not None:
+        experiments = leave_group_out(labels)
+    else:
+        held, tested = held_and_tested(cv, n_rows, X, y, labels, classifier)
+        experiments = Experiments(Ragged.from_arrays(held), Ragged.from_arrays(tested))
+    experiments.check_rows(n_rows)
+    return experiments
 
 
 def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
