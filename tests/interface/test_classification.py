@@ -1,7 +1,5 @@
 """Classification: one against the rest on ±1, one factorisation, scores of held-out rows."""
 
-import holdfast.smoother.kernel_smoother
-import holdfast.smoother.make
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs
@@ -15,6 +13,8 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
+import holdfast.core.kernel_smoother
+import holdfast.kernels.smoothers
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 
 SEED = 11
@@ -66,7 +66,7 @@ def test_decisions_are_regressions_on_plus_and_minus_one(labels, basis, weights)
 
 def test_one_factorisation_serves_all_classes(monkeypatch):
     built, decomposed = [], []
-    smoother, eigh = holdfast.smoother.make.KernelSmoother, holdfast.smoother.kernel_smoother.eigh
+    smoother, eigh = holdfast.kernels.smoothers.KernelSmoother, holdfast.core.kernel_smoother.eigh
 
     class Counted(smoother):
         def __init__(self, *args, **kwargs):
@@ -77,8 +77,8 @@ def test_one_factorisation_serves_all_classes(monkeypatch):
         decomposed.append(1)
         return eigh(*args, **kwargs)
 
-    monkeypatch.setattr(holdfast.smoother.make, "KernelSmoother", Counted)
-    monkeypatch.setattr(holdfast.smoother.kernel_smoother, "eigh", counted)
+    monkeypatch.setattr(holdfast.kernels.smoothers, "KernelSmoother", Counted)
+    monkeypatch.setattr(holdfast.core.kernel_smoother, "eigh", counted)
     labels = np.arange(M) % 20
     model = classifier(path="spectral", cv=4).fit(X, labels)
     model.held_out(cv=3)

@@ -183,7 +183,7 @@ class LeaveOneOutError(Criterion):
         total = np.zeros(len(additions.sigma))
         for target in range(model.Y.shape[1]):
             residuals = model.residuals[:, [target]] - additions.moves * additions.gain[:, target]
-            total += np.square(residuals / (1.0 - leverage)[:, None]).sum(axis=0)
+            total += np.square(residuals / (1.0 - leverage)).sum(axis=0)
         return total
 
     def added(self, model: GrowingModel) -> None:

@@ -9,17 +9,16 @@ import sys
 import threading
 import time
 import uuid
-from functools import partial
 from types import SimpleNamespace
 
-import holdfast.smoother.rows as feature_rows
 import numpy as np
 import pytest
-from holdfast.smoother import ColumnFeatures, FeatureSmoother, Unpenalised, WhitenedFeatures
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, ShuffleSplit
 
+import holdfast.core.rows as feature_rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Greedy, RandomlyPivotedCholesky
+from holdfast.core.data import Unpenalised, WeightedData
 from holdfast.core.experiments import Ragged
 from holdfast.core.predict import PATHS, predict
 from holdfast.core.tasks import Tasks
@@ -155,9 +154,7 @@ def test_a_grid_of_kernels(data):
 def test_blocks_within_a_chunk(data, monkeypatch):
     """A chunk and a fold larger than a block are taken block by block, here of 64 rows."""
     here, _ = pair(data, cv=KFold(2))
-    monkeypatch.setattr(feature_rows, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(feature_rows, "LEAST_ROWS", 64)
-    monkeypatch.setattr(feature_rows, "KEEP_BYTES", 0)
+    monkeypatch.setattr(feature_rows, "CHUNK", 1)
     for path in ("spectral", "per_fold"):
         assert_same(here, pair(data, cv=KFold(2), path=path)[1], data)
         options = {"basis": 20, "gamma": 0.3, "alphas": ALPHAS, "cv": KFold(2), "random_state": 0}
@@ -271,21 +268,18 @@ def test_pickle(data):
 def smoothers(data, columns, linear):
     """Return the same smoother on rows in memory and on Dask rows."""
     # only where Dask is there
-    from holdfast.cluster import DaskRows, DaskSource, cluster_features
+    from holdfast.kernels.dask_rows import DaskRows
+    from holdfast.kernels.smoothers import make_smoother
 
     x, w = data.X[:, 0], data.weights
     unpenalised = Unpenalised.of(np.vander(x, columns, increasing=True), w)
     kernel, basis, epsilon = RBF(0.3), np.arange(3, M, 9), 1e-8
-    features = WhitenedFeatures.of(KernelRows(kernel, data.X), basis, epsilon)
     if linear:
         kernel, basis, epsilon = Linear(), None, 0.0
-        features = ColumnFeatures(data.X)
-    here = FeatureSmoother(features, w, data.Y, unpenalised)
+    problem, options = WeightedData.of(data.Y, w, unpenalised), {"basis": basis, "epsilon": epsilon}
     rows = DaskRows(kernel, data.dX.rechunk({1: -1}))
-    on_rows = cluster_features(rows, basis, epsilon)
-    source = partial(DaskSource, X=rows.X)
-    there = FeatureSmoother(on_rows, w, data.Y, unpenalised, source=source)
-    return here, there
+    here = make_smoother(kernel, KernelRows(kernel, data.X), data.X, problem, **options)
+    return here, make_smoother(kernel, rows, rows.X, problem, **options)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -389,7 +383,7 @@ def test_graphs_are_small(cv, tasks_per_chunk):
 
 
 def test_greedy_leaves_the_rows_where_they_are(monkeypatch):
-    from holdfast.cluster.rows import DaskRows  # only where Dask is there
+    from holdfast.kernels.dask_rows import DaskRows  # only where Dask is there
 
     X = np.random.default_rng(6).normal(size=(300, 3))
     gathered = []

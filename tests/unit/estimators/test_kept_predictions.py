@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, LeaveOneOut
 
-from holdfast import KernelRidgeClassifierCV, KernelRidgeCV, holdout
+from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.answers import model as models
 from holdfast.estimators import search
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -24,7 +25,7 @@ def no_second_time(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("computed again")
 
-    return lambda: monkeypatch.setattr(holdout, "judged", refuse)
+    return lambda: monkeypatch.setattr(models, "predict_with_error", refuse)
 
 
 @pytest.mark.parametrize(

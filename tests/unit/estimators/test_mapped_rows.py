@@ -25,8 +25,8 @@ import sys, threading, time, warnings
 import numpy as np
 from holdfast import KernelRidgeCV
 warnings.simplefilter("ignore")
-import holdfast.smoother.rows
-holdfast.smoother.rows.BLOCK_BYTES = holdfast.smoother.rows.KEEP_BYTES = 2**19
+import holdfast.core.rows
+holdfast.core.rows.CHUNK = 2**16
 
 def private():  # bytes of this process alone: pages of a mapped file do not count
     with open("/proc/self/status") as lines:

@@ -211,12 +211,6 @@ def test_code_of_users_runs_on_one_thread(monkeypatch):
     assert threads == {get_ident()}
 
 
-def test_rounding_is_told_of_the_kernel_that_is_kept():
-    rounding = fitted().cv_results_["rounding"].reshape(len(DRAWS), ALPHAS.size)
-    assert np.isfinite(rounding).all(axis=1).sum() == 1
-    assert np.isnan(rounding).all(axis=1).sum() == len(DRAWS) - 1
-
-
 def test_draws_are_shares_of_kernels_of_one_size():
     model = KernelMixtureCV(BANDS, n_draws=12, cv=5, random_state=1, alphas=ALPHAS).fit(X, Y)
     draws = np.array([*map(np.array, model.cv_results_["param_weights"][:: ALPHAS.size])])

@@ -99,20 +99,3 @@ def test_groups_without_cv_are_told():
     for cv in (LeaveOneGroupOut(), LeaveOneOut(), 5):
         KernelRidgeCV(alphas=[0.1], cv=cv).fit(X, Y, groups=GROUPS)
     KernelRidgeCV(alphas=[0.1]).fit(X, Y, groups=np.arange(60))  # every row its own group
-
-
-def test_intervals_make_the_held_out_models_once(monkeypatch):
-    model = KernelRidgeCV(gamma=0.5, alphas=[0.1]).fit(X, Y)
-    smoother, calls = type(model._fitted_model().smoother), []
-    real = smoother.held_models
-    monkeypatch.setattr(smoother, "held_models", lambda *args: calls.append(1) or real(*args))
-    first = model.predict_interval(X[:7])
-    made = len(calls)
-    assert made > 0
-    np.testing.assert_array_equal(model.predict_interval(X[:7]), first)
-    model.predict_interval(X[:7], level=[0.5, 0.8])
-    assert len(calls) == made
-    other = KernelRidgeCV(gamma=0.5, alphas=[0.1]).fit(X, Y)
-    np.testing.assert_array_equal(other.predict_interval(X[:7]), first)
-    model.fit(X, 2 * Y)  # nothing of the old model is left
-    np.testing.assert_allclose(model.predict_interval(X[:7]), 2 * first, rtol=1e-9)

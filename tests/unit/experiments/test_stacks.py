@@ -43,25 +43,6 @@ def test_stacks_hold_every_task():
     assert_array_equal(flat, [tasks.test.values, -tasks.test.values])
 
 
-@pytest.mark.parametrize(
-    ("per_row", "most", "per_removed", "sizes"),
-    [
-        (1, 1000, 0, [6]),
-        (1, 8, 0, [2, 2, 2]),  # four rows a task
-        (1, 7, 0, [1] * 6),
-        (2, 24, 0, [3, 3]),
-        (1, 3, 0, [1] * 6),  # at least one
-        (1, 24, 1, [2, 2, 2]),  # two removed: 4 · (1 + 2)
-        (1, 36, 1, [3, 3]),
-    ],
-)
-def test_how_many_tasks_make_a_stack(per_row, most, per_removed, sizes):
-    tasks = tasks_of([2] * 6, [2] * 6)
-    parts = tasks.stacks(per_row, most, per_removed=per_removed)
-    assert [len(part.index) for part in parts] == sizes
-    assert np.concatenate([part.index for part in parts]).tolist() == list(range(6))
-
-
 # -- what leaves, and what is left -------------------------------------------------------------
 
 

@@ -117,7 +117,7 @@ def test_our_own_errors_are_not_hidden_by_a_refit(monkeypatch, name, error):
     def broken(*args, **kwargs):
         raise error("ours")
 
-    monkeypatch.setattr(ours.held_out.holdout, "predict", broken)
+    monkeypatch.setattr(ours.held_out, "predict", broken)
     with pytest.raises(error, match="ours"):
         getattr(ours, name)(Ridge(), X, y, cv=3)
 

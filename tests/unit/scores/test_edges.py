@@ -8,7 +8,7 @@ from sklearn.metrics import r2_score
 import holdfast.scores.metrics as metrics
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 from holdfast.scores.choice import EXTEND, choose, rank, warn_at_edge
-from holdfast.scores.metrics import METRICS, _hit, _r2
+from holdfast.scores.metrics import _hit, _r2
 from holdfast.scores.penalties import (
     ABOVE,
     BELOW,
@@ -212,17 +212,6 @@ def test_a_value_that_is_no_number():
     assert np.isnan(resolve_scoring(lambda e, X, y: np.inf).score(
         np.zeros((2, 1)), np.zeros((2, 1)), np.ones(2)
     ))  # fmt: skip
-
-
-def test_powers_of_the_unit():
-    powers = {name: metric.power for name, metric in METRICS.items()}
-    assert powers == {
-        "neg_mean_squared_error": 2,
-        "neg_root_mean_squared_error": 1,
-        "neg_mean_absolute_error": 1,
-        "r2": 0,
-        "accuracy": 0,
-    }
 
 
 def test_a_summary_of_many_splits_goes_in_parts():

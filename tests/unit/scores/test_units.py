@@ -4,26 +4,11 @@ import numpy as np
 import pytest
 
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.scoring import in_units, resolve_scoring, score_experiments, summarise
+from holdfast.scores.scoring import resolve_scoring, summarise
 
 RNG = np.random.default_rng(5)
 M = 12
 ROWS, PTR, ONES = np.arange(M), np.arange(0, M + 1, 4), np.ones(M)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["neg_mean_squared_error", "neg_root_mean_squared_error", "neg_mean_absolute_error", "r2"],
-)
-@pytest.mark.parametrize("unit", [0.25, 1.0, 8.0])
-def test_scores_in_the_units_of_the_targets(name, unit):
-    scoring = resolve_scoring(name)
-    y, f = RNG.normal(size=(M, 2)), RNG.normal(size=(3, M, 2))
-    expected = score_experiments(scoring, f, ROWS, PTR, y, ONES)
-    found = score_experiments(scoring, f / unit, ROWS, PTR, y / unit, ONES)
-    found = in_units(found, scoring, unit)
-    for field in ("pooled", "splits", "mean", "std", "se", "per_target"):
-        np.testing.assert_allclose(getattr(found, field), getattr(expected, field), rtol=1e-12)
 
 
 def test_a_score_that_is_missing_at_one_penalty_leaves_the_others_alone():
