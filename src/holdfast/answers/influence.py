@@ -168,7 +168,8 @@ def measures(models: HeldOutModels) -> dict[str, FloatArray]:
 
 def _on_all_rows(models: HeldOutModels) -> FloatArray:
     """Return the coefficients (v, q) of the model on all rows."""
-    nothing, parts = np.zeros((1, 0), dtype=np.int64), {}
+    nothing = np.zeros((1, 0), dtype=np.int64)
+    parts: dict[int, FloatArray] = {}
     for alpha, columns, factor in models.factors:
         beta = factor.D(np.array([alpha])) * factor.z.T
         own = models.smoother.coefficients(factor, beta[None], nothing)[0]
@@ -220,6 +221,6 @@ def _one_pass(
         alone = np.flatnonzero(moments.count == 0)  # nothing there was trained on
         z = np.square(errors[mine]) / moments.variance[index].T
         for i in alone.tolist():
-            rows = slice(part.tasks.test.ptr[i], part.tasks.test.ptr[i + 1])
-            squares[other[i]] = z[rows].mean(axis=0)
+            tested = slice(part.tasks.test.ptr[i], part.tasks.test.ptr[i + 1])
+            squares[other[i]] = z[tested].mean(axis=0)
     return errors, squares, cook

@@ -91,7 +91,7 @@ def _half(inner: FloatArray, O: FloatArray, D: FloatArray) -> FloatArray:  # noq
     try:
         return np.asarray(np.linalg.cholesky(inner))
     except np.linalg.LinAlgError:  # D is many decades wide
-        R = np.linalg.qr(np.sqrt(D)[:, :, None] * O[:, None], mode="r")
+        R = np.asarray(np.linalg.qr(np.sqrt(D)[:, :, None] * O[:, None], mode="r"))
         return np.asarray(R.swapaxes(2, 3))
 
 
@@ -269,9 +269,9 @@ class FeatureBlock(HeldOutBlock):
             Ot, g = O[piece].swapaxes(1, 2), len(O[piece])
             OD = (Ot[:, None] * self.D[:, None]).reshape(g, a * e, p)
             sides = [OD @ self.V[piece].swapaxes(1, 2), OD @ self.z]
-            both = np.concatenate(sides, axis=2).reshape(g, a, e, h + v)
+            rows = np.concatenate(sides, axis=2).reshape(g, a, e, h + v)
             inner = (OD @ O[piece]).reshape(g, a, e, e)
-            both = np.linalg.solve(_half(inner, O[piece], self.D), both)
+            both = np.linalg.solve(_half(inner, O[piece], self.D), rows)
             J[piece], t[piece] = both[..., :h], both[..., h:]
 
         run_pieces(work, self.pieces((e + h + v) * max(p, a * e) + a * e * p))

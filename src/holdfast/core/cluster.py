@@ -364,7 +364,7 @@ def _chunk_moments(
     sets = [np.flatnonzero(owner == j) for j in range(count)]
     here = [rows for rows in sets if rows.size]
     total, found = moments(_with_rows(features, part.rows(X)), B, part.data, sets=here)
-    parts, nothing = iter(found), Moments.zeros(*B.shape[::-1], part.data.targets.count)
+    parts, nothing = iter(found), Moments.zeros(B.shape[1], B.shape[0], part.data.targets.count)
     return (*(next(parts) if rows.size else nothing for rows in sets), total)
 
 
@@ -390,7 +390,8 @@ def _chunk_sums(X: Any, part: Part, rows: StreamedRows) -> Sums:
 def _chunk_fitted(X: Any, part: Part, rows: StreamedRows, models: FloatArray) -> FloatArray:
     """Return predictions (k, c) of some rows of a chunk."""
     every = np.arange(len(part.data))
-    return fitted(_streamed(X, part, rows), every, part.data.weights.root, models)[0]
+    own = _streamed(X, part, rows)
+    return np.asarray(fitted(own, every, part.data.weights.root, models)[0])
 
 
 def _on_batch(

@@ -300,8 +300,8 @@ class Targets:
 
     def select(self, columns: slice | IntArray) -> Targets:
         """Return some of the targets."""
-        arrays = self.Y, self.Ys, self.level
-        return Targets(*(array[:, columns] for array in arrays), self.std[columns])
+        Y, Ys, level = (array[:, columns] for array in (self.Y, self.Ys, self.level))
+        return Targets(Y, Ys, level, self.std[columns])
 
     def take(self, rows: IntArray) -> Targets:
         """Return the targets of some rows, to be judged by the standard deviation of all."""

@@ -289,7 +289,7 @@ class KernelFactor(Factor):
         R = self.R(alphas)
         if not self.only:  # V is orthonormal
             return np.asarray(np.sqrt(np.square(R) @ np.square(self.z)))
-        return np.linalg.norm(self._trained @ (R[:, :, None] * self.z), axis=1)
+        return np.asarray(np.linalg.norm(self._trained @ (R[:, :, None] * self.z), axis=1))
 
     def block(self, shape: Shape, alphas: FloatArray) -> KernelBlock:
         """Return the smoother on the held-out rows of stacked tasks."""

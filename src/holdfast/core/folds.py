@@ -116,7 +116,7 @@ def _by_reduction(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> _Solved
         theta[first:] = reduced.solve(rhs, alphas[first:])
 
     def solver(sides: FloatArray, a: int) -> FloatArray:
-        return reduced.solve(sides, alphas[a : a + 1])[0]
+        return np.asarray(reduced.solve(sides, alphas[a : a + 1])[0])
 
     return theta, np.arange(alphas.size) < first, solver
 

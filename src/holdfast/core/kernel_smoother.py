@@ -197,19 +197,17 @@ class KernelSmoother(Smoother):
 
     def _outputs_of(self, factor: Factor, rows: IntArray) -> FloatArray:
         """Return out (…, p) of rows of the data from their kernel values, trained on or not."""
-        live, flat = self.data.weights.rows, rows.ravel()
-        _, u, out = self._projected(factor, self.K[np.ix_(flat, live)], flat)
-        return np.hstack([out, u]).reshape(*rows.shape, -1)
+        flat = rows.ravel()
+        K, u = submatrix(self.K, flat, self.data.weights.rows), self.data.unpenalised.U[flat]
+        return np.hstack([self._projected(factor, K, u), u]).reshape(*rows.shape, -1)
 
-    def _projected(
-        self, factor: Factor, K: FloatArray, rows: IntArray | FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return k, u (k, s) and the penalised output coordinates of rows, from k (k, n)."""
+    def _projected(self, factor: Factor, K: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the penalised output coordinates of rows, from their k (k, n) and u (k, s)."""
         live, root = self.data.weights.rows, self.data.weights.root
-        u = self.data.unpenalised.U[rows] if rows.ndim == 1 else rows
         centred = (K - u @ self._along[1][live].T) * root[live]
-        V = np.asarray(factor.V)[live] if live.size < len(root) else np.asarray(factor.V)
-        return K, u, np.asarray(centred @ V[:, : V.shape[1] - u.shape[1]])
+        V = np.asarray(factor.V)
+        V = V if live.size == len(V) else V[live]
+        return np.asarray(centred @ V[:, : V.shape[1] - u.shape[1]])
 
     @cached_property
     def _along(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -350,7 +348,7 @@ class KernelSmoother(Smoother):
         """Return the same on the diagonal, for new rows."""
         factor, live = self.factor(float(alphas.min())), self.data.weights.rows
         K_new, u = np.split(self.outputs(factor)(X), [live.size], axis=1)
-        _, u, out = self._projected(factor, K_new, u)
+        out = self._projected(factor, K_new, u)
         weighted, _, inner = self._along
         cross = 2.0 * (K_new @ weighted[live]) - u @ inner
         prior = self._diagonal(X) - (cross * u).sum(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -91,19 +91,27 @@ def make_smoother(
 class GatheredFeatures(BasisFeatures):
     """Whitened kernel values of rows on a cluster with basis rows that were brought here."""
 
-    def on_basis(self, removed: IntArray, other: tuple[IntArray, float] | None) -> BasisFeatures:
+    @classmethod
+    def gathered(cls, rows: DaskRows, basis: IntArray, epsilon: float) -> Self:
+        """Return the features of a sparse model."""
+        Z, every = np.asarray(rows.gather(basis).X, dtype=np.float64), slice(None)
+        C = whiten(KernelRows(rows.kernel, Z).block(every, every), epsilon)
+        cross = CrossRows(rows.kernel, rows.X, Z)
+        return cls(cross, basis, C, epsilon, inverse_of_triangle(C))
+
+    def on_basis(self, removed: IntArray, other: tuple[IntArray, float] | None) -> Self:
         """Return the features on fewer or other basis rows, brought here as well."""
         if other is None and not removed.size:
             return self
         assert isinstance(self.data, CrossRows)
         basis, epsilon = other or (np.delete(self.basis, removed), self.epsilon)
-        return _gathered(DaskRows(self.data.kernel, self.data.X), basis, epsilon)
+        return self.gathered(DaskRows(self.data.kernel, self.data.X), basis, epsilon)
 
 
 def _features_of_dask(rows: DaskRows, basis: IntArray | None, epsilon: float) -> Features:
     """Return the features of a sparse model, or those of a linear kernel without basis rows."""
     if basis is not None:
-        return _gathered(rows, basis, epsilon)
+        return GatheredFeatures.gathered(rows, basis, epsilon)
     if not primal_columns(rows.kernel, rows.X):
         raise InvalidInputError(
             "a dense model needs the kernel matrix of all rows, which Dask rows do not fit; "
@@ -111,13 +119,6 @@ def _features_of_dask(rows: DaskRows, basis: IntArray | None, epsilon: float) ->
             argument="basis",
         )
     return column_features(rows.kernel, rows.X)
-
-
-def _gathered(rows: DaskRows, basis: IntArray, epsilon: float) -> GatheredFeatures:
-    Z, every = np.asarray(rows.gather(basis).X, dtype=np.float64), slice(None)
-    C = whiten(KernelRows(rows.kernel, Z).block(every, every), epsilon)
-    cross = CrossRows(rows.kernel, rows.X, Z)
-    return GatheredFeatures(cross, basis, C, epsilon, inverse_of_triangle(C))
 
 
 def require_room(m: int, memory: float) -> None:
