@@ -80,7 +80,7 @@ def test_no_row_moves_the_model_of_a_constant_target(value, basis):
 
 def test_a_pickle_of_held_out_predictions_computes_nothing(monkeypatch):
     found = KernelRidgeCV(alphas=[0.1]).fit(X, Y).held_out()
-    real, calls = results.spread, []
+    real, calls = results.second_moments, []
     monkeypatch.setattr(results, "second_moments", lambda *args: calls.append(1) or real(*args))
     again = pickle.loads(pickle.dumps(found))
     assert not calls
