@@ -24,7 +24,15 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 # Records and the papers' pages are for readers of the repository.
-exclude_patterns = ["_build", "api/names.rst", "decisions", "pictures", "reproduce", "**/GALLERY_*"]
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "api/names.rst",
+    "decisions",
+    "pictures",
+    "reproduce",
+    "**/GALLERY_*",
+]
 suppress_warnings = [
     "config.cache",  # sphinx-gallery puts functions into the configuration
     "ref.term",  # a word of scikit-learn's glossary is plain text
@@ -47,6 +55,7 @@ myst_links_external_new_tab = False
 
 # --- API -----------------------------------------------------------------------------------------
 autosummary_generate = ["api/names.rst"]
+templates_path = ["_templates"]
 autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
