@@ -56,6 +56,7 @@ myst_links_external_new_tab = False
 # --- API -----------------------------------------------------------------------------------------
 autosummary_generate = ["api/names.rst"]
 templates_path = ["_templates"]
+toc_object_entries_show_parents = "hide"
 autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_typehints = "none"  # the docstrings say it in words
 numpydoc_show_class_members = False
