@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
+from holdfast.answers.units import codes_of, overlapping, steps_of
 from holdfast.core.experiments import Ragged
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import PLANNED, estimate
@@ -33,6 +34,13 @@ __all__ = ["PermutationTest", "Shuffle", "permutation_test"]
 #: Doubles of held-out predictions that are there at once.
 BLOCK_DOUBLES = 2**24
 
+_NOTHING_CHANGES_PLACES = (
+    "permutation_test does not know which targets may change places: the experiments of this model "
+    "hold out neighbourhoods, or sets that overlap. Pass groups=, labels of independent groups, "
+    "which change places as a whole (np.arange(len(y)) for single rows), or within=, labels inside "
+    "which single rows do."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PermutationTest:
@@ -48,19 +56,22 @@ class PermutationTest:
         The best score of each permutation, its penalty and kernel chosen again.
     scoring : str
         What the score is.
+    exchanged : {"rows", "groups", "shifts in time"}
+        What changes places.
     """
 
     p_value: float | FloatArray
     score: float | FloatArray
     null_scores: FloatArray
     scoring: str
+    exchanged: str = "rows"
 
     def __repr__(self) -> str:
         p = np.array2string(np.asarray(self.p_value), precision=4)
         better = np.array2string((self.null_scores >= self.score).sum(axis=0))
         return (
-            f"<{better} of {len(self.null_scores)} permutations reach the model's "
-            f"{self.scoring}: p = {p}>"
+            f"<{better} of {len(self.null_scores)} permutations ({self.exchanged}) reach the "
+            f"model's {self.scoring}: p = {p}>"
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
@@ -91,28 +102,35 @@ def permutation_test(
     The whole search is repeated for every permutation: the penalty, and the kernel if there is
     a grid of them, is chosen again. Rows, factors and experiments are those of `fit`.
 
+    What changes places is what the experiments of `fit` hold out together: rows; whole groups,
+    where groups are held out; and where time is (`HBlock`, `PurgedKFold`, `TimeSteps`,
+    ``TimeSeriesSplit``, consecutive rows whose targets are alike) the whole series moves on as on
+    a ring. Where only the user knows (places on a map, sets that overlap), it is an error to
+    pass neither `within` nor `groups`.
+
     Parameters
     ----------
     n_permutations : int, default 1000
     within : array-like of shape (m,), optional
-        Labels; targets change places within a label only.
+        Labels; targets change places (or a series moves on) within a label only.
     random_state : int, RandomState or None
         Seed of the permutations.
     groups : array-like of shape (m,), optional
         Labels of groups that change places as a whole: for rows that depend on each other
-        within a group. If the targets are the same within every group, any two groups may
-        change places; otherwise only groups of the same size.
+        within a group; ``np.arange(m)`` for single rows. If the targets are the same within every
+        group, any two groups may change places; otherwise only groups of the same size.
 
     Returns
     -------
     PermutationTest
-        ``.p_value``, ``.score`` (`best_score_`), ``.null_scores``, ``.plot()``.
+        ``.p_value``, ``.score`` (`best_score_`), ``.null_scores``, ``.exchanged``, ``.plot()``.
 
     Notes
     -----
     p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
     no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
-    by them are not made again for permuted targets.
+    by them are not made again for permuted targets. A series of m rows has only m shifts, so p is
+    seldom below 1/m, and it is exact for series whose law does not change over time.
 
     Examples
     --------
@@ -127,8 +145,7 @@ def permutation_test(
     problem, Y = fitted.problem, fitted.problem.Y
     m, count = problem.weights.size, whole_number("n_permutations", n_permutations)
     shuffle = Shuffle.of(
-        Y,
-        problem.weights > 0,
+        fitted,
         None if within is None else check_groups(within, m),
         None if groups is None else check_groups(groups, m),
         seed_of(random_state),
@@ -152,7 +169,7 @@ def permutation_test(
     threshold = np.asarray(best_score) - TIE * np.abs(best_score)
     p = (1.0 + (null >= threshold).sum(axis=0)) / (1.0 + count)
     name = fitted.goal.scoring.name
-    return PermutationTest(p if p.ndim else float(p), fitted.score, null, name)
+    return PermutationTest(p if p.ndim else float(p), fitted.score, null, name, shuffle.name)
 
 
 def _predictor(fitted: Fitted, tasks: Tasks, columns: int) -> Callable[[FloatArray], FloatArray]:
@@ -226,7 +243,7 @@ def _blocks(count: int, most: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Shuffle:
-    """Units that change places, each with others of its own kind.
+    """Units that change places, each with others of its own kind, or a series that is turned.
 
     If X says nothing about y, such permutations do not change the distribution of the targets.
 
@@ -238,56 +255,66 @@ class Shuffle:
         Where the rows of a unit start, and how many there are.
     kind : ndarray of int, shape (u,)
         Units of one kind change places.
-    whole : bool
-        Whether a unit hands over its rows in their order; else its first row stands for all.
     n_rows : int
         Rows of the data; those that take no part keep their targets.
     seed : int
+    name : str
+        What changes places.
+    whole : bool
+        Whether a unit hands over its rows in their order; else its first row stands for all.
+    turned : bool
+        Whether the units of a kind stay in their order, as on a ring, and move on together.
     """
 
     rows: IntArray
     start: IntArray
     size: IntArray
     kind: IntArray
-    whole: bool
     n_rows: int
     seed: int
+    name: str = "rows"
+    whole: bool = True
+    turned: bool = False
 
     @classmethod
     def of(
-        cls,
-        Y: AnyArray,
-        trained: BoolArray,
-        within: AnyArray | None,
-        groups: AnyArray | None,
-        seed: int,
+        cls, fitted: Fitted, within: AnyArray | None, groups: AnyArray | None, seed: int
     ) -> Shuffle:
-        """Return the permutations of rows, or of whole groups, inside the strata `within`.
+        """Return the permutations of what is exchangeable, inside the strata `within`.
 
         Parameters
         ----------
-        Y : ndarray of shape (m, v)
-            Targets: where they are constant in every group, groups of any size change places.
-        trained : ndarray of bool, shape (m,)
-            Rows that take part.
+        fitted : Fitted
+            Its experiments hold out rows, whole groups, or stretches of time.
         within, groups : ndarray of shape (m,), or None
         seed : int
         """
-        m, rows = len(trained), np.flatnonzero(trained)
-        stratum = np.zeros(m, dtype=np.int64)
-        if within is not None:
-            stratum = np.unique(within, return_inverse=True)[1].astype(np.int64)
+        problem = fitted.problem
+        m, rows = problem.weights.size, np.flatnonzero(problem.weights > 0)
+        stratum = np.zeros(m, dtype=np.int64) if within is None else codes_of(within)
+        steps, name = None, "groups"
         if groups is None:
-            one = np.ones(rows.size, dtype=np.int64)
-            made = cls(rows, np.arange(rows.size), one, stratum[rows], True, m, seed)
+            cv, units = fitted.goal.cv, fitted.held_out_together()
+            name = units.name
+            if name == "groups":
+                groups = units.code
+            elif name == "blocks":
+                steps = steps_of(problem.experiments, cv, m)
+            unknown = steps is None if name == "blocks" else overlapping(problem.experiments, cv)
+            if unknown and name != "groups" and within is None:
+                raise NotSupportedError(_NOTHING_CHANGES_PLACES, argument="groups")
+        if groups is not None:
+            made = cls._of_groups(problem.Y, rows, stratum, groups, m, seed)
+        elif steps is not None:
+            made = cls._of_steps(rows, stratum, steps, m, seed)
         else:
-            made = cls._of_groups(Y, rows, stratum, groups, m, seed)
+            made = cls(rows, np.arange(rows.size), np.ones_like(rows), stratum[rows], m, seed)
         if np.bincount(made.kind).max(initial=0) < 2:
-            units = "rows" if groups is None else "groups of one size"
+            alike = "groups of one size" if name == "groups" else "rows"
             raise InvalidInputError(
-                f"nothing can be permuted: no two {units} with positive weight share a label of "
-                "`within`. Use coarser labels.",
-                argument="within",
+                f"nothing can be permuted: no two {alike} with positive weight share a label of "
+                "`within`. Use coarser labels, or groups=np.arange(len(y)) for single rows.",
+                argument="within" if within is not None else "groups",
             )
         return made
 
@@ -295,23 +322,36 @@ class Shuffle:
     def _of_groups(
         cls, Y: AnyArray, rows: IntArray, stratum: IntArray, groups: AnyArray, m: int, seed: int
     ) -> Shuffle:
-        code = np.unique(groups[rows], return_inverse=True)[1]
-        order = np.argsort(code, kind="stable")
-        rows, size = rows[order], np.bincount(code)
-        start = np.concatenate([[0], np.cumsum(size)[:-1]]).astype(np.int64)
+        rows, start, size = _units(rows, np.unique(groups[rows], return_inverse=True)[1])
         first = np.repeat(rows[start], size)
         mixed = stratum[rows] != stratum[first]
         if mixed.any():
             raise InvalidInputError(
                 "whole groups change places within a label of `within`, so each group must have "
-                f"one such label; the group of row {int(first[mixed][0])} "
-                "has several. Leave `within` or `groups` out.",
+                f"one such label; the group of row {int(first[mixed][0])} has several. Leave "
+                "`within` out, or pass groups=np.arange(len(y)) for single rows.",
                 argument="within",
             )
         constant = bool((Y[rows] == Y[first]).all())
         kinds = np.column_stack([stratum[rows[start]], np.zeros_like(size) if constant else size])
         kind = np.unique(kinds, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
-        return cls(rows, start, size, kind, not constant, m, seed)
+        return cls(rows, start, size, kind, m, seed, "groups", whole=not constant)
+
+    @classmethod
+    def _of_steps(
+        cls, rows: IntArray, stratum: IntArray, steps: IntArray, m: int, seed: int
+    ) -> Shuffle:
+        """Return shifts in time of each stratum; rows of one time stay together if all are many."""
+        code = np.lexsort((steps[rows], stratum[rows]))
+        ordered = rows[code]
+        times = np.column_stack([stratum[ordered], steps[ordered]])
+        unit = np.concatenate([[0], np.cumsum((times[1:] != times[:-1]).any(axis=1))])
+        size = np.bincount(unit)
+        if (size != size[0]).any():
+            unit, size = np.arange(ordered.size), np.ones_like(ordered)
+        start = np.cumsum(size) - size
+        kind = codes_of(stratum[ordered[start]])
+        return cls(ordered, start, size, kind, m, seed, "shifts in time", turned=True)
 
     @cached_property
     def _by_kind(self) -> IntArray:
@@ -321,11 +361,22 @@ class Shuffle:
         """Return which row's target each row gets in one of the permutations, shape (m,)."""
         rng = np.random.default_rng([self.seed, number])
         taken = np.empty_like(self.kind)
-        taken[self._by_kind] = np.argsort(self.kind + rng.random(self.kind.size))
-        order = np.arange(self.n_rows)
-        if self.whole:
-            inside = np.arange(self.rows.size) - np.repeat(self.start, self.size)
-            order[self.rows] = self.rows[np.repeat(self.start[taken], self.size) + inside]
+        if self.turned:
+            count = np.bincount(self.kind)
+            by, kind = self._by_kind, self.kind[self._by_kind]
+            first, shift = (np.cumsum(count) - count)[kind], rng.integers(count)[kind]
+            taken[by] = by[first + (np.arange(by.size) - first + shift) % count[kind]]
         else:
-            order[self.rows] = self.rows[np.repeat(self.start[taken], self.size)]
+            taken[self._by_kind] = np.argsort(self.kind + rng.random(self.kind.size))
+        order = np.arange(self.n_rows)
+        source = np.repeat(self.start[taken], self.size)
+        if self.whole:
+            source = source + np.arange(self.rows.size) - np.repeat(self.start, self.size)
+        order[self.rows] = self.rows[source]
         return order
+
+
+def _units(rows: IntArray, code: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return rows unit by unit, where each unit starts, and its size."""
+    size = np.bincount(code)
+    return rows[np.argsort(code, kind="stable")], np.cumsum(size) - size, size

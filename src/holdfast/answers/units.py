@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 from holdfast.core.experiments import Experiments, Ragged
+from holdfast.splitters.base import Splitter
 
-__all__ = ["Units", "codes_of", "held_out_units", "rows_in_order", "units_of"]
+__all__ = [
+    "Units",
+    "codes_of",
+    "held_out_units",
+    "overlapping",
+    "rows_in_order",
+    "steps_of",
+    "units_of",
+]
 
 #: Neighbouring targets are alike if they correlate this many times more than in a random order.
 ALIKE = 4.0
@@ -72,15 +82,37 @@ def rows_in_order(experiments: Experiments, Y: FloatArray, weights: FloatArray) 
     are as good as random ones: the targets of neighbouring rows then correlate by about 1/√m.
     """
     test = experiments.test
-    sizes = test.sizes
-    low, high = (f.reduceat(test.values, test.ptr[:-1]) for f in (np.minimum, np.maximum))
-    if len(test) < 2 or not ((sizes > 1) & (high - low + 1 == sizes)).all():
+    if len(test) < 2 or (test.sizes < 2).any() or not _consecutive(test):
         return False  # one fixed test set has its rows only
     Z = Y[weights > 0]
     Z = Z / max(np.abs(Z).max(initial=0.0), np.finfo(float).tiny)
     Z = Z - Z.mean(axis=0)
     alike = (Z[:-1] * Z[1:]).sum(axis=0) * np.sqrt(len(Z))
     return bool((alike > ALIKE * np.square(Z).sum(axis=0)).any())
+
+
+def steps_of(experiments: Experiments, cv: Any, m: int) -> IntArray | None:
+    """Return the place in time of each row (m,) under these experiments, if rows have one.
+
+    A splitter of the package knows it; what others hold out and test must be consecutive rows.
+    """
+    if isinstance(cv, Splitter):
+        return cv.steps(m)
+    in_order = _consecutive(experiments.held_out) and _consecutive(experiments.test)
+    return np.arange(m) if in_order else None
+
+
+def overlapping(experiments: Experiments, cv: Any) -> bool:
+    """Whether sets that a user made by hand overlap: only the user knows why."""
+    if cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split"):
+        return False
+    return bool((np.bincount(experiments.held_out.values) > 1).any())
+
+
+def _consecutive(sets: Ragged) -> bool:
+    """Whether each set is a stretch of consecutive rows."""
+    low, high = (f.reduceat(sets.values, sets.ptr[:-1]) for f in (np.minimum, np.maximum))
+    return bool((high - low + 1 == sets.sizes).all())
 
 
 def units_of(

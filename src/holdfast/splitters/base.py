@@ -54,6 +54,10 @@ class Splitter(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
         """
         return None
 
+    def steps(self, n_rows: int) -> IntArray | None:
+        """Return the place in time of each row, 0, 1, …, or None where rows have no order."""
+        return None
+
     def experiments(self, n_rows: int) -> Experiments:
         """Return the experiments on `n_rows` rows, in compressed form.
 

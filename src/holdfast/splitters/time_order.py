@@ -47,6 +47,10 @@ class HBlock(AroundRows):
     def __init__(self, h: int) -> None:
         self.h = h
 
+    def steps(self, n_rows: int) -> IntArray:
+        """Return the place in time of each row: its number."""
+        return np.arange(n_rows)
+
     def _held_out(self, n_rows: int) -> Ragged:
         h, row = whole_number("h", self.h, 0), np.arange(n_rows)
         start, stop = np.maximum(row - h, 0), np.minimum(row + h + 1, n_rows)
@@ -91,6 +95,10 @@ class PurgedKFold(Splitter):
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds; arguments are ignored."""
         return whole_number("n_splits", self.n_splits, 2)
+
+    def steps(self, n_rows: int) -> IntArray:
+        """Return the place in time of each row: its number."""
+        return np.arange(n_rows)
 
     def _experiments(self, n_rows: int) -> Experiments:
         k = self.get_n_splits()
@@ -153,6 +161,10 @@ class TimeSteps(Splitter):
     def among(self, rows: IntArray) -> TimeSteps:
         """Return the steps in time of some of the rows."""
         return TimeSteps(self._checked(np.size(self.times))[rows], self.n_splits, self.gap)
+
+    def steps(self, n_rows: int) -> IntArray:
+        """Return the place of each row's time among all times."""
+        return np.unique(self._checked(n_rows), return_inverse=True)[1].astype(np.int64)
 
     def _experiments(self, n_rows: int) -> Experiments:
         k, gap = whole_number("n_splits", self.n_splits, 2), whole_number("gap", self.gap, 0)

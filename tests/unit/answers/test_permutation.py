@@ -17,7 +17,9 @@ from sklearn.model_selection import (
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers import permutation
 from holdfast.answers.permutation import Shuffle
+from holdfast.core.experiments import HoldOut
 from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.splitters import HBlock, LeaveNeighbourhoodOut, PurgedKFold, TimeSteps
 
 M = 40
 ALPHAS = np.logspace(-3, 1, 5)
@@ -47,8 +49,7 @@ def fitted(X, y, w=None, groups=None, classifier=False, **options):
 
 
 def shuffle_of(model, seed=7, within=None, groups=None):
-    problem = model._problem
-    return Shuffle.of(problem.Y, problem.weights > 0, within, groups, seed)
+    return Shuffle.of(model._asked(), within, groups, seed)
 
 
 def check(model, X, y, w=None, n=4):
@@ -227,6 +228,83 @@ def test_groups_with_one_target_each_move_whatever_their_size():
     assert sorted(float(part[0]) for part in given) == sorted(values[np.unique(groups)].tolist())
 
 
+def source_groups(order, groups):
+    """Return the group that each group's targets come from; rows keep their order."""
+    for g in np.unique(groups):
+        source = order[groups == g]
+        assert len(set(groups[source])) == 1
+        assert (np.diff(source) > 0).all()
+    return [groups[order[groups == g][0]] for g in np.unique(groups)]
+
+
+def test_groups_that_are_held_out_change_places():
+    X, y = data()
+    groups = np.random.default_rng(0).permutation(M) % 10
+    for cv in (LeaveOneGroupOut(), GroupKFold(3)):
+        model = fitted(X, y, groups=groups, cv=cv)
+        assert model.permutation_test(2).exchanged == "groups"
+        found = source_groups(shuffle_of(model).order(0), groups)
+        assert sorted(found) == list(range(10))
+        assert found != list(range(10))
+    # Folds of single rows exchange single rows, whatever groups are there; and so do users.
+    assert fitted(X, y, groups=groups).permutation_test(2).exchanged == "rows"
+    single = shuffle_of(model, groups=np.arange(M)).order(0)
+    assert len({tuple(groups[single[groups == g]]) for g in range(10)}) == 10
+
+
+@pytest.mark.parametrize(
+    "cv", [HBlock(2), PurgedKFold(4, 1, 1), TimeSeriesSplit(4), KFold(5)], ids=repr
+)
+def test_series_move_on_as_on_a_ring(cv):
+    X, _ = data()
+    y = np.cumsum(np.ones(M))  # consecutive targets are alike
+    w = weights()
+    shuffle = shuffle_of(fitted(X, y, w, cv=cv))
+    assert shuffle.name == "shifts in time"
+    live = np.flatnonzero(w > 0)
+    shifts = set()
+    for number in range(20):
+        order = shuffle.order(number)
+        assert order[[0, 21]].tolist() == [0, 21]
+        place = np.searchsorted(live, order[live])
+        shifts.add(int(place[0]))
+        np.testing.assert_array_equal(place, (np.arange(live.size) + place[0]) % live.size)
+    assert len(shifts) > 8
+    # Each series of its own moves on by itself.
+    labels = np.arange(M) % 2
+    order = shuffle_of(fitted(X, y, cv=cv), within=labels).order(1)
+    for label in (0, 1):
+        np.testing.assert_array_equal(np.diff(order[labels == label]) % M, 2)
+
+
+def test_rows_of_one_time_move_together():
+    X, y = data()
+    station, time = np.divmod(np.random.default_rng(0).permutation(M), 10)
+    model = fitted(X, y, cv=TimeSteps(time, 3))
+    order = shuffle_of(model).order(0)
+    shift = (time[order] - time) % 10
+    assert len(set(shift)) == 1
+    assert len(set(zip(time[order], station[order], strict=True))) == M
+
+
+def test_what_only_the_user_knows_is_refused():
+    X, y = data()
+    spots = np.random.default_rng(0).uniform(size=(M, 2))
+    overlapping = [HoldOut([0, 1, 2]), HoldOut([2, 3, 4]), HoldOut([5, 6])]
+    buffers = [HoldOut([0, 7, 9], test=[0]), HoldOut([3, 4], test=[4])]
+    for cv in (LeaveNeighbourhoodOut(spots, 0.1), overlapping, buffers):
+        model = fitted(X, y, cv=cv)
+        with pytest.raises(NotSupportedError, match=r"groups=.*within="):
+            model.permutation_test(3)
+        labels = np.arange(M) % 4
+        assert model.permutation_test(3, groups=labels).exchanged == "groups"
+        assert model.permutation_test(3, within=labels).exchanged == "rows"
+    sizes = np.repeat(np.arange(8), np.arange(1, 9))[:36]
+    model = fitted(X[:36], y[:36], groups=sizes, cv=LeaveOneGroupOut())
+    with pytest.raises(InvalidInputError, match="groups of one size"):
+        model.permutation_test(3)
+
+
 def test_seeds():
     X, y = data()
     model = fitted(X, y)
@@ -258,20 +336,41 @@ def test_ties_count():
     assert found.p_value == 1.0
 
 
-@pytest.mark.slow
-def test_p_values_are_uniform_under_the_null():
+def noise(rng, kind):
+    """Return independent rows and targets, alike within groups or over time."""
+    if kind == "rows":
+        return rng.normal(size=(24, 1)), rng.normal(size=24), None
+    if kind == "groups":
+        groups = rng.permutation(np.repeat(np.arange(12), 4))
+        X, y = rng.normal(size=(12, 1))[groups], rng.normal(size=12)[groups]
+        return X + 0.3 * rng.normal(size=(48, 1)), y + 0.3 * rng.normal(size=48), groups
+    steps = rng.normal(size=(90, 2))
+    for t in range(1, 90):
+        steps[t] += 0.7 * steps[t - 1]
+    return steps[30:, :1], steps[30:, 1], None
+
+
+NULLS = {
+    "rows": ("rows", KFold(4)),
+    "groups": ("groups", LeaveOneGroupOut()),
+    "h-block": ("shifts in time", HBlock(5)),
+    "purged folds": ("shifts in time", PurgedKFold(4, purge=3, embargo=3)),
+}
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_p_values_are_uniform_under_the_null(null):
+    exchanged, cv = NULLS[null]
     values = []
-    for seed in range(120):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
-        X, y = rng.normal(size=(25, 2)), rng.normal(size=25)
-        model = fitted(X, y, gamma=[0.1, 1.0], basis=6, cv=KFold(4))
-        values.append(model.permutation_test(39, random_state=seed).p_value)
-    values = np.array(values)
-    assert (
-        stats.kstest(values - np.random.default_rng(0).uniform(0, 1 / 40, 120), "uniform").pvalue
-        > 0.01
-    )
-    assert np.mean(values <= 0.1) < 0.1 + 3 * np.sqrt(0.09 / 120)
+        X, y, groups = noise(rng, exchanged)
+        model = KernelRidgeCV("linear", alphas=[1.0, 100.0], cv=cv, random_state=0)
+        found = model.fit(X, y, groups=groups).permutation_test(39, random_state=seed)
+        assert found.exchanged == exchanged
+        values.append(found.p_value - rng.uniform(0, 1 / 40))
+    assert stats.kstest(values, "uniform").pvalue > 0.01
+    assert np.mean(np.array(values) <= 0.05) <= 0.12
 
 
 def test_display():
@@ -324,7 +423,8 @@ def test_a_class_that_leaves_with_its_group():
     }
     model = KernelRidgeClassifierCV(**options).fit(X, y, groups=groups)
     found = model.permutation_test(4, random_state=2)
-    shuffle = Shuffle.of(model._problem.Y, np.ones(40, dtype=bool), None, None, 2)
+    shuffle = shuffle_of(model, 2)
+    assert found.exchanged == "groups"
     for n in range(4):
         again = KernelRidgeClassifierCV(**options).fit(X, y[shuffle.order(n)], groups=groups)
         assert found.null_scores[n] == pytest.approx(again.best_score_)
