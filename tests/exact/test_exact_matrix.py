@@ -235,9 +235,9 @@ KERNELS = {
     "precomputed": ({"kernel": "precomputed"}, SQUARE, SQUARE, BASIS),
     "precomputed_columns": ({"kernel": "precomputed"}, SQUARE[:, BASIS], SQUARE, BASIS),
     "gaussian_process": (
-        {"kernel": RationalQuadratic(1.5, 0.8) + DotProduct(0.5) ** 2},
+        {"kernel": RationalQuadratic(1.5, 0.8) + DotProduct(0.5)},
         X,
-        (RationalQuadratic(1.5, 0.8) + DotProduct(0.5) ** 2)(X),
+        (RationalQuadratic(1.5, 0.8) + DotProduct(0.5))(X),
         BASIS,
     ),
     "sparse_linear": ({"kernel": "linear"}, SPARSE_X, gram("linear", SPARSE_X.toarray()), LOW_RANK),

@@ -1,4 +1,4 @@
-"""Draw problems, say which are past the ratio as they come, and what each family costs."""
+"""Draw problems, say which are missed in silence as they come, and by how much in each family."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from torture.families import FAMILIES
-from torture.measure import FACTOR
+from torture.measure import BAD
 from torture.runs import Judged, drawn, run
 
 
@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
         "--ways", action="store_true",
-        help="also streamed, with neighbours, on a cluster, with reselected basis rows, and tuned",
+        help="also streamed, with neighbours, on a cluster, and with reselected basis rows",
     )  # fmt: skip
     parser.add_argument(
         "--record", type=Path,
@@ -33,32 +33,35 @@ def main() -> int:
     try:
         for one in run(problems, asked.ways, asked.jobs, asked.record):
             found.append(one)
-            if one.failed or one.past:
+            if one.missed():
                 print(one, flush=True)
     except KeyboardInterrupt:
         print("interrupted")
     print(table(found))
-    past = sum(bool(one.failed or one.past) for one in found)
-    told = sum(bool(one.told) for one in found)
+    missed, bad = (sum(one.missed(*at) for one in found) for at in ((), (BAD,)))
+    stated = [one for one in found if one.understated > 0.0]
+    worst = max((one.understated for one in stated), default=0.0)
     seeds = f"seeds {asked.seed} to {max((one.seed for one in found), default=asked.seed)}"
-    print(f"{len(found)} of {asked.problems} problems, {seeds}: {past} past {FACTOR:g} × without a "
-          f"warning, {told} with a warning that names a penalty; "
-          f"{time.monotonic() - start:.0f} s")  # fmt: skip
-    return int(past > 0 or len(found) < len(problems))
+    print(
+        f"{len(found)} of {asked.problems} problems, {seeds}: {missed} silent misses, "
+        f"{bad} of them beyond {BAD:.0e}; {len(stated)} with a stated error, "
+        f"at most {worst:.1f} × what is said; {time.monotonic() - start:.0f} s"
+    )
+    return int(bad > 0 or len(found) < len(problems))
 
 
 def table(found: list[Judged]) -> str:
-    """Return the largest ratio of each family and path, with its seed."""
+    """Return the largest miss of each family and path, with its seed."""
     worst: dict[tuple[str, str], tuple[float, int]] = {}
     for one in found:
-        for path, ratio in one.ratios.items():
+        for path, miss in one.misses.items():
             key = one.family, path
-            worst[key] = max(worst.get(key, (0.0, one.seed)), (ratio, one.seed))
+            worst[key] = max(worst.get(key, (0.0, one.seed)), (miss, one.seed))
     paths = list(dict.fromkeys(path for _, path in worst))
     lines = [f"{'family':<24}" + "".join(f"{path:>18}" for path in paths)]
     for family in sorted({one.family for one in found}):
         cells = [worst.get((family, path)) for path in paths]
-        texts = ["—" if cell is None else f"{cell[0]:.2g} (s{cell[1]})" for cell in cells]
+        texts = ["—" if cell is None else f"{cell[0]:.1e} (s{cell[1]})" for cell in cells]
         lines.append(f"{family:<24}" + "".join(f"{text:>18}" for text in texts))
     return "\n".join(lines)
 

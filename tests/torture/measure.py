@@ -16,14 +16,13 @@ from torture.truth import Truth, truth
 
 Floats = NDArray[np.float64]
 
-#: What the algebra may add to a prediction, over the spread of the target, …
+#: How far a prediction may lie from the exact one, in standard deviations of the target, beside …
 PROMISE = 1e-6
-#: … beside this many times the predicted rounding error, or the error of retraining by QR.
-TIMES = 10.0
-#: Errors over all this.
-FACTOR = 1.0
-#: Where that seems too much, QR has this many tries, with rows and basis rows in other orders: one
-#: of them may be lucky. Its error is the largest.
+#: … this many times the error of refitting by QR. What is further away, and not said to be, is a
+#: silent miss; beyond this, a bad one.
+TIMES, BAD = 10.0, 1e-5
+#: Where a miss is seen, QR has this many tries, with rows and basis rows in other orders: one of
+#: them may be lucky. Its error is the largest.
 ORDERS = 4
 
 
@@ -36,49 +35,51 @@ class Measured:
     problem : Problem
     qr : ndarray of shape (alphas, targets)
         Error of retraining by QR over the spread of the target.
-    paths : dict of ndarray of shape (alphas, targets)
-        The same for each path, or other way.
-    told : dict of ndarray of shape (alphas,)
-        The rounding error that the fit predicts at each penalty, for each path.
+    errors : dict of ndarray of shape (answers, alphas, targets)
+        The same for each path, or other way; answers are of `fit`, and asked for afterwards.
+    rounding : dict of ndarray of shape (answers, alphas)
+        The rounding error that each answer states.
     """
 
     problem: Problem
     qr: Floats
-    paths: dict[str, Floats]
-    told: dict[str, Floats]
+    errors: dict[str, Floats]
+    rounding: dict[str, Floats]
 
-    def excess(self, path: str) -> float:
-        """Return the largest ratio to what is promised, predicted, or no better by QR."""
-        allowed = np.maximum(PROMISE + TIMES * self.told[path][:, None], TIMES * self.qr)
-        ratio = self.paths[path] / allowed
-        return float(np.where(np.isnan(ratio), np.inf, ratio).max())
+    def miss(self, path: str) -> float:
+        """Return by how much the largest error in silence is beyond ten times that of QR."""
+        beyond = self.errors[path] - TIMES * self.qr
+        beyond = np.where(np.isnan(beyond), np.inf, beyond)
+        silent = self.rounding[path] <= PROMISE
+        return float(beyond[silent].max(initial=0.0))
+
+    def understated(self, path: str) -> float:
+        """Return the largest ratio of an error to what is said of it, where something is."""
+        said = self.rounding[path] > PROMISE
+        beyond = np.maximum(self.errors[path] - TIMES * self.qr, 0.0)
+        return float((beyond / self.rounding[path][..., None])[said].max(initial=0.0))
 
 
 def measure(p: Problem, paths: tuple[str, ...] = tuple(PATHS)) -> Measured:
     """Return the errors of one problem."""
     models = {path: fitted(p, path) for path in paths}
     judge = truth(p, models[paths[0]])
-    errors, told = {}, {}
-    for path, model in models.items():
-        values, told[path] = answered(model, p.alphas)
-        errors[path] = judge.error(values)
-    return judged(p, judge, errors, told)
+    return judged(p, judge, {path: answered(model, p.alphas) for path, model in models.items()})
 
 
-def judged(
-    p: Problem, judge: Truth, errors: dict[str, Floats], told: dict[str, Floats]
-) -> Measured:
-    """Return the errors beside those of QR."""
-    found = Measured(p, judge.qr_error(len(p.X)), errors, told)
-    if all(found.excess(path) <= FACTOR for path in errors):
+def judged(p: Problem, judge: Truth, answers: dict[str, list[tuple[Floats, Floats]]]) -> Measured:
+    """Return the errors of answers beside those of QR."""
+    errors = {path: np.stack([judge.error(v) for v, _ in found]) for path, found in answers.items()}
+    rounding = {path: np.stack([told for _, told in found]) for path, found in answers.items()}
+    found = Measured(p, judge.qr_error(len(p.X)), errors, rounding)
+    if all(found.miss(path) <= PROMISE for path in errors):
         return found
     return replace(found, qr=judge.qr_error(len(p.X), ORDERS))
 
 
 def by_one_way(p: Problem, way: str, judge: Truth, model: KernelRidgeCV) -> Measured:
     """Return the errors of one way to fit a problem."""
-    values, told = answered(model, p.alphas)
-    return judged(p, judge, {way: judge.error(values)}, {way: told})
+    return judged(p, judge, {way: answered(model, p.alphas)})
 
 
 def estimator(p: Problem, path: str) -> KernelRidgeCV:
@@ -97,12 +98,12 @@ def fitted(p: Problem, path: str, rows: object = None, **changed: object) -> Ker
         return model.fit(p.X if rows is None else rows, p.y, sample_weight=p.weights)
 
 
-def answered(model: KernelRidgeCV, alphas: Floats) -> tuple[Floats, Floats]:
-    """Return predictions (2, alphas, test rows, targets) and the rounding errors predicted.
+def answered(model: KernelRidgeCV, alphas: Floats) -> list[tuple[Floats, Floats]]:
+    """Return predictions (alphas, test rows, targets) and the rounding errors stated (alphas,).
 
     What `fit` computed, and the same asked again, of the factors that it left.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
-        values = np.stack([model.held_out().values, model.held_out(alphas=alphas).values])
-    return values, np.asarray(model.cv_results_["rounding"])
+        answers = model.held_out(), model.held_out(alphas=alphas)
+    return [(found.values, found.rounding) for found in answers]

@@ -62,7 +62,7 @@ def _pair(p: Problem, rival: Callable[[Problem], Floats]) -> Pair:
         theirs = rival(p)
         model = fitted(p, "auto")
         judge = truth(p, model)
-        ours, _ = answered(model, p.alphas)
+        ours = np.stack([values for values, _ in answered(model, p.alphas)])
     errors = [judge.error(values) for values in (theirs[:, :, None], ours)]
     return Pair(*(float(np.max(np.where(np.isnan(e), np.inf, e))) for e in errors))
 

@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
-from holdfast.core.accuracy import PROMISE
 from torture.families import FAMILIES, problem
-from torture.measure import FACTOR, measure
+from torture.measure import PROMISE, measure
 from torture.ways import WAYS
 
 #: Problems that a process takes at a time.
@@ -26,28 +25,27 @@ class Judged:
     Attributes
     ----------
     family, seed : which problem
-    ratios : dict of float
-        For every path and way the largest error, over what is promised or predicted.
-    told : dict of int
-        How many of the penalties have a predicted error worth a warning, where any has.
+    misses : dict of float
+        For every path and way the largest error that is not stated, less ten times that of QR.
+    understated : float
+        The largest ratio of an error to what is stated, where more than the promise is.
     failed : str
         What was raised, if anything.
     """
 
     family: str
     seed: int
-    ratios: dict[str, float] = field(default_factory=dict)
-    told: dict[str, int] = field(default_factory=dict)
+    misses: dict[str, float] = field(default_factory=dict)
+    understated: float = 0.0
     failed: str = ""
 
-    @property
-    def past(self) -> list[str]:
-        """The paths and ways that are past the ratio."""
-        return [path for path, ratio in self.ratios.items() if not ratio <= FACTOR]
+    def missed(self, promise: float = PROMISE) -> bool:
+        """Whether something failed, or is silent about an error beyond the promise."""
+        return bool(self.failed) or max(self.misses.values(), default=0.0) > promise
 
     def __str__(self) -> str:
-        ratios = (f"{path} {self.ratios[path]:.3g}" for path in self.past)
-        return f"{self.family} seed {self.seed}: " + (self.failed or ", ".join(ratios))
+        misses = (f"{path} {miss:.1e}" for path, miss in self.misses.items() if miss > PROMISE)
+        return f"{self.family} seed {self.seed}: " + (self.failed or ", ".join(misses))
 
 
 def judged(family: str, seed: int, ways: bool) -> Judged:
@@ -58,11 +56,9 @@ def judged(family: str, seed: int, ways: bool) -> Judged:
         parts = [measure(drawn), *(found for found in others if found is not None)]
     except Exception as error:
         return Judged(family, seed, failed=f"{type(error).__name__}: {error}")
-    ratios = {path: found.excess(path) for found in parts for path in found.paths}
-    told = {
-        path: int((found.told[path] > PROMISE).sum()) for found in parts for path in found.paths
-    }
-    return Judged(family, seed, ratios, {path: count for path, count in told.items() if count})
+    each = [(found, path) for found in parts for path in found.errors]
+    misses = {path: found.miss(path) for found, path in each}
+    return Judged(family, seed, misses, max(found.understated(path) for found, path in each))
 
 
 def drawn(count: int, seed: int, families: Iterable[str] = FAMILIES) -> list[tuple[str, int]]:

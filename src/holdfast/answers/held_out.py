@@ -75,6 +75,9 @@ class HeldOutPredictions:
     values : ndarray of shape (a, k, v)
         Predictions for the k test rows of all experiments laid end to end; decision values for
         a classifier.
+    rounding : ndarray of shape (a,)
+        Estimated rounding error of the predictions at each penalty, in standard deviations of y:
+        at most 1e-6, unless refitting would have cost too much.
     y : ndarray of shape (m, v) or (m,)
         Targets, or class labels for a classifier.
     weights : ndarray of shape (m,)
@@ -96,6 +99,7 @@ class HeldOutPredictions:
     experiments: Experiments
     alphas: FloatArray
     values: FloatArray
+    rounding: FloatArray
     y: NDArray[Any]
     weights: FloatArray
     classes: NDArray[Any] | None = None
@@ -239,7 +243,7 @@ def held_out(
     The held-out predictions of `fit` are kept if they are small (16 MB), and returned for its
     experiments and penalties. Otherwise its factors give the answer and nothing is retrained,
     with two exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments
-    whose rounding errors would pass the promise of 1e-8.
+    whose rounding errors would pass the promise of 1e-6.
 
     Examples
     --------
@@ -262,9 +266,14 @@ def held_out(
         )
     experiments = problem.experiments if cv is None else fitted.experiments_of(cv, labels)
     grid = problem.alphas if alphas is None else check_alphas(alphas)
-    known = model.known if cv is None and alphas is None else None
     tasks = model.tasks(experiments)
-    values = model.held_out(tasks, grid) if known is None else known.copy()
+    if cv is None and alphas is None and model.known is not None:
+        assert model.rounding is not None
+        values, rounding = model.known.copy(), model.rounding.copy()
+    else:
+        path = model.plan(tasks, grid.size).path
+        values, error = model.predict_with_error(tasks, grid, path)
+        rounding = error.max(axis=1, initial=0.0)
     tested = experiments
     if len(tasks) < len(experiments) or tasks.test is not experiments.test:  # what "skip" leaves
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
@@ -276,6 +285,7 @@ def held_out(
         tested,
         grid,
         values,
+        rounding,
         problem.labels,
         problem.weights,
         goal.classes,

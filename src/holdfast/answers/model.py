@@ -51,6 +51,8 @@ class Model:
     known : ndarray of shape (a, test rows, v) or None
         Held-out predictions of the problem's experiments at all its penalties, if they are few
         enough to be kept.
+    rounding : ndarray of shape (a,) or None
+        Their estimated rounding error at each penalty.
     made : Smoother or None
         The smoother, if it was made already.
     """
@@ -62,6 +64,7 @@ class Model:
     epsilon: float
     selector: Selector | None = None
     known: FloatArray | None = None
+    rounding: FloatArray | None = None
     made: Smoother | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -89,7 +92,7 @@ class Model:
 
     def on(self, problem: Problem) -> Model:
         """Return this model on a problem that differs in what the smoother does not depend on."""
-        return replace(self, problem=problem, known=None, made=self.smoother)
+        return replace(self, problem=problem, known=None, rounding=None, made=self.smoother)
 
     def with_targets(self, Y: FloatArray) -> Model | None:
         """Return this model for other targets (m, c), by the same factors; None: not in memory.
@@ -100,7 +103,7 @@ class Model:
         if other is None:
             return None
         problem = self.problem if self.problem.reselects else replace(self.problem, Y=Y)
-        return replace(self, problem=problem, known=None, made=other)
+        return replace(self, problem=problem, known=None, rounding=None, made=other)
 
     # -- held-out values ---------------------------------------------------------------------------
 

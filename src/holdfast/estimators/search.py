@@ -266,7 +266,7 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
     facts = {**plan.facts, "rounding": f"about {worst:.0e} standard deviations of y"}
     return replace(
         fitted,
-        model=replace(fitted.model, known=values),
+        model=replace(fitted.model, known=values, rounding=None if values is None else rounding),
         alpha=choice.alpha,
         score=choice.score,
         results=_merge([trial.candidate for trial in trials], shown, goal.pooled),
