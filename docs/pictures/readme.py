@@ -2,7 +2,7 @@
 
 Left: a curve through noisy points and, for each block of them, the model that never saw the block.
 Right: the error that cross-validation of those blocks shows for every penalty, and circles where
-models were really retrained.
+models were really refitted.
 """
 
 from pathlib import Path
@@ -87,7 +87,7 @@ training = np.sqrt(np.square(residuals).mean(axis=1))
 
 right.semilogx(alphas, training, color=PALE, lw=1.4, label="on the training rows")
 right.semilogx(alphas, held_out, color=RED, lw=2.2, label="held out: one fit, every penalty")
-right.plot(alphas[checked], slow, "o", ms=8, mfc="none", mec=INK, mew=1.2, label="really retrained")
+right.plot(alphas[checked], slow, "o", ms=8, mfc="none", mec=INK, mew=1.2, label="really refitted")
 right.set(
     ylim=(0, None),
     xlabel="penalty",
