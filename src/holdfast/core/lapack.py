@@ -368,31 +368,30 @@ class Tridiagonal:
         Their factors τ.
     diagonal, offdiagonal : ndarray of shape (p,) and (p − 1,)
         T.
-    reverse : bool
-        Whether the coordinates were taken in reverse order. A graded matrix keeps its small entries
-        only if the large ones come first.
+    order : ndarray of int, shape (p,)
+        The order in which the coordinates were taken, largest first: a graded matrix keeps its
+        small entries only then.
     """
 
     reflectors: FloatArray
     scales: FloatArray
     diagonal: FloatArray
     offdiagonal: FloatArray
-    reverse: bool
+    order: IntArray
 
     @classmethod
     def reduce(cls, A: FloatArray) -> Tridiagonal:
         """Return the reduction of the symmetric `A` (p, p), 4/3 p³ flops."""
         p = len(A)
-        diagonal, quarter = np.abs(np.diag(A)), -(-p // 4)
-        reverse = bool(diagonal[-quarter:].sum() > 10.0 * diagonal[:quarter].sum())
-        own = np.array(A[::-1, ::-1] if reverse else A, dtype=np.float64, order="F")
+        order = np.argsort(-np.abs(np.diag(A)), kind="stable")
+        own = np.asfortranarray(A[np.ix_(order, order)], dtype=np.float64)
         d, e, tau = np.empty(p), np.empty(max(p - 1, 1)), np.empty(max(p - 1, 1))
         if p > 1:
             work = np.empty(REFLECTORS * p)
             _call("dsytrd", "L", p, own, p, d, e, tau, work, work.size, 0)
         else:
             d[:] = own.ravel()
-        return cls(own, tau[: p - 1], d, e[: p - 1], reverse)
+        return cls(own, tau[: p - 1], d, e[: p - 1], order)
 
     def definite_from(self, alphas: FloatArray) -> int:
         """Return how many of the increasing `alphas` leave A + αI indefinite to rounding."""
@@ -413,7 +412,7 @@ class Tridiagonal:
         2 p² v (1 + a) flops.
         """
         (p, v), a = Z.shape, alphas.size
-        turned = self._apply(np.array(self._ordered(Z).T, order="C"), "T")
+        turned = self._apply(np.array(Z[self.order].T, order="C"), "T")
         x = np.empty((v, a, p))
         x[:] = turned[:, None]
         if x.size:  # the systems of all α are one tridiagonal system with zeros between them
@@ -422,13 +421,12 @@ class Tridiagonal:
             d, e, info = lapack.dpttrf(d.reshape(-1), e.reshape(-1)[: max(a * p - 1, 1)])
             assert not info, info
             columns = x.reshape(v, a * p).T
-            solved, _ = lapack.dpttrs(d, e, columns, overwrite_b=1)
-            assert np.shares_memory(solved, x), "LAPACK works in place on Fortran-ordered columns"
+            inside, _ = lapack.dpttrs(d, e, columns, overwrite_b=1)
+            assert np.shares_memory(inside, x), "LAPACK works in place on Fortran-ordered columns"
         self._apply(x.reshape(v * a, p), "N")
-        return self._ordered(x.transpose(1, 2, 0))
-
-    def _ordered(self, x: FloatArray) -> FloatArray:
-        return x[..., ::-1, :] if self.reverse else x
+        solved = np.empty((a, p, v))
+        solved[:, self.order] = x.transpose(1, 2, 0)
+        return solved
 
     def _apply(self, rows: FloatArray, trans: str) -> FloatArray:
         """Overwrite each row r of the C-ordered `rows` (k, p) by Q r ("N") or Qᵀ r ("T")."""

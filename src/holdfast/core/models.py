@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.core.accuracy import PROMISE, affordable
+from holdfast.core.accuracy import CAUTION, PROMISE, affordable
 from holdfast.core.factor import Factor
 from holdfast.core.lapack import CHUNK
 from holdfast.core.residuals import estimated, limit_of, residuals
@@ -117,7 +117,7 @@ class HeldOutModels:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             sizes, block = factor.size_of_errors(at), factor.block(shape, at)
             found = residuals(block, limit_of(factor, shape, sizes))
-            error = estimated(factor, shape, at, sizes, found.amplification)[0]
+            error = CAUTION * estimated(factor, shape, at, sizes, found.amplification)[0]
         return (block, found.r), np.where(np.isfinite(error), error, np.inf)
 
     # -- models that are not refitted --------------------------------------------------------------

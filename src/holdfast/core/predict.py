@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.core.accuracy import PROMISE, affordable
+from holdfast.core.accuracy import CAUTION, PROMISE, affordable
 from holdfast.core.lapack import pieces_alone
 from holdfast.core.smoother import Smoother
 from holdfast.core.tasks import Tasks
@@ -139,7 +139,8 @@ def predict_with_error(
     if smoother.learned and path in ("spectral", "cholesky"):
         path = "per_fold"  # the identity is for features that stay what they are
     with pieces_alone(smoother.order):
-        found = Prediction(*PATHS[path](smoother, tasks, alphas, columns))
+        values, error = PATHS[path](smoother, tasks, alphas, columns)
+        found = Prediction(values, CAUTION * error)
         if path != "refit":
             _refit_inaccurate(found, smoother, tasks, alphas, columns)
     return found

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.core.accuracy import PROMISE
+from holdfast.core.accuracy import CAUTION, PROMISE
 from holdfast.core.block import WIDE, FeatureBlock, HeldOutBlock, KernelBlock
 from holdfast.core.conjugate import solve_cg
 from holdfast.core.factor import Factor
@@ -178,7 +178,7 @@ def limit_of(factor: Factor, part: Shape, sizes: FloatArray) -> float:
     """Return how much rounding errors may grow at every penalty and keep the promise."""
     lightest = float(factor.data.weights.root[part.H].min(initial=np.inf))
     largest = float(sizes.max(initial=0.0))
-    return PROMISE * lightest / largest if largest > 0.0 else np.inf
+    return PROMISE / CAUTION * lightest / largest if largest > 0.0 else np.inf
 
 
 def estimated(
