@@ -190,7 +190,7 @@ rule, jitter, path, memory_limit, random_state, verbose
         if problem.alphas.size:
             return [Penalties(problem.alphas)] * len(candidates)
         totals = _traces(problem, [candidate.kernel for candidate in candidates])
-        return default_penalties(totals, np.full(totals.size, np.inf))
+        return default_penalties(totals)
 
     # -- fit ---------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from holdfast.kernels.matrix import KernelData
 
 __all__ = [
     "fine_widths",
-    "least_eigenvalue",
     "sample_rows",
     "total_eigenvalue",
     "typical_width",
@@ -87,21 +86,6 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
         total = inner if inner > 1e-12 * abs(total) else total
     size = abs(total) * float(weights.sum())
     return size if np.isfinite(size) and size > 0 else 1.0
-
-
-def least_eigenvalue(data: KernelData, weights: FloatArray, rank: int, *, centred: bool) -> float:
-    """Return about the smallest of the `rank` eigenvalues that a kernel of few columns has.
-
-    Of the same sample as `total_eigenvalue`. Columns in different units have eigenvalues many
-    decades apart.
-    """
-    K, w = _sample(data, weights)
-    if centred:
-        level = K @ w
-        K = K - level - level[:, None] + float(w @ level)
-    root = np.sqrt(w)
-    values = np.linalg.eigvalsh(root[:, None] * K * root)[::-1]
-    return float(values[min(rank, len(values) - centred) - 1]) * float(weights.sum())
 
 
 def _sample(data: KernelData, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

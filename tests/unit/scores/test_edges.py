@@ -14,8 +14,6 @@ from holdfast.scores.penalties import (
     BELOW,
     COUNT,
     DECADES,
-    LOWEST,
-    UNDER,
     Penalties,
     default_penalties,
     extended,
@@ -238,17 +236,6 @@ def test_grids_of_several_kernels_are_parts_of_one_sequence():
     assert other.first - one.first == 5
     assert_allclose(other.alphas[:-5], one.alphas[5:])
     assert third.alphas[-1] == pytest.approx(50.0 * 10.0 ** (STEP * round(-2.0 / STEP)))
-
-
-@pytest.mark.parametrize("share", [0.3, 1e-4, 1e-6, 0.0, -1.0])
-def test_a_grid_begins_under_the_smallest_eigenvalue_of_few(share):
-    (grid,) = default_penalties(np.array([50.0]), np.array([50.0 * share]))
-    lowest = np.clip(max(share, 0.0) * UNDER, LOWEST, 10.0**-DECADES)
-    assert grid.alphas[-1] == pytest.approx(50.0)
-    assert grid.alphas[0] <= 50.0 * lowest * (1 + 1e-6)
-    assert grid.alphas[1] > 50.0 * lowest * (1 + 1e-6)
-    (many,) = default_penalties(np.array([50.0]), np.array([np.inf]))
-    assert many.alphas.size == COUNT
 
 
 def test_beyond_the_ends_of_a_grid():
