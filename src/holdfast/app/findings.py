@@ -170,15 +170,15 @@ def _headline(answer: Answer) -> str:
     inside = f" ({between})" if between else ""
     probabilities = f"its probabilities have a log loss of {value}{inside}"
     auc = _auc(answer)
-    if auc is None:
-        return (
-            f"On {unseen}, the model names the right {target} in {percent(_balanced(answer))} of "
-            f"the rows, counting each class alike (balanced accuracy); {probabilities}."
+    if auc is not None:
+        first, second = map(quoted, np.unique(answer.task.y))
+        told = f"tells {first} from {second} in {percent(auc)} of pairs (AUC {auc:.3f})"
+    else:
+        told = (
+            f"names the right {target} in {percent(_balanced(answer))} of the rows, counting each "
+            "class alike (balanced accuracy)"
         )
-    return (
-        f"On {unseen}, the model ranks {percent(auc)} of all pairs of different {target} in the "
-        f"right order (AUC {auc:.3f}); {probabilities}."
-    )
+    return f"On {unseen}, the model {told}; {probabilities}."
 
 
 def _a(name: str) -> str:
@@ -300,7 +300,9 @@ def _believe(answer: Answer) -> list[str]:
     if answer.optimism is not None:
         share = answer.optimism / answer.fit.value if answer.fit.value else 0.0
         told.append(
-            "That penalty and width were chosen on the same rows hardly matters: "
+            "That penalty and width were chosen on the same rows makes no difference here."
+            if share < 0.003
+            else "That penalty and width were chosen on the same rows hardly matters: "
             f"it makes the {answer.measure.name} look better by {percent(share)}."
             if share < 0.03
             else f"An {answer.measure.name} larger by {number(answer.optimism, 2)}: so much does "
@@ -365,8 +367,9 @@ def _about_the_data(answer: Answer) -> tuple[list[Note], list[Note]]:
         else:
             quiet.append(Note(f"{one.text} {text}, about the same.", one.option))
     for one in answer.suspicions:
-        note = Note(one.text, one.option)
-        (grave if one.kind in ("code", "leak", "group", "time", "copies") else quiet).append(note)
+        asked = answer.holding.kind == "rows" and one.kind in ("group", "time", "copies")
+        serious = asked or one.kind in ("code", "leak")
+        (grave if serious else quiet).append(Note(one.text, one.option))
     for text in answer.task.table.warnings:
         of_target = text.startswith(quoted(answer.task.target))
         (grave if of_target else quiet).append(Note(text))
@@ -402,8 +405,7 @@ def _advice(answer: Answer) -> list[Note]:
         steps = ", ".join(f"{_as_shown(answer, error)} with {n:,}" for n, error, _ in fit.rungs)
         (_, before, _), (_, after, _) = fit.rungs[-2:]
         gain = (before - after) / (abs(before) or 1.0)
-        stopped = any("basis rows" in text for text in answer.clock.skipped)
-        if stopped and gain > 0.005:
+        if answer.clock.next_rung and gain > 0.005:
             told.append(
                 Note(
                     f"The {answer.measure.name} was {steps} basis rows: more time would make it "
@@ -415,13 +417,15 @@ def _advice(answer: Answer) -> list[Note]:
     told += _edge("gamma", gammas, model.best_params_.get("gamma"), answer.settings.gamma)
     alphas = np.unique(model.cv_results_["alpha"])
     told += _edge("alphas", alphas, float(np.ravel(model.alpha_)[0]), answer.settings.alphas)
-    others = [text for text in answer.clock.skipped if "basis rows" not in text]
-    if others:
+    skipped = list(dict.fromkeys(answer.clock.skipped))
+    if answer.clock.next_rung and len(fit.rungs) < 2:
+        skipped.insert(0, f"a model with {answer.clock.next_rung:,} basis rows")
+    if skipped:
+        more = f"--seconds {5 * answer.clock.budget:g}"
+        told.append(Note(f"Left out for time: {'; '.join(skipped)}.", more))
+    if answer.clock.refused:
         told.append(
-            Note(
-                f"Left out for time: {'; '.join(others)}.",
-                f"--seconds {5 * answer.clock.budget:g}",
-            )
+            Note(f"Could not be had here: {'; '.join(dict.fromkeys(answer.clock.refused))}.")
         )
     return told
 
@@ -490,7 +494,7 @@ def _hardest(answer: Answer) -> TableOf | None:
             )
             for i in worst
         ]
-        header: tuple[str, ...] = ("line", "is", "predicted", "probability given to what it is")
+        header: tuple[str, ...] = ("line", "is", "predicted", "probability of what it is")
     else:
         error = predicted - truth
         worst = np.argsort(-np.abs(error), kind="stable")[:8]
@@ -644,7 +648,8 @@ def _checked(answer: Answer) -> str:
     n = len(found.experiments)
     return (
         f"Arithmetic: {count(n, 'model')} fitted again without their rows differ from the fast "
-        f"predictions by {error:.0e} standard deviations of {quoted(answer.task.target)}."
+        f"predictions by at most {max(error, 1e-16):.0e} standard deviations of "
+        f"{quoted(answer.task.target)}."
     )
 
 

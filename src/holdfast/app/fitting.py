@@ -1,40 +1,33 @@
 """Fits within a time budget, and what each doubt about the data does to the score.
 
-A fit climbs a ladder of basis sizes: the width is searched on the first rung, and each rung takes
-about four times as long as the one before, so what a machine can do in a minute is found by doing
-it. The errors of the rungs say whether more basis rows would help.
+A fit climbs a ladder of basis sizes: the width is searched on the first rung, and what a machine
+can do in a minute is found by doing it. The errors of the rungs say whether more basis rows would
+help.
 """
 
 from __future__ import annotations
 
-import re
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.app.columns import Suspicion, Task
-from holdfast.app.words import BadData, BadOption, count, number, percent, quoted
+from holdfast.app.holding import Holding, make_holding
+from holdfast.app.measures import Measure, last_value, loss_of, probabilities
+from holdfast.exceptions import HoldfastError
 
-__all__ = [
-    "Answer",
-    "Clock",
-    "Contrast",
-    "Holding",
-    "Interval",
-    "Settings",
-    "answer_of",
-    "make_holding",
-]
+__all__ = ["Answer", "Clock", "Contrast", "Fit", "Interval", "Settings", "answer_of"]
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
-_LAST = "repeating the last value"
 #: Sizes of the basis that are tried, in turn; then all rows, if they are not more than this.
 _RUNGS = (250, 500, 1000, 2000, 4000)
 _DENSE = 8000
@@ -42,6 +35,9 @@ _DENSE = 8000
 _SMALL, _MANY = 700, 20_000
 #: A larger basis that brings less than this is the last.
 _WORTH = 0.003
+#: Until which share of the budget fits may go on, comparisons, and questions about the score.
+_FITS, _COMPARISONS, _QUESTIONS = 0.7, 0.85, 0.95
+_MOST_COLUMNS = 60
 
 
 @dataclass(frozen=True)
@@ -58,11 +54,13 @@ class Settings:
 
 
 class Clock:
-    """A budget of seconds, and a listener who is told what is done with it."""
+    """A budget of seconds, a listener who is told what is done with it, and what was left out."""
 
     def __init__(self, budget: float, tell: Callable[[str], None] = lambda text: None) -> None:
         self.budget, self.tell, self.started = budget, tell, time.monotonic()
-        self.skipped: list[str] = []
+        self.skipped: list[str] = []  #: For want of time
+        self.refused: list[str] = []  #: Because the library refused
+        self.next_rung: int | None = None  #: The basis size that there was no time for
 
     @property
     def spent(self) -> float:
@@ -73,131 +71,18 @@ class Clock:
         """Seconds until a share of the budget is spent."""
         return share * self.budget - self.spent
 
-
-# --- ways of holding out --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Holding:
-    """A way of holding out rows, of one task."""
-
-    kind: str  #: "rows", "groups" or "time"
-    words: str  #: What follows "held out:"
-    short: str  #: The same as a label
-    cv: Any
-    groups: Array | None = None
-    times: Array | None = None
-    folds: int | None = None  #: None: each row, or group, by itself
+    def attempt(self, what: str, ask: Callable[[], T]) -> T | None:
+        """Return what `ask` finds; None where it cannot be had, which is no reason to give up."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ask()
+        except (HoldfastError, ValueError, np.linalg.LinAlgError, MemoryError):
+            self.refused.append(what)
+            return None
 
 
-def make_holding(
-    task: Task,
-    asked: str | None = None,
-    *,
-    groups: Array | None = None,
-    times: Array | None = None,
-    name: str = "",
-    seed: int = 0,
-) -> Holding:
-    """Return the way of holding out that was asked for, or that fits the task.
-
-    Parameters
-    ----------
-    task : Task
-    asked : str, optional
-        ``loo``, a number of folds, ``groups``, ``groups:5`` or ``time:5``.
-    groups, times : ndarray, optional
-        Instead of those of the task.
-    name : str
-        Of the groups.
-    seed : int
-        Of random folds.
-    """
-    asked = (asked or "").strip().lower()
-    matched = re.fullmatch(r"(loo|groups|time)?:?(\d+)?", asked)
-    if not matched:
-        raise BadOption(f"--cv: {asked!r} is none of loo, 10, groups, groups:5, time:5.")
-    kind, folds = matched[1], int(matched[2]) if matched[2] else None
-    groups = task.groups if groups is None else groups
-    times = task.times if times is None else times
-    name = name or (task.group or "group")
-    if kind is None and folds is None:
-        if groups is not None and times is not None:
-            raise BadOption(
-                "--group and --time both say how to hold out: add --cv groups or time:5."
-            )
-        kind = "groups" if groups is not None else "time" if times is not None else None
-    if kind == "groups" and groups is None:
-        raise BadOption(
-            "--cv groups needs --group, the column that says which rows belong together."
-        )
-    if folds is not None and folds < 2:
-        raise BadOption(f"--cv: at least 2 folds are needed; got {folds}.")
-    if kind == "time":
-        return _steps(task, times, folds or 5)
-    if kind != "loo" and groups is not None:
-        return _of_groups(groups, name, folds)
-    return _of_rows(task, kind, folds, seed)
-
-
-def fold_cv(kind: str, folds: int | None, times: Any, seed: int, *, classify: bool) -> Any:
-    """Return the splitter of a way of holding out; None: each row by itself."""
-    from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, StratifiedKFold
-
-    from holdfast.splitters import TimeSteps
-
-    if kind == "time":
-        return TimeSteps(times, folds or 5)
-    if kind == "groups":
-        return LeaveOneGroupOut() if folds is None else GroupKFold(folds)
-    if folds is None:
-        return None
-    kfold = StratifiedKFold if classify else KFold
-    return kfold(folds, shuffle=True, random_state=seed)
-
-
-def _steps(task: Task, times: Array | None, folds: int) -> Holding:
-    m = len(task.y)
-    times = np.arange(m, dtype=float) if times is None else times
-    if m < 2 * (folds + 1):
-        raise BadOption(f"--cv time:{folds}: {count(m, 'row')} are too few for {folds} steps.")
-    words = f"{folds} steps in time, each predicted from what came before"
-    cv = fold_cv("time", folds, times, 0, classify=False)
-    return Holding("time", words, "later rows", cv, times=times, folds=folds)
-
-
-def _of_groups(groups: Array, name: str, folds: int | None) -> Holding:
-    n = len(np.unique(groups))
-    if folds is None and n > 1000:
-        folds = 20
-    if folds is not None and folds > n:
-        raise BadOption(f"--cv: {folds} folds need as many groups; there are {n}.")
-    words = f"one {quoted(name)} at a time, with all its rows"
-    if folds is not None:
-        words = f"{folds} folds of whole {quoted(name)}s"
-    cv = fold_cv("groups", folds, None, 0, classify=False)
-    return Holding("groups", words, f"whole {name}s", cv, groups=groups, folds=folds)
-
-
-def _of_rows(task: Task, kind: str | None, folds: int | None, seed: int) -> Holding:
-    m = len(task.y)
-    if m < 3:
-        raise BadData(f"{count(m, 'row')} with a target: too few to hold any out.")
-    if folds is None and (kind == "loo" or not task.classify):
-        return Holding("rows", "one row at a time, by a model of all others", "single rows", None)
-    there, what = m, "rows"
-    if task.classify:
-        there = int(np.unique(task.y, return_counts=True)[1].min())
-        what = "rows of each class"
-        folds = folds or min(10, there)
-    assert folds is not None
-    if folds > there:
-        raise BadOption(f"--cv: {folds} folds need as many {what}; there are {there:,}.")
-    cv = fold_cv("rows", folds, None, seed, classify=task.classify)
-    return Holding("rows", f"{folds} random folds", f"{folds} random folds", cv, folds=folds)
-
-
-# --- one fit --------------------------------------------------------------------------------------
+# --- fits -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,15 +91,57 @@ class Fit:
 
     model: Any
     held: Any  #: Its held-out predictions, at its penalty
-    error: float  #: In the measure of the command; smaller is better
-    value: float  #: The same as it is shown
+    value: float  #: In the measure of the command
+    error: float  #: The same, smaller is better
     rungs: list[tuple[int, float, float]] = field(default_factory=list)  #: Basis, error, seconds
-    messages: list[str] = field(default_factory=list)
 
     @property
     def basis(self) -> int:
         """How many basis rows the model has."""
         return int(np.size(self.model.basis_indices_))
+
+    @property
+    def gamma(self) -> float | None:
+        """The width, if the kernel has one that was chosen."""
+        value = self.model.best_params_.get("gamma")
+        return None if value is None else float(value)
+
+    @property
+    def alpha(self) -> float:
+        """The penalty."""
+        return float(np.ravel(self.model.alpha_)[0])
+
+
+def fit_once(
+    task: Task,
+    holding: Holding,
+    settings: Settings,
+    measure: Measure,
+    basis: int | None,
+    gamma: Any,
+) -> Fit:
+    """Return a fit with so many basis rows (None: all) and these widths."""
+    from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+
+    common: dict[str, Any] = {
+        "gamma": gamma,
+        "alphas": settings.alphas,
+        "basis": None if basis is None or basis >= len(task.y) else basis,
+        "cv": holding.cv,
+        "scoring": _criterion(task, settings),
+        "random_state": settings.seed,
+    }
+    model: Any
+    if task.classify:
+        model = KernelRidgeClassifierCV(settings.kernel, calibration="sigmoid", **common)
+    else:
+        model = KernelRidgeCV(settings.kernel, **common)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ends of a grid are advised on in words of this command
+        model.fit(task.X, task.y, sample_weight=task.weights, groups=holding.groups)
+        held = model.held_out(alphas=np.atleast_1d(model.alpha_)[:1])
+        value = measure.value(task, holding, model, held)
+    return Fit(model, held, value, -value if measure.higher_is_better else value)
 
 
 def _criterion(task: Task, settings: Settings) -> str | None:
@@ -225,52 +152,14 @@ def _criterion(task: Task, settings: Settings) -> str | None:
     return "roc_auc" if len(np.unique(task.y)) == 2 else None
 
 
-def _model(task: Task, holding: Holding, settings: Settings, basis: int | None, gamma: Any) -> Any:
-    from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-
-    common: dict[str, Any] = {
-        "gamma": gamma,
-        "alphas": settings.alphas,
-        "basis": basis,
-        "cv": holding.cv,
-        "scoring": _criterion(task, settings),
-        "random_state": settings.seed,
-    }
-    if task.classify:
-        return KernelRidgeClassifierCV(settings.kernel, calibration="sigmoid", **common)
-    return KernelRidgeCV(settings.kernel, **common)
-
-
-def _fit(
-    task: Task,
-    holding: Holding,
-    settings: Settings,
-    basis: int | None,
-    gamma: Any,
-    measure: Measure,
-) -> Fit:
-    from holdfast.exceptions import HoldfastWarning
-
-    model = _model(task, holding, settings, basis, gamma)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(task.X, task.y, sample_weight=task.weights, groups=holding.groups)
-        held = model.held_out(alphas=np.atleast_1d(model.alpha_)[:1])
-    messages = [str(w.message) for w in caught if issubclass(w.category, HoldfastWarning)]
-    value = measure.value(task, holding, model, held)
-    return Fit(model, held, -value if measure.higher_is_better else value, value, messages=messages)
-
-
-def _widths(settings: Settings, gamma: float | None, *, few: bool) -> Any:
+def _widths(settings: Settings, best: float | None, *, few: bool = False) -> Any:
     """Return the widths to compare: those asked for, all, or some from the best so far on."""
-    if settings.kernel not in ("rbf", "laplacian"):
+    if settings.kernel not in ("rbf", "laplacian") or settings.gamma is not None:
         return settings.gamma
-    if settings.gamma is not None:
-        return settings.gamma
-    if gamma is None:
+    if best is None:
         return "search"
     # More basis rows can follow finer detail.
-    return [gamma, 2 * gamma] if few else [gamma / 2, gamma, 2 * gamma, 4 * gamma]
+    return [best, 2 * best] if few else [best / 2, best, 2 * best, 4 * best]
 
 
 def climb(
@@ -279,235 +168,52 @@ def climb(
     settings: Settings,
     measure: Measure,
     clock: Clock,
-    until: float,
     make: Callable[[Task], Holding],
 ) -> Fit:
-    """Return the best fit that the time allows: until a share of the budget is spent."""
+    """Return the best fit that the time allows."""
     m = len(task.y)
-    if settings.kernel == "linear":
-        return _fit(task, holding, settings, None, settings.gamma, measure)
-    if settings.basis is not None:
-        basis = None if settings.basis >= m else settings.basis
-        return _fit(task, holding, settings, basis, _widths(settings, None, few=False), measure)
-    rungs: list[int | None] = [n for n in _RUNGS if n < 0.7 * m] if m > _SMALL else []
-    if m <= _DENSE:
-        rungs.append(None)
+    fit = partial(fit_once, settings=settings, measure=measure)
+    if settings.kernel == "linear" or settings.basis is not None:
+        return fit(task, holding, basis=settings.basis, gamma=_widths(settings, None))
+    sizes = [n for n in _RUNGS if n < 0.7 * m] if m > _SMALL else []
+    sizes += [m] if m <= _DENSE else []
     gamma = None
-    if m > _MANY:
+    if m > _MANY and _widths(settings, None) == "search":
         clock.tell("searching the width on some of the rows")
         some = task.some(np.sort(np.random.default_rng(settings.seed).permutation(m)[:_MANY]))
-        found = _fit(
-            some, make(some), settings, rungs[0], _widths(settings, None, few=False), measure
-        )
-        gamma = _gamma(found.model)
+        gamma = fit(some, make(some), basis=sizes[0], gamma="search").gamma
     best: Fit | None = None
     done: list[tuple[int, float, float]] = []
-    seconds, size, worth = 0.0, 1, 1.0
-    for step, basis in enumerate(rungs):
-        n = basis or m
+    each: list[float] = []  # seconds per width
+    for step, n in enumerate(sizes):
         widths = _widths(settings, gamma, few=step > 1 or m > _MANY)
-        tries = 8 if isinstance(widths, str) else np.size(widths)
+        tries = 8 if isinstance(widths, str) else max(1, np.size(widths))
         if best is not None:
-            expected = seconds * tries * (n / size) ** 2 * (1.5 if basis is None else 1.0)
-            if expected > clock.left(until):
-                clock.skipped.append(f"{n:,} basis rows (about {expected:.0f} s)")
+            if tries * _expected(done, each, n) > clock.left(_FITS):
+                clock.next_rung = n
                 break
-            if worth < _WORTH and size >= min(1000, m // 4):
+            if (done[-2:][0][1] - best.error) < _WORTH * abs(best.error) and len(done) > 1:
                 break
-        clock.tell(f"fitting with {n:,} basis rows" if basis else f"fitting {m:,} rows")
+        clock.tell(f"fitting with {n:,} basis rows" if n < m else f"fitting {m:,} rows")
         start = time.monotonic()
-        found = _fit(task, holding, settings, basis, widths, measure)
+        found = fit(task, holding, basis=n, gamma=widths)
         took = time.monotonic() - start
         done.append((n, found.error, took))
-        if best is not None:
-            worth = (best.error - found.error) / (abs(best.error) or 1.0)
+        each.append(took / tries)
         if best is None or found.error <= best.error:
             best = found
-        gamma = _gamma(found.model) or gamma
-        seconds, size = took / tries, n
+            gamma = found.gamma or gamma
     assert best is not None
-    return Fit(best.model, best.held, best.error, best.value, done, best.messages)
+    return replace(best, rungs=done)
 
 
-def _gamma(model: Any) -> float | None:
-    value = model.best_params_.get("gamma")
-    return None if value is None else float(value)
-
-
-# --- measures -------------------------------------------------------------------------------------
-
-_NAMES = {
-    "neg_mean_squared_error": "mean squared error",
-    "neg_mean_absolute_error": "mean absolute error",
-    "neg_median_absolute_error": "median absolute error",
-    "neg_root_mean_squared_error": "RMSE",
-    "neg_log_loss": "log loss",
-    "neg_brier_score": "Brier score",
-    "r2": "R²",
-    "roc_auc": "AUC",
-    "roc_auc_ovr": "AUC (one class against the rest)",
-    "kendall_tau": "Kendall's τ",
-    "explained_variance": "explained variance",
-}
-_SHARES = ("accuracy", "balanced_accuracy", "precision", "recall")
-
-
-@dataclass(frozen=True)
-class Measure:
-    """The score that the answer is about."""
-
-    scoring: str | None  #: As it was asked for; None: RMSE, or the log loss of probabilities
-    classify: bool
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        if self.scoring is None:
-            return "log loss" if self.classify else "RMSE"
-        plain = self.scoring.removeprefix("neg_").replace("_", " ")
-        return _NAMES.get(self.scoring, plain)
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether it is a score, not an error."""
-        return self.scoring is not None and not self.scoring.startswith("neg_")
-
-    def shown(self, value: float) -> str:
-        """Return a value as it is written."""
-        if self.scoring in _SHARES:
-            return percent(value)
-        if self.scoring in ("roc_auc", "r2", "kendall_tau", "concordance"):
-            return f"{value:.3f}"
-        return number(value)
-
-    def value(self, task: Task, holding: Holding, model: Any, held: Any) -> float:
-        """Return the value for held-out predictions."""
-        if self.scoring is not None:
-            score = float(np.ravel(model.best_score_)[0])
-            return score if self.higher_is_better else -score
-        truth, w = task.y[held.rows], _weights_of(task, held.rows)
-        if not self.classify:
-            return float(np.sqrt(np.average((truth - held.values[0, :, 0]) ** 2, weights=w)))
-        P, classes = probabilities(task, holding, held)
-        return log_loss(truth, P, classes, w)
-
-    def baseline(self, task: Task, holding: Holding, held: Any) -> float | None:
-        """Return the value of predictions that use no column; None if that has no meaning."""
-        if self.scoring is None:
-            truth, w = task.y[held.rows], _weights_of(task, held.rows)
-            naive = naive_predictions(task, holding, held)
-            if not self.classify:
-                return float(np.sqrt(np.average((truth - naive) ** 2, weights=w)))
-            return log_loss(truth, naive, np.unique(task.y), w)
-        from sklearn.dummy import DummyClassifier, DummyRegressor
-        from sklearn.metrics import get_scorer
-
-        if self.scoring == "kendall_tau":
-            return 0.0
-        if self.scoring == "concordance":
-            return 0.5
-        try:
-            scorer = get_scorer(self.scoring)
-            dummy = DummyClassifier(strategy="prior") if self.classify else DummyRegressor()
-            blank = np.zeros((len(task.y), 1))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                score = float(scorer(dummy.fit(blank, task.y), blank, task.y))
-        except (ValueError, TypeError):
-            return None
-        return score if self.higher_is_better else -score
-
-
-def _weights_of(task: Task, rows: Array) -> Array | None:
-    return None if task.weights is None else task.weights[rows]
-
-
-def log_loss(labels: Array, P: Array, classes: Array, weights: Array | None = None) -> float:
-    """Return the mean of −log of the probability that the right class was given."""
-    found = P[np.arange(len(labels)), np.searchsorted(classes, labels)]
-    return float(np.average(-np.log(np.clip(found, 1e-12, 1.0)), weights=weights))
-
-
-def naive_predictions(task: Task, holding: Holding, held: Any) -> Array:
-    """Return predictions of the training rows' mean, or of their shares of classes."""
-    rows, experiment = held.rows, held.experiments.test.owners
-    m = len(task.y)
-    w = np.ones(m) if task.weights is None else task.weights
-    classes = np.unique(task.y) if task.classify else None
-    Y = task.y[:, None] if classes is None else (task.y[:, None] == classes).astype(float)
-    Y = Y.astype(float)
-    if holding.kind == "time":
-        assert holding.times is not None
-        made = np.empty((len(rows), Y.shape[1]))
-        for e in np.unique(experiment):
-            here = experiment == e
-            before = holding.times < holding.times[rows[here]].min()
-            made[here] = np.average(Y[before], axis=0, weights=w[before])
-    else:
-        n = int(experiment.max()) + 1
-        inside = np.column_stack(
-            [np.bincount(experiment, w[rows] * Y[rows, j], n) for j in range(Y.shape[1])]
-        )
-        weight = w.sum() - np.bincount(experiment, w[rows], n)
-        outside = (w @ Y)[None] - inside
-        made = (outside / np.maximum(weight, 1e-300)[:, None])[experiment]
-    return made[:, 0] if classes is None else made
-
-
-def last_value(task: Task, holding: Holding, held: Any) -> Array:
-    """Return, for every tested row, the target of the row just before the training rows end."""
-    assert holding.times is not None
-    order = np.argsort(holding.times, kind="stable")
-    made = np.empty(len(held.rows))
-    owners = held.experiments.test.owners
-    for e in np.unique(owners):
-        here = owners == e
-        before = order[holding.times[order] < holding.times[held.rows[here]].min()]
-        made[here] = task.y[before[-1]]
-    return made
-
-
-def probabilities(task: Task, holding: Holding, held: Any) -> tuple[Array, Array]:
-    """Return probabilities of the classes for the tested rows, and the classes.
-
-    A sigmoid per class on held-out decisions, learned without the rows that it is applied to.
-    """
-    from sklearn.model_selection import GroupKFold, StratifiedKFold
-
-    classes, labels = np.unique(task.y), task.y[held.rows]
-    decisions = held.values[0]
-    if holding.groups is not None:
-        groups = holding.groups[held.rows]
-        k = min(5, len(np.unique(groups)))
-        splits = list(GroupKFold(k).split(decisions, labels, groups)) if k > 1 else []
-    else:
-        least = int(np.unique(labels, return_counts=True)[1].min())
-        folds = StratifiedKFold(max(2, min(5, least)), shuffle=True, random_state=0)
-        splits = list(folds.split(decisions, labels)) if least > 1 else []
-    everything = np.arange(len(labels))
-    P = np.empty((len(labels), decisions.shape[1]))
-    for train, test in splits or [(everything, everything)]:
-        for j in range(decisions.shape[1]):
-            positive = labels[train] == (classes[1] if len(classes) == 2 else classes[j])
-            P[test, j] = _sigmoid(decisions[train, j], positive, decisions[test, j])
-    if len(classes) == 2:
-        return np.column_stack([1 - P[:, 0], P[:, 0]]), classes
-    total = P.sum(axis=1, keepdims=True)
-    return np.where(total > 0, P / np.where(total > 0, total, 1.0), 1 / len(classes)), classes
-
-
-def _sigmoid(decisions: Array, positive: Array, new: Array) -> Array:
-    """Return the probability that a decision value means: a sigmoid that never falls."""
-    from sklearn.linear_model import LogisticRegression
-
-    share = (positive.sum() + 1) / (len(positive) + 2)
-    scale = float(np.std(decisions)) or 1.0
-    if positive.all() or not positive.any():
-        return np.full(len(new), share)
-    fitted = LogisticRegression(C=100.0).fit(decisions[:, None] / scale, positive)
-    if fitted.coef_[0, 0] <= 0:
-        return np.full(len(new), share)
-    return np.asarray(fitted.predict_proba(new[:, None] / scale)[:, 1])
+def _expected(done: list[tuple[int, float, float]], each: list[float], n: int) -> float:
+    """Return about how many seconds a width takes on the next rung."""
+    power = 1.5
+    if len(done) > 1:
+        grown = math.log(each[-1] / each[-2]) / math.log(done[-1][0] / done[-2][0])
+        power = min(2.7, max(1.0, grown + 0.4))  # small sizes are mostly overhead
+    return float(each[-1] * (n / done[-1][0]) ** power)
 
 
 # --- the answer -----------------------------------------------------------------------------------
@@ -531,7 +237,7 @@ class Contrast:
     value: float
     error: float
     kind: str  #: "this", "none", "linear", "last", "single" or the kind of a suspicion
-    beside: float = float("nan")  #: The error of the same model as it was asked for
+    beside: float  #: The error of the answer, with as many basis rows
     suspicion: Suspicion | None = None
 
     @property
@@ -549,15 +255,16 @@ class Answer:
     settings: Settings
     measure: Measure
     fit: Fit
-    baseline: float | None
-    interval: Interval | None
-    contrasts: list[Contrast]
-    suspicions: list[Suspicion]  #: Those that were not measured
-    optimism: float | None  #: By how much choosing on the same rows flatters the score
-    importance: list[tuple[str, float]]  #: Columns, and the error when their values change rows
-    importance_base: float  #: The error before they do, in the same folds
-    verified: Any
     clock: Clock
+    baseline: float | None = None  #: The value without any column
+    interval: Interval | None = None
+    contrasts: list[Contrast] = field(default_factory=list)
+    suspicions: list[Suspicion] = field(default_factory=list)  #: Those that were not measured
+    optimism: float | None = None  #: By how much choosing on the same rows flatters the score
+    #: Columns, and the error when their values change rows; and the error before they do
+    importance: list[tuple[str, float]] = field(default_factory=list)
+    importance_base: float = float("nan")
+    verified: Any = None
 
     @property
     def truth(self) -> Array:
@@ -566,7 +273,7 @@ class Answer:
 
     @property
     def predictions(self) -> Array:
-        """Held-out predictions: numbers, or classes."""
+        """Held-out predictions: numbers, or the likeliest classes."""
         if self.task.classify:
             P, classes = self.probabilities
             return np.asarray(classes[P.argmax(axis=1)])
@@ -585,151 +292,132 @@ def answer_of(
     suspected: Sequence[Suspicion],
     clock: Clock,
 ) -> Answer:
-    """Return the answer, with all that the time allows to find out about it."""
+    """Return the answer, with all that the time allows to find out about it.
+
+    Parameters
+    ----------
+    task : Task
+    settings : Settings
+    asked : str or None
+        How to hold out, as in `make_holding`.
+    suspected : sequence of Suspicion
+        What may be wrong with the answer.
+    clock : Clock
+    """
     make = partial(make_holding, asked=asked, seed=settings.seed)
-    holding = make(task)
-    measure = Measure(settings.scoring, task.classify)
-    _check_scoring(measure, task)
-    fit = climb(task, holding, settings, measure, clock, 0.5, make)
+    holding, measure = make(task), Measure(settings.scoring, task.classify)
+    measure.check()
+    fit = climb(task, holding, settings, measure, clock, make)
+    answer = Answer(task, holding, settings, measure, fit, clock)
     baseline = measure.baseline(task, holding, fit.held)
     contrasts = [Contrast("this model", fit.value, fit.error, "this", fit.error)]
     if baseline is not None:
-        sign = -1 if measure.higher_is_better else 1
+        error = -baseline if measure.higher_is_better else baseline
         label = "class shares only" if task.classify else "the mean, no columns"
-        contrasts.append(Contrast(label, baseline, sign * baseline, "none", fit.error))
-    contrasts += _simpler(task, holding, settings, measure, fit, clock)
-    measured, unmeasured = _measured(task, holding, settings, measure, fit, suspected, clock)
-    contrasts += measured
+        contrasts.append(Contrast(label, baseline, error, "none", fit.error))
+    contrasts += _simpler(answer)
+    measured, rest = _measured(answer, suspected)
     clock.tell("asking how sure the score is")
-    interval = _interval(task, holding, settings, measure, fit, clock)
-    optimism = _optimism(holding, measure, fit, clock)
-    clock.tell("asking what the columns are worth")
-    importance, base = _importance(task, holding, measure, fit, clock)
-    verified = None
-    try:
-        verified = fit.model.verify(3)
-    except Exception:  # a check of arithmetic is no reason to lose the answer
-        clock.skipped.append("the check of held-out predictions against refits")
-    return Answer(
-        task, holding, settings, measure, fit, baseline, interval, contrasts, unmeasured,
-        optimism, importance, base, verified, clock,
-    )  # fmt: skip
+    importance, base = _importance(answer)
+    return replace(
+        answer,
+        baseline=baseline,
+        contrasts=contrasts + measured,
+        suspicions=rest,
+        interval=_interval(answer),
+        optimism=_optimism(answer),
+        importance=importance,
+        importance_base=base,
+        verified=clock.attempt("a check against refits", lambda: fit.model.verify(3)),
+    )
 
 
-def _check_scoring(measure: Measure, task: Task) -> None:
-    if measure.scoring is None or measure.scoring in ("kendall_tau", "concordance", "log_density"):
-        return
-    from sklearn.metrics import get_scorer_names
-
-    names = get_scorer_names()
-    if measure.scoring not in names:
-        import difflib
-
-        near = difflib.get_close_matches(measure.scoring, names, 3, 0.4)
-        meant = f" Did you mean {', '.join(near)}?" if near else ""
-        raise BadOption(f"--scoring: there is no score {measure.scoring!r}.{meant}")
+# --- comparisons ----------------------------------------------------------------------------------
 
 
-def _simpler(
-    task: Task, holding: Holding, settings: Settings, measure: Measure, fit: Fit, clock: Clock
-) -> list[Contrast]:
-    """Return what a straight line would give, and repeating the last value."""
-    found = []
+def _simpler(answer: Answer) -> list[Contrast]:
+    """Return what a linear model would give, and repeating the last value of a series."""
+    task, settings, fit, clock = answer.task, answer.settings, answer.fit, answer.clock
+    found = _last(answer, answer.holding, fit)
     m, d = task.X.shape
-    if holding.kind == "time" and not task.classify and measure.scoring is None:
-        error = task.y[fit.held.rows] - last_value(task, holding, fit.held)
-        rmse = float(np.sqrt(np.mean(error**2)))
-        found.append(Contrast(_LAST, rmse, rmse, "last", fit.error))
-    if settings.kernel != "linear" and m * d * d < 1e10 and clock.left(0.6) > 0:
-        plain = Settings(
-            "linear", None, None, None, settings.scoring, settings.level, settings.seed
+    if settings.kernel != "linear" and m * d * d < 1e10 and clock.left(_COMPARISONS) > 0:
+        plain = replace(settings, kernel="linear", gamma=None, alphas=None)
+        linear = clock.attempt(
+            "a linear model",
+            lambda: fit_once(task, answer.holding, plain, answer.measure, None, None),
         )
-        try:
-            linear = _fit(task, holding, plain, None, None, measure)
-        except Exception:  # a comparison is no reason to lose the answer
-            return found
-        found.append(Contrast("a linear model", linear.value, linear.error, "linear", fit.error))
+        if linear is not None:
+            made = Contrast("a linear model", linear.value, linear.error, "linear", fit.error)
+            found.append(made)
     return found
 
 
+def _last(answer: Answer, holding: Holding, fit: Fit) -> list[Contrast]:
+    """Return what repeating the last known value would give, where steps in time are held out."""
+    task = answer.task
+    if holding.kind != "time" or task.classify or answer.measure.scoring is not None:
+        return []
+    error = task.y[fit.held.rows] - last_value(task, holding, fit.held)
+    rmse = float(np.sqrt(np.mean(error**2)))
+    return [Contrast("repeating the last value", rmse, rmse, "last", fit.error)]
+
+
 def _measured(
-    task: Task,
-    holding: Holding,
-    settings: Settings,
-    measure: Measure,
-    fit: Fit,
-    suspected: Sequence[Suspicion],
-    clock: Clock,
+    answer: Answer, suspected: Sequence[Suspicion]
 ) -> tuple[list[Contrast], list[Suspicion]]:
     """Return what each suspicion does to the error, and those that were not measured."""
-    found, rest = [], []
-    if holding.kind == "groups":
-        single = _again(
-            task,
-            make_holding(_plain(task), "loo" if not task.classify else None, seed=settings.seed),
-            settings,
-            measure,
-            fit,
-            clock,
-        )
-        if single is not None:
-            other, beside = single
-            found.append(
-                Contrast("single rows held out", other.value, other.error, "single", beside)
-            )
-    for one in suspected:
-        if one.kind == "code" and one.column in task.features:
-            changed, way, label = (
-                _read_as_missing(task, one),
-                holding,
-                f"{one.option[5:]} read as missing",
-            )
-        elif one.kind not in ("leak", "copies", "group", "time") or (
-            holding.kind == "time" and one.kind == "time"
-        ):
-            rest.append(one)
-            continue
-        elif holding.kind != "rows" and one.kind in ("group", "copies", "time"):
-            if one.kind != "time":
-                rest.append(one)
-            continue
-        elif one.kind == "leak" and len(task.features) < 2:
-            rest.append(one)
-            continue
-        elif one.kind == "leak":
-            changed, way, label = task.without([one.column]), holding, f"without {one.column}"
-        elif one.kind == "time":
-            changed, label = task, "later rows held out"
-            way = make_holding(task, "time:5", times=one.times)
-        else:
-            label = "copies held out together"
-            changed = task
-            if one.kind == "group":
-                label = f"whole {one.column}s held out"
-                if one.column in task.features and len(task.features) > 1:
-                    changed = task.without([one.column])  # as --group would
-            n = len(np.unique(np.asarray(one.groups)))
-            folds = "groups" if n <= 300 else "groups:10"
-            way = make_holding(task, folds, groups=one.groups, name=one.column or "copies")
-        clock.tell(f"asking what changes: {label}")
-        made = _again(changed, way, settings, measure, fit, clock)
-        if made is None:
-            clock.skipped.append(f"the error with {label}")
-            rest.append(one)
-        else:
+    found: list[Contrast] = []
+    rest: list[Suspicion] = []
+    task, clock = answer.task, answer.clock
+    if answer.holding.kind == "groups":
+        alone = replace(task, groups=None, times=None, group=None, time=None)
+        way = make_holding(alone, None if task.classify else "loo", seed=answer.settings.seed)
+        made = _again(answer, task, way, "single rows held out")
+        if made is not None:
             other, beside = made
-            found.append(Contrast(label, other.value, other.error, one.kind, beside, one))
-            if one.kind == "time" and not task.classify and measure.scoring is None:
-                error = task.y[other.held.rows] - last_value(task, way, other.held)
-                rmse = float(np.sqrt(np.mean(error**2)))
-                found.append(Contrast(_LAST, rmse, rmse, "last", other.error))
+            label = "single rows held out"
+            found.append(Contrast(label, other.value, other.error, "single", beside))
+    for one in suspected:
+        changed = _changed(answer, one)
+        if changed is None:
+            rest.append(one)
+            continue
+        new_task, way, label = changed
+        clock.tell(f"asking what changes: {label}")
+        made = _again(answer, new_task, way, label)
+        if made is None:
+            rest.append(one)
+            continue
+        other, beside = made
+        found.append(Contrast(label, other.value, other.error, one.kind, beside, one))
+        if one.kind == "time":
+            found += _last(answer, way, other)
     return found, rest
+
+
+def _changed(answer: Answer, one: Suspicion) -> tuple[Task, Holding, str] | None:
+    """Return the task and the way of holding out that take a suspicion seriously; None: no way."""
+    task, holding = answer.task, answer.holding
+    alone = len(task.features) < 2
+    if one.kind == "code" and one.column in task.features:
+        return _read_as_missing(task, one), holding, f"{one.option[5:]} read as missing"
+    if one.kind == "leak" and not alone:
+        return task.without([one.column]), holding, f"without {one.column}"
+    if holding.kind != "rows" or one.kind not in ("time", "group", "copies"):
+        return None
+    if one.kind == "time":
+        return task, make_holding(task, "time:5", times=one.times), "later rows held out"
+    how = "groups" if len(np.unique(np.asarray(one.groups))) <= 300 else "groups:10"
+    way = make_holding(task, how, groups=one.groups, name=one.column or "copies")
+    if one.kind == "copies":
+        return task, way, "copies held out together"
+    if one.column in task.features and not alone:
+        task = task.without([one.column])  # as --group would
+    return task, way, f"whole {one.column}s held out"
 
 
 def _read_as_missing(task: Task, one: Suspicion) -> Task:
     """Return the task with a code of a column read as missing, and filled in."""
-    from dataclasses import replace
-
     from sklearn.base import clone
 
     frame = task.table.frame[list(task.features)].copy()
@@ -738,193 +426,170 @@ def _read_as_missing(task: Task, one: Suspicion) -> Task:
     return replace(task, X=np.asarray(X, dtype=float))
 
 
-def _plain(task: Task) -> Task:
-    from dataclasses import replace
+def _again(answer: Answer, task: Task, holding: Holding, what: str) -> tuple[Fit, float] | None:
+    """Return a fit with a width and penalty of its own, and the answer's error beside it.
 
-    return replace(task, groups=None, times=None, group=None, time=None)
-
-
-def _again(
-    task: Task, holding: Holding, settings: Settings, measure: Measure, fit: Fit, clock: Clock
-) -> tuple[Fit, float] | None:
-    """Return a fit of its own width and penalty, and the error of the answer at as many basis rows.
-
-    None if there is no time, or it cannot be done.
+    The basis is the largest of the rungs for which there is time, and the error beside it is that
+    of the same rung. None if there is no time, or it cannot be done.
     """
-    seconds = {n: took for n, _, took in fit.rungs}
-    errors = {n: error for n, error, _ in fit.rungs}
-    allowed = max(clock.left(0.75), 0.0) / 3
-    m = len(task.y)
-    n = max((n for n in seconds if 3 * seconds[n] <= allowed), default=None)
-    if n is None and fit.rungs:
-        n = min(seconds)
-        if seconds[n] > clock.left(0.9):
+    settings, fit, clock = answer.settings, answer.fit, answer.clock
+    basis, beside, gamma = settings.basis, fit.error, _widths(settings, None)
+    if fit.rungs:
+        allowed = max(0.0, clock.left(_COMPARISONS)) / 3
+        fits = [rung for rung in fit.rungs if 3 * rung[2] <= allowed]
+        basis, beside, took = fits[-1] if fits else fit.rungs[0]
+        if not fits and took > clock.left(_QUESTIONS):
+            clock.skipped.append(f"the error with {what}")
             return None
-    basis = settings.basis if n is None else n
-    gamma = settings.gamma
-    if n is not None and m > _MANY:
-        best = _gamma(fit.model)
-        gamma = None if best is None else [best / 8, best / 2, best]
-    gamma = _widths(settings, None, few=False) if gamma is None else gamma
-    try:
-        found = _fit(
-            task, holding, settings, None if basis is None or basis >= m else basis, gamma, measure
-        )
-    except Exception:  # a comparison is no reason to lose the answer
-        return None
-    return found, errors.get(n, fit.error) if n is not None else fit.error
+        if len(task.y) > _MANY and gamma == "search" and fit.gamma is not None:
+            gamma = [fit.gamma / 8, fit.gamma / 2, fit.gamma]
+    made = clock.attempt(
+        what, lambda: fit_once(task, holding, settings, answer.measure, basis, gamma)
+    )
+    return None if made is None else (made, beside)
 
 
-def _interval(
-    task: Task, holding: Holding, settings: Settings, measure: Measure, fit: Fit, clock: Clock
-) -> Interval | None:
+# --- questions about the score --------------------------------------------------------------------
+
+
+def _interval(answer: Answer) -> Interval | None:
     """Return an interval of the score, by the library where the score is one of the fit's."""
-    level = settings.level
-    if measure.scoring is None and task.classify:
-        return _bootstrap(task, holding, measure, fit, level)
-    if clock.left(0.95) < 0:
+    measure, fit, settings, clock = answer.measure, answer.fit, answer.settings, answer.clock
+    if measure.scoring is None and measure.classify:
+        return _bootstrap(answer)
+    if clock.left(_QUESTIONS) < 0:
         clock.skipped.append("an interval of the score")
         return None
-    partitions = 50 if fit.basis * len(task.y) < 5e6 else 5
-    method = "auto" if len(task.y) <= _MANY else "asymptotic"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = fit.model.score_interval(
-                level, method, n_partitions=partitions, random_state=settings.seed
-            )
-    except Exception:  # no interval for this score, or this way of holding out
+    m = len(answer.task.y)
+    partitions = 50 if fit.basis * m < 5e6 else 5
+    method = "auto" if m <= _MANY else "asymptotic"
+    found = clock.attempt(
+        "an interval of the score",
+        lambda: fit.model.score_interval(
+            settings.level, method, n_partitions=partitions, random_state=settings.seed
+        ),
+    )
+    if found is None:
         return None
     low, high = float(np.ravel(found.low)[0]), float(np.ravel(found.high)[0])
     if measure.scoring is None:
-        low, high = np.sqrt(max(0.0, -high)), np.sqrt(max(0.0, -low))
+        low, high = math.sqrt(max(0.0, -high)), math.sqrt(max(0.0, -low))
     elif not measure.higher_is_better:
         low, high = -high, -low
     if not np.isfinite([low, high]).all():
         return None
-    low, high = min(low, fit.value), max(high, fit.value)
-    return Interval(float(low), float(high), level, str(found.units))
+    return Interval(min(low, fit.value), max(high, fit.value), settings.level, str(found.units))
 
 
-def _bootstrap(
-    task: Task, holding: Holding, measure: Measure, fit: Fit, level: float
-) -> Interval | None:
-    """Return an interval from drawing rows, or groups, again with replacement."""
-    rows, labels = fit.held.rows, task.y[fit.held.rows]
-    P, classes = probabilities(task, holding, fit.held)
+def _bootstrap(answer: Answer) -> Interval | None:
+    """Return an interval of the log loss, from drawing rows, or groups, with replacement."""
+    task, holding, held = answer.task, answer.holding, answer.fit.held
+    rows, labels = held.rows, answer.truth
+    P, classes = answer.probabilities
     loss = -np.log(np.clip(P[np.arange(len(rows)), np.searchsorted(classes, labels)], 1e-12, 1.0))
     w = np.ones(len(rows)) if task.weights is None else task.weights[rows]
     if holding.kind == "time":
-        unit, units = fit.held.experiments.test.owners, "steps in time"
+        unit, units = held.experiments.test.owners, "steps in time"
     elif holding.groups is not None:
         unit, units = np.unique(holding.groups[rows], return_inverse=True)[1], "groups"
     else:
         unit, units = np.arange(len(rows)), "rows"
-    n = int(unit.max()) + 1
+    n, level = int(unit.max()) + 1, answer.settings.level
     if n < 5:
         return None
     total, weight = np.bincount(unit, w * loss, n), np.bincount(unit, w, n)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(answer.settings.seed)
     draws = [rng.multinomial(n, np.full(n, 1 / n)) for _ in range(500)]
     means = [float(d @ total) / max(float(d @ weight), 1e-300) for d in draws]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high), level, units)
 
 
-def _optimism(holding: Holding, measure: Measure, fit: Fit, clock: Clock) -> float | None:
-    """Return by how much choosing penalty and width on the same rows flatters the score."""
-    if holding.kind == "time" or measure.classify or measure.scoring is not None:
+def _optimism(answer: Answer) -> float | None:
+    """Return by how much choosing penalty and width on the same rows flatters the RMSE."""
+    fit, measure = answer.fit, answer.measure
+    if answer.holding.kind != "rows" or measure.classify or measure.scoring is not None:
         return None
-    took = fit.rungs[-1][2] if fit.rungs else 1.0
+    few = len(answer.task.y) <= 3000  # outer folds lose the shortcuts that one fit has
+    if not few or not fit.rungs or 12 * fit.rungs[-1][2] > answer.clock.left(_QUESTIONS):
+        return None
     from sklearn.model_selection import KFold
 
-    if holding.groups is not None or 12 * took > clock.left(0.9):
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            folds = KFold(10, shuffle=True, random_state=0)
-            chosen = fit.model.nested(folds).score()
-            fixed = fit.model.held_out(folds, alphas=np.atleast_1d(fit.model.alpha_)[:1]).score()
-    except Exception:  # a comparison is no reason to lose the answer
-        return None
+    folds = KFold(min(10, len(answer.task.y)), shuffle=True, random_state=answer.settings.seed)
     # The same folds with the choice made inside, and made once on all rows.
-    inside, once = (float(np.sqrt(max(0.0, -np.ravel(each)[0]))) for each in (chosen, fixed))
+    found = answer.clock.attempt(
+        "what choosing penalty and width on the same rows does",
+        lambda: (
+            fit.model.nested(folds).score(),
+            fit.model.held_out(folds, alphas=[fit.alpha]).score(),
+        ),
+    )
+    if found is None:
+        return None
+    inside, once = (math.sqrt(max(0.0, -float(np.ravel(score)[0]))) for score in found)
     return max(0.0, inside - once)
 
 
-def _importance(
-    task: Task, holding: Holding, measure: Measure, fit: Fit, clock: Clock
-) -> tuple[list[tuple[str, float]], float]:
+def _importance(answer: Answer) -> tuple[list[tuple[str, float]], float]:
     """Return the error of held-out rows when the values of a column change rows, per column.
 
-    Five models, each without a fifth of the rows (or groups, or the last steps), by the library's
-    identity: nothing is fitted again.
+    Five models, each without a fifth of the rows (or groups), by the library's identity: nothing
+    is fitted again. One of them where rows are many, or ordered in time.
     """
+    task, fit, clock = answer.task, answer.fit, answer.clock
     columns = list(dict.fromkeys(task.made_of))
-    m = len(task.y)
-    if m * len(columns) * fit.basis > 3e10 or clock.left(1.0) < 0 or len(columns) < 2:
-        if len(columns) > 1:
-            clock.skipped.append("what each column is worth")
-        return [], float("nan")
-    rng = np.random.default_rng(0)
+    nothing: tuple[list[tuple[str, float]], float] = ([], float("nan"))
+    if len(columns) < 2:
+        return nothing
+    rng = np.random.default_rng(answer.settings.seed)
+    folds = _fifths(answer, rng)
+    tested = [np.sort(rng.permutation(rows)[:2000]) for rows in folds]
+    if len(columns) > _MOST_COLUMNS:
+        columns = _strongest(task, columns)
+    work = sum(map(len, tested)) * len(columns) * fit.basis
+    if work > 2e9 * max(1.0, clock.left(_QUESTIONS)) or clock.left(_QUESTIONS) < 0:
+        clock.skipped.append("what each column is worth")
+        return nothing
+    made_of, held = np.array(task.made_of), []
+    for rows, some in zip(folds, tested, strict=True):
+        stack = [task.X[some]]
+        for column in columns:
+            other = task.X[some].copy()
+            mine = np.flatnonzero(made_of == column)
+            other[:, mine] = task.X[rng.permutation(some)][:, mine]
+            stack.append(other)
+        found = clock.attempt(
+            "what each column is worth",
+            partial(fit.model.predict_without, rows, np.vstack(stack)),
+        )
+        if found is None:
+            return nothing
+        held.append(np.split(np.asarray(found), len(stack)))
+    loss = loss_of(task, task.y[np.concatenate(tested)])
+    base, *errors = (loss(np.concatenate(parts)) for parts in zip(*held, strict=True))
+    return sorted(zip(columns, errors, strict=True), key=lambda pair: -pair[1]), base
+
+
+def _fifths(answer: Answer, rng: np.random.Generator) -> list[Array]:
+    """Return rows that leave together: fifths, of whole groups; the last where time counts."""
+    m, holding = len(answer.task.y), answer.holding
+    if holding.times is not None:
+        return [np.sort(np.argsort(holding.times, kind="stable")[-(m // 5) :])]
+    units = np.arange(m)
     if holding.groups is not None:
         units = np.unique(holding.groups, return_inverse=True)[1]
-    else:
-        units = np.arange(m)
-    part = rng.permutation(int(units.max()) + 1) % 5
+    part = (rng.permutation(int(units.max()) + 1) % 5)[units]
+    folds = [np.flatnonzero(part == k) for k in range(5) if (part == k).any()]
+    if m <= 5000:
+        return folds
+    return [np.sort(rng.permutation(folds[0])[:2000])] if holding.groups is None else folds[:1]
+
+
+def _strongest(task: Task, columns: list[str]) -> list[str]:
+    """Return the columns that vary together with the target most: the others are not asked."""
+    target = np.unique(task.y, return_inverse=True)[1] if task.classify else task.y
+    with np.errstate(invalid="ignore", divide="ignore"):
+        strength = np.abs(np.nan_to_num([np.corrcoef(x, target)[0, 1] for x in task.X.T]))
     made_of = np.array(task.made_of)
-    folds = [np.flatnonzero(part[units] == k) for k in range(5)]
-    if m > 5000:
-        folds = [rng.permutation(folds[0])[:2000]] if holding.groups is None else folds[:1]
-    if holding.times is not None:
-        order = np.argsort(holding.times, kind="stable")
-        folds = [np.sort(order[-(m // 5) :])]
-    truths, plain, shuffled = [], [], []
-    if len(columns) > 60:  # those that vary together with the target least are not asked
-        with np.errstate(invalid="ignore", divide="ignore"):
-            target = task.y if not task.classify else np.unique(task.y, return_inverse=True)[1]
-            strength = np.abs(np.nan_to_num([np.corrcoef(x, target)[0, 1] for x in task.X.T]))
-        best = {c: strength[made_of == c].max() for c in columns}
-        columns = sorted(columns, key=lambda c: -best[c])[:60]
-    for rows in folds:
-        tested = np.sort(rng.permutation(rows)[:2000]) if len(rows) > 2000 else rows
-        if not len(tested):
-            continue
-        stack = [task.X[tested]]
-        for column in columns:
-            other = task.X[tested].copy()
-            mine = np.flatnonzero(made_of == column)
-            other[:, mine] = task.X[rng.permutation(tested)][:, mine]
-            stack.append(other)
-        try:
-            found = np.asarray(fit.model.predict_without(rows, np.vstack(stack)))
-        except Exception:  # what columns are worth is no reason to lose the answer
-            return [], float("nan")
-        parts = np.split(found, len(stack))
-        truths.append(task.y[tested])
-        plain.append(parts[0])
-        shuffled.append(parts[1:])
-    if not truths:
-        return [], float("nan")
-    truth = np.concatenate(truths)
-    loss = _loss_of(task, truth)
-    base = loss(np.concatenate(plain))
-    worth = [
-        (column, loss(np.concatenate([s[j] for s in shuffled]))) for j, column in enumerate(columns)
-    ]
-    return sorted(worth, key=lambda pair: -pair[1]), base
-
-
-def _loss_of(task: Task, truth: Array) -> Callable[[Array], float]:
-    """Return the error of decisions: RMSE, or the share of wrong pairs, or of wrong rows."""
-    if not task.classify:
-        return lambda values: float(np.sqrt(np.mean((truth - np.ravel(values)) ** 2)))
-    classes = np.unique(task.y)
-    if len(classes) == 2:
-        from sklearn.metrics import roc_auc_score
-
-        if len(np.unique(truth)) < 2:
-            return lambda values: float("nan")
-        return lambda values: 1 - float(roc_auc_score(truth == classes[1], np.ravel(values)))
-    return lambda values: float(np.mean(classes[np.argmax(values, axis=1)] != truth))
+    best = {column: float(strength[made_of == column].max()) for column in columns}
+    return sorted(columns, key=lambda column: -best[column])[:_MOST_COLUMNS]

@@ -75,7 +75,7 @@ def dump(answer: Answer, na: list[str]) -> bytes:
 def _model_of(content: dict[str, Any]) -> Any:
     """Return the fitted model of a file."""
     from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-    from holdfast.app.fitting import fold_cv
+    from holdfast.app.holding import fold_cv
 
     common: dict[str, Any] = {
         "gamma": content["gamma"],

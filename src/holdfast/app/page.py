@@ -86,12 +86,13 @@ def page_of(findings: Findings, answer: Answer) -> str:
     )
     environment.filters["drawn"] = lambda chart: Markup(chart.svg)  # by matplotlib, which escapes
     template = environment.from_string(here.joinpath("page.html").read_text(encoding="utf-8"))
-    return template.render(
+    text: str = template.render(
         f=findings,
         charts=charts,
         style=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),
         version=holdfast.__version__,
     )
+    return text.replace(" %", "\u00a0%")  # a number and its sign stay on one line
 
 
 def _charts(answer: Answer) -> Iterator[tuple[str, Chart]]:
@@ -296,7 +297,7 @@ def _compared(answer: Answer) -> Chart:
     labels = [safe(c.label, 36) for c in contrasts]
     values, shown = [c.value for c in contrasts], [answer.measure.shown(c.value) for c in contrasts]
     better = "more" if answer.measure.higher_is_better else "less"
-    draw = _bars(labels, values, shown, f"held-out {answer.measure.name}", answer.fit.value)
+    draw = _bars(labels, values, shown, f"held-out {answer.measure.name}", None)
 
     def marked(ax: Any) -> None:
         draw(ax)
@@ -310,7 +311,7 @@ def _compared(answer: Answer) -> Chart:
         _draw(
             "compared",
             f"Bars of the {answer.measure.name} of this model and of others",
-            (6.4, 0.55 + 0.36 * len(labels)),
+            (5.2, 0.55 + 0.36 * len(labels)),
             marked,
         ),
         f"{better.capitalize()} is better. Each bar has a width and a penalty of its own.",
@@ -343,7 +344,7 @@ def _columns(answer: Answer) -> Chart:
         _draw(
             "columns",
             f"Bars of the columns by how much the {name} rises without their order",
-            (6.4, 0.6 + 0.3 * len(some)),
+            (5.2, 0.6 + 0.3 * len(some)),
             draw,
         ),
         f"By how much the held-out {name} rises when the values of one column change rows. Columns "
@@ -388,7 +389,7 @@ def _groups(answer: Answer) -> Chart:
         _draw(
             "groups",
             f"Bars of the {word} of the hardest groups",
-            (6.4, 0.6 + 0.3 * len(worst)),
+            (5.2, 0.6 + 0.3 * len(worst)),
             draw,
         ),
         f"Each value of {group} by a model that saw none of its rows. Dashed: all together."
@@ -412,7 +413,7 @@ def _curve(answer: Answer) -> Chart:
 
     return Chart(
         "The penalty",
-        _draw("curve", "Held-out score over the penalties", (6.4, 2.7), draw),
+        _draw("curve", "Held-out score over the penalties", (5.2, 2.6), draw),
         "What was chosen by: the held-out score of every penalty, with its standard error, at the "
         "chosen width; grey: other widths.",
     )
