@@ -37,7 +37,7 @@ _MOST_RANKS = 2e6
 _WHO = re.compile(
     r"(^|[_\W])(subject|patient|person|participant|proband|user|customer|client|animal|student|"
     r"child|family|household|group|cluster|batch|site|hospital|school|building|plot|device|sensor|"
-    r"machine|id)(?=$|[_\W\d])",
+    r"machine|cow|farm|id)(?=$|[_\W\d])",
     re.I,
 )
 _WHEN = re.compile(r"(^|[_\W])(date|time|timestamp|day|week|month|year|hour)(?=$|[_\W\d])", re.I)
@@ -521,7 +521,8 @@ def _groups(task: Task) -> Iterator[Suspicion]:
             continue
         named = bool(_WHO.search(name))
         trait = None if named and kind == "text" else _trait(task, name, codes, n)
-        if named or trait:
+        together = n >= 10 and int((np.diff(codes) != 0).sum()) < 1.1 * n  # one after the other
+        if named or trait or together:
             found.append((not named, trait is None, n, name, trait, codes))
     for *_, n, name, trait, codes in sorted(found, key=lambda f: f[:3])[:2]:
         why = f"; {quoted(trait)} is the same within each" if trait else ""

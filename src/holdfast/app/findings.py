@@ -18,7 +18,7 @@ from holdfast.app.words import count, listed, number, percent, quoted, safe, sec
 __all__ = ["Findings", "Note", "TableOf", "findings_of", "terminal"]
 
 #: From this share on another way of holding out is another answer.
-_DIFFERENT = 0.1
+_DIFFERENT = 0.05
 
 
 @dataclass(frozen=True)
@@ -297,6 +297,12 @@ def _believe(answer: Answer) -> list[str]:
         )
     else:
         told.append(f"The {answer.measure.name}{within} for {of}{known}.")
+    single = next((c for c in answer.contrasts if c.kind == "single"), None)
+    if single is not None and single.worse >= -_DIFFERENT:
+        told.append(
+            f"That groups matter little here: holding out single rows gives "
+            f"{answer.measure.shown(single.value)}."
+        )
     if answer.optimism is not None:
         share = answer.optimism / answer.fit.value if answer.fit.value else 0.0
         told.append(
@@ -322,13 +328,9 @@ def _doubt(answer: Answer) -> list[str]:
                 f"{shown}, which holding out single rows would claim: other rows of the same "
                 f"{name} stay in the training data. It holds only for a {name} that is in the file."
             )
-        else:
-            told.append(
-                f"That it mattered here: holding out single rows gives {shown}, about the same."
-            )
     if answer.holding.kind == "groups" and answer.holding.groups is not None:
         n = len(np.unique(answer.holding.groups))
-        if n < 20:
+        if n < 20 and answer.interval is not None:
             told.append(f"The interval to the letter: it rests on {n} values of {name}.")
     told.append("Predictions for rows unlike any in the file: no held-out row was like that.")
     told.append("That a column causes anything: only prediction was tested.")
@@ -365,7 +367,8 @@ def _about_the_data(answer: Answer) -> tuple[list[Note], list[Note]]:
         if different:
             grave.append(Note(f"{one.text} {text}, not {here}{beside}.", one.option))
         else:
-            quiet.append(Note(f"{one.text} {text}, about the same.", one.option))
+            same = "about the same" if abs(contrast.worse) < 0.02 else f"not {here}{beside}"
+            quiet.append(Note(f"{one.text} {text}, {same}.", one.option))
     for one in answer.suspicions:
         asked = answer.holding.kind == "rows" and one.kind in ("group", "time", "copies")
         serious = asked or one.kind in ("code", "leak")

@@ -33,6 +33,8 @@ _RUNGS = (250, 500, 1000, 2000, 4000)
 _DENSE = 8000
 #: Up to here all rows are the first rung; from here on the width is searched on some of them.
 _SMALL, _MANY = 700, 20_000
+#: Up to here a score has more to it than the standard error over rows.
+_FEW = 3000
 #: A larger basis that brings less than this is the last.
 _WORTH = 0.003
 #: Until which share of the budget fits may go on, comparisons, and questions about the score.
@@ -328,7 +330,7 @@ def answer_of(
         optimism=_optimism(answer),
         importance=importance,
         importance_base=base,
-        verified=clock.attempt("a check against refits", lambda: fit.model.verify(3)),
+        verified=_verified(answer),
     )
 
 
@@ -352,14 +354,16 @@ def _simpler(answer: Answer) -> list[Contrast]:
     return found
 
 
-def _last(answer: Answer, holding: Holding, fit: Fit) -> list[Contrast]:
+def _last(
+    answer: Answer, holding: Holding, fit: Fit, label: str = "the last value repeated"
+) -> list[Contrast]:
     """Return what repeating the last known value would give, where steps in time are held out."""
     task = answer.task
     if holding.kind != "time" or task.classify or answer.measure.scoring is not None:
         return []
     error = task.y[fit.held.rows] - last_value(task, holding, fit.held)
     rmse = float(np.sqrt(np.mean(error**2)))
-    return [Contrast("repeating the last value", rmse, rmse, "last", fit.error)]
+    return [Contrast(label, rmse, rmse, "last", fit.error)]
 
 
 def _measured(
@@ -391,7 +395,7 @@ def _measured(
         other, beside = made
         found.append(Contrast(label, other.value, other.error, one.kind, beside, one))
         if one.kind == "time":
-            found += _last(answer, way, other)
+            found += _last(answer, way, other, "later rows: the last value")
     return found, rest
 
 
@@ -460,17 +464,28 @@ def _interval(answer: Answer) -> Interval | None:
     if clock.left(_QUESTIONS) < 0:
         clock.skipped.append("an interval of the score")
         return None
-    m = len(answer.task.y)
-    partitions = 50 if fit.basis * m < 5e6 else 5
-    method = "auto" if m <= _MANY else "asymptotic"
-    found = clock.attempt(
-        "an interval of the score",
-        lambda: fit.model.score_interval(
-            settings.level, method, n_partitions=partitions, random_state=settings.seed
-        ),
-    )
+    seed, refused = settings.seed, len(clock.refused)
+
+    def ask(method: str, n: int) -> Any:
+        return clock.attempt(
+            "an interval of the score",
+            lambda: fit.model.score_interval(
+                settings.level, method, n_partitions=n, random_state=seed
+            ),
+        )
+
+    # Random partitions make the interval right for few rows; for many it is right without.
+    found = None
+    if len(answer.task.y) <= _FEW:
+        start = time.monotonic()
+        found = ask("auto", 2)
+        each = (time.monotonic() - start) / 2
+        n = min(50, int(clock.left(_QUESTIONS) / 3 / max(each, 1e-3)))
+        found = found and (ask("auto", n) if n >= 10 else None)
+    found = found or ask("asymptotic", 1)
     if found is None:
         return None
+    del clock.refused[refused:]  # the first way may be refused where the second is not
     low, high = float(np.ravel(found.low)[0]), float(np.ravel(found.high)[0])
     if measure.scoring is None:
         low, high = math.sqrt(max(0.0, -high)), math.sqrt(max(0.0, -low))
@@ -510,7 +525,7 @@ def _optimism(answer: Answer) -> float | None:
     fit, measure = answer.fit, answer.measure
     if answer.holding.kind != "rows" or measure.classify or measure.scoring is not None:
         return None
-    few = len(answer.task.y) <= 3000  # outer folds lose the shortcuts that one fit has
+    few = len(answer.task.y) <= _SMALL  # for many rows the choice costs next to nothing
     if not few or not fit.rungs or 12 * fit.rungs[-1][2] > answer.clock.left(_QUESTIONS):
         return None
     from sklearn.model_selection import KFold
@@ -533,8 +548,8 @@ def _optimism(answer: Answer) -> float | None:
 def _importance(answer: Answer) -> tuple[list[tuple[str, float]], float]:
     """Return the error of held-out rows when the values of a column change rows, per column.
 
-    Five models, each without a fifth of the rows (or groups), by the library's identity: nothing
-    is fitted again. One of them where rows are many, or ordered in time.
+    By five models of the chosen width and penalty, each fitted without a fifth of the rows (or
+    groups); by one where rows are many, or ordered in time.
     """
     task, fit, clock = answer.task, answer.fit, answer.clock
     columns = list(dict.fromkeys(task.made_of))
@@ -547,7 +562,8 @@ def _importance(answer: Answer) -> tuple[list[tuple[str, float]], float]:
     if len(columns) > _MOST_COLUMNS:
         columns = _strongest(task, columns)
     work = sum(map(len, tested)) * len(columns) * fit.basis
-    if work > 2e9 * max(1.0, clock.left(_QUESTIONS)) or clock.left(_QUESTIONS) < 0:
+    took = fit.rungs[-1][2] / 4 if fit.rungs else 1.0
+    if work > 2e9 * max(1.0, clock.left()) or len(folds) * took > clock.left():
         clock.skipped.append("what each column is worth")
         return nothing
     made_of, held = np.array(task.made_of), []
@@ -559,15 +575,45 @@ def _importance(answer: Answer) -> tuple[list[tuple[str, float]], float]:
             other[:, mine] = task.X[rng.permutation(some)][:, mine]
             stack.append(other)
         found = clock.attempt(
-            "what each column is worth",
-            partial(fit.model.predict_without, rows, np.vstack(stack)),
+            "what each column is worth", partial(_decisions_without, answer, rows, np.vstack(stack))
         )
         if found is None:
             return nothing
-        held.append(np.split(np.asarray(found), len(stack)))
+        held.append(np.split(found, len(stack)))
     loss = loss_of(task, task.y[np.concatenate(tested)])
     base, *errors = (loss(np.concatenate(parts)) for parts in zip(*held, strict=True))
     return sorted(zip(columns, errors, strict=True), key=lambda pair: -pair[1]), base
+
+
+def _decisions_without(answer: Answer, rows: Array, X: Array) -> Array:
+    """Return what a model fitted without some rows, at the chosen penalty, says of others."""
+    from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+
+    task, fit, settings = answer.task, answer.fit, answer.settings
+    rest = np.setdiff1d(np.arange(len(task.y)), rows)
+    common: dict[str, Any] = {
+        "gamma": settings.gamma if fit.gamma is None else fit.gamma,
+        "alphas": [fit.alpha],
+        "basis": fit.basis if fit.basis < len(rest) else None,
+        "cv": 2,
+        "random_state": settings.seed,
+    }
+    weights = None if task.weights is None else task.weights[rest]
+    if not task.classify:
+        model = KernelRidgeCV(settings.kernel, **common)
+        return np.asarray(model.fit(task.X[rest], task.y[rest], weights).predict(X))
+    model = KernelRidgeClassifierCV(settings.kernel, **common)
+    fitted = model.fit(task.X[rest], task.y[rest], weights)
+    if len(fitted.classes_) < len(np.unique(task.y)):
+        raise ValueError("a class has no rows left")
+    return np.asarray(fitted.decision_function(X))
+
+
+def _verified(answer: Answer) -> Any:
+    """Return how far held-out predictions are from those of models that are fitted again."""
+    if answer.clock.left() < 0:
+        return None
+    return answer.clock.attempt("a check against refits", lambda: answer.fit.model.verify(3))
 
 
 def _fifths(answer: Answer, rng: np.random.Generator) -> list[Array]:

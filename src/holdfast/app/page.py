@@ -185,7 +185,7 @@ def _actual(answer: Answer) -> Chart:
     rows = np.arange(len(truth))
     if len(rows) > _MOST_POINTS:
         rows = np.sort(np.random.default_rng(0).permutation(rows)[:_MOST_POINTS])
-    target = _label(answer.task.target, 40)
+    target = _label(answer.task.target, 24)
 
     def draw(ax: Any) -> None:
         look = {"color": _ACCENT, "s": 12, "alpha": 0.45, "linewidths": 0}
@@ -409,6 +409,7 @@ def _curve(answer: Answer) -> Chart:
             display.best_.set_color(_SECOND)
         if display.one_se_ is not None:
             display.one_se_.set_color(_SECOND)
+        ax.legend()  # in these colours
         ax.grid(axis="x", visible=False)
 
     return Chart(
