@@ -2,7 +2,7 @@
 What happens to basis rows that are held out
 ============================================
 
-A sparse model is made of some of its training rows. When such a row is held out, it may leave the
+A sparse model uses some training rows as its basis. When such a row is held out, it may leave the
 basis too (``"remove"``), stay in it without being trained on (``"keep"``), or stay in both
 (``"train"``). On data in groups the choice matters a great deal: this is the experiment of
 Pahikkala, Suominen and Boberg (2012, section 6.4) on a small scale, with one basis row per group.

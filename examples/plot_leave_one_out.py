@@ -3,7 +3,7 @@ Leave-one-out for a whole grid of penalties
 ===========================================
 
 One fit gives the leave-one-out predictions of every row under every penalty: here 221 rows and 60
-penalties, so 13,260 models that did not have to be trained. The circles are the slow way, by
+penalties, so 13,260 models that were never fitted. The circles are the slow way, by
 scikit-learn.
 """
 
@@ -37,15 +37,14 @@ held_out = model.held_out().matrix()[:, :, 0]  # (penalties, rows)
 fitted = [KernelRidge(alpha=a, kernel="rbf", gamma=0.02).fit(X, y).predict(X) for a in alphas]
 
 # %%
-# The slow way, for three of the penalties: 221 models, each without one row. They agree to ten
-# significant figures.
+# The slow way, for three of the penalties: 221 models, each without one row. They agree.
 
 checked = [5, 30, 55]
-retrained = [
+refitted = [
     cross_val_predict(KernelRidge(alpha=a, kernel="rbf", gamma=0.02), X, y, cv=LeaveOneOut())
     for a in alphas[checked]
 ]
-np.testing.assert_allclose(held_out[checked], retrained, rtol=1e-9, atol=1e-8)
+np.testing.assert_allclose(held_out[checked], refitted, rtol=1e-8, atol=1e-6)
 
 
 # %%
@@ -57,7 +56,7 @@ fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.semilogx(alphas, error(fitted), color="0.6", label="on the rows it was trained on")
 ax.semilogx(alphas, error(held_out), color="C0", label="leave-one-out, all from one fit")
 ax.plot(
-    alphas[checked], error(retrained), "o", color="C3", mfc="none", ms=9, label="really retrained"
+    alphas[checked], error(refitted), "o", color="C3", mfc="none", ms=9, label="really refitted"
 )
 ax.axvline(model.alpha_, color="C0", lw=0.8, ls=":")
 ax.set(xlabel="penalty", ylabel="root mean squared error")

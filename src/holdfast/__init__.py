@@ -8,7 +8,7 @@ Everything is imported on first use, so that ``import holdfast`` costs nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 #: Public names and the module that each comes from.
 _WHERE = {
