@@ -146,7 +146,8 @@ class HoldOut:
         if not held.size or not tested.size:
             raise HoldOutError(
                 "an experiment needs at least one held-out row and one test row; got "
-                f"{held.size} held-out and {tested.size} test rows."
+                f"{held.size} held-out and {tested.size} test rows.",
+                argument="test" if held.size else "held_out",
             )
         outside = tested[~np.isin(tested, held)]
         if outside.size:

@@ -169,7 +169,9 @@ def whiten(K_BB: FloatArray, epsilon: float) -> FloatArray:
         raise SingularBasisError(
             f"the kernel matrix of the {n} basis rows plus jitter = {epsilon:.3g} is numerically "
             f"singular at basis row {index} (position in the basis). Raise `jitter`, drop "
-            "duplicate basis rows, or use a less smooth kernel (a larger gamma, a Matern kernel)."
+            "duplicate basis rows, or use a less smooth kernel (a larger gamma, a Matern kernel).",
+            argument="basis",
+            remedies=("jitter",),
         )
     return np.asarray(C)
 

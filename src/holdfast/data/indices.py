@@ -6,6 +6,9 @@ is almost always a mistake, such as the −1 of an index that was not found.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -27,18 +30,19 @@ def row_numbers(
     """Return row numbers as int64: integers, distinct, not negative and, if given, below `n_rows`.
 
     With `mask`, a boolean mask with one value for each of `n_rows` rows is accepted as well. `name`
-    is what the rows are called in errors, and `error` what is raised.
+    is what the rows are called in errors, its last word the argument, and `error` what is raised.
     """
-    array = _vector(name, rows, mask, error)
+    refused = partial(error, argument=name.split()[-1])  # test of experiment 3 of cv
+    array = _vector(name, rows, mask, refused)
     if array.dtype.kind == "b":
         if array.size != n_rows:
-            raise error(
+            raise refused(
                 f"{name} given as a boolean mask must have one value for each of the {n_rows} "
                 f"rows; got {array.size}."
             )
         return np.flatnonzero(array)
     if array.size and array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
-        raise error(
+        raise refused(
             f"{name} must hold row numbers below 2**63; got {array.max()}. Count rows from 0."
         )
     indices = array.astype(np.int64)
@@ -46,22 +50,24 @@ def row_numbers(
     if indices.size and (indices.min() < 0 or (n_rows is not None and indices.max() >= n_rows)):
         outside = (indices < 0) if n_rows is None else (indices < 0) | (indices >= n_rows)
         known = "" if n_rows is None else f" (the data have {n_rows} rows)"
-        raise error(
+        raise refused(
             f"{name} must hold row numbers from 0 to {last}{known}; got {_some(indices[outside])}. "
             "Count rows from 0; negative numbers do not count from the end."
         )
     ascending = bool((indices[1:] > indices[:-1]).all())  # usually so, and cheap to test
     if not ascending and np.unique(indices).size != indices.size:
         values, count = np.unique(indices, return_counts=True)
-        raise error(
+        raise refused(
             f"{name} must not name a row twice; got row {values[count > 1][0]} "
             f"{count[count > 1][0]} times. Remove the repeated row numbers (numpy.unique)."
         )
     return indices
 
 
-def _vector(name: str, rows: ArrayLike, mask: bool, error: type[InvalidInputError]) -> AnyArray:
-    refuse_masked(name, rows, error)
+def _vector(
+    name: str, rows: ArrayLike, mask: bool, refused: Callable[..., InvalidInputError]
+) -> AnyArray:
+    refuse_masked(name, rows, refused)
     try:
         array = np.asarray(rows)
     except ValueError:  # ragged
@@ -70,7 +76,7 @@ def _vector(name: str, rows: ArrayLike, mask: bool, error: type[InvalidInputErro
         return array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in ("iub" if mask else "iu"):
         allowed = "integer row numbers or a boolean mask" if mask else "integer row numbers"
-        raise error(
+        raise refused(
             f"{name} must be a one-dimensional array of {allowed}; got shape {array.shape} and "
             f"dtype {array.dtype}. Pass positions, not labels{'' if mask else ' or masks'}."
         )

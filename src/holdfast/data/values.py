@@ -7,7 +7,7 @@ passes as numbers is checked here first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, time, timedelta
 from typing import Any, NoReturn
 
@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 def refuse_masked(
-    name: str, values: Any, error: type[InvalidInputError] = InvalidInputError
+    name: str, values: Any, error: Callable[..., InvalidInputError] = InvalidInputError
 ) -> None:
     """Refuse a masked array that hides values, also as an item of a list; one without is as any."""
     parts = values if isinstance(values, list | tuple) else (values,)
@@ -46,7 +46,7 @@ def refuse_masked(
             raise error(
                 f"{name} must not hide values; got a masked array with {hidden} of {part.size} "
                 "values masked. Leave those rows out, or fill the values in (numpy.ma.filled).",
-                argument=name,
+                argument=name.split()[-1],
             )
 
 

@@ -1,1 +1,0 @@
-"""Calls that are refused, as tables that the tests try."""
