@@ -38,7 +38,7 @@ from holdfast.core.experiments import Experiments, Ragged
 from holdfast.core.gaussian import second_moments
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
-from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
 from holdfast.scores.standard_errors import (
     jackknife,
@@ -53,6 +53,7 @@ __all__ = [
     "ScoreInterval",
     "over_experiments",
     "quantile",
+    "random_splits",
     "require_exchangeable",
     "score_interval",
 ]
@@ -182,13 +183,19 @@ def score_interval(
     seed = seed_of(random_state)
     if method == "nested":
         return _nested(fitted, splits, count, seed, level)
-    if method == "auto" and fitted.units.exchangeable and fitted.goal.pooled:
-        found = np.unique(fitted.units.code[fitted.problem.weights > 0]).size
-        splits = min(splits, found // 2)  # each fold has an error of its own
-        with suppress(NoRowMean):
-            if splits >= FEWEST_SPLITS:
-                return _nested(fitted, splits, count, seed, level)
+    if method == "auto" and (fewer := random_splits(fitted, splits)):
+        with suppress(HoldfastError):  # no mean over rows, or a part without a score
+            return _nested(fitted, fewer, count, seed, level)
     return _asymptotic(fitted, level)
+
+
+def random_splits(fitted: Fitted, n_splits: int) -> int:
+    """Return how many folds random partitions have, at most `n_splits`; 0 where there are none."""
+    if not (fitted.units.exchangeable and fitted.goal.pooled):
+        return 0
+    units = np.unique(fitted.units.code[fitted.problem.weights > 0]).size
+    splits = min(n_splits, units // 2)  # each fold has an error of its own
+    return splits if splits >= FEWEST_SPLITS else 0
 
 
 def require_exchangeable(fitted: Fitted, answer: str) -> None:

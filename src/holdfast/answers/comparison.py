@@ -8,6 +8,7 @@ held out whole, count as one observation.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -15,7 +16,12 @@ from typing import Any, Literal
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.certainty import over_experiments, quantile, require_exchangeable
+from holdfast.answers.certainty import (
+    over_experiments,
+    quantile,
+    random_splits,
+    require_exchangeable,
+)
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
@@ -24,7 +30,7 @@ from holdfast.answers.scored import refuse_density
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
-from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.scores.standard_errors import jackknife, mean_and_variance
 from holdfast.splitters.cv import check_groups
 
@@ -46,7 +52,7 @@ class Comparison:
         Ends of the interval for it.
     method : {"asymptotic", "nested"}
     scores : tuple of float
-        Of both, on the same experiments.
+        Of both, on the same experiments; by "nested", on the same random partitions.
     names : tuple of str
     scoring : str
         What the scores are.
@@ -71,12 +77,12 @@ class Comparison:
         if self.difference == 0.0 and self.low == self.high:
             return f"<{first} and {second} have the same {self.scoring}, {self.scores[0]:.4g}>"
         verb = "is better than" if self.difference >= 0 else "is worse than"
-        chance = " and could be chance" if self.low <= 0.0 <= self.high else ""
+        chance = "could be" if self.low <= 0.0 <= self.high else "is more than"
         return (
-            f"<{first} {verb} {second}: {self.scoring} {self.scores[0]:.4g} against "
-            f"{self.scores[1]:.4g}, a difference of {self.difference:.3g} that lies between "
-            f"{self.low:.3g} and {self.high:.3g} ({self.level:.0%}, {self.method}, "
-            f"{self.units}){chance}>"
+            f"<{first} {verb} {second}, which {chance} chance: {self.scoring} {self.scores[0]:.4g} "
+            f"against {self.scores[1]:.4g}, a difference of {self.difference:.3g}, between "
+            f"{self.low:.3g} and {self.high:.3g} on new rows "
+            f"({self.level:.0%}, {self.method}, {self.units})>"
         )
 
 
@@ -106,10 +112,11 @@ def compare(
     level : float, default 0.9
         Confidence level.
     method : {"auto", "asymptotic", "nested"}, default "auto"
-        "asymptotic": the standard error of the differences over rows, groups, blocks of rows that
-        are held out together (time, neighbourhoods), or experiments (``pooled=False``).
-        "nested": Bates et al. (2024) for the difference, from random partitions; for models only,
-        whose rows or groups are exchangeable. "auto": "asymptotic".
+        "nested": Bates et al. (2024) for the difference, from random partitions; for two models
+        whose rows or groups are exchangeable, and scores that are means over rows. "asymptotic":
+        the standard error of the differences over rows, groups, blocks of rows that are held out
+        together (time, neighbourhoods), or experiments (``pooled=False``); it needs no new
+        predictions. "auto": "nested" where it is possible, with fewer folds of few groups.
     scoring : str, callable or None
         What to compare by; None: as the first model does.
     cv : optional
@@ -120,7 +127,7 @@ def compare(
     names : sequence of two str, optional
         Names of the models.
     n_splits, n_partitions : int
-        Folds of a random partition, and how many partitions, for ``method="nested"``.
+        Folds of a random partition, and how many partitions, for "nested".
     random_state : int, RandomState or None, default 0
         Seed of the partitions.
 
@@ -129,6 +136,12 @@ def compare(
     Comparison
         ``.difference`` (score of a minus score of b), ``.low``, ``.high``, ``.method``; printed,
         it says which is better, by how much, and whether that could be chance.
+
+    Notes
+    -----
+    With about 100 rows, intervals at level 0.9 hold the difference on new rows 91 to 93 % of the
+    time by "nested", and 67 to 75 % by "asymptotic", which needs more rows. Scores by "nested" are
+    means over its random partitions.
 
     Examples
     --------
@@ -158,15 +171,20 @@ def compare(
     seed = seed_of(random_state)
     pair = Pair(entries, known, scoring, cv, groups)
     called = _names(known, names)
-    nested = method == "nested"
-    difference, se, freedom = pair.nested(splits, count, seed) if nested else pair.asymptotic()
+    found = None
+    if method == "nested":
+        found = pair.nested(splits, count, seed)
+    elif method == "auto" and all(known) and (fewer := random_splits(pair.by, splits)):
+        with suppress(HoldfastError):  # no mean over rows, or a part without a score
+            found = pair.nested(fewer, count, seed)
+    (one, other), se, freedom = found or pair.asymptotic()
     wide = quantile(level, freedom) * se
     return Comparison(
-        difference=difference,
-        low=difference - wide,
-        high=difference + wide,
-        method="nested" if nested else "asymptotic",
-        scores=(pair.scores[0], pair.scores[1]),
+        difference=one - other,
+        low=one - other - wide,
+        high=one - other + wide,
+        method="nested" if found else "asymptotic",
+        scores=(one, other),
         names=called,
         scoring=pair.by.goal.scoring.name,
         level=level,
@@ -186,8 +204,8 @@ def _names(known: Sequence[Fitted | None], names: Sequence[str] | None) -> tuple
     return names[0], names[1]
 
 
-#: A difference, its standard error, and the degrees of freedom of that; None: very many.
-Difference = tuple[float, float, int | None]
+#: Both scores, the standard error of their difference, and its degrees of freedom; None: many.
+Difference = tuple[tuple[float, float], float, int | None]
 
 
 class Pair:
@@ -269,26 +287,22 @@ class Pair:
             found.append((score.finish(mean) + score.slope(mean) * (values - mean))[:, 0])
         return found, weights
 
-    @property
-    def difference(self) -> float:
-        """The score of the first minus that of the second."""
-        return self.scores[0] - self.scores[1]
-
     def asymptotic(self) -> Difference:
-        """Return the difference with its standard error over units, and degrees of freedom."""
+        """Return the scores on the experiments, with the standard error over units."""
+        scores = self.scores[0], self.scores[1]
         if not self.by.goal.pooled:
             se, freedom = over_experiments(self.splits[0] - self.splits[1], self.tested)
-            return self.difference, float(se[0]), freedom
+            return scores, float(se[0]), freedom
         try:
             linear, weights = self._linear()
         except NoRowMean:
             _, se = jackknife(self._difference, self.unit)
             few = min(20, np.unique(self.unit).size) - 1
-            return self.difference, float(se[0]), few
+            return scores, float(se[0]), few
         values = (linear[0] - linear[1])[:, None]
         _, variance = mean_and_variance(values, weights, self.unit)
         freedom_of = self.by.units.freedom(self.rows[self.used])
-        return self.difference, float(np.sqrt(variance[0])), freedom_of
+        return scores, float(np.sqrt(variance[0])), freedom_of
 
     def _difference(self, places: IntArray) -> FloatArray:
         """Return the difference of the scores on some of the tested rows."""
@@ -298,7 +312,7 @@ class Pair:
         return one - other
 
     def nested(self, n_splits: int, n_partitions: int, seed: int) -> Difference:
-        """Return the difference with the standard error of Bates et al. (2024)."""
+        """Return the means over random partitions, with the error of Bates et al. (2024)."""
         (one, other), by = self.known, self.by
         if one is None or other is None:
             raise NotSupportedError(
@@ -319,13 +333,15 @@ class Pair:
         def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
             used = by.problem.weights[rows] > 0
             rows, (a, b) = rows[used], np.split(predictions[used], 2, axis=1)
-            values = score.values(a, rows) - score.values(b, rows)
+            one, other = score.values(a, rows), score.values(b, rows)
+            values = np.hstack([one, other, one - other])
             return mean_and_variance(values, score.weights[rows], by.units.code[rows])
 
         both = partial(self._side_by_side, one, other)
         found = nested_estimate(by, both, mean_of, n_splits, n_partitions, seed)
         freedom = by.units.freedom(self.rows[self.used])
-        return float(found.mean[0]), float(found.standard_error[0]), freedom
+        first, second, _ = found.mean.tolist()
+        return (first, second), float(found.standard_error[2]), freedom
 
     def _side_by_side(
         self, one: Fitted, other: Fitted, experiments: Experiments

@@ -54,14 +54,14 @@ def error(found, freedom=None):
 def test_difference_by_hand():
     X, y = data()
     a, b = fitted(X, y), fitted(X, y, kernel="linear")
-    found = holdfast.compare(a, b, level=0.8)
+    found = holdfast.compare(a, b, level=0.8, method="asymptotic")
     d = (y - held_out(b)) ** 2 - (y - held_out(a)) ** 2
     se = d.std(ddof=1) / np.sqrt(M)
     assert found.method == "asymptotic"
     assert found.difference == pytest.approx(a.best_score_ - b.best_score_)
     assert found.low == pytest.approx(d.mean() - stats.norm.ppf(0.9) * se)
     np.testing.assert_allclose(found.scores, [a.best_score_, b.best_score_])
-    other = holdfast.compare(b, a, level=0.8)
+    other = holdfast.compare(b, a, level=0.8, method="asymptotic")
     assert other.difference == pytest.approx(-found.difference)
     assert other.low == pytest.approx(-found.high)
 
@@ -69,9 +69,9 @@ def test_difference_by_hand():
 def test_experiments_are_those_of_the_first_model():
     X, y = data()
     a, b = fitted(X, y, cv=5), fitted(X, y, cv=None, kernel="linear")
-    found = holdfast.compare(a, b)
+    found = holdfast.compare(a, b, method="asymptotic")
     assert found.scores[1] == pytest.approx(-np.mean((y - held_out(b, 5)) ** 2))
-    again = holdfast.compare(a, b, cv=KFold(7))
+    again = holdfast.compare(a, b, cv=KFold(7), method="asymptotic")
     assert again.scores[0] == pytest.approx(-np.mean((y - held_out(a, KFold(7))) ** 2))
 
 
@@ -102,21 +102,24 @@ def test_groups_are_the_units():
     groups = np.array(list("abcdefghijklmno"))[np.arange(M) % 15]
     a = fitted(X, y, groups=groups, cv=GroupKFold(5))
     b = fitted(X, y, groups=groups, cv=GroupKFold(5), kernel="linear")
-    found = holdfast.compare(a, b)
+    found = holdfast.compare(a, b, method="asymptotic")
     d = (y - held_out(b)) ** 2 - (y - held_out(a)) ** 2
     sums = np.array([(d - d.mean())[groups == g].sum() for g in np.unique(groups)])
     assert found.units == "groups"
     assert error(found, 14) == pytest.approx(np.sqrt(15 / 14 * (sums**2).sum()) / M)
-    asked = holdfast.compare(fitted(X, y), fitted(X, y, kernel="linear"), groups=groups)
+    assert holdfast.compare(a, b, n_partitions=2).method == "nested"
+    by = {"groups": groups, "method": "asymptotic"}
+    asked = holdfast.compare(fitted(X, y), fitted(X, y, kernel="linear"), **by)
     assert asked.units == "groups"
 
 
 def test_what_it_says():
     X, y = data()
     a, b = fitted(X, y), fitted(X, y, kernel="linear")
-    same = holdfast.compare(a, a)
-    assert same.difference == same.low == same.high == 0.0
-    assert "have the same" in repr(same)
+    for method in ("auto", "asymptotic"):
+        same = holdfast.compare(a, a, method=method, n_partitions=3)
+        assert same.difference == same.low == same.high == 0.0
+        assert "have the same" in repr(same)
     better, worse = holdfast.compare(a, b), holdfast.compare(b, a)
     assert "model a is better than model b" in repr(better)
     assert "model a is worse than model b" in repr(worse)
@@ -129,7 +132,7 @@ def test_a_row_that_is_tested_repeatedly_counts_once():
     X, y = data()
     cv = RepeatedKFold(n_splits=5, n_repeats=3, random_state=0)
     a, b = fitted(X, y, cv=cv), fitted(X, y, cv=cv, kernel="linear")
-    found, gap = holdfast.compare(a, b), np.zeros(M)
+    found, gap = holdfast.compare(a, b, method="asymptotic"), np.zeros(M)
     for model, sign in ((a, -1.0), (b, 1.0)):
         held = model.held_out(alphas=[model.alpha_])
         gap += sign * np.bincount(held.rows, (y[held.rows] - held.values[0, :, 0]) ** 2) / 3
@@ -142,8 +145,10 @@ def test_a_row_that_is_tested_repeatedly_counts_once():
 def test_nested_intervals_of_a_difference():
     X, y = data()
     a, b = fitted(X, y), fitted(X, y, kernel="linear")
-    found = holdfast.compare(a, b, method="nested", n_splits=5, n_partitions=3)
-    plain = holdfast.compare(a, b)
+    found = holdfast.compare(a, b, n_splits=5, n_partitions=3)
+    assert found.method == "nested"
+    assert found.difference == found.scores[0] - found.scores[1]
+    plain = holdfast.compare(a, b, method="asymptotic")
     assert found.low < found.difference < found.high
     assert error(found) >= 0.8 * error(plain)
     alone = holdfast.compare(a, a, method="nested", n_splits=5, n_partitions=2)
@@ -152,6 +157,16 @@ def test_nested_intervals_of_a_difference():
         holdfast.compare(a, held_out(b), method="nested")
     with pytest.raises(NotSupportedError, match="is not one"):
         holdfast.compare(a, b, method="nested", scoring="neg_root_mean_squared_error")
+
+
+def test_few_groups_take_fewer_folds():
+    X, y = data()
+    few = np.arange(M) % 7
+    a, b = (fitted(X, y, groups=few, cv=GroupKFold(3), gamma=g) for g in (0.4, 2.0))
+    found = holdfast.compare(a, b, n_partitions=2)
+    assert (found.method, found.units) == ("nested", "groups")
+    with pytest.raises(InvalidInputError, match="n_splits"):
+        holdfast.compare(a, b, method="nested", n_partitions=2)
 
 
 def test_delong_for_two_classes():
@@ -188,7 +203,7 @@ def test_other_scores_weights_and_targets():
     w = np.random.default_rng(0).uniform(0.5, 2.0, size=M)
     w[4] = 0.0
     a, b = fitted(X, Y, w, alpha_per_target=True), fitted(X, Y, w, kernel="linear")
-    found = holdfast.compare(a, b)
+    found = holdfast.compare(a, b, method="asymptotic")
     assert found.difference == pytest.approx(np.mean(a.best_score_) - b.best_score_)
     assert holdfast.compare(a, b, scoring="r2").scoring == "r2"
     X, y = data()
@@ -202,6 +217,7 @@ def test_skip_compares_what_both_test():
     a = fitted(X, y, basis=np.arange(10), held_out_basis="skip")
     b = fitted(X, y, basis=np.arange(5, 20), held_out_basis="skip")
     found = holdfast.compare(a, b)
+    assert found.method == "asymptotic"
     index = [int(np.flatnonzero(m.alpha_ == ALPHAS)[0]) for m in (a, b)]
     for i, model in enumerate((a, b)):
         held = model.held_out()
@@ -252,6 +268,6 @@ def test_differences_of_equal_models_are_rarely_significant():
         y = X[:, 0] + X[:, 1] + rng.normal(size=80)
         a = KernelRidgeCV("linear", alphas=[1.0], cv=10).fit(X[:, :1], y)
         b = KernelRidgeCV("linear", alphas=[1.0], cv=10).fit(X[:, 1:], y)
-        found = holdfast.compare(a, b)
+        found = holdfast.compare(a, b, n_partitions=10)
         hits.append(found.low <= 0 <= found.high)
     assert abs(np.mean(hits) - 0.9) < 3 * np.sqrt(0.09 / 150)

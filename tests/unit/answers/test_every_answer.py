@@ -109,7 +109,8 @@ def comparison(method):
         )
         assert np.isfinite([found.low, found.high, found.difference]).all()
         assert found.low <= found.difference <= found.high
-        return None if model.alpha_per_target else found.scores[0]
+        # Random partitions have scores of their own.
+        return None if model.alpha_per_target or found.method == "nested" else found.scores[0]
 
     return ask
 
@@ -145,6 +146,7 @@ ANSWERS = {
     "score_interval, asymptotic": interval("asymptotic"),
     "compare": comparison("auto"),
     "compare, nested": comparison("nested"),
+    "compare, asymptotic": comparison("asymptotic"),
 }
 
 
@@ -154,7 +156,7 @@ def refusal(answer, kind, scoring):
     no_row_mean = no_row_mean or (scoring == "roc_auc" and "three" in kind)
     no_row_mean = no_row_mean or (scoring == "roc_auc" and kind == "classes on a basis")
     if scoring in DENSITIES:
-        if answer in ("nested", "compare", "compare, nested"):
+        if answer == "nested" or answer.startswith("compare"):
             return "needs their distribution"
         if answer.startswith("score_interval") and kind == "not pooled":
             return "pooled=False" if answer == "score_interval, nested" else "distribution"
