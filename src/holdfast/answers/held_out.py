@@ -274,6 +274,10 @@ def held_out(
         path = model.plan(tasks, grid.size).path
         values, error = model.predict_with_error(tasks, grid, path)
         rounding = error.max(axis=1, initial=0.0)
+    if alphas is not None:  # in the order that was asked for
+        place = np.searchsorted(grid, np.atleast_1d(np.asarray(alphas, dtype=float)))
+        if (np.diff(place) < 0).any():
+            grid, values, rounding = grid[place], values[place], rounding[place]
     tested = experiments
     if len(tasks) < len(experiments) or tasks.test is not experiments.test:  # what "skip" leaves
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
@@ -74,8 +75,13 @@ class Regression(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[mis
         return tags
 
 
-class KernelRidgeCV(Regression, OneKernel):
+@dataclass(eq=False, repr=False)
+class KernelRidgeCV(OneKernel, Regression):
     """Kernel ridge regression (RLS, LS-SVM) with exact held-out predictions for every penalty.
+
+    The parameters, in this order: the kernel (`kernel` to `standardize`), what the model is made of
+    (`basis` to `jitter`), the penalty (`alphas` to `rule`), how it is judged (`cv` to `pooled`),
+    and how all that is computed (`path` to `verbose`).
 
     Parameters
     ----------
@@ -93,20 +99,16 @@ class KernelRidgeCV(Regression, OneKernel):
         optimistic: `nested` says how much. A `GridEdgeWarning` says when the best width lies at an
         end. None is 1 / n_features. For one width per feature pass a kernel object, such as
         ``RBF(gamma=[0.1, 2.0])``.
-    alphas : array-like or None, default=None
-        Penalties λ to compare, increasing. An LS-SVM with parameter γ has λ = 1/(2γ). None: 30
-        penalties that follow the data, from T/10⁹ to T, where T is the sum of the eigenvalues of
-        the weighted, centred kernel matrix (of a sample of rows, scaled to all). If the best lies
-        at an end, the grid is extended there, once, and `explain` says so. A grid of your own is
-        never extended: you get a `GridEdgeWarning` instead.
+    standardize : bool, default=False
+        For a linear kernel: divide each column by its standard deviation over the training rows of
+        each experiment, like a `StandardScaler` that is fitted inside each fold; the bias takes
+        care of the means. Not for other kernels, because scaling would change every kernel value in
+        every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
     basis : None, "auto", int, float, array-like of int or selector, default=None
         None: a dense model. "auto": a dense model of up to 5,000 rows if it fits into memory, else
         as many random rows (100 to 2,000) as fit; `explain` says which. Otherwise the basis rows,
         whose kernel functions the model is made of: how many random rows (or which fraction), row
         numbers, or a selector from `holdfast.basis`.
-    cv : None, int, splitter or iterable, default=None
-        None: leave-one-out. A number of folds, any scikit-learn splitter, an iterable of (train,
-        test) pairs (every row that is not in train is held out) or of `HoldOut` experiments.
     held_out_basis : {"remove", "keep", "train", "skip", "reselect"}, default="remove"
         What happens to basis rows that are held out: they leave the training set and the basis
         ("remove"), or only the training set ("keep"); they stay in both ("train"); they stay in
@@ -119,11 +121,24 @@ class KernelRidgeCV(Regression, OneKernel):
         named (by name or number), or what ``trend(X)`` returns for rows as an array. This covers
         universal kriging, partially linear models and fixed effects. An experiment that leaves a
         column undetermined raises an error that names it.
-    standardize : bool, default=False
-        For a linear kernel: divide each column by its standard deviation over the training rows of
-        each experiment, like a `StandardScaler` that is fitted inside each fold; the bias takes
-        care of the means. Not for other kernels, because scaling would change every kernel value in
-        every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
+    jitter : float, default=1e-10
+        ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is λ aᵀ(K_BB + εI)a.
+        Part of the model's definition; never increased silently.
+    alphas : array-like or None, default=None
+        Penalties λ to compare, in any order. An LS-SVM with parameter γ has λ = 1/(2γ). None: 30
+        penalties that follow the data, from T/10⁹ to T, where T is the sum of the eigenvalues of
+        the weighted, centred kernel matrix (of a sample of rows, scaled to all). If the best lies
+        at an end, the grid is extended there, once, and `explain` says so. A grid of your own is
+        never extended: you get a `GridEdgeWarning` instead.
+    alpha_per_target : bool, default=False
+        Choose one penalty for each target.
+    rule : {"best", "1se"}, default="best"
+        The best score, or the largest penalty within one standard error of it: over rows, or groups
+        or blocks that are held out whole, which counts a row that is tested several times once;
+        over experiments where the score is not a mean over rows, or not pooled.
+    cv : None, int, splitter or iterable, default=None
+        None: leave-one-out. A number of folds, any scikit-learn splitter, an iterable of (train,
+        test) pairs (every row that is not in train is held out) or of `HoldOut` experiments.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
         "kendall_tau" and "concordance" score the order of the rows within the groups of
@@ -132,15 +147,6 @@ class KernelRidgeCV(Regression, OneKernel):
     pooled : bool, default=True
         Compare penalties by the score of all held-out predictions together, or by the average
         over experiments.
-    alpha_per_target : bool, default=False
-        Choose one penalty for each target.
-    rule : {"best", "1se"}, default="best"
-        The best score, or the largest penalty within one standard error of it: over rows, or groups
-        or blocks that are held out whole, which counts a row that is tested several times once;
-        over experiments where the score is not a mean over rows, or not pooled.
-    jitter : float, default=1e-10
-        ε, relative to the mean diagonal of K_BB: the penalty of a sparse model is λ aᵀ(K_BB + εI)a.
-        Part of the model's definition; never increased silently.
     path : {"auto", "spectral", "per_fold", "cholesky", "refit"}, default="auto"
         How held-out predictions are computed; all give the same numbers. "refit" really trains
         every experiment from scratch, which is slow and meant for checks.

@@ -53,19 +53,19 @@ class Choice:
 
 
 def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
-    """Return the grid of penalties as a (a,) float64 array, positive and strictly increasing.
+    """Return the grid of penalties as a (a,) float64 array, positive and in increasing order.
 
     Parameters
     ----------
     alphas : float or one-dimensional array_like
-        A number means a grid of one.
+        In any order. A number means a grid of one.
     name : str
         What the caller's argument is called.
 
     Raises
     ------
     InvalidInputError
-        If a value is not a finite positive number, or the values do not increase.
+        If a value is not a finite positive number, or is there twice.
     """
     refuse_masked(name, alphas)
     try:
@@ -78,7 +78,7 @@ def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
     fault = _fault(np.atleast_1d(grid), name)
     if fault:
         raise InvalidInputError(f"{name} must {fault}", argument=name)
-    return np.atleast_1d(grid).astype(np.float64)
+    return np.sort(np.atleast_1d(grid).astype(np.float64))
 
 
 def _fault(grid: AnyArray, name: str) -> str | None:
@@ -94,14 +94,10 @@ def _fault(grid: AnyArray, name: str) -> str | None:
     if grid.min() <= 0:
         least = f"{grid.min():g}; for almost no penalty use a small value such as 1e-10"
         return f"be greater than 0, got {least}"
-    step = np.diff(grid.astype(np.float64))
-    if (step < 0).any():
-        i = int(np.argmax(step < 0))
-        pair = f"{grid[i]:g} before {grid[i + 1]:g}"
-        return f"be in increasing order, got {pair}: pass np.sort({name})"
-    if (step == 0).any():
-        twice = f"{grid[1:][step == 0][0]:g} more than once"
-        return f"not repeat a value, got {twice}: pass np.unique({name})"
+    ordered = np.sort(grid.astype(np.float64))
+    twice = ordered[1:][np.diff(ordered) == 0]
+    if twice.size:
+        return f"not repeat a value, got {twice[0]:g} more than once: pass np.unique({name})"
     return None
 
 

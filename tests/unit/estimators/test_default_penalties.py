@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import holdfast.core.kernel_smoother as kernel_smoother
-from holdfast import KernelRidgeCV
+from holdfast import KernelMixtureCV, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import GridEdgeWarning
 from holdfast.kernels import RBF, Linear
 from holdfast.kernels.matrix import KernelRows
@@ -171,3 +171,26 @@ def test_targets_that_choose_for_themselves_extend_both_ends():
         model = KernelRidgeCV(gamma=2.0, alpha_per_target=True).fit(X, Y)
     assert model.alphas_.size == BELOW + COUNT + ABOVE
     np.testing.assert_array_equal(model.alpha_, model.cv_results_["alpha"][model.best_index_])
+
+
+def test_penalties_come_in_any_order():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2, 40, 1))
+    y = X[:, 0] + y[:, 0]
+    one, two = (
+        KernelRidgeCV(alphas=alphas, cv=4).fit(X, y) for alphas in ([0.1, 1, 9], (9, 0.1, 1))
+    )
+    np.testing.assert_array_equal(one.alphas_, two.alphas_)
+    assert one.best_index_ == two.best_index_
+    # Answers come in the order of the question.
+    asked = one.held_out(alphas=[9, 0.1])
+    np.testing.assert_array_equal(asked.alphas, [9, 0.1])
+    np.testing.assert_allclose(asked.values, one.held_out().values[[2, 0]])
+    np.testing.assert_allclose(asked.std, one.held_out().std[[2, 0]])
+    np.testing.assert_allclose(asked.log_density(), one.held_out().log_density()[[2, 0]])
+
+
+def test_unknown_parameters_are_refused_by_the_class_that_the_user_wrote():
+    for kind in (KernelRidgeCV, KernelRidgeClassifierCV, KernelMixtureCV):
+        with pytest.raises(TypeError, match=rf"^{kind.__name__}.*'gama'"):
+            kind("rbf", gama=1.0)
