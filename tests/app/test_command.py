@@ -1,15 +1,18 @@
 """The command: what it answers for files as people have them, and what it refuses."""
 
+import ast
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import holdfast
 from app.messy import write
 
 
@@ -195,10 +198,22 @@ def test_an_interrupt_ends_with_130_and_one_line(tmp_path, wait):
 
 
 def test_without_the_extra_the_install_line_is_printed():
-    code = "import sys; sys.modules['skrub'] = None; from holdfast.app import main; exit(main(['demo']))"
+    code = (
+        "import sys; sys.modules['skrub'] = None; import holdfast.app as a; exit(a.main(['demo']))"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 2
     assert "pip install 'holdfast[app]'" in run.stderr
+
+
+def test_only_public_names_of_the_library_are_used():
+    allowed = ("holdfast.app", "holdfast.displays", "holdfast.exceptions", "holdfast.progress")
+    for path in (Path(holdfast.__file__).parent / "app").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("holdfast."):
+                assert node.module.startswith((*allowed, "holdfast.splitters")), path.name
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+                assert node.attr.startswith("__"), f"{path.name}:{node.lineno}"
 
 
 def test_the_demo_claims_what_is_true(tmp_path):
