@@ -1,4 +1,4 @@
-"""Exact held-out predictions for kernel least-squares models.
+"""Exact cross-validation for kernel least squares.
 
 >>> from holdfast import KernelRidgeCV, KernelRidgeClassifierCV, HoldOut
 

@@ -93,15 +93,14 @@ def tune(
     Parameters
     ----------
     model : KernelRidgeCV or KernelRidgeClassifierCV
-        With one kernel. What it has as `scoring`, `cv`, `basis`, … holds for every trial; it is not
-        changed. The numbers of its kernel are where the search starts; a `gamma` that is not given
-        starts from the median distance of the rows.
+        With one kernel. Its `scoring`, `cv`, `basis`, … hold for every trial; it is not changed.
+        The search starts at the numbers of its kernel; a `gamma` that is not given starts at the
+        median distance of the rows.
     X, y, sample_weight, groups
         As in `fit`.
     bounds : dict, optional
         ``{"alpha": (low, high), "gamma": (low, high)}``. Parameters of sums and products have the
-        names of `Kernel.parameters`, such as "k1__gamma". Where both ends are equal the parameter
-        stays there.
+        names of `Kernel.parameters`, such as "k1__gamma". Equal bounds fix a parameter.
     n_starts : int
         From how many places to search; the first is the model's, the others are drawn.
     max_trials : int

@@ -1,4 +1,4 @@
-"""What follows once the model that never saw some rows is only a matrix product away.
+"""What follows when each held-out model costs one matrix product.
 
 These questions cost hundreds to thousands of refits elsewhere. They all start from the fitted model
 as a value: `Fitted` (`fitted`) is a `Problem` with a `Goal` (`problem`), a kernel on its rows with
@@ -18,7 +18,7 @@ see: the estimators have it as a method. All score held-out predictions by one f
 | `certainty` | how far may the score be from the error on new rows? |
 | `permutation` | how well would chance have done? |
 | `comparison` | is one model better than another? |
-| `checks` | how was the model fitted, and are its predictions those of retrained models? |
+| `checks` | how was the model fitted, and are its predictions those of refitted models? |
 """
 
 from holdfast.answers import certainty as certainty

@@ -241,9 +241,9 @@ def held_out(
     Notes
     -----
     The held-out predictions of `fit` are kept if they are small (16 MB), and returned for its
-    experiments and penalties. Otherwise its factors give the answer and nothing is retrained,
-    with two exceptions: ``held_out_basis="reselect"``, which means retraining, and experiments
-    whose rounding errors would pass the promise of 1e-6.
+    experiments and penalties. Otherwise its factors give the answer without refits, with two
+    exceptions: ``held_out_basis="reselect"``, which means refitting, and experiments whose rounding
+    errors would exceed the promise of 1e-6.
 
     Examples
     --------

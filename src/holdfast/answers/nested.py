@@ -95,8 +95,8 @@ class NestedPredictions:
     def __repr__(self) -> str:
         score, optimism = np.mean(self.score()), np.mean(self.optimism)
         return (
-            f"<score {score:.4g} of {len(self.experiments)} outer experiments that had no part in "
-            f"the choice, which flatters best_score_ by {optimism:.2g}>"
+            f"<nested score {score:.4g} over {len(self.experiments)} outer experiments; choosing "
+            f"flattered best_score_ by {optimism:.2g}>"
         )
 
     @property

@@ -129,7 +129,7 @@ def permutation_test(
     -----
     p = (1 + #{null ≥ score}) / (1 + n), a valid p-value for every n. Rows of weight zero take
     no part. Splits that look at the targets (stratified folds) and basis rows that were chosen
-    by them are not made again for permuted targets. A series of m rows has only m shifts, so p is
+    by them are not recomputed for permuted targets. A series of m rows has only m shifts, so p is
     seldom below 1/m, and it is exact for series whose law does not change over time.
 
     Examples

@@ -140,7 +140,7 @@ def coef_without(
     ((_, fit),) = models.published()
     n, removed = expanded_in(fitted.model.basis, problem.weights.size).size, models.tasks.removed[0]
     gone = removed if problem.on_basis else models.tasks.held[0]
-    if len(fit.dual) < n:  # trained again, on the basis that is left
+    if len(fit.dual) < n:  # refitted, on the basis that is left
         dual = np.zeros((n, fit.dual.shape[1]))
         dual[np.delete(np.arange(n), removed)] = fit.dual
     else:

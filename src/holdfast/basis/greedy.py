@@ -31,7 +31,7 @@ class Greedy(Selector):
         How many random candidates compete for each place. With 60 the winner is, with probability
         0.95, among the best 5 % of all rows (Pahikkala et al. 2012, §6.3.2).
     alpha : float
-        Penalty of the models that the candidates are judged by.
+        Penalty of the models by which candidates are compared.
     criterion : {"train", "loo", "group"}
         ``"train"``: squared training error, as in the paper. ``"loo"``: squared exact
         leave-one-out error. ``"group"``: squared exact error when whole groups are left out.
@@ -50,7 +50,7 @@ class Greedy(Selector):
     -----
     Pahikkala et al. (2012), Algorithm 1. At every step ``rng.choice`` draws the candidates from the
     remaining rows in ascending order; the lowest error wins, the first drawn at a tie. The paper
-    retrains for each candidate, O(c m j²) at step j; here a candidate is a rank-one update of the
+    refits for each candidate, O(c m j²) at step j; here a candidate is a rank-one update of the
     smoother, O(c m j), with the same result (`holdfast.basis.growing`). Memory: O(mn). Where the
     kernel's columns lie in few directions, as those of smooth kernels on few features do, the
     training error is computed in that many coordinates: O(c j²) a step. With 60 candidates few

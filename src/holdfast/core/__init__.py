@@ -6,7 +6,7 @@ eigenvectors T of WᵀW = T Λ Tᵀ and V = W T,
 
     S(α) = V D Vᵀ,   D = 1/(Λ + α)        and the unpenalised columns Q add QQᵀ
 
-**One identity.** Leave the rows H out and train again. The errors of the new model f₋H on them are
+**One identity.** Leave the rows H out and refit. The errors of the new model f₋H on them are
 
     r_H = y_H − f₋H(X_H) = (I − S_HH)⁻¹ (y_H − ŷ_H)
 

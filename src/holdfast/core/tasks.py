@@ -192,8 +192,7 @@ def _leaving(held: Ragged, position: IntArray, n_basis: int) -> Ragged:
     if (leaving.sizes >= n_basis).any():
         j = int(np.argmax(leaving.sizes >= n_basis))
         raise HoldOutError(
-            f"experiment {j} of cv holds out every basis row (all {n_basis}), so nothing is left "
-            "to expand in.",
+            f"experiment {j} of cv holds out every basis row (all {n_basis}), so no basis is left.",
             argument="cv",
             remedies=("held_out_basis", "basis"),
             advice='Use more basis rows or held_out_basis="keep".',

@@ -351,8 +351,7 @@ def refuse_standardize(estimator: Any, X: Any, kernels: Sequence[Any]) -> None:
     if other is not None:
         raise NotSupportedError(
             f'standardize=True is for kernel="linear"; got kernel {other!r}: scaling columns '
-            "inside every experiment would change every kernel value. Scale X once before, and "
-            "measure what that amounts to with holdfast verify --pipeline.",
+            "inside every experiment would change every kernel value. Scale X once before.",
             argument="standardize",
             remedies=("kernel",),
         )

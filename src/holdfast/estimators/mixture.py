@@ -442,7 +442,7 @@ def _drawn(count: int, n_draws: int, concentration: Any, seed: int) -> FloatArra
 
 
 def _traces(problem: Problem, kernels: Sequence[Kernel | Precomputed]) -> FloatArray:
-    """Return the sum of the eigenvalues of each kernel, which are sums of the same few."""
+    """Return the trace of each kernel, which are sums of the same few."""
     parts = distinct_parts(kernels)
     assert parts is not None  # kernels of a mixture are functions of rows
     own = [

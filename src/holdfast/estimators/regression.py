@@ -103,17 +103,17 @@ class KernelRidgeCV(OneKernel, Regression):
         For a linear kernel: divide each column by its standard deviation over the training rows of
         each experiment, like a `StandardScaler` that is fitted inside each fold; the bias takes
         care of the means. Not for other kernels, because scaling would change every kernel value in
-        every experiment (``holdfast verify --pipeline`` measures what scaling once amounts to).
+        every experiment.
     basis : None, "auto", int, float, array-like of int or selector, default=None
         None: a dense model. "auto": a dense model of up to 5,000 rows if it fits into memory, else
-        as many random rows (100 to 2,000) as fit; `explain` says which. Otherwise the basis rows,
-        whose kernel functions the model is made of: how many random rows (or which fraction), row
-        numbers, or a selector from `holdfast.basis`.
+        as many random rows (100 to 2,000) as fit; `explain` says which. Otherwise the training rows
+        that the model uses as its basis: how many random rows (or which fraction), row numbers, or
+        a selector from `holdfast.basis`.
     held_out_basis : {"remove", "keep", "train", "skip", "reselect"}, default="remove"
         What happens to basis rows that are held out: they leave the training set and the basis
         ("remove"), or only the training set ("keep"); they stay in both ("train"); they stay in
         both and are not tested ("skip"); or the basis is chosen again from the training rows of
-        each experiment, by retraining ("reselect").
+        each experiment, by refits ("reselect").
     fit_intercept : bool, default=True
         Whether to fit a bias without penalty.
     trend : None, "linear", list of columns or callable, default=None
@@ -126,10 +126,10 @@ class KernelRidgeCV(OneKernel, Regression):
         Part of the model's definition; never increased silently.
     alphas : array-like or None, default=None
         Penalties λ to compare, in any order. An LS-SVM with parameter γ has λ = 1/(2γ). None: 30
-        penalties that follow the data, from T/10⁹ to T, where T is the sum of the eigenvalues of
-        the weighted, centred kernel matrix (of a sample of rows, scaled to all). If the best lies
-        at an end, the grid is extended there, once, and `explain` says so. A grid of your own is
-        never extended: you get a `GridEdgeWarning` instead.
+        penalties that follow the data, from T/10⁹ to T, where T is the trace of the weighted,
+        centred kernel matrix (of a sample of rows, scaled to all). If the best lies at an end, the
+        grid is extended there, once, and `explain` says so. A grid of your own is never extended:
+        you get a `GridEdgeWarning` instead.
     alpha_per_target : bool, default=False
         Choose one penalty for each target.
     rule : {"best", "1se"}, default="best"
@@ -148,11 +148,11 @@ class KernelRidgeCV(OneKernel, Regression):
         Compare penalties by the score of all held-out predictions together, or by the average
         over experiments.
     path : {"auto", "spectral", "per_fold", "cholesky", "refit"}, default="auto"
-        How held-out predictions are computed; all give the same numbers. "refit" really trains
+        How held-out predictions are computed; all give the same numbers. "refit" really refits
         every experiment from scratch, which is slow and meant for checks.
     memory_limit : float, str or None, default=None
         Bytes (or text such as "4GB") that the m × n feature rows may take; None: half of the
-        available memory. Beyond it they are computed again whenever they are needed.
+        available memory. Beyond it they are recomputed, block by block, whenever they are needed.
     random_state : int, RandomState or None, default=None
         Seed for the choice of basis rows.
     verbose : int, default=0

@@ -72,7 +72,7 @@ def fine_widths(kernel: str, X: Any, weights: FloatArray) -> list[float] | None:
 
 
 def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) -> float:
-    """Return about the sum of the eigenvalues of the weighted kernel matrix of all rows.
+    """Return about the trace of the weighted kernel matrix of all rows.
 
     `centred`: the model has a bias, which takes the weighted mean out of the kernel.
     Σ w_i k_ii − (Σ w_i w_j k_ij)/Σ w_i, over a sample of at most 100 rows and scaled to all: never

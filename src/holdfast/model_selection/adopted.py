@@ -49,8 +49,7 @@ def from_sklearn(
     """Return a fitted model with the predictions of an estimator of scikit-learn.
 
     It has the same kernel, penalty and bias (or none); nothing is chosen. Every answer is then
-    available: held-out predictions for any groups, intervals, influence, permutation tests, the
-    report.
+    available: held-out predictions for any groups, intervals, influence, permutation tests.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ def _require_same(estimator: Any, model: Any, X: Any, y: Any) -> None:
     gap = float(np.abs(theirs - ours).max()) / scale
     if gap > SAME:
         raise InvalidInputError(
-            f"estimator predicts these rows differently, by {gap:.2g} of the spread of its "
+            f"estimator predicts these rows differently, by {gap:.2g} standard deviations of its "
             "predictions: it was fitted to other rows, targets or weights, or stopped before its "
             "minimum (solver, tol). Pass what it was fitted to, or an estimator that is not "
             "fitted.",
@@ -175,13 +174,13 @@ def _standardised(
         last = _chosen(last, scaled.transform(X), y, sample_weight, groups)
     if type(last) not in (Ridge, RidgeClassifier) or not scaler.with_std:
         raise NotSupportedError(
-            "StandardScaler is taken over before Ridge, RidgeClassifier and their CV, with "
+            "StandardScaler is supported before Ridge, RidgeClassifier and their CV, with "
             f"with_std=True; got {type(last).__name__}. Scale X once and pass the model alone.",
             argument="estimator",
         )
     if not last.fit_intercept:
         raise NotSupportedError(
-            "StandardScaler is taken over before a model with fit_intercept=True, which takes up "
+            "StandardScaler is supported before a model with fit_intercept=True, which takes up "
             "the means of the columns; got fit_intercept=False.",
             argument="estimator",
         )
@@ -238,7 +237,7 @@ def _penalty(estimator: Any) -> float:
     if not alpha[0] > 0.0:
         raise NotSupportedError(
             f"{type(estimator).__name__} must have alpha > 0; got {alpha[0]:g}. LinearRegression "
-            "is taken over without a penalty.",
+            "is supported without a penalty.",
             argument="estimator",
         )
     return float(alpha[0])
@@ -331,7 +330,7 @@ def _noise_apart(kernel: Any) -> tuple[Any, float]:
                 return left, float(constant.constant_value) * noise
     if any(isinstance(part, WhiteKernel) for part in kernel.get_params(deep=True).values()):
         raise NotSupportedError(
-            f"WhiteKernel is taken over as a term of a sum, alone or times a constant; got "
+            f"WhiteKernel is supported as a term of a sum, alone or times a constant; got "
             f"{kernel!r}.",
             argument="estimator",
         )

@@ -229,8 +229,8 @@ def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, An
     -----
     The keys: ``alpha``, ``params``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
     ``pooled_test_score``, ``rank_test_score`` (1 is best, equal scores share the smaller number,
-    undefined ones come last), ``rounding`` (the predicted rounding error of held-out predictions,
-    over the spread of y), ``split{i}_test_score`` for at most 100 experiments, and
+    undefined ones come last), ``rounding`` (the estimated rounding error of held-out predictions,
+    in standard deviations of y), ``split{i}_test_score`` for at most 100 experiments, and
     ``target_test_score`` of shape (a, v) with more than one target (without it the dictionary is
     ready for ``pandas.DataFrame``).
     """
