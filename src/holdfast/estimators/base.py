@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -48,8 +49,16 @@ from holdfast.estimators.inputs import (
 )
 from holdfast.estimators.search import Further, search
 from holdfast.estimators.state import restored, state_of
-from holdfast.estimators.widths import width_search
-from holdfast.exceptions import NotSupportedError
+from holdfast.estimators.widths import (
+    FITTED_WIDTHS,
+    best_penalties,
+    family,
+    not_coarser,
+    part_of,
+    warn_at_end,
+    width_search,
+)
+from holdfast.exceptions import HoldfastWarning, NotSupportedError
 from holdfast.kernels import Precomputed
 from holdfast.kernels.dask_rows import DaskRows
 from holdfast.kernels.grid import Candidate, kernel_grid
@@ -167,8 +176,8 @@ class CrossValidatedKernelRidge(
         with unchanged_on_error(self):
             problem, candidates = self._prepare(X, y, sample_weight, groups)
             with pieces_alone(problem.weights.size):  # few rows gain nothing from BLAS threads
+                candidates, further = self._begin(problem, candidates)
                 grids = self._penalties(problem, candidates)
-                further = self._further(problem, candidates)
                 self._publish(search(problem, self._goal(), candidates, grids, further))
         return self
 
@@ -246,9 +255,11 @@ class CrossValidatedKernelRidge(
         state = self.random_state  # scikit-learn counts True as the seed 1
         return seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
 
-    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
-        """Return what names further kernels while they are compared, or None."""
-        return None
+    def _begin(
+        self, problem: Problem, candidates: list[Candidate]
+    ) -> tuple[list[Candidate], Further | None]:
+        """Return the kernels to compare first, and what names further ones meanwhile, or None."""
+        return candidates, None
 
     def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
@@ -413,10 +424,54 @@ class OneKernel(CrossValidatedKernelRidge):
             widths=widths,
         )
 
-    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further | None:
-        """Return what names further kernels while they are compared: widths, if one is searched."""
+    def _begin(
+        self, problem: Problem, candidates: list[Candidate]
+    ) -> tuple[list[Candidate], Further | None]:
+        """Return the kernels to compare first: for a search, those that part of the rows chose."""
         if not isinstance(self.gamma, str):
-            return None
+            return candidates, None
+        part = None if problem.constant else part_of(problem)
+        if part is None:
+            return candidates, self._further(problem, candidates)
+        best: list[Candidate] = []
+        for name in dict.fromkeys(family(candidate) for candidate in candidates):
+            own = [candidate for candidate in candidates if family(candidate) == name]
+            best += own if len(own) == 1 else self._best_widths(part, problem, own)
+        return best, None
+
+    def _best_widths(
+        self, part: Problem, problem: Problem, candidates: list[Candidate]
+    ) -> list[Candidate]:
+        """Return the best widths of one kernel: compared on some rows, then on all of them."""
+        goal = self._goal()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HoldfastWarning)
+            further = self._further(part, candidates)
+            first = search(part, goal, candidates, self._penalties(part, candidates), further)
+            tried = not_coarser(best_penalties(first.results, goal.pooled))
+            kernels = [self._with_params(problem, params) for params, _, _ in tried]
+            share = part.weights.size / problem.weights.size  # more rows want smaller penalties
+            grids = [Penalties(np.array([share * alpha])) for _, alpha, _ in tried]
+            found = search(problem, goal, kernels, grids)
+        scores = [(kernel, score) for kernel, (_, _, score) in zip(kernels, tried, strict=True)]
+        order = best_penalties(found.results, goal.pooled)
+        warn_at_end(self._with_params(problem, order[0][0]), scores)
+        return [self._with_params(problem, params) for params, _, _ in order[:FITTED_WIDTHS]]
+
+    def _with_params(self, problem: Problem, params: dict[str, Any]) -> Candidate:
+        """Return the kernel of these arguments."""
+        (found,) = kernel_grid(
+            params["kernel"],
+            gamma=params.get("gamma"),
+            degree=params.get("degree", 3),
+            coef0=params.get("coef0", 1.0),
+            kernel_params=self.kernel_params,
+            n_features=problem.X.shape[1] if problem.X.ndim == 2 else None,
+        )
+        return Candidate(found.kernel, params)
+
+    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further:
+        """Return what names further widths while kernels are compared."""
 
         def penalties(found: list[Candidate]) -> list[Penalties]:
             # They belong to the sequence of the first kernel.

@@ -1,27 +1,50 @@
-"""gamma="search": a coarse grid of widths, extended at its ends, and finer steps about the best.
+"""gamma="search": widths are compared on a part of the rows, then on all at one penalty each.
 
 The coarse widths follow the median distance of the rows (`holdfast.kernels.typical`), a factor of 4
 apart. If the best of them is the first or the last, the grid is extended there, one step at a time
-and at most `MORE` steps; then the widths half and twice the best are compared as well. At most nine
-widths are tried, usually seven.
+and at most `MORE` steps; then the widths half and twice the best are compared as well. Where there
+are rows enough, a part of them does this over all penalties, at a fraction of the cost of one fit.
+More rows tell finer structure, so all of them compare the best width with narrower ones again, each
+near the penalty that was best for it, which takes a Cholesky factor instead of a spectrum. The two
+best are fitted with all penalties.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
+from holdfast._typing import IntArray
+from holdfast.answers.problem import Problem
+from holdfast.core.experiments import Experiments, Ragged
+from holdfast.data.dask import is_dask
 from holdfast.exceptions import GridEdgeWarning, warn
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.typical import MULTIPLES, STEP
 from holdfast.scores.choice import TIE
-from holdfast.scores.penalties import Penalties
+from holdfast.scores.penalties import Penalties, kernel_parts
 
-__all__ = ["family", "warn_at_end", "width_search"]
+__all__ = [
+    "FITTED_WIDTHS",
+    "best_penalties",
+    "family",
+    "not_coarser",
+    "part_of",
+    "warn_at_end",
+    "width_search",
+]
 
 #: Steps beyond the coarse widths, on either side or on both.
 MORE = 2
+#: Rows of the part that begins a search: this share of all, but not fewer or more than so many. The
+#: whole search on a third of the rows costs a third of a fit.
+SHARE, FEWEST, MOST = 1 / 3, 150, 1000
+#: Widths that are fitted with all penalties in the end.
+FITTED_WIDTHS = 2
 #: Widths that differ by less are the same.
 _SAME = 1.01
 
@@ -33,6 +56,55 @@ def family(candidate: Candidate) -> str:
 
 #: Kernels with their scores.
 Tried = Sequence[tuple[Candidate, float]]
+
+
+def part_of(problem: Problem) -> Problem | None:
+    """Return the problem of some rows, for the start of a search; None where rows are too few.
+
+    Experiments lose the rows that are not there. Rows that were named as basis rows stay.
+    """
+    m, live = problem.weights.size, np.flatnonzero(problem.weights > 0)
+    size = min(int(SHARE * live.size), MOST)
+    if size < FEWEST or is_dask(problem.X):
+        return None
+    rng = np.random.default_rng(0)  # as what is typical of rows, of no seed
+    named = _named_rows(problem.basis, m)
+    rows = np.union1d(rng.choice(live, size, replace=False), named).astype(np.int64)
+    place = np.full(m, -1)
+    place[rows] = np.arange(rows.size)
+    experiments = _among(problem.experiments, place, rows.size)
+    if not len(experiments):
+        return None
+    return replace(
+        problem,
+        X=problem.X[rows],
+        Y=problem.Y[rows],
+        labels=problem.labels[rows],
+        weights=problem.weights[rows],
+        groups=None if problem.groups is None else problem.groups[rows],
+        experiments=experiments,
+        basis=place[named] if named.size else problem.basis,
+    )
+
+
+def _named_rows(basis: Any, m: int) -> IntArray:
+    """Return the rows that a user chose as basis rows, none if something else chooses."""
+    if basis is None or not np.ndim(basis):
+        return np.empty(0, dtype=np.int64)
+    rows = np.asarray(basis)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+
+
+def _among(experiments: Experiments, place: IntArray, size: int) -> Experiments:
+    """Return the experiments of some rows, `place` being −1 for the others."""
+
+    def kept(rows: Ragged) -> Ragged:
+        found = rows.filter(place[rows.values] >= 0)
+        return Ragged(place[found.values], found.ptr)
+
+    held, test = kept(experiments.held_out), kept(experiments.test)
+    useful = np.flatnonzero((test.sizes > 0) & (held.sizes < size))
+    return Experiments(held.items(useful), test.items(useful))
 
 
 def width_search(
@@ -99,6 +171,26 @@ def warn_at_end(chosen: Candidate, tried: Tried) -> None:
                 argument="gamma",
                 advice="Pass a list of widths as gamma, or `holdfast.tune` the kernel.",
             )
+
+
+def best_penalties(
+    results: Mapping[str, Any], pooled: bool
+) -> list[tuple[dict[str, Any], float, float]]:
+    """Return (arguments, best penalty, its score) of each kernel in `cv_results_`, best first."""
+    scores, best = results["pooled_test_score" if pooled else "mean_test_score"], []
+    for part in kernel_parts(results):
+        place = part.start + int(np.argmax(scores[part]))
+        params = {k: v for k, v in results["params"][place].items() if k != "alpha"}
+        best.append((params, float(results["alpha"][place]), float(scores[place])))
+    return sorted(best, key=lambda one: -one[2])
+
+
+def not_coarser(
+    tried: list[tuple[dict[str, Any], float, float]],
+) -> list[tuple[dict[str, Any], float, float]]:
+    """Return what was tried without the widths that are clearly coarser than the best."""
+    least = tried[0][0]["gamma"] / (_SAME * STEP)
+    return [one for one in tried if one[0]["gamma"] >= least]
 
 
 def _families(tried: Tried) -> list[list[tuple[Candidate, float]]]:
