@@ -3,6 +3,7 @@
 A refused call changes nothing: neither the model nor what was passed.
 """
 
+import pickle
 import warnings
 from collections.abc import Iterator
 
@@ -652,3 +653,34 @@ def test_weights_more_than_twelve_decades_apart_are_refused(kind):
     with pytest.raises(InvalidInputError) as error:
         kind(alphas=[0.1]).fit(X, y, sample_weight=weights)
     assert error.value.argument == "sample_weight"
+
+
+# -- what errors and warnings carry -----------------------------------------------------------------
+
+LINE = np.linspace(0.0, 1.0, 12)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "remedies"),
+    [
+        ({"held_out_basis": "skip"}, "held_out_basis", ("basis",)),
+        ({"memory_limit": 1000}, "basis", ("memory_limit",)),
+    ],
+)
+def test_errors_name_other_arguments_that_help(options, argument, remedies):
+    with pytest.raises(HoldfastError) as caught:
+        KernelRidgeCV(**options).fit(LINE, LINE[:, 0] ** 2)
+    assert caught.value.argument == argument
+    assert caught.value.remedies == remedies
+
+
+def test_warnings_carry_their_argument():
+    with pytest.warns(GridEdgeWarning) as caught:
+        KernelRidgeCV(alphas=[1e3, 1e4], gamma=1.0).fit(LINE, LINE[:, 0] ** 2)
+    assert caught[0].message.argument == "alphas"
+
+
+def test_an_error_keeps_its_argument_when_it_is_pickled():
+    error = InvalidInputError("cv must be a number.", argument="cv", remedies=("groups",))
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.argument, copied.remedies) == (str(error), "cv", ("groups",))

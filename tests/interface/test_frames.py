@@ -1,15 +1,12 @@
 """Frames out where frames came in."""
 
 import pickle
-import sys
 
 import numpy as np
 import pytest
 from sklearn import config_context
 
 from holdfast import KernelRidgeCV
-from holdfast.data.frames import library_of
-from holdfast.exceptions import InvalidInputError, MissingDependencyError
 
 COLUMNS = ["experiment", "row", "target", "alpha", "y", "prediction"]
 
@@ -40,23 +37,10 @@ def test_the_same_library_comes_back(name):
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
-def test_arrays_follow_the_configuration(monkeypatch):
+def test_arrays_follow_the_configuration():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     held = fitted(data()[0]).held_out()
     assert isinstance(held.to_frame(), pandas.DataFrame)
     with config_context(transform_output="polars"):
         assert isinstance(held.to_frame(), polars.DataFrame)
     assert isinstance(held.to_frame("polars"), polars.DataFrame)
-    with pytest.raises(InvalidInputError, match="pandas, polars; got 'excel'"):
-        held.to_frame("excel")
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install polars"):
-        held.to_frame("polars")
-
-
-def test_only_frames_are_frames():
-    assert library_of(np.ones((2, 2))) is None
-    assert library_of([[1, 2]]) is None
-    pandas = pytest.importorskip("pandas")
-    assert library_of(pandas.DataFrame({"a": [1]})) == "pandas"
-    assert library_of(pandas.Series([1])) is None
