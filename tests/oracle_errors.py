@@ -20,9 +20,10 @@ from holdfast import HoldOut, KernelRidgeCV
 from holdfast.core.predict import PATHS
 from holdfast.exceptions import PrecisionWarning
 from reference import printed
-from reference.oracle import Problem, conditioned_problem, exact_retrain
+from reference.oracle import Problem, conditioned_problem
 from reference.retrain import SOLVERS, Policy, policy_experiment, retrain
 from tolerances import yardstick_error
+from torture.truth import exact_models
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -116,9 +117,13 @@ def _errors(
         H, T, removed = policy_experiment(held_out, held_out, basis, policy)
         experiments.append(((p.K, p.y, H, T), (basis, removed, None, bias)))
     computed = {path: _held_out(p, sets, basis, policy, bias, alphas, path) for path in PATHS}
-    errors = {}
+    errors, ones = {}, np.ones(len(p.K))
+    exact_all = [
+        exact_models(K, y, H, T, np.array(alphas), basis, removed, ones, bias, 0.0)
+        for (K, y, H, T), (_, removed, _, _) in experiments
+    ]
     for a, alpha in enumerate(alphas):
-        exact = np.concatenate([exact_retrain(*e, alpha, *m) for e, m in experiments])
+        exact = np.concatenate([part[a] for part in exact_all])
         errors[alpha, "rounding"] = max(float(rounding[a]) for _, rounding in computed.values())
         for path in PATHS:
             errors[alpha, path] = yardstick_error(computed[path][0][a], exact, p.y)
