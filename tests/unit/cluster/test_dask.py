@@ -7,7 +7,6 @@ import pickle
 import signal
 import sys
 import threading
-import time
 import uuid
 from types import SimpleNamespace
 
@@ -15,13 +14,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, ShuffleSplit
 
-import holdfast.core.rows as feature_rows
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Greedy, RandomlyPivotedCholesky
-from holdfast.core.data import Unpenalised, WeightedData
-from holdfast.core.experiments import Ragged
-from holdfast.core.predict import PATHS, predict
-from holdfast.core.tasks import Tasks
 from holdfast.exceptions import (
     GridEdgeWarning,
     InvalidInputError,
@@ -29,8 +23,7 @@ from holdfast.exceptions import (
     NotSupportedError,
     SelectionBiasWarning,
 )
-from holdfast.kernels import RBF, Linear
-from holdfast.kernels.matrix import KernelRows
+from holdfast.kernels import RBF
 from tolerances import assert_close, relative_difference
 
 dask = pytest.importorskip("dask", reason="dask is not installed (extra holdfast[dask])")
@@ -151,17 +144,6 @@ def test_a_grid_of_kernels(data):
     assert_same(here, there, data)
 
 
-def test_blocks_within_a_chunk(data, monkeypatch):
-    """A chunk and a fold larger than a block are taken block by block, here of 64 rows."""
-    here, _ = pair(data, cv=KFold(2))
-    monkeypatch.setattr(feature_rows, "CHUNK", 1)
-    for path in ("spectral", "per_fold"):
-        assert_same(here, pair(data, cv=KFold(2), path=path)[1], data)
-        options = {"basis": 20, "gamma": 0.3, "alphas": ALPHAS, "cv": KFold(2), "random_state": 0}
-        streamed = KernelRidgeCV(**options, path=path, memory_limit=1.0).fit(data.X, data.y)
-        assert_same(here, streamed, data)
-
-
 def test_targets(data):
     here, there = pair(data, y=data.Y, cv=4, alpha_per_target=True)
     assert np.array_equal(there.alpha_, here.alpha_)
@@ -265,47 +247,19 @@ def test_pickle(data):
 # -- columns without a penalty ---------------------------------------------------------------------
 
 
-def smoothers(data, columns, linear):
-    """Return the same smoother on rows in memory and on Dask rows."""
-    # only where Dask is there
-    from holdfast.kernels.dask_rows import DaskRows
-    from holdfast.kernels.smoothers import make_smoother
-
-    x, w = data.X[:, 0], data.weights
-    unpenalised = Unpenalised.of(np.vander(x, columns, increasing=True), w)
-    kernel, basis, epsilon = RBF(0.3), np.arange(3, M, 9), 1e-8
-    if linear:
-        kernel, basis, epsilon = Linear(), None, 0.0
-    problem, options = WeightedData.of(data.Y, w, unpenalised), {"basis": basis, "epsilon": epsilon}
-    rows = DaskRows(kernel, data.dX.rechunk({1: -1}))
-    here = make_smoother(kernel, KernelRows(kernel, data.X), data.X, problem, **options)
-    return here, make_smoother(kernel, rows, rows.X, problem, **options)
-
-
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("linear", [False, True], ids=["sparse", "linear"])
-@pytest.mark.parametrize("columns", [0, 1, 3])
-def test_smoothers_with_any_number_of_unpenalised_columns(data, columns, linear, path):
-    """Folds, single rows, removed basis rows, other rows tested; rows of weight zero among them."""
-    here, there = smoothers(data, columns, linear)
-    sets = [np.array([4]), np.array([60]), np.arange(40, 70), np.arange(0, M, 11), np.arange(20, M)]
-    held = [rows[data.weights[rows] > 0] for rows in sets]
-    test = [rows if number % 2 else rows[:1] for number, rows in enumerate(sets)]
-    removed = [[], [], [4, 5, 6], [], []] if not linear else [[]] * 5
-    parts = (held, [np.array(gone, dtype=np.int64) for gone in removed], test)
-    tasks = Tasks(*map(Ragged.from_arrays, parts), np.arange(5))
-    alphas = np.array([1e-3, 0.1, 1.0, 10.0, 100.0])
-    expected = predict(here, tasks, alphas, path)
-    assert_close(predict(there, tasks, alphas, path), expected, "law")
-    chosen = predict(there, tasks, alphas[:1], path, slice(1, 2))
-    assert_close(chosen, expected[:1, :, 1:2], "law")
-    fit, other = here.fit(alphas[:3]), there.fit(alphas[:3])
-    assert_close(other.dual, fit.dual, "law")
-    if linear:
-        assert_close(other.linear, fit.linear, "law")
-    if columns:
-        assert_close(other.unpenalised, fit.unpenalised, "law")
-    assert_close(there.leverages(0.1), here.leverages(0.1), "law")
+@pytest.mark.parametrize(
+    "options", [{}, {"kernel": "linear", "basis": None}], ids=["rbf", "linear"]
+)
+@pytest.mark.parametrize("path", ["spectral", "per_fold", "cholesky"])
+def test_a_trend(data, options, path):
+    """Folds, single rows, other rows tested; rows of weight zero among them."""
+    sets = [HoldOut([4]), HoldOut([60], [60]), HoldOut(np.arange(40, 70), [41, 66])]
+    sets += [HoldOut(np.arange(0, M, 11)), HoldOut(np.arange(30, M))]
+    options = {"trend": [0], "cv": sets, "path": path, "weights": data.weights, **options}
+    here, there = pair(data, y=data.Y, **options)
+    assert_same(here, there, data)
+    assert_close(there.trend_coef_, here.trend_coef_, "law")
+    assert_close(there.influence().leverage, here.influence().leverage, "law")
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -382,26 +336,6 @@ def test_graphs_are_small(cv, tasks_per_chunk):
     assert chunks * matrices > 2 * (5 * matrices + rest)  # so the line above can fail
 
 
-def test_greedy_leaves_the_rows_where_they_are(monkeypatch):
-    from holdfast.kernels.dask_rows import DaskRows  # only where Dask is there
-
-    X = np.random.default_rng(6).normal(size=(300, 3))
-    gathered = []
-    fetch = DaskRows.gather
-
-    def counted(self, rows):
-        found = fetch(self, rows)
-        gathered.append(len(found))
-        return found
-
-    monkeypatch.setattr(DaskRows, "gather", counted)
-    rows = da.from_array(X, chunks=(70, 3))
-    model = KernelRidgeCV(RBF(0.1), basis=Greedy(12, candidates=20), random_state=0)
-    model.fit(rows, np.sin(X[:, 0]))
-    assert gathered
-    assert max(gathered) <= 128  # candidates, basis rows, the sample for the mean
-
-
 # -- clusters of processes -------------------------------------------------------------------------
 
 
@@ -446,8 +380,10 @@ def test_cluster_gives_the_same_numbers(data, cluster, split, path):
 
 def test_a_killed_worker_changes_nothing(data, cluster, tmp_path):
     """A worker is killed in the pass over held-out rows; another one takes over."""
-    client, calls, victim = os.getpid(), tmp_path / "calls", tmp_path / "victim"
+    client, calls = os.getpid(), tmp_path / "calls"
+    victim, pipe = tmp_path / "victim", tmp_path / "pipe"
     calls.mkdir()
+    os.mkfifo(pipe)
 
     def kernel(X, Z):
         if os.getpid() != client:
@@ -455,20 +391,16 @@ def test_a_killed_worker_changes_nothing(data, cluster, tmp_path):
             # The first pass takes five calls: the fourth chunk of the next one is never finished.
             if len(list(calls.iterdir())) >= 8 and not victim.exists():
                 victim.write_text(str(os.getpid()))
-                time.sleep(60)
+                pipe.write_text(str(os.getpid()))
+                threading.Event().wait(60)
         return np.exp(-0.3 * ((X[:, None] - Z[None]) ** 2).sum(axis=2))
 
     def kill():
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            if victim.exists() and victim.read_text():
-                os.kill(int(victim.read_text()), signal.SIGKILL)
-                return
-            time.sleep(0.02)
+        os.kill(int(pipe.read_text()), signal.SIGKILL)  # waits for the worker that writes it
 
     options = {"kernel": kernel, "basis": 20, "alphas": ALPHAS, "random_state": 0}
     here = KernelRidgeCV(**options).fit(data.X, data.y)
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     with cluster.as_current(), dask.config.set(scheduler="distributed"):
         there = KernelRidgeCV(**options).fit(data.dX, data.y)

@@ -6,9 +6,6 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import RepeatedKFold
 
-import holdfast.estimators.search
-import holdfast.kernels.products
-import holdfast.kernels.shared
 from holdfast import KernelRidgeCV
 from holdfast.basis import FeatureVectors, Random
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, KernelError
@@ -147,35 +144,8 @@ def test_the_edge_of_the_grid_is_said_once_and_of_the_winner():
 # -- what is shared --------------------------------------------------------------------------------
 
 
-def count_distances(monkeypatch):
-    calls = []
-
-    def counted(name, original):
-        def distances(A, B=None, *args, **kwargs):
-            calls.append((name, A.shape[0], None if B is None else B.shape[0]))
-            return original(A, B, *args, **kwargs)
-
-        return distances
-
-    for module in (holdfast.kernels.shared, holdfast.kernels.products):
-        original = module.distance_matrix
-        monkeypatch.setattr(module, "distance_matrix", counted(module.__name__, original))
-    return calls
-
-
-@pytest.mark.parametrize("basis", [None, 15])
-def test_distances_are_computed_once_for_all_widths(monkeypatch, basis):
-    calls = count_distances(monkeypatch)
-    model(kernel=["rbf", "matern12", "matern52"], gamma=GAMMAS, basis=basis).fit(X, Y)
-    n = None if basis is None else basis
-    whole = [call for call in calls if call[1] == M]
-    assert whole == [("holdfast.kernels.shared", M, n)]
-
-
-def test_without_room_the_distances_are_not_kept(monkeypatch):
-    calls = count_distances(monkeypatch)
+def test_room_for_the_distances_changes_nothing():
     small = model(gamma=GAMMAS, basis=15, memory_limit=8 * M * 16).fit(X, Y)
-    assert all(name != "holdfast.kernels.shared" for name, *_ in calls)
     large = model(gamma=GAMMAS, basis=15).fit(X, Y)
     np.testing.assert_allclose(
         small.cv_results_["pooled_test_score"], large.cv_results_["pooled_test_score"], rtol=1e-9
