@@ -71,6 +71,7 @@ def test_odd_cells_among_numbers_are_said_with_their_line(tmp_path):
         ("a,a\n1,2\n", ["“a”"]),
         ("1,2\n3,4\n", ["names"]),
         ("a,b\n", ["no rows"]),
+        ("a,b\n1,2\n1e200,3\n", ["Line 3"]),
         ("", ["empty"]),
         (b"\x1f\x8b\x08\x00abc", ["gzip"]),
         (b"a,b\n\x00\x00\x00", ["zero"]),

@@ -114,7 +114,7 @@ def _between(answer: Answer) -> str:
     if answer.interval is None:
         return ""
     low, high = (answer.measure.shown(v) for v in (answer.interval.low, answer.interval.high))
-    return f"{percent(answer.interval.level)} interval {low} to {high}"
+    return f"{100 * answer.interval.level:g} % interval {low} to {high}"
 
 
 def _auc(answer: Answer) -> float | None:
@@ -332,6 +332,8 @@ def _doubt(answer: Answer) -> list[str]:
         n = len(np.unique(answer.holding.groups))
         if n < 20 and answer.interval is not None:
             told.append(f"The interval to the letter: it rests on {n} values of {name}.")
+    if len(answer.truth) < 30:
+        told.append(f"Any figure to the letter: it rests on {count(len(answer.truth), 'row')}.")
     told.append("Predictions for rows unlike any in the file: no held-out row was like that.")
     told.append("That a column causes anything: only prediction was tested.")
     return told

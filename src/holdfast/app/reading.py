@@ -32,6 +32,7 @@ _DELIMITERS = ",;\t|"
 #: A column is one of numbers if so few of its cells are not; those are then missing, which is said.
 _FOREIGN = 0.05
 _MOST_COLUMNS = 20_000
+_LARGEST = 1e100  #: Squares of larger numbers are not numbers
 _FORMATS = (
     "%Y-%m-%d",
     "%Y/%m/%d",
@@ -335,10 +336,14 @@ def _typed(
             f"{quoted(column)} holds numbers, except for {count(total, 'cell')} such as "
             f"{quoted(cells[0])} in line {lines[example]:,}: read as missing."
         )
-    infinite = [c for c, k in kinds.items() if k == "number" and np.isinf(columns[c]).any()]
-    if infinite:
-        row = int(np.isinf(columns[infinite[0]]).to_numpy().argmax())
-        raise BadData(f"Line {lines[row]:,} has an infinite number in {quoted(infinite[0])}.")
+    for column, kind in kinds.items():
+        beyond = columns[column].abs() > _LARGEST if kind == "number" else None
+        if beyond is not None and beyond.any():
+            line = lines[int(beyond.to_numpy().argmax())]
+            raise BadData(
+                f"Line {line:,} has a number beyond {_LARGEST:.0e} in {quoted(column)}: a "
+                "unit, or a mistake?"
+            )
     ordered = pd.DataFrame({column: columns[column] for column in frame.columns})
     for column, kind in wanted.items():
         if column in kinds and kinds[column] not in (kind, "empty"):
