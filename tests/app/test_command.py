@@ -136,6 +136,20 @@ def test_a_saved_model_predicts_what_it_predicted(tmp_path, ask):
     assert 0.8 < np.mean((made.low <= truth) & (truth <= made.high)) <= 1
 
 
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("text", {}), ("groups", {}), ("imbalanced", {"m": 300})]
+)
+def test_every_kind_of_column_can_be_saved(tmp_path, ask, name, sizes):
+    arguments = write(tmp_path, name, **sizes)
+    model, out = tmp_path / "m.skops", tmp_path / "out.csv"
+    more = ["--quiet", "--gamma", "0.03", "--seconds", "10"]
+    assert ask(*arguments, "--save", model, *more)[0] == 0
+    code, _, err = ask("predict", model, arguments[1], "--out", out)
+    assert code == 0, err
+    assert "is in the file" in err
+    assert pd.read_csv(out).prediction.nunique() > 1
+
+
 def test_files_of_other_types_are_refused_by_name(tmp_path, ask):
     import skops.io
     from sklearn.preprocessing import FunctionTransformer

@@ -25,6 +25,7 @@ _FORMAT = 1
 #: Types that a file may hold, beside those that skops trusts anyway.
 TRUSTED = (
     "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",  # of scikit-learn 1.6
     "skrub._datetime_encoder.DatetimeEncoder",
     "skrub._string_encoder.StringEncoder",
     "skrub._to_str.ToStr",

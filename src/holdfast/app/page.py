@@ -367,13 +367,10 @@ def _groups(answer: Answer) -> Chart:
     names, errors, _ = found
     word = "share of wrong rows" if answer.task.classify else "RMSE"
     d = decimals(float(errors.mean()))
-    rows, truth, predictions = answer.fit.held.rows, answer.truth, answer.predictions
-    del rows
-    overall = (
-        float(np.mean(truth != predictions))
-        if answer.task.classify
-        else float(np.sqrt(np.mean((truth - predictions) ** 2)))
-    )
+    miss = answer.truth != answer.predictions
+    if not answer.task.classify:
+        miss = (answer.truth - answer.predictions) ** 2
+    overall = float(np.mean(miss)) ** (1.0 if answer.task.classify else 0.5)
     worst = np.argsort(-errors, kind="stable")[:_MOST_BARS]
     shown = [percent(errors[i]) if answer.task.classify else f"{errors[i]:,.{d}f}" for i in worst]
     draw = _bars(

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.app.words import BadData, BadOption, count, listed, quoted, safe
+from holdfast.app.words import BadData, BadOption, count, quoted, safe
 
 __all__ = ["MISSING", "Table", "read_table"]
 
@@ -403,12 +403,10 @@ def _converted(values: Any, comma: bool, wanted: str | None) -> tuple[Any, str, 
         return values, "text", []
     numbers = None if _are_codes(known) else _numbers(values, known, comma)
     if numbers is not None:
-        made, told = numbers
-        foreign = values[made.isna() & values.notna()]
+        foreign = values[numbers.isna() & values.notna()]
         few = len(foreign) <= _FOREIGN * len(known) and foreign.nunique() <= 10
         if not len(foreign) or few or wanted == "number":
-            return made, "number", list(foreign.value_counts().index) or []
-        del told
+            return numbers, "number", list(foreign.value_counts().index)
     dates = _dates(values, known)
     if dates is not None:
         return dates[0], "date", dates[1]
@@ -426,7 +424,7 @@ def _are_codes(known: Any) -> bool:
     )
 
 
-def _numbers(values: Any, known: Any, comma: bool) -> tuple[Any, list[str]] | None:
+def _numbers(values: Any, known: Any, comma: bool) -> Any:
     """Return a column of text as numbers, nan where a cell is none; None if hardly any is one."""
     import pandas as pd
 
@@ -451,7 +449,7 @@ def _numbers(values: Any, known: Any, comma: bool) -> tuple[Any, list[str]] | No
         cells = cells.str.replace(",", ".", regex=False)
     made = pd.to_numeric(cells, errors="coerce").astype("float64")
     good = cells.str.fullmatch(_POINT.pattern.replace("−", "")).fillna(False).astype(bool)
-    return made.where(good), []
+    return made.where(good)
 
 
 def _dates(values: Any, known: Any) -> tuple[Any, list[str]] | None:
@@ -485,13 +483,3 @@ def _dates(values: Any, known: Any) -> tuple[Any, list[str]] | None:
             f"read as day before month ({safe(known.iloc[0])} is {made.dropna().iloc[0]:%d %B %Y})."
         ]
     return made.astype("datetime64[us]"), told
-
-
-def missing_note(table: Table, columns: Sequence[str]) -> str:
-    """Return what was missing in these columns, in words; "" if nothing."""
-    counts = table.frame[list(columns)].isna().sum()
-    some = counts[counts > 0]
-    if not len(some):
-        return ""
-    total = int(some.sum())
-    return f"{count(total, 'cell is', 'cells are')} missing in {listed(some.index)}"
