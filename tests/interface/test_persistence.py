@@ -115,8 +115,10 @@ def answer(model, question):
         return type(error).__name__
 
 
-@pytest.mark.parametrize("tool", [by_pickle, by_joblib, by_skops])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [(name, tool) for name in MODELS for tool in (by_pickle, by_skops)] + [("groups", by_joblib)],
+)
 def test_every_question_has_the_same_answer(name, tool):
     model = fitted(name)
     again = tool(model)

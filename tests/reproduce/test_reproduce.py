@@ -1,7 +1,6 @@
 """The papers' experiments: baselines equal retraining, verdicts can fail, and some of them run."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +15,10 @@ from reproduce import (
     _baselines,
     _grouped,
     _measure,
-    _pages,
-    _verdicts,
     main,
     p000_variance,
 )
-from reproduce.datasets import DataNotFoundError, load, make_parses
+from reproduce.datasets import make_parses
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproduce"
 SEED = 20240
@@ -156,20 +153,6 @@ def test_coefficients_without_a_group_equal_retraining(parses):
     assert found["ak_inside"] == pytest.approx(np.mean(product), rel=1e-6)
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.95])
-def test_the_noise_of_a_ratio_of_variances_is_what_it_says(shared):
-    # Also where the two share their data, and the ratio is known far better.
-    rng = np.random.default_rng(SEED)
-    found, said = [], []
-    for _ in range(400):
-        common = shared * rng.standard_normal((50, 1))
-        a, b = common + np.sqrt(1 - shared**2) * rng.standard_normal((2, 50, 1))
-        ratio, noise = _verdicts.log_ratio(a, b)
-        found.append(ratio[-1])
-        said.append(noise[-1])
-    assert np.std(found) == pytest.approx(np.mean(said), rel=0.15)
-
-
 def test_same_mean_fails_on_a_shift():
     rng = np.random.default_rng(SEED)
     for noise, shift, holds in ((0.01, 0.0, True), (0.01, 0.1, False), (1.0, 0.0, None)):
@@ -180,9 +163,7 @@ def test_same_mean_fails_on_a_shift():
 
 
 @pytest.mark.filterwarnings("ignore")  # two repetitions decide little
-@pytest.mark.parametrize(
-    "id", ["p000-fig1", "p000-fig5", "p000-fig9", "p000-table2", "p002-fig2", "p002-lemma1"]
-)
+@pytest.mark.parametrize("id", ["p000-fig5", "p000-table2", "p002-lemma1"])
 def test_an_experiment_runs_and_writes_its_page(id, folder, capsys):
     out = folder / "out"
     assert main([id, "--quick", "--data", str(folder), "--out", str(out)]) == 0
@@ -192,32 +173,3 @@ def test_an_experiment_runs_and_writes_its_page(id, folder, capsys):
     assert entry["claims"]
     assert all(claim["evidence"] in page for claim in entry["claims"])
     assert (out / f"{id}.svg").stat().st_size > 1000
-
-
-def test_a_statement_holds_if_it_holds_in_every_case():
-    cases = [_pages.Claim("It is so", holds, "1 < 2", case=str(holds)) for holds in (True, None)]
-    (statement,) = _pages.statements(cases, "paper")
-    assert statement.holds is None
-    assert statement._replace(claims=cases[:1]).holds
-    failed = [*cases, _pages.Claim("It is so", False, "1 > 2")]
-    assert statement._replace(claims=failed).holds is False
-
-
-def test_data_that_are_nowhere_are_named(tmp_path, capsys):
-    with pytest.raises(DataNotFoundError, match="lightgbm_rank"):
-        load("lightgbm_rank", tmp_path)
-    with pytest.raises(SystemExit):
-        main(["p999-fig1"])
-    assert "p000-fig1" in capsys.readouterr().err
-
-
-def test_every_page_of_the_papers_is_there_and_small():
-    index = (PAGES / "index.md").read_text("utf-8")
-    for id in EXPERIMENTS:
-        assert f"({id}.md)" in index
-        assert "make reproduce ONLY" in (PAGES / f"{id}.md").read_text("utf-8")
-        assert (PAGES / f"{id}.svg").exists()
-        assert (PAGES / f"{id}.json").stat().st_size < 15 * 1024
-    assert not list(PAGES.glob("*.png"))
-    listed = set(re.findall(r"\((p0[^)]*)\.md\)", index))
-    assert {path.stem for path in PAGES.glob("p0*.md")} == listed > set(EXPERIMENTS)
