@@ -8,7 +8,7 @@ models. Of holdfast it uses public names only.
 |---|---|
 | `command` | options, commands, exit codes |
 | `reading` | a file as typed columns |
-| `columns` | which columns are asked and used, and what makes an answer doubtful |
+| `columns` | which column is the target, which are used, and what makes an answer doubtful |
 | `fitting` | fits within a time budget; what each doubt does to the score |
 | `findings` | the answer in words, once, for terminal, page and JSON |
 | `page` | the page, with the library's own displays |

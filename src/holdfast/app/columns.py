@@ -1,4 +1,4 @@
-"""Columns as a question: which is asked for, which tell about it, what makes an answer doubtful.
+"""The parts of columns: which is the target, which are used, and what makes an answer doubtful.
 
 `make_task` gives every column its part and turns the rest into numbers. `suspicions` lists what a
 careful reader would ask before trusting a score: rows that should leave together, order in time,

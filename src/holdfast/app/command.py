@@ -107,7 +107,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         type=int,
         default=0,
-        help="of random folds and basis rows (default: 0)",
+        help="random seed for folds and basis rows (default: 0)",
     )
     out = cv.add_argument_group("what is written")
     out.add_argument("--report", metavar="FILE.html", help="a page with charts")

@@ -290,7 +290,7 @@ def _believe(answer: Answer) -> list[str]:
     within = ", within its interval," if answer.interval else ""
     known = "" if answer.interval else "; how exactly is not known"
     if "copies" in grave:
-        told.append("Rather the figure with copies held out together: the other one looks them up.")
+        told.append("The figure with copies held out together; the other one looks the answers up.")
     elif better is None:
         told.append(
             "That these columns say little, if anything: the interval holds the error without them."
@@ -311,8 +311,8 @@ def _believe(answer: Answer) -> list[str]:
             else "That penalty and width were chosen on the same rows hardly matters: "
             f"it makes the {answer.measure.name} look better by {percent(share)}."
             if share < 0.03
-            else f"An {answer.measure.name} larger by {number(answer.optimism, 2)}: so much does "
-            "choosing penalty and width on the same rows flatter it."
+            else f"An {answer.measure.name} larger by {number(answer.optimism, 2)}: choosing "
+            "penalty and width on the same rows flatters it by that much."
         )
     return told
 
@@ -331,9 +331,9 @@ def _doubt(answer: Answer) -> list[str]:
     if answer.holding.kind == "groups" and answer.holding.groups is not None:
         n = len(np.unique(answer.holding.groups))
         if n < 20 and answer.interval is not None:
-            told.append(f"The interval to the letter: it rests on {n} values of {name}.")
+            told.append(f"The exact ends of the interval: it rests on only {n} values of {name}.")
     if len(answer.truth) < 30:
-        told.append(f"Any figure to the letter: it rests on {count(len(answer.truth), 'row')}.")
+        told.append(f"The digits of any figure: it rests on only {count(len(answer.truth), 'row')}.")
     told.append("Predictions for rows unlike any in the file: no held-out row was like that.")
     told.append("That a column causes anything: only prediction was tested.")
     return told

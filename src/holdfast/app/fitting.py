@@ -263,7 +263,7 @@ class Answer:
     contrasts: list[Contrast] = field(default_factory=list)
     suspicions: list[Suspicion] = field(default_factory=list)  #: Those that were not measured
     optimism: float | None = None  #: By how much choosing on the same rows flatters the score
-    #: Columns, and the error when their values change rows; and the error before they do
+    #: Columns, and the error when their values are shuffled; and the error before
     importance: list[tuple[str, float]] = field(default_factory=list)
     importance_base: float = float("nan")
     verified: Any = None
@@ -546,7 +546,7 @@ def _optimism(answer: Answer) -> float | None:
 
 
 def _importance(answer: Answer) -> tuple[list[tuple[str, float]], float]:
-    """Return the error of held-out rows when the values of a column change rows, per column.
+    """Return the error of held-out rows when the values of a column are shuffled, per column.
 
     By five models of the chosen width and penalty, each fitted without a fifth of the rows (or
     groups); by one where rows are many, or ordered in time.

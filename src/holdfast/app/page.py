@@ -336,7 +336,7 @@ def _columns(answer: Answer) -> Chart:
         [safe(n, 30) for n, _ in some],
         gain,
         shown,
-        f"more {name} when its values change rows",
+        f"more {name} when its values are shuffled",
         None,
     )
     return Chart(
@@ -347,8 +347,8 @@ def _columns(answer: Answer) -> Chart:
             (5.2, 0.6 + 0.3 * len(some)),
             draw,
         ),
-        f"By how much the held-out {name} rises when the values of one column change rows. Columns "
-        f"that say the same share what they are worth.{more}",
+        f"How much the held-out {name} rises when the values of one column are shuffled. Columns "
+        f"that say the same share their worth.{more}",
     )
 
 
@@ -412,6 +412,6 @@ def _curve(answer: Answer) -> Chart:
     return Chart(
         "The penalty",
         _draw("curve", "Held-out score over the penalties", (5.2, 2.6), draw),
-        "What was chosen by: the held-out score of every penalty, with its standard error, at the "
+        "How the penalty was chosen: the held-out score of each, with its standard error, at the "
         "chosen width; grey: other widths.",
     )

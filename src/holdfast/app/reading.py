@@ -106,7 +106,7 @@ def read_table(path: str, na: Sequence[str] = (), kinds: Mapping[str, str] | Non
     if frame.shape[1] > _MOST_COLUMNS:
         raise BadData(
             f"{safe(path)} has {frame.shape[1]:,} columns; at most {_MOST_COLUMNS:,} are read. If "
-            "rows and columns changed places, turn the table around."
+            "rows and columns changed places, transpose the table."
         )
     return _typed(Path(path).name, frame, lines, notes, na, kinds or {})
 
@@ -271,7 +271,7 @@ def _refuse_ragged_lines(path: str, text: str, delimiter: str, width: int) -> No
         others = f", and {count(len(bad) - 1, 'other line')} likewise" if len(bad) > 1 else ""
         raise BadData(
             f"{safe(path)}, line {line:,}: {count(cells, 'cell')} where the header has "
-            f"{count(width, 'column')}{others}. Mend the file; nothing is filled in by guessing."
+            f"{count(width, 'column')}{others}. Correct the file; nothing is filled in by guessing."
         )
 
 

@@ -11,8 +11,8 @@ eigenvectors T of WᵀW = T Λ Tᵀ and V = W T,
     r_H = y_H − f₋H(X_H) = (I − S_HH)⁻¹ (y_H − ŷ_H)
 
 *Proof.* Replace y_H by the new model's own predictions. Then f₋H fits the held-out rows without
-error and is optimal on the others, so it is also the model of all rows with these targets (paper
-004, Lemma 1): ŷ_H − S_HH r_H = f₋H(X_H) = y_H − r_H. Solve for r_H. ∎
+error and is optimal on the others, so it is also the model of all rows with these targets
+(Pahikkala et al. 2006, Lemma 1): ŷ_H − S_HH r_H = f₋H(X_H) = y_H − r_H. Solve for r_H. ∎
 
 It follows that f₋H is the model of all rows with the targets y − r on H, so that for *any* row
 
@@ -29,13 +29,13 @@ first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 |---|---|
 | `experiments`, `tasks` | rows held out and tested; policies for held-out basis rows, as data |
 | `data` | weights, unpenalised columns (the bias is one), targets |
-| `features`, `rows` | φ(x) by chunks; rows of W, kept or computed again |
+| `features`, `rows` | φ(x) by chunks; rows of W, kept or recomputed |
 | `sums`, `source` | the one pass over all rows; where the rows are |
 | `coordinates`, `factor` | where the penalty is diagonal; the smoother there |
 | `block` | I − S_HH, e_H and probes on held-out rows |
 | `residuals`, `conjugate` | the identity, solved |
 | `complement`, `folds` | equations of each experiment's own training rows |
-| `refit` | models trained from scratch |
+| `refit` | models refitted from scratch |
 | `smoother` | the interface, and its two forms `feature_smoother` and `kernel_smoother` |
 | `accuracy`, `predict` | the promise and its rule; four paths, one door |
 | `models`, `gaussian` | held-out models as coefficients; how widely targets scatter |

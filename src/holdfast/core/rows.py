@@ -1,4 +1,4 @@
-"""Rows of W, kept in memory or made whenever they are asked for, and sums over some of them.
+"""Rows of W, kept in memory or computed when they are needed, and sums over some of them.
 
 W (m × (p + s)) holds the features √w(φ − uB), orthogonal to the unpenalised columns, and those
 columns √w u themselves. Sums go chunk by chunk, so that memory is O(p² + chunk) however many rows

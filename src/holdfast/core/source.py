@@ -1,6 +1,6 @@
 """Where the rows are: what a smoother of features asks of all or many of them.
 
-`Source` does it here, chunk by chunk, on rows that are kept or made again; `holdfast.core.cluster`
+`Source` does it here, chunk by chunk, on rows that are kept or recomputed; `holdfast.core.cluster`
 has a source that does the same on a Dask cluster.
 """
 

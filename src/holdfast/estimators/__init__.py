@@ -2,6 +2,6 @@
 
 `base` turns arguments into a `Problem`, which is data and nothing else; `search` compares kernels
 over the whole grid of penalties. The result is a value, `holdfast.answers.fitted.Fitted`, and
-`questions` has one method for each answer from it. `regression` and `classification` add the
+`answers` has one method for each answer from it. `regression` and `classification` add the
 targets.
 """

@@ -4,7 +4,7 @@ The coarse widths follow the median distance of the rows (`holdfast.kernels.typi
 apart. If the best of them is the first or the last, the grid is extended there, one step at a time
 and at most `MORE` steps; then the widths half and twice the best are compared as well. Where there
 are rows enough, a part of them does this over all penalties, at a fraction of the cost of one fit.
-More rows tell finer structure, so all of them compare the best width with narrower ones again, each
+More rows show finer structure, so all of them compare the best width with narrower ones again, each
 near the penalty that was best for it, which takes a Cholesky factor instead of a spectrum. The two
 best are fitted with all penalties.
 """

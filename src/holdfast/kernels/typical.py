@@ -1,7 +1,7 @@
 """What is typical of rows and of a kernel on them, from a sample of rows: distances, and size.
 
-The sample is the same in every run, so that widths and penalties that follow the data are part of
-the model's definition and of no seed.
+The sample is the same in every run, so that widths and penalties that follow the data do not
+depend on a seed.
 """
 
 from __future__ import annotations
