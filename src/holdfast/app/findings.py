@@ -333,7 +333,9 @@ def _doubt(answer: Answer) -> list[str]:
         if n < 20 and answer.interval is not None:
             told.append(f"The exact ends of the interval: it rests on only {n} values of {name}.")
     if len(answer.truth) < 30:
-        told.append(f"The digits of any figure: it rests on only {count(len(answer.truth), 'row')}.")
+        told.append(
+            f"The digits of any figure: it rests on only {count(len(answer.truth), 'row')}."
+        )
     told.append("Predictions for rows unlike any in the file: no held-out row was like that.")
     told.append("That a column causes anything: only prediction was tested.")
     return told
